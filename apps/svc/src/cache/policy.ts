@@ -1,0 +1,40 @@
+/** What the administrator said of a listed repository; a copy in memory, current at once after a change here. */
+export interface CachePolicy {
+  readonly id: string;
+  /** As the administrator wrote it; compare case-insensitively. */
+  readonly owner: string;
+  readonly name: string;
+  readonly enabled: boolean;
+  /** Idle time-out towards the code host, in seconds, 1 to 3600. */
+  readonly timeoutSeconds: number;
+  /** Cap on the total size of the response files, in megabytes (2^20 bytes); undefined = none. */
+  readonly maxCacheSizeMb: number | undefined;
+}
+
+/** The list of cached repositories as the git routes see it. No I/O: it is asked on every git request. */
+export interface CachePolicies {
+  /** Owner and name in any case, without `.git`. Undefined: not listed. */
+  find(owner: string, name: string): CachePolicy | undefined;
+  all(): readonly CachePolicy[];
+}
+
+/** What the cache tells of a listed repository, for the record's `stats`. */
+export interface CacheStats {
+  readonly sizeBytes: number;
+  readonly responseFiles: number;
+  readonly packs: number;
+  readonly hits: number;
+  readonly misses: number;
+  readonly bytesSaved: number;
+  /** Milliseconds since the epoch; undefined = never. */
+  readonly lastFetchAt: number | undefined;
+  /** One sentence, no secret; undefined = none. */
+  readonly lastError: string | undefined;
+}
+
+/** What the administration does to the cache of one repository. */
+export interface CacheMaintenance {
+  stats(owner: string, name: string): CacheStats;
+  /** Removes the data, in the background and crash-safe; serving requests finish. */
+  purge(owner: string, name: string): Promise<void>;
+}

@@ -1,0 +1,24 @@
+export { AppError, messageOf, systemCode, type AppErrorOptions, type Remedy } from "./errors.ts";
+export { systemClock, type Clock } from "./clock.ts";
+export { Secret, redactUrl } from "./secret.ts";
+export { formatDuration, parseDuration } from "./duration.ts";
+export { backoffMs, retry, type BackoffOptions, type RetryOptions } from "./retry.ts";
+export {
+  ASIDE_SUFFIX,
+  asidePath,
+  createAside,
+  syncFolder,
+  writeAtomically,
+  type WriteAtomicallyOptions,
+} from "./atomic-file.ts";
+export {
+  LOG_FORMATS,
+  LOG_LEVELS,
+  createLogger,
+  silentLogger,
+  type LogFields,
+  type LogFormat,
+  type LogLevel,
+  type Logger,
+  type LoggerOptions,
+} from "./logger.ts";

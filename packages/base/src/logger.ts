@@ -1,0 +1,84 @@
+import { pino, type DestinationStream } from "pino";
+import { Secret } from "./secret.ts";
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+/** `auto` is text on a terminal and JSON otherwise. */
+export const LOG_FORMATS = ["auto", "text", "json"] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** One line per event: fields first, then a short constant message. Never a secret among the fields. */
+export interface Logger {
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+  /** A logger that adds these fields to every line. */
+  child(fields: LogFields): Logger;
+}
+
+export interface LoggerOptions {
+  /** Default `info`. */
+  readonly level?: LogLevel;
+  /** Default `auto`. */
+  readonly format?: LogFormat;
+  /** Default: standard error. */
+  readonly destination?: { write(line: string): void };
+  /** Whether the destination is a terminal (for `auto`). Default: whether standard error is one. */
+  readonly isTerminal?: boolean;
+}
+
+/** A logger for a program. Errors under the key `err` give their code, message and remedy, no stack below debug. */
+export function createLogger(options: LoggerOptions = {}): Logger {
+  const level = options.level ?? "info";
+  const raw = options.destination ?? { write: (line: string): void => void process.stderr.write(line) };
+  const terminal = options.isTerminal ?? process.stderr.isTTY;
+  const text = options.format === "text" || (options.format !== "json" && terminal);
+  const destination: DestinationStream = text ? { write: (line) => raw.write(textLine(line)) } : raw;
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: (error: unknown) => serializeError(error, level === "debug") },
+    },
+    destination,
+  );
+}
+
+/** A logger that writes nothing, for tests and for commands that print their own errors. */
+export const silentLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLogger,
+};
+
+function serializeError(error: unknown, withStack: boolean): unknown {
+  if (!(error instanceof Error)) return error instanceof Secret ? error.toString() : error;
+  return {
+    type: error.name,
+    message: error.message,
+    ...("code" in error ? { code: error.code } : {}),
+    ...("remedy" in error ? { remedy: error.remedy } : {}),
+    ...(withStack ? { stack: error.stack } : {}),
+  };
+}
+
+/** `12:00:00 info  message key=value`: what a person reads on a terminal. */
+function textLine(json: string): string {
+  const { time, level, msg, ...fields } = JSON.parse(json) as Record<string, unknown>;
+  const clockTime = String(time).slice(11, 19);
+  const pairs = Object.entries(fields).map(([key, value]) => `${key}=${fieldText(value)}`);
+  return `${[clockTime, String(level).padEnd(5), String(msg), ...pairs].join(" ")}\n`;
+}
+
+function fieldText(value: unknown): string {
+  if (typeof value === "object" && value !== null && "message" in value) return JSON.stringify(value.message);
+  if (typeof value === "string" && /^[\w./:@+-]+$/.test(value)) return value;
+  return JSON.stringify(value);
+}

@@ -1,0 +1,106 @@
+import { LineCounter, isMap, isPair, isScalar, isSeq, parseDocument, type Document, type Node } from "yaml";
+import type { z } from "zod";
+import { ConfigError, type ConfigProblem } from "./problem.ts";
+import { describeIssue, keyText } from "./issue.ts";
+
+/** A configuration larger than this is refused, in bytes: ours have some kilobytes, and a YAML parser is no sandbox. */
+export const MAX_CONFIG_BYTES = 1024 * 1024;
+/** Aliases are resolved at most this often, so that a nest of them cannot fill the memory. */
+const MAX_ALIASES = 100;
+
+/** A parsed YAML file that still knows where each key stands. */
+export interface ConfigDocument {
+  readonly source: string;
+  /** The plain value; an empty document is `{}`. */
+  readonly value: unknown;
+  /** Where the key at `path` (or its nearest ancestor that exists) stands; line and column count from 1. */
+  position(path: readonly PropertyKey[]): { line: number; column: number };
+}
+
+/**
+ * Parses one YAML 1.2 document strictly: no duplicate keys, no tags, one document.
+ *
+ * @param source name of the file in messages
+ * @throws ConfigError `config_invalid` with line and column; the parser's own message, which quotes its input, is never passed on
+ */
+export function parseConfigDocument(source: string, text: string): ConfigDocument {
+  if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) {
+    throw invalid({ source, line: 1, column: 1, key: "", message: `larger than ${MAX_CONFIG_BYTES} bytes` });
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+    version: "1.2",
+  });
+  const problems = [...document.errors, ...document.warnings].map((fault) => {
+    const { line, col } = lines.linePos(fault.pos[0]);
+    return { source, line, column: col, key: "", message: yamlFault(fault.code) };
+  });
+  if (problems.length > 0) throw new ConfigError("config_invalid", problems);
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
+  } catch {
+    throw invalid({ source, line: 1, column: 1, key: "", message: "uses too many or unresolved aliases" });
+  }
+  return { source, value, position: (path) => positionOf(document, lines, path) };
+}
+
+/** Checks a value against the schema and names each fault by the place that `locate` gives for its key. */
+export function validateConfig<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  locate: (path: readonly PropertyKey[]) => { source: string; line: number; column: number },
+): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const problems = result.error.issues.flatMap((issue) =>
+    describeIssue(schema, issue).map(({ path, message }): ConfigProblem => ({
+      ...locate(path),
+      key: keyText(path),
+      message,
+    })),
+  );
+  throw new ConfigError("config_invalid", problems);
+}
+
+function invalid(problem: ConfigProblem): ConfigError {
+  return new ConfigError("config_invalid", [problem]);
+}
+
+function yamlFault(code: string): string {
+  if (code === "DUPLICATE_KEY") return "this key is given twice";
+  if (code === "TAB_AS_INDENT") return "a tab is used for indentation; YAML takes spaces only";
+  if (code === "MULTIPLE_DOCS") return "holds more than one document";
+  return `not valid YAML (${code.toLowerCase().replaceAll("_", " ")})`;
+}
+
+function positionOf(
+  document: Document,
+  lines: LineCounter,
+  path: readonly PropertyKey[],
+): { line: number; column: number } {
+  let node: unknown = document.contents;
+  let offset = rangeStart(node) ?? 0;
+  for (const step of path) {
+    let next: unknown;
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === step);
+      if (pair === undefined) break;
+      offset = rangeStart(pair.key) ?? offset;
+      next = pair.value;
+    } else if (isSeq(node) && typeof step === "number") {
+      next = node.items[step];
+      offset = rangeStart(next) ?? offset;
+    } else break;
+    node = next;
+  }
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+function rangeStart(node: unknown): number | undefined {
+  return (node as Node | null | undefined)?.range?.[0];
+}

@@ -1,0 +1,124 @@
+import type { z } from "zod";
+import { suggest } from "./suggest.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** `rules[0].target.path` */
+export function keyText(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else text += text === "" ? String(step) : `.${String(step)}`;
+  }
+  return text;
+}
+
+/**
+ * A schema issue in our words, with the path that it is about. zod's own text is used only where it cannot quote
+ * the input: for a custom check, whose message is ours.
+ */
+export function describeIssue(
+  schema: z.ZodType,
+  issue: Issue,
+): { path: readonly PropertyKey[]; message: string }[] {
+  if (issue.code === "unrecognized_keys") {
+    const known = keysAt(schema, issue.path);
+    return issue.keys.map((key) => {
+      const meant = suggest(key, known);
+      return {
+        path: [...issue.path, key],
+        message: `unknown key${meant === undefined ? "" : `; did you mean '${meant}'?`}`,
+      };
+    });
+  }
+  if (issue.code === "invalid_union") {
+    const own = issue.errors.find((branch) => branch.some((inner) => inner.path.length > 0));
+    const inner = own?.find((candidate) => candidate.path.length > 0);
+    if (inner !== undefined) return describeIssue(schema, { ...inner, path: [...issue.path, ...inner.path] });
+  }
+  return [{ path: issue.path, message: messageFor(issue) }];
+}
+
+function messageFor(issue: Issue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.input === undefined && issue.message.includes("undefined")
+        ? "required, but missing"
+        : `expected ${typeName(issue.expected)}`;
+    case "invalid_value":
+      return `expected one of: ${issue.values.map(String).join(", ")}`;
+    case "too_small":
+      return issue.origin === "string" || issue.origin === "array"
+        ? "must not be empty"
+        : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return `must be at most ${issue.maximum}`;
+    case "custom":
+      return issue.message;
+    case "invalid_format":
+      return issue.format === "regex" ? issue.message : `not a valid ${issue.format}`;
+    default:
+      return "not a valid value";
+  }
+}
+
+function typeName(expected: string): string {
+  const names: Record<string, string> = {
+    boolean: "true or false",
+    object: "a mapping",
+    record: "a mapping",
+    array: "a list",
+    string: "a text",
+    number: "a number",
+    int: "a whole number",
+  };
+  return names[expected] ?? expected;
+}
+
+/** The keys that the schema knows at `path`, through optionals, defaults, lists and records. */
+export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let current = unwrap(schema);
+  for (const step of path) {
+    const next = childSchema(current, step);
+    if (next === undefined) return [];
+    current = unwrap(next);
+  }
+  const shape = current._zod.def as { type: string; shape?: Record<string, unknown> };
+  return shape.shape === undefined ? [] : Object.keys(shape.shape);
+}
+
+/** The schema below `path`, unwrapped of optional, default and the like; undefined if there is none. */
+export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
+  let current = unwrap(schema);
+  for (const step of path) {
+    const next = childSchema(current, step);
+    if (next === undefined) return undefined;
+    current = unwrap(next);
+  }
+  return current;
+}
+
+interface Def {
+  readonly type: string;
+  readonly innerType?: z.ZodType;
+  readonly in?: z.ZodType;
+  readonly shape?: Record<string, z.ZodType>;
+  readonly element?: z.ZodType;
+  readonly valueType?: z.ZodType;
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  let current = schema;
+  for (;;) {
+    const def = current._zod.def as unknown as Def;
+    const inner = def.innerType ?? (def.type === "pipe" ? def.in : undefined);
+    if (inner === undefined) return current;
+    current = inner;
+  }
+}
+
+function childSchema(schema: z.ZodType, step: PropertyKey): z.ZodType | undefined {
+  const def = schema._zod.def as unknown as Def;
+  if (def.shape !== undefined) return def.shape[String(step)];
+  return typeof step === "number" ? def.element : def.valueType;
+}

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+export interface Asset {
+  /** Path with a digest of the content, so that it may be cached for ever: `/static/app.1a2b3c4d.css`. */
+  readonly path: string;
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+/** Files served under `/static/`, read once. */
+export class Assets {
+  readonly #byPath = new Map<string, Asset>();
+  readonly #byName = new Map<string, Asset>();
+  readonly #prefix: string;
+
+  /** @param prefix path prefix, ending in `/`. Default `/static/` */
+  constructor(prefix = "/static/") {
+    this.#prefix = prefix;
+  }
+
+  /** Adds a file under a name with one of the endings css, js, svg. */
+  add(name: string, file: URL): Asset {
+    const dot = name.lastIndexOf(".");
+    const type = TYPES[name.slice(dot + 1)];
+    if (type === undefined) throw new TypeError(`Cannot serve "${name}": its ending is not css, js or svg`);
+    const body = readFileSync(file);
+    const digest = createHash("sha256").update(body).digest("hex").slice(0, 8);
+    const path = `${this.#prefix}${name.slice(0, dot)}.${digest}${name.slice(dot)}`;
+    const asset = { path, type, body };
+    this.#byPath.set(path, asset);
+    this.#byName.set(name, asset);
+    return asset;
+  }
+
+  /** The path to put into a page. */
+  path(name: string): string {
+    const asset = this.#byName.get(name);
+    if (asset === undefined) throw new RangeError(`No asset is called "${name}"`);
+    return asset.path;
+  }
+
+  find(path: string): Asset | undefined {
+    return this.#byPath.get(path);
+  }
+}
+
+/** htmx and its SSE extension, and the shared look, from this package. */
+export function addCommonAssets(assets: Assets): void {
+  assets.add("kit.css", new URL("kit.css", import.meta.url));
+  assets.add("htmx.js", new URL(import.meta.resolve("htmx.org/dist/htmx.min.js")));
+  assets.add("hx-sse.js", new URL(import.meta.resolve("htmx.org/dist/ext/hx-sse.min.js")));
+}

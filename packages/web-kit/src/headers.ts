@@ -1,0 +1,17 @@
+/** The strict policy: nothing from elsewhere, no inline script or style, no framing. */
+export const STRICT_CSP = "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'";
+
+/**
+ * Headers for every answer of a surface of ours, errors and streams too.
+ *
+ * `Referrer-Policy: same-origin` because with `no-referrer` browsers send `Origin: null` on form posts, and the
+ * Origin check would refuse our own forms.
+ */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": STRICT_CSP,
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "same-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Cache-Control": "no-store",
+};
