@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { AppError, createLogger, type LoggerOptions } from "./index.ts";
+
+function lines(options: LoggerOptions, write: (logger: ReturnType<typeof createLogger>) => void): string[] {
+  const out: string[] = [];
+  write(createLogger({ ...options, destination: { write: (line) => void out.push(line) } }));
+  return out;
+}
+
+describe("createLogger", () => {
+  it("writes one JSON object a line with level, time, fields and message", () => {
+    const [line] = lines({ format: "json" }, (log) =>
+      log.child({ part: "sync" }).info({ rule: "npm" }, "written"),
+    );
+    const parsed = JSON.parse(line ?? "") as Record<string, unknown>;
+    assert.match(String(parsed["time"]), /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    assert.equal(parsed["level"], "info");
+    assert.equal(parsed["part"], "sync");
+    assert.equal(parsed["rule"], "npm");
+    assert.equal(parsed["msg"], "written");
+  });
+
+  it("writes text on a terminal under auto, and JSON elsewhere", () => {
+    const write = (log: ReturnType<typeof createLogger>): void => log.warn({ path: "/a b", n: 1 }, "slow");
+    assert.match(
+      lines({ isTerminal: true }, write)[0] ?? "",
+      /^\d\d:\d\d:\d\d warn {2}slow path="\/a b" n=1\n$/,
+    );
+    assert.match(lines({ isTerminal: false }, write)[0] ?? "", /^\{/);
+  });
+
+  it("leaves out what is below the level", () => {
+    assert.equal(lines({ level: "warn" }, (log) => log.info({}, "no")).length, 0);
+  });
+
+  it("gives an error's code, message and remedy, and its stack only at debug", () => {
+    const err = new AppError("unavailable", "cannot reach the store", { remedy: "retry" });
+    const at = (level: "info" | "debug"): string =>
+      lines({ format: "json", level }, (log) => log.error({ err }, "failed"))[0] ?? "";
+    assert.match(at("info"), /"code":"unavailable","remedy":"retry"/);
+    assert.doesNotMatch(at("info"), /stack/);
+    assert.match(at("debug"), /stack/);
+  });
+});

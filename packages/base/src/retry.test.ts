@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { AppError, backoffMs, retry, type Clock } from "./index.ts";
+
+function recordingClock(): Clock & { waits: number[] } {
+  const waits: number[] = [];
+  return {
+    waits,
+    now: () => 0,
+    monotonic: () => 0,
+    sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      waits.push(ms);
+    },
+  };
+}
+
+describe("retry", () => {
+  const flaky = new AppError("unavailable", "try again", { remedy: "retry" });
+
+  it("gives the first success and waits longer each time", async () => {
+    const clock = recordingClock();
+    let calls = 0;
+    const result = await retry(
+      async () => {
+        calls += 1;
+        if (calls < 3) throw flaky;
+        return "done";
+      },
+      { clock, jitter: 0 },
+    );
+    assert.equal(result, "done");
+    assert.deepEqual(clock.waits, [200, 400]);
+  });
+
+  it("throws the last error when the tries are used up", async () => {
+    const clock = recordingClock();
+    await assert.rejects(
+      retry(() => Promise.reject(flaky), { clock, attempts: 3 }),
+      flaky,
+    );
+    assert.equal(clock.waits.length, 2);
+  });
+
+  it("does not repeat what is final", async () => {
+    const clock = recordingClock();
+    const final = new AppError("denied", "no");
+    await assert.rejects(
+      retry(() => Promise.reject(final), { clock }),
+      final,
+    );
+    assert.equal(clock.waits.length, 0);
+  });
+
+  it("stops when the signal fires", async () => {
+    const controller = new AbortController();
+    controller.abort();
+    await assert.rejects(
+      retry(() => Promise.reject(flaky), { signal: controller.signal }),
+      flaky,
+    );
+  });
+});
+
+describe("backoffMs", () => {
+  it("stays within the jitter and the maximum", () => {
+    for (let attempt = 1; attempt < 40; attempt++) {
+      const ms = backoffMs(attempt, { firstMs: 500, maxMs: 30_000, jitter: 0.2 });
+      assert.ok(ms >= 400 && ms <= 30_000, `${attempt}: ${ms}`);
+    }
+  });
+});
