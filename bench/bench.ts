@@ -1,0 +1,25 @@
+/**
+ * `npm run bench [NAME …]`: every benchmark, or those named. Each compares with its reference in interleaved runs and
+ * writes `bench/results/NAME.{json,md,svg}`. `ROUNDS` (default 5) sets the runs of each kind.
+ */
+import { verdict, writeReport, type Report } from "./lib/report.ts";
+
+const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): Promise<Report> }>>> = {
+  clone: () => import("./e2e/clone.ts"),
+  "agent-start": () => import("./e2e/agent-start.ts"),
+};
+
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(BENCHMARKS);
+const rounds = Number(process.env["ROUNDS"] ?? 5);
+for (const name of names) {
+  const load = BENCHMARKS[name];
+  if (load === undefined) {
+    process.stderr.write(`No benchmark is called "${name}": ${Object.keys(BENCHMARKS).join(", ")}\n`);
+    process.exitCode = 1;
+    continue;
+  }
+  const report = await (await load()).run(rounds);
+  process.stdout.write(`${writeReport(report)}\n`);
+  const missed = report.rows.filter((row) => verdict(row) === "missed");
+  for (const row of missed) process.stderr.write(`target missed: ${row.what}\n`);
+}
