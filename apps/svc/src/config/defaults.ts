@@ -1,0 +1,40 @@
+/** Every default and bound of the configuration, with its unit and where it comes from. */
+export const DEFAULTS = {
+  /** Folder for everything the service writes, relative to the working folder. */
+  dataDir: "data",
+  /** The mission's form `:<port>`. */
+  serverListen: ":8080",
+  /** The mission's example port; loopback, because metrics name repositories. */
+  metricsListen: "127.0.0.1:9136",
+  hostUrl: "https://github.com",
+  hostApiUrl: "https://api.github.com",
+  /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */
+  drainSeconds: 90,
+  /** Seconds that a yes of the code host stands for the same credential and repository (spec/svc.md section 2.1). */
+  grantSeconds: 30,
+  /** Seconds that a tip of a yes makes its objects servable (section 2.1). */
+  tipsSeconds: 600,
+  /** Fetches from the code host at once, over all repositories (section 2.2). */
+  maxUpstreamFetches: 32,
+  /** Seconds that a cold fetch waits for its turn before 503. */
+  queueSeconds: 60,
+  /** Bytes that a v2 command body may inflate to: 64 MiB (section 1). */
+  gitCommandBytes: 64 * 1024 * 1024,
+  /** Longest life of a proxy token (section 4). */
+  tokenMaxDuration: "168h",
+} as const;
+
+export const BOUNDS = {
+  /** A day: longer than any clone. */
+  drainSeconds: { min: 0, max: 86_400 },
+  /** 0 = a yes is never kept. An hour would make a revocation upstream lag by an hour. */
+  grantSeconds: { min: 0, max: 3600 },
+  tipsSeconds: { min: 0, max: 86_400 },
+  maxUpstreamFetches: { min: 1, max: 10_000 },
+  queueSeconds: { min: 0, max: 3600 },
+  /** From 64 KiB, below which ordinary fetches of big repositories break, to 1 GiB. */
+  gitCommandBytes: { min: 64 * 1024, max: 1024 * 1024 * 1024 },
+} as const;
+
+/** Names of variables under the prefix that are not keys of the configuration. */
+export const OTHER_VARIABLES = ["SVC_CONFIG", "SVC_URL", "SVC_TOKEN"] as const;

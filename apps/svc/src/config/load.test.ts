@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { ConfigError } from "@devplat/config";
+import { loadConfig, type LoadedConfig } from "./load.ts";
+import { isLoopbackAddress, parseListen } from "./listen.ts";
+import { printConfig, printConfigJson } from "./print.ts";
+import { ineffective, refuseUnusable } from "./refusals.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "svc-config-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function load(text: string, environment: Record<string, string> = {}): LoadedConfig {
+  writeFileSync(join(folder, "c.yaml"), text);
+  return loadConfig({ file: join(folder, "c.yaml"), environment, workingDirectory: folder });
+}
+
+function faults(text: string, environment: Record<string, string> = {}): string {
+  try {
+    load(text, environment);
+    return "";
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    return error.message.replaceAll(`${folder}/`, "");
+  }
+}
+
+describe("configuration faults", () => {
+  const table: [name: string, text: string, environment: Record<string, string>, expected: string][] = [
+    [
+      "an unknown key is named with what was meant",
+      "server:\n  lsiten: :1\n",
+      {},
+      "c.yaml:2:3: server.lsiten: unknown key; did you mean 'listen'?",
+    ],
+    [
+      "a listen address without a port",
+      "server:\n  listen: localhost\n",
+      {},
+      "c.yaml:2:3: server.listen: expected :PORT, ADDRESS:PORT, [IPV6]:PORT or unix:PATH",
+    ],
+    [
+      "a short encryption key is not quoted",
+      "encryption: {key: abc123}\n",
+      {},
+      "c.yaml:1:14: encryption.key: expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)",
+    ],
+    [
+      "an address with a password",
+      "host:\n  url: https://u:planted@x\n",
+      {},
+      "c.yaml:2:3: host.url: expected an http:// or https:// address without user name, query and fragment",
+    ],
+    [
+      "a wrong value in the environment names the variable",
+      "",
+      { SVC_CACHE_ENABLED: "yes" },
+      "SVC_CACHE_ENABLED: cache.enabled: expected true or false",
+    ],
+    [
+      "a number out of range in the environment",
+      "",
+      { SVC_CACHE_GRANT_SECONDS: "3601" },
+      "SVC_CACHE_GRANT_SECONDS: cache.grant_seconds: must be at most 3600",
+    ],
+    [
+      "an unknown database driver",
+      "",
+      { SVC_DATABASE_DRIVER: "mysql" },
+      "SVC_DATABASE_DRIVER: database.driver: expected one of: sqlite, postgres, vault",
+    ],
+    ["a list instead of a mapping", "- a\n", {}, "c.yaml:1:1: expected a mapping"],
+    ["a section that is a text", "cache: yes\n", {}, "c.yaml:1:1: cache: expected a mapping"],
+  ];
+  for (const [name, text, environment, expected] of table) {
+    it(name, () => assert.equal(faults(text, environment), expected));
+  }
+
+  it("name a configuration file that is not there", () => {
+    assert.throws(
+      () => loadConfig({ file: join(folder, "none.yaml"), environment: {}, workingDirectory: folder }),
+      { code: "config_unreadable", message: `${join(folder, "none.yaml")}: no such file` },
+    );
+  });
+});
+
+describe("configuration sources", () => {
+  it("environment is over the file, and an empty variable is not set", () => {
+    const { config } = load("cache: {grant_seconds: 5, tips_seconds: 7}\n", {
+      SVC_CACHE_GRANT_SECONDS: "6",
+      SVC_CACHE_TIPS_SECONDS: "",
+    });
+    assert.equal(config.cache.grant_seconds, 6);
+    assert.equal(config.cache.tips_seconds, 7);
+  });
+
+  it("the mission's variable names set their keys", () => {
+    const { config, warnings } = load("", {
+      SVC_DEV_MODE: "true",
+      SVC_HOST_URL: "http://127.0.0.1:3000/",
+      SVC_HOST_API_URL: "http://127.0.0.1:3000/api",
+      SVC_DATABASE_DRIVER: "sqlite",
+      SVC_DATABASE_DSN: "x.db",
+      SVC_SERVER_LISTEN: ":9000",
+      SVC_CACHE_ENABLED: "true",
+      SVC_CACHE_STORAGE_PATH: "/c",
+      SVC_HOST_CLIENT_ID: "id",
+      SVC_HOST_CLIENT_SECRET: "planted",
+      SVC_HOST_APP_ID: "1",
+      SVC_HOST_PRIVATE_KEY: "planted",
+      SVC_ENCRYPTION_KEY: "ab".repeat(32),
+      SVC_METRICS_LISTEN: ":9136",
+      SVC_ADMINS: "alice, bob",
+    });
+    assert.deepEqual(warnings, []);
+    assert.equal(config.dev.mode, true);
+    assert.equal(config.host.url, "http://127.0.0.1:3000");
+    assert.equal(config.database.dsn?.reveal(), "x.db");
+    assert.deepEqual(config.admins, ["alice", "bob"]);
+  });
+
+  it("an unknown variable under the prefix is a warning with a suggestion", () => {
+    assert.deepEqual(load("", { SVC_CACHE_ENABLE: "true", SVC_URL: "u", SVCX: "1" }).warnings, [
+      "SVC_CACHE_ENABLE is not a setting and has no effect; did you mean SVC_CACHE_ENABLED?",
+    ]);
+  });
+
+  it("the first of ./svc.yaml is read when nothing is named", () => {
+    writeFileSync(join(folder, "svc.yaml"), "data_dir: here\n");
+    const loaded = loadConfig({ file: undefined, environment: {}, workingDirectory: folder });
+    assert.equal(loaded.file, join(folder, "svc.yaml"));
+    assert.equal(loaded.config.data_dir, "here");
+  });
+});
+
+describe("printing the configuration", () => {
+  it("masks every secret", () => {
+    const { config } = load("", {
+      SVC_DEV_HOST_TOKEN: "planted-1",
+      SVC_DATABASE_DSN: "planted-2",
+      SVC_ENCRYPTION_KEY: "ab".repeat(32),
+      SVC_HOST_PRIVATE_KEY: "planted-3",
+      SVC_HOST_CLIENT_SECRET: "planted-4",
+    });
+    for (const printed of [printConfig(config), printConfigJson(config)]) {
+      assert.doesNotMatch(printed, /planted|abab/);
+      assert.match(printed, /••••/);
+      assert.match(printed, /grant_seconds/);
+    }
+  });
+});
+
+describe("refusals", () => {
+  const refused = (environment: Record<string, string>): string => {
+    try {
+      refuseUnusable(load("", environment).config);
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  it("a key whose part is not there yet refuses the start with one line", () => {
+    for (const environment of [
+      { SVC_CACHE_OBJECT_BUCKET: "b" },
+      { SVC_DATABASE_DRIVER: "postgres" },
+      { SVC_DATABASE_DRIVER: "vault" },
+      { SVC_HOST_APP_ID: "1" },
+      { SVC_HOST_PRIVATE_KEY: "planted" },
+    ]) {
+      assert.match(refused(environment), /^\S+( \w+)? is set, but this version does not have that part yet/);
+      assert.doesNotMatch(refused(environment), /planted|\n/);
+    }
+  });
+
+  it("development mode refuses an explicit address that others reach, unless told to", () => {
+    assert.match(refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }), /SVC_DEV_MODE_UNSAFE/);
+    assert.equal(
+      refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1", SVC_DEV_MODE_UNSAFE: "true" }),
+      "",
+    );
+    for (const listen of [":8080", "127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/s"]) {
+      assert.equal(refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: listen }), "", listen);
+    }
+    assert.equal(refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
+  });
+
+  it("settings without effect are warnings", () => {
+    const { config } = load("", { SVC_HOST_CLIENT_ID: "x", SVC_DEV_MODE_UNSAFE: "true" });
+    assert.equal(ineffective(config).length, 2);
+  });
+});
+
+describe("a listen address", () => {
+  it("has these forms", () => {
+    assert.deepEqual(parseListen(":0"), { kind: "tcp", host: undefined, port: 0 });
+    assert.deepEqual(parseListen("[::1]:80"), { kind: "tcp", host: "::1", port: 80 });
+    assert.deepEqual(parseListen("unix:/run/s"), { kind: "unix", path: "/run/s" });
+    for (const text of ["", "80", "a:b", ":70000", "unix:", "::1:80", "http://x:1"]) {
+      assert.equal(parseListen(text), undefined, text);
+    }
+  });
+
+  it("is loopback only where nothing else reaches it", () => {
+    assert.equal(isLoopbackAddress({ kind: "tcp", host: "::1", port: 1 }), true);
+    assert.equal(isLoopbackAddress({ kind: "tcp", host: "::", port: 1 }), false);
+    assert.equal(isLoopbackAddress({ kind: "tcp", host: undefined, port: 1 }), false);
+  });
+});

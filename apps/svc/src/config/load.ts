@@ -1,0 +1,118 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf, systemCode } from "@devplat/base";
+import {
+  ConfigError,
+  environmentKeys,
+  environmentValue,
+  parseConfigDocument,
+  suggest,
+  validateConfig,
+  type ConfigDocument,
+} from "@devplat/config";
+import { BRAND } from "../brand.ts";
+import { OTHER_VARIABLES } from "./defaults.ts";
+import { configSchema, type Config } from "./schema.ts";
+
+export interface ConfigSources {
+  /** `--config`: must exist. */
+  readonly file: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly workingDirectory: string;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** The file that was read; undefined: none is there, so defaults and environment only. */
+  readonly file: string | undefined;
+  /** One line each. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads the configuration: the first of `--config`, `SVC_CONFIG`, `./svc.yaml`, `/etc/svc/config.yaml` that is named
+ * or there, and over it the environment. An empty variable counts as not set.
+ *
+ * @throws ConfigError naming file, line and key, or the variable
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const { environment } = sources;
+  const document = readDocument(sources);
+  const value = structuredClone(document?.value ?? {});
+  const variableOf = new Map<string, string>();
+  const keys = environmentKeys(configSchema, BRAND.environmentPrefix);
+  for (const { variable, path } of keys) {
+    const given = environment[variable];
+    if (given === undefined || given === "") continue;
+    if (setAt(value, path, environmentValue(configSchema, path, given))) {
+      variableOf.set(path.join("."), variable);
+    }
+  }
+  const config = validateConfig(configSchema, value, (path) => {
+    const variable = variableOf.get(path.slice(0, 2).join(".")) ?? variableOf.get(String(path[0]));
+    if (variable !== undefined) return { source: variable, line: 0, column: 0 };
+    if (document === undefined) return { source: "environment", line: 0, column: 0 };
+    return { source: document.source, ...document.position(path) };
+  });
+  const known = [...keys.map(({ variable }) => variable), ...OTHER_VARIABLES];
+  return { config, file: document?.source, warnings: unknownVariables(environment, known) };
+}
+
+function readDocument(sources: ConfigSources): ConfigDocument | undefined {
+  const named = sources.file ?? nonEmpty(sources.environment[`${BRAND.environmentPrefix}_CONFIG`]);
+  const candidates =
+    named === undefined
+      ? [join(sources.workingDirectory, `${BRAND.command}.yaml`), `/etc/${BRAND.command}/config.yaml`]
+      : [named];
+  for (const path of candidates) {
+    let text: string;
+    try {
+      text = readFileSync(path, "utf8");
+    } catch (error) {
+      if (named === undefined && systemCode(error) === "ENOENT") continue;
+      const problem = { source: path, line: 0, column: 0, key: "", message: unreadable(error) };
+      throw new ConfigError("config_unreadable", [problem], error);
+    }
+    return parseConfigDocument(path, text);
+  }
+  return undefined;
+}
+
+function unreadable(error: unknown): string {
+  const code = systemCode(error);
+  if (code === "ENOENT") return "no such file";
+  if (code === "EACCES") return "no permission to read it";
+  if (code === "EISDIR") return "is a folder, not a file";
+  return `cannot be read (${code ?? messageOf(error)})`;
+}
+
+/** False when the file has something else than a mapping on the way: then the schema names that fault. */
+function setAt(root: unknown, path: readonly string[], value: unknown): boolean {
+  let node = root;
+  for (const [index, step] of path.entries()) {
+    if (typeof node !== "object" || node === null || Array.isArray(node)) return false;
+    const mapping = node as Record<string, unknown>;
+    if (index === path.length - 1) mapping[step] = value;
+    else mapping[step] ??= {};
+    node = mapping[step];
+  }
+  return true;
+}
+
+function unknownVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+  known: readonly string[],
+): string[] {
+  const warnings: string[] = [];
+  for (const variable of Object.keys(environment).toSorted()) {
+    if (!variable.startsWith(`${BRAND.environmentPrefix}_`) || known.includes(variable)) continue;
+    const meant = suggest(variable, known);
+    const advice = meant === undefined ? "" : `; did you mean ${meant}?`;
+    warnings.push(`${variable} is not a setting and has no effect${advice}`);
+  }
+  return warnings;
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === "" ? undefined : value;
+}

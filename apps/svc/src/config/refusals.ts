@@ -1,0 +1,53 @@
+import { isLoopbackAddress, parseListen } from "./listen.ts";
+import { SvcError } from "../errors.ts";
+import type { Config } from "./schema.ts";
+
+/** Keys of the documented interface whose part this version does not have. Ignoring them would be worse than a refusal. */
+const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config) => boolean }[] = [
+  { key: "cache.object_bucket", isSet: ({ cache }) => cache.object_bucket !== undefined },
+  { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
+  { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
+  { key: "database.driver: postgres", isSet: ({ database }) => database.driver === "postgres" },
+  { key: "database.driver: vault", isSet: ({ database }) => database.driver === "vault" },
+  { key: "host.kind: gitea", isSet: ({ host }) => host.kind === "gitea" },
+  { key: "host.app_id", isSet: ({ host }) => host.app_id !== undefined },
+  { key: "host.private_key", isSet: ({ host }) => host.private_key !== undefined },
+];
+
+/**
+ * Refuses configurations that are well-formed, but must not be started with.
+ *
+ * @throws SvcError `config_refused`, one line
+ */
+export function refuseUnusable(config: Config): void {
+  const early = NOT_YET.find(({ isSet }) => isSet(config));
+  if (early !== undefined) {
+    throw refused(`${early.key} is set, but this version does not have that part yet: remove it to start`);
+  }
+  const address = parseListen(config.server.listen);
+  const explicit = address?.kind === "tcp" && address.host !== undefined;
+  if (config.dev.mode && !config.dev.mode_unsafe && explicit && !isLoopbackAddress(address)) {
+    throw refused(
+      `server.listen is ${config.server.listen}, which other machines can reach, and development mode lets anyone ` +
+        "log in as anyone: listen on a loopback address, or set SVC_DEV_MODE_UNSAFE=true",
+    );
+  }
+}
+
+/** Settings that have no effect yet, but do no harm either; one line each. */
+export function ineffective(config: Config): string[] {
+  const warnings: string[] = [];
+  if (config.host.client_id !== undefined || config.host.client_secret !== undefined) {
+    warnings.push(
+      "host.client_id and host.client_secret have no effect: this version has no code-host login yet",
+    );
+  }
+  if (config.dev.mode_unsafe && !config.dev.mode) {
+    warnings.push("dev.mode_unsafe has no effect without dev.mode");
+  }
+  return warnings;
+}
+
+function refused(message: string): SvcError {
+  return new SvcError("config_refused", message);
+}

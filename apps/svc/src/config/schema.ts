@@ -1,0 +1,122 @@
+import { LOG_FORMATS, LOG_LEVELS, Secret, parseDuration } from "@devplat/base";
+import { z } from "zod";
+import { BOUNDS, DEFAULTS } from "./defaults.ts";
+import { parseListen } from "./listen.ts";
+
+const text = z.string().min(1);
+const secret = text.transform((value) => new Secret(value));
+const bounded = (bounds: { min: number; max: number }): z.ZodInt => z.int().min(bounds.min).max(bounds.max);
+const httpUrl = text
+  .refine((value) => {
+    const url = URL.parse(value);
+    if (url === null || !["http:", "https:"].includes(url.protocol)) return false;
+    return url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  }, "expected an http:// or https:// address without user name, query and fragment")
+  .transform((value) => value.replace(/\/+$/, ""));
+const listen = text.refine(
+  (value) => parseListen(value) !== undefined,
+  "expected :PORT, ADDRESS:PORT, [IPV6]:PORT or unix:PATH",
+);
+const hexKey = text
+  .regex(/^[0-9a-fA-F]{64}$/, "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)")
+  .transform((value) => new Secret(value.toLowerCase()));
+const duration = text.refine(
+  (value) => parseDuration(value) !== undefined,
+  "expected a duration such as 90s, 15m, 12h or 7d",
+);
+
+/** Every key of the configuration. `a.b_c` is set in YAML, or by the environment variable `SVC_A_B_C`. */
+export const configSchema = z.strictObject({
+  /** Folder for the database, the cache and generated keys. */
+  data_dir: text.default(DEFAULTS.dataDir),
+  /** Logins that have the admin role. */
+  admins: z.array(text).default([]),
+  dev: z
+    .strictObject({
+      /** Test login and a built-in login form. Never in production. */
+      mode: z.boolean().default(false),
+      /** Lets development mode listen on an address that others reach. */
+      mode_unsafe: z.boolean().default(false),
+      /** Code-host token of test sessions that bring none. */
+      host_token: secret.optional(),
+    })
+    .prefault({}),
+  server: z
+    .strictObject({
+      listen: listen.default(DEFAULTS.serverListen),
+      /** The address that users type; default `http://localhost:<port>`. */
+      base_url: httpUrl.optional(),
+      /** Host name of the management surface; unset: every name that is not the code host's. */
+      management_host: text.optional(),
+      drain_seconds: bounded(BOUNDS.drainSeconds).default(DEFAULTS.drainSeconds),
+    })
+    .prefault({}),
+  metrics: z
+    .strictObject({
+      listen: listen.default(DEFAULTS.metricsListen),
+      /** Whether /metrics on the main port needs no credential. */
+      public: z.boolean().default(false),
+    })
+    .prefault({}),
+  host: z
+    .strictObject({
+      kind: z.enum(["github", "gitea"]).default("github"),
+      url: httpUrl.default(DEFAULTS.hostUrl),
+      api_url: httpUrl.default(DEFAULTS.hostApiUrl),
+      client_id: text.optional(),
+      client_secret: secret.optional(),
+      app_id: text.optional(),
+      private_key: secret.optional(),
+    })
+    .prefault({}),
+  database: z
+    .strictObject({
+      driver: z.enum(["sqlite", "postgres", "vault"]).default("sqlite"),
+      /** For sqlite a path, with or without `file:`; default `<data_dir>/svc.db`. May hold a password with others. */
+      dsn: secret.optional(),
+    })
+    .prefault({}),
+  encryption: z
+    .strictObject({
+      key: hexKey.optional(),
+      /** Still decrypts what an earlier key encrypted. */
+      key_previous: hexKey.optional(),
+    })
+    .prefault({}),
+  cache: z
+    .strictObject({
+      enabled: z.boolean().default(false),
+      /** Default `<data_dir>/cache`. */
+      storage_path: text.optional(),
+      object_bucket: text.optional(),
+      object_region: text.optional(),
+      object_endpoint: httpUrl.optional(),
+      grant_seconds: bounded(BOUNDS.grantSeconds).default(DEFAULTS.grantSeconds),
+      tips_seconds: bounded(BOUNDS.tipsSeconds).default(DEFAULTS.tipsSeconds),
+      /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */
+      strict_lsrefs: z.boolean().default(false),
+      max_upstream_fetches: bounded(BOUNDS.maxUpstreamFetches).default(DEFAULTS.maxUpstreamFetches),
+      queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
+    })
+    .prefault({}),
+  tokens: z
+    .strictObject({
+      max_duration: duration.default(DEFAULTS.tokenMaxDuration),
+      /** Whether a proxy token may be for every repository or every scope (`*`). */
+      allow_unrestricted: z.boolean().default(false),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      git_command_bytes: bounded(BOUNDS.gitCommandBytes).default(DEFAULTS.gitCommandBytes),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({
+      level: z.enum(LOG_LEVELS).default("info"),
+      format: z.enum(LOG_FORMATS).default("auto"),
+    })
+    .prefault({}),
+});
+
+export type Config = z.output<typeof configSchema>;
