@@ -1,8 +1,7 @@
-import type { AppError } from "@devplat/base";
-
 /**
  * A value of a secret's field. Numbers are kept as the text that the store holds ({@link LosslessNumber}), never as
- * JavaScript numbers: 2^63, 1e400, -0 and 1.10 come back as they went in.
+ * JavaScript numbers: 2^63, 1e400, -0 and 1.10 come back as they went in. Objects are maps, so that an object with the
+ * key `number` is no number, `__proto__` is a key like any other, and keys keep their order.
  */
 export type FieldValue =
   | string
@@ -10,7 +9,7 @@ export type FieldValue =
   | null
   | LosslessNumber
   | readonly FieldValue[]
-  | { readonly [key: string]: FieldValue };
+  | ReadonlyMap<string, FieldValue>;
 
 /** A JSON number as its source text (RFC 8259 section 6). */
 export interface LosslessNumber {
@@ -43,29 +42,17 @@ export interface SecretChange {
 }
 
 /**
- * - `denied`: the store refused the token for this path (final until the token or its policies change).
- * - `unauthenticated`: there is no token, or it is no longer valid.
- * - `not_found`: nothing is stored at the path (or it was deleted).
- * - `version_conflict`: the compare-and-set version was not the stored one.
- * - `bad_path`: the path breaks the rules of {@link SecretStore}.
- * - `sealed`, `unavailable`: the store cannot answer now (remedy `retry`).
- * - `invalid_response`: it answered something that is not of its protocol.
+ * Largest document, as compact JSON in UTF-8 bytes: 1 MiB, the API's own bound and the default `max_entry_size` of
+ * Vault's integrated storage.
  */
-export type SecretStoreErrorCode =
-  | "denied"
-  | "unauthenticated"
-  | "not_found"
-  | "version_conflict"
-  | "bad_path"
-  | "sealed"
-  | "unavailable"
-  | "invalid_response";
-
-export type SecretStoreError = AppError<SecretStoreErrorCode>;
+export const MAX_DOCUMENT_BYTES = 1024 * 1024;
 
 /** Conditions of a write. */
 export interface WriteOptions {
-  /** Compare-and-set: the write succeeds only if this is the newest version; 0 means that nothing may exist. */
+  /**
+   * Compare-and-set: the write succeeds only if this is the newest version; 0 means that nothing may exist (a deleted
+   * secret does not exist).
+   */
   readonly ifVersion?: number;
   readonly signal?: AbortSignal;
 }
@@ -80,10 +67,11 @@ export interface ReadOptions {
  * The user's own part of a secrets store, whatever is behind it.
  *
  * Paths are relative to the user's root (`<kv_mount>/<user_prefix><username>/`), segments joined by `/`. They are never
- * normalised: an empty, `.` or `..` segment, NUL, a backslash, an encoded slash or a leading slash is `bad_path`.
+ * normalised: an empty, `.` or `..` segment, NUL, a backslash, an encoded slash, a leading slash or anything
+ * unprintable is `bad_path`.
  * A trailing slash means a folder, and only {@link SecretStore.list} takes one; `a` and `a/` may both exist.
  *
- * Every method throws {@link SecretStoreError} and nothing else, and may be called at any time and at once.
+ * Every method throws SecretStoreError (errors.ts) and nothing else, and may be called at any time and at once.
  */
 export interface SecretStore {
   readonly driver: "vault" | "embedded";

@@ -1,0 +1,71 @@
+import { closeSync, constants, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
+import { dirname } from "node:path";
+import { systemCode } from "@devplat/base";
+import { SecretStoreError, unavailable } from "../errors.ts";
+
+/** Permission bits that let the group or others in. */
+const OPEN_TO_OTHERS = 0o077;
+
+/**
+ * Makes the folder of the store if it is absent (0700), and refuses one that others can enter or own: whoever can
+ * write there can replace the files, and whoever can read there can copy them.
+ */
+export function preparePrivateFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw unreadable("make the folder", folder, error);
+  }
+  checkPrivate(folder, "folder");
+}
+
+/** Makes an empty file with mode 0600 unless it exists, and refuses one that others can read. */
+export function preparePrivateFile(path: string): void {
+  // SQLite would create it with the umask's mode, open for an instant.
+  const flags = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
+  try {
+    closeSync(openSync(path, flags, 0o600));
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw unreadable("create", path, error);
+  }
+  checkPrivate(path, "file");
+}
+
+/** @throws SecretStoreError `insecure_files` for a link, another owner, or a mode wider than the owner's */
+export function checkPrivate(path: string, kind: "file" | "folder"): void {
+  let stats: Stats;
+  try {
+    stats = lstatSync(path);
+  } catch (error) {
+    throw unreadable("read", path, error);
+  }
+  const right = kind === "file" ? stats.isFile() : stats.isDirectory();
+  if (!right) {
+    throw new SecretStoreError("insecure_files", `cannot use ${path}: it is not a ${kind}`, {
+      hint:
+        kind === "file" ? "Symbolic links are refused here." : `${dirname(path)} must hold a real folder.`,
+    });
+  }
+  // Windows has no such bits; the profile folder's access list stands for them.
+  if (process.platform === "win32") return;
+  if (process.getuid !== undefined && stats.uid !== process.getuid()) {
+    throw new SecretStoreError("insecure_files", `cannot use ${path}: it belongs to user id ${stats.uid}`, {
+      hint: "Run as its owner, or choose another place.",
+    });
+  }
+  if ((stats.mode & OPEN_TO_OTHERS) !== 0) {
+    const mode = (stats.mode & 0o777).toString(8).padStart(4, "0");
+    const wanted = kind === "file" ? "600" : "700";
+    throw new SecretStoreError(
+      "insecure_files",
+      `cannot use ${path}: its mode is ${mode}, wider than its owner`,
+      {
+        hint: `chmod ${wanted} ${path}`,
+      },
+    );
+  }
+}
+
+function unreadable(action: string, path: string, error: unknown): SecretStoreError {
+  return unavailable(`cannot ${action} ${path}: ${systemCode(error) ?? "unknown fault"}`, { cause: error });
+}

@@ -1,0 +1,183 @@
+import type { FieldValue, Fields, LosslessNumber } from "./contract.ts";
+import { JsonError } from "./errors.ts";
+
+/**
+ * Arrays and objects inside each other; bounds the recursion. The default of Vault's listener option
+ * `max_json_depth` (1.20).
+ */
+export const MAX_JSON_DEPTH = 300;
+
+// RFC 8259 section 6.
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+// Section 7.
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const WHITESPACE = /[ \t\n\r]*/y;
+
+/**
+ * Reads a JSON text without loss: numbers stay text, objects become maps in the text's own order.
+ *
+ * Not `JSON.parse`, even with its source-text reviver: that one cannot see a duplicate key, moves keys that look like
+ * integers to the front, and quotes the text in its messages.
+ *
+ * @throws JsonError with the place only; a duplicate key is an error, since whichever value won would be a surprise
+ */
+export function parseJson(text: string): FieldValue {
+  let at = 0;
+
+  function fail(problem: string, offset = at): never {
+    const before = text.slice(0, offset);
+    const line = before.split("\n").length;
+    throw new JsonError(problem, line, offset - before.lastIndexOf("\n"));
+  }
+
+  function skipWhitespace(): void {
+    WHITESPACE.lastIndex = at;
+    WHITESPACE.test(text);
+    at = WHITESPACE.lastIndex;
+  }
+
+  function take(character: string): boolean {
+    if (text[at] !== character) return false;
+    at++;
+    skipWhitespace();
+    return true;
+  }
+
+  function expect(character: string, problem: string): void {
+    if (!take(character)) fail(problem);
+  }
+
+  function readString(): string {
+    const start = at;
+    let escaped = false;
+    for (at++; ; at++) {
+      const code = text.charCodeAt(at);
+      if (Number.isNaN(code)) fail("the string does not end", start);
+      if (code === 0x22) break;
+      if (code < 0x20) fail("a control character in a string must be escaped");
+      if (code !== 0x5c) continue;
+      escaped = true;
+      ESCAPE.lastIndex = at;
+      if (!ESCAPE.test(text)) fail("unknown escape in a string");
+      at = ESCAPE.lastIndex - 1;
+    }
+    at++;
+    const value = escaped ? (JSON.parse(text.slice(start, at)) as string) : text.slice(start + 1, at - 1);
+    skipWhitespace();
+    return value;
+  }
+
+  function readWord<T>(name: string, value: T): T {
+    if (!text.startsWith(name, at)) fail("expected a value");
+    at += name.length;
+    skipWhitespace();
+    return value;
+  }
+
+  function readNumber(): LosslessNumber {
+    NUMBER.lastIndex = at;
+    const match = NUMBER.exec(text);
+    if (match === null) fail("expected a value");
+    at = NUMBER.lastIndex;
+    skipWhitespace();
+    return { number: match[0] };
+  }
+
+  function readObject(depth: number): Map<string, FieldValue> {
+    const map = new Map<string, FieldValue>();
+    take("{");
+    if (take("}")) return map;
+    do {
+      if (text[at] !== '"') fail("expected a key in double quotes");
+      const place = at;
+      const key = readString();
+      if (map.has(key)) fail("the key stands twice in the same object", place);
+      expect(":", "expected a colon after the key");
+      map.set(key, readValue(depth));
+    } while (take(","));
+    expect("}", "expected a comma or the end of the object");
+    return map;
+  }
+
+  function readArray(depth: number): FieldValue[] {
+    const items: FieldValue[] = [];
+    take("[");
+    if (take("]")) return items;
+    do items.push(readValue(depth));
+    while (take(","));
+    expect("]", "expected a comma or the end of the array");
+    return items;
+  }
+
+  function readValue(depth: number): FieldValue {
+    if (depth > MAX_JSON_DEPTH) fail(`nested deeper than ${MAX_JSON_DEPTH}`);
+    switch (text[at]) {
+      case '"':
+        return readString();
+      case "{":
+        return readObject(depth + 1);
+      case "[":
+        return readArray(depth + 1);
+      case "t":
+        return readWord("true", true);
+      case "f":
+        return readWord("false", false);
+      case "n":
+        return readWord("null", null);
+      default:
+        return readNumber();
+    }
+  }
+
+  skipWhitespace();
+  const result = readValue(0);
+  if (at < text.length) fail("unexpected text after the value");
+  return result;
+}
+
+/** Reads a JSON object as the fields of a secret. @throws JsonError also for anything but an object */
+export function parseFields(text: string): Fields {
+  const value = parseJson(text);
+  if (!isMap(value)) throw new JsonError("expected an object", 1, 1);
+  return value;
+}
+
+export interface PrintJsonOptions {
+  /** Sorts keys by code unit, so that equal documents print equally. Default false: their own order. */
+  readonly sortKeys?: boolean;
+}
+
+/** Prints a value as compact JSON; numbers as the text that they were read from. */
+export function printJson(value: FieldValue, options: PrintJsonOptions = {}): string {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return JSON.stringify(value);
+  if (isList(value)) return `[${value.map((item) => printJson(item, options)).join(",")}]`;
+  if (isMap(value)) {
+    const entries = [...value];
+    if (options.sortKeys === true) entries.sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${printJson(item, options)}`).join(",")}}`;
+  }
+  return numberOf(value.number).number;
+}
+
+/**
+ * A number from its JSON text.
+ * @throws JsonError if the text is not one JSON number, so that nothing can be smuggled into a document this way
+ */
+export function numberOf(text: string): LosslessNumber {
+  NUMBER.lastIndex = 0;
+  if (!NUMBER.test(text) || NUMBER.lastIndex !== text.length) throw new JsonError("expected a number", 1, 1);
+  return { number: text };
+}
+
+export function isMap(value: FieldValue | undefined): value is ReadonlyMap<string, FieldValue> {
+  return value instanceof Map;
+}
+
+/** `Array.isArray` that also narrows read-only arrays. */
+export function isList(value: FieldValue | undefined): value is readonly FieldValue[] {
+  return Array.isArray(value);
+}
+
+export function isNumber(value: FieldValue | undefined): value is LosslessNumber {
+  return typeof value === "object" && value !== null && !isMap(value) && !isList(value);
+}

@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleepFor } from "node:timers/promises";
+import { MAX_DOCUMENT_BYTES, type FieldValue, type Fields, type SecretStore } from "./contract.ts";
+import { SecretStoreError, type SecretStoreErrorCode } from "./errors.ts";
+import { parseFields, printJson } from "./json.ts";
+
+/** What a driver hands to the suite: stores on one and the same back end. */
+export interface SuiteBackend {
+  /** A store with its own connection on the root of this user; roots are empty at first. */
+  open(username: string): Promise<SecretStore>;
+  stop(): Promise<void>;
+}
+
+/** Rejects with this code, and with an error of the package. */
+export async function rejectsWith(code: SecretStoreErrorCode, action: Promise<unknown>): Promise<void> {
+  await assert.rejects(action, (error: unknown) => {
+    assert.ok(error instanceof SecretStoreError, `not a SecretStoreError: ${String(error)}`);
+    assert.equal(error.code, code, error.message);
+    return true;
+  });
+}
+
+export function fieldsOf(entries: Readonly<Record<string, FieldValue>>): Fields {
+  return new Map(Object.entries(entries));
+}
+
+/** What every {@link SecretStore} must do, whatever is behind it. */
+export function secretStoreSuite(driver: string, start: () => Promise<SuiteBackend>): void {
+  describe(`SecretStore: ${driver}`, () => {
+    let backend: SuiteBackend;
+    let store: SecretStore;
+    let users = 0;
+    before(async () => {
+      backend = await start();
+      store = await backend.open("ada");
+    });
+    after(async () => {
+      await store.close();
+      await backend.stop();
+    });
+    /** A store on a root of its own. */
+    async function fresh(): Promise<SecretStore> {
+      users++;
+      return backend.open(`user${users}`);
+    }
+
+    it("read gives what write stored, with version 1 and the time of writing", async () => {
+      const from = Date.now() - 2_000;
+      assert.deepEqual(await store.write("first", fieldsOf({ user: "u", password: "p\r\n\t\u{1f511}" })), {
+        version: 1,
+      });
+      const document = await store.read("first");
+      assert.deepEqual(document.fields, fieldsOf({ password: "p\r\n\t\u{1f511}", user: "u" }));
+      assert.equal(document.version, 1);
+      assert.ok(
+        document.createdAt >= from && document.createdAt <= Date.now() + 2_000,
+        String(document.createdAt),
+      );
+    });
+
+    it("numbers come back as the text that they were written with", async () => {
+      const text =
+        '{"big":9223372036854775808,"deep":{"list":[1.10,-0]},"huge":1e400,"n":{"number":"7"},"zero":-0}';
+      await store.write("numbers", parseFields(text));
+      assert.equal(printJson((await store.read("numbers")).fields, { sortKeys: true }), text);
+    });
+
+    it("every type of value and any field name survives", async () => {
+      const text =
+        '{"":"empty name"," edge ":"spaces","__proto__":{"constructor":1},"a\\nb":null,"f":false,"l":[],"o":{},"t":true}';
+      await store.write("types", parseFields(text));
+      assert.equal(printJson((await store.read("types")).fields, { sortKeys: true }), text);
+    });
+
+    it("a document without fields is a document", async () => {
+      await store.write("hollow", new Map());
+      assert.equal((await store.read("hollow")).fields.size, 0);
+    });
+
+    it("write replaces the whole document and counts versions", async () => {
+      await store.write("replaced", fieldsOf({ a: "1", b: "2" }));
+      assert.deepEqual(await store.write("replaced", fieldsOf({ b: "3" })), { version: 2 });
+      assert.deepEqual((await store.read("replaced")).fields, fieldsOf({ b: "3" }));
+      assert.deepEqual((await store.read("replaced", { version: 1 })).fields, fieldsOf({ a: "1", b: "2" }));
+      await rejectsWith("not_found", store.read("replaced", { version: 9 }));
+    });
+
+    it("metadata gives the readable versions, oldest first, and no values", async () => {
+      for (const value of ["x", "y", "z"]) await store.write("history", fieldsOf({ value }));
+      const metadata = await store.metadata("history");
+      assert.equal(metadata.version, 3);
+      assert.deepEqual(
+        metadata.versions.map(({ version }) => version),
+        [1, 2, 3],
+      );
+      assert.equal(metadata.versions.at(-1)?.createdAt, metadata.createdAt);
+      assert.deepEqual((await store.read("history")).createdAt, metadata.createdAt);
+    });
+
+    it("ten versions are kept, older ones are not found", async () => {
+      for (let count = 1; count <= 12; count++) await store.write("long", fieldsOf({ count: String(count) }));
+      const { versions } = await store.metadata("long");
+      assert.deepEqual([versions[0]?.version, versions.at(-1)?.version], [3, 12]);
+      await rejectsWith("not_found", store.read("long", { version: 2 }));
+    });
+
+    it("ifVersion: the newest version writes, any other is a version conflict and changes nothing", async () => {
+      await store.write("cas", fieldsOf({ v: "1" }), { ifVersion: 0 });
+      assert.deepEqual(await store.write("cas", fieldsOf({ v: "2" }), { ifVersion: 1 }), { version: 2 });
+      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 1 }));
+      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 7 }));
+      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 0 }));
+      assert.deepEqual((await store.read("cas")).fields, fieldsOf({ v: "2" }));
+      await rejectsWith("version_conflict", store.write("absent", fieldsOf({}), { ifVersion: 1 }));
+    });
+
+    it("two simultaneous creates: one succeeds, the other is a version conflict", async () => {
+      const other = await backend.open("ada");
+      for (let round = 0; round < 5; round++) {
+        const path = `race/${round}`;
+        const results = await Promise.allSettled(
+          [store, other].map((each, index) =>
+            each.write(path, fieldsOf({ by: String(index) }), { ifVersion: 0 }),
+          ),
+        );
+        const won = results.findIndex(({ status }) => status === "fulfilled");
+        const lost = results.flatMap((result) =>
+          result.status === "rejected" ? [result.reason as unknown] : [],
+        );
+        assert.equal(lost.length, 1);
+        assert.ok(lost[0] instanceof SecretStoreError);
+        assert.equal(lost[0].code, "version_conflict");
+        assert.deepEqual((await store.read(path)).fields, fieldsOf({ by: String(won) }));
+      }
+      await other.close();
+    });
+
+    it("delete removes every version, and a new secret starts at version 1", async () => {
+      await store.write("gone", fieldsOf({ a: "1" }));
+      await store.write("gone", fieldsOf({ a: "2" }));
+      await store.delete("gone");
+      await rejectsWith("not_found", store.read("gone"));
+      await rejectsWith("not_found", store.read("gone", { version: 1 }));
+      await rejectsWith("not_found", store.metadata("gone"));
+      await rejectsWith("not_found", store.delete("gone"));
+      assert.ok(!(await store.list("")).includes("gone"));
+      assert.deepEqual(await store.write("gone", fieldsOf({ a: "3" }), { ifVersion: 0 }), { version: 1 });
+    });
+
+    it("an absent secret is not found", async () => {
+      await rejectsWith("not_found", store.read("nothing"));
+      await rejectsWith("not_found", store.read("nothing", { version: 1 }));
+      await rejectsWith("not_found", store.metadata("nothing"));
+      await rejectsWith("not_found", store.delete("nothing"));
+      await rejectsWith("not_found", store.list("nothing/"));
+    });
+
+    it("list gives the names directly below a folder, by code unit, folders with a slash", async () => {
+      const own = await fresh();
+      assert.deepEqual(await own.list(""), []);
+      for (const path of ["b", "a/x", "a/y/z", "a", "Z", "ä", "\u{1f511}", "\u{ff5e}", "a-", "a0"]) {
+        await own.write(path, fieldsOf({ path }));
+      }
+      assert.deepEqual(await own.list(""), ["Z", "a", "a-", "a/", "a0", "b", "ä", "\u{1f511}", "\u{ff5e}"]);
+      assert.deepEqual(await own.list("a/"), ["x", "y/"]);
+      assert.deepEqual(await own.list("a/y/"), ["z"]);
+      await rejectsWith("not_found", own.list("b/"));
+      await own.close();
+    });
+
+    it("a secret and a folder of the same name are two things", async () => {
+      const own = await fresh();
+      await own.write("twin", fieldsOf({ is: "secret" }));
+      await own.write("twin/inner", fieldsOf({ is: "inside" }));
+      await own.delete("twin");
+      assert.deepEqual(await own.list(""), ["twin/"]);
+      assert.deepEqual((await own.read("twin/inner")).fields, fieldsOf({ is: "inside" }));
+      await rejectsWith("not_found", own.read("twin"));
+      await own.close();
+    });
+
+    it("names may hold anything printable, and are taken as written", async () => {
+      const own = await fresh();
+      const names = [
+        "%2e%2e",
+        "%41",
+        "..a",
+        "a b",
+        "a#b",
+        "a%b",
+        "a&b=c",
+        "a+b",
+        "a:b@c",
+        "a;b",
+        "a?b",
+        "e\u0301",
+        "é",
+      ];
+      for (const name of names) await own.write(`odd/${name}`, fieldsOf({ name }));
+      assert.deepEqual(await own.list("odd/"), names.toSorted());
+      for (const name of names) assert.deepEqual((await own.read(`odd/${name}`)).fields, fieldsOf({ name }));
+      await own.close();
+    });
+
+    it("a path that breaks the rules is refused by every method", async () => {
+      for (const path of [
+        "",
+        "/a",
+        "a//b",
+        "a/../b",
+        "..",
+        "./a",
+        "a\0b",
+        "a\\b",
+        "a%2fb",
+        "a%5Cb",
+        "a\nb",
+        "folder/",
+      ]) {
+        await rejectsWith("bad_path", store.read(path));
+        await rejectsWith("bad_path", store.metadata(path));
+        await rejectsWith("bad_path", store.write(path, fieldsOf({})));
+        await rejectsWith("bad_path", store.delete(path));
+      }
+      for (const folder of ["/", "a", "../", "a//", "a/./", "a\\/"])
+        await rejectsWith("bad_path", store.list(folder));
+    });
+
+    it("users do not see each other's secrets", async () => {
+      const eve = await fresh();
+      await store.write("mine", fieldsOf({ a: "1" }));
+      await rejectsWith("not_found", eve.read("mine"));
+      assert.deepEqual(await eve.list(""), []);
+      await eve.close();
+    });
+
+    it("a large value survives, and a document over the limit is refused", async () => {
+      const value = "ü".repeat(250_000);
+      await store.write("large", fieldsOf({ value }));
+      assert.equal((await store.read("large")).fields.get("value"), value);
+      const over = fieldsOf({ value: "x".repeat(MAX_DOCUMENT_BYTES) });
+      await rejectsWith("too_large", store.write("large", over));
+      assert.equal((await store.metadata("large")).version, 1);
+    });
+
+    it("a fired signal ends the call with aborted", async () => {
+      const signal = AbortSignal.abort();
+      await rejectsWith("aborted", store.read("first", { signal }));
+      await rejectsWith("aborted", store.list("", { signal }));
+      await rejectsWith("aborted", store.write("first", fieldsOf({}), { signal }));
+      await rejectsWith("aborted", store.metadata("first", { signal }));
+      await rejectsWith("aborted", store.delete("first", { signal }));
+    });
+
+    it("ping succeeds", async () => {
+      await store.ping();
+    });
+
+    it("watch, where there is one, reports another connection's write and delete below the root only", async () => {
+      const watching = await fresh();
+      const writing = await backend.open(`user${users}`);
+      const stop = new AbortController();
+      const changes = watching.watch?.(stop.signal);
+      if (changes !== undefined) {
+        await store.write("outside", fieldsOf({}));
+        const seen = collect(changes, 3);
+        await writing.write("w", fieldsOf({ a: "1" }));
+        await sleepFor(20);
+        await writing.write("w", fieldsOf({ a: "2" }));
+        await writing.delete("w");
+        assert.deepEqual(await seen, [
+          { path: "w", kind: "written" },
+          { path: "w", kind: "written" },
+          { path: "w", kind: "deleted" },
+        ]);
+      }
+      stop.abort();
+      await watching.close();
+      await writing.close();
+    });
+  });
+}
+
+/** The first `count` items. */
+export async function collect<T>(source: AsyncIterable<T>, count: number): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of source) {
+    items.push(item);
+    if (items.length === count) break;
+  }
+  return items;
+}
