@@ -1,0 +1,42 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Secret, systemCode, writeAtomically } from "@devplat/base";
+import { SvcError } from "../errors.ts";
+
+/** File in the data folder for the key that development mode generates. */
+const KEY_FILE = "encryption.key";
+
+export interface EncryptionKeySource {
+  readonly configured: Secret | undefined;
+  readonly developmentMode: boolean;
+  readonly dataDir: string;
+}
+
+/**
+ * The key that stored secrets are encrypted with: the configured one; in development mode otherwise one that is
+ * generated once and kept in the data folder (0600).
+ *
+ * @throws SvcError `encryption_key` when there is none, or its file does not hold one
+ */
+export async function encryptionKey(source: EncryptionKeySource): Promise<Secret> {
+  if (source.configured !== undefined) return source.configured;
+  if (!source.developmentMode) {
+    throw new SvcError("encryption_key", "encryption.key (SVC_ENCRYPTION_KEY) is not set", {
+      hint: "Generate one with: openssl rand -hex 32",
+    });
+  }
+  const path = join(source.dataDir, KEY_FILE);
+  try {
+    const text = (await readFile(path, "utf8")).trim();
+    if (/^[0-9a-f]{64}$/.test(text)) return new Secret(text);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    const key = randomBytes(32).toString("hex");
+    await writeAtomically(path, `${key}\n`, { mode: 0o600 });
+    return new Secret(key);
+  }
+  throw new SvcError("encryption_key", `${path} does not hold a key of 64 hexadecimal digits`, {
+    hint: "Restore the file, or remove it together with the database.",
+  });
+}

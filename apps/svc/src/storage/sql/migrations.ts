@@ -1,0 +1,130 @@
+import { Migrator, type Kysely, type Migration } from "kysely";
+import { SvcError } from "../../errors.ts";
+
+/** Applied in the order of their names. One that was released is never changed; a new one is added. */
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  "0001_initial": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema
+        .createTable("cached_repositories")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("owner", "text", (column) => column.notNull())
+        .addColumn("name", "text", (column) => column.notNull())
+        .addColumn("key", "text", (column) => column.notNull().unique())
+        .addColumn("enabled", "integer", (column) => column.notNull())
+        .addColumn("timeout_seconds", "integer")
+        .addColumn("max_cache_size_mb", "integer")
+        .addColumn("created_at", "bigint", (column) => column.notNull())
+        .addColumn("updated_at", "bigint", (column) => column.notNull())
+        .addColumn("version", "integer", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("users")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("login", "text", (column) => column.notNull())
+        .addColumn("login_key", "text", (column) => column.notNull().unique())
+        .addColumn("created_at", "bigint", (column) => column.notNull())
+        .addColumn("credential", "text")
+        .addColumn("credential_at", "bigint")
+        .execute();
+      await db.schema
+        .createTable("sessions")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("kind", "text", (column) => column.notNull())
+        .addColumn("token_hash", "text", (column) => column.notNull().unique())
+        .addColumn("token_start", "text", (column) => column.notNull())
+        .addColumn("user_id", "text", (column) => column.notNull().references("users.id").onDelete("cascade"))
+        .addColumn("role", "text", (column) => column.notNull())
+        .addColumn("created_at", "bigint", (column) => column.notNull())
+        .addColumn("expires_at", "bigint", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("tokens")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("type", "text", (column) => column.notNull())
+        .addColumn("token_hash", "text", (column) => column.notNull().unique())
+        .addColumn("token_start", "text", (column) => column.notNull())
+        .addColumn("user_id", "text", (column) => column.notNull().references("users.id").onDelete("cascade"))
+        .addColumn("repositories", "text", (column) => column.notNull())
+        .addColumn("scopes", "text", (column) => column.notNull())
+        .addColumn("description", "text")
+        .addColumn("session_id", "text")
+        .addColumn("ip_allow", "text", (column) => column.notNull())
+        .addColumn("created_at", "bigint", (column) => column.notNull())
+        .addColumn("expires_at", "bigint")
+        .addColumn("revoked_at", "bigint")
+        .addColumn("last_used_at", "bigint")
+        .addColumn("last_ip", "text")
+        .addColumn("use_count", "bigint", (column) => column.notNull())
+        .execute();
+      await db.schema.createIndex("tokens_by_user").on("tokens").columns(["user_id", "created_at"]).execute();
+    },
+  },
+};
+
+export interface MigrationState {
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+  /** Applied by a newer program; this one does not know them. */
+  readonly unknown: readonly string[];
+}
+
+export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {
+  const known = Object.keys(MIGRATIONS).toSorted();
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  const table = "kysely_migration";
+  const applied = tables.some(({ name }) => name === table)
+    ? (
+        await (db as unknown as Kysely<{ [table]: { name: string } }>)
+          .selectFrom(table)
+          .select("name")
+          .execute()
+      )
+        .map(({ name }) => name)
+        .toSorted()
+    : [];
+  return {
+    applied: applied.filter((name) => known.includes(name)),
+    pending: known.filter((name) => !applied.includes(name)),
+    unknown: applied.filter((name) => !known.includes(name)),
+  };
+}
+
+/**
+ * Applies what is pending, all or nothing. Safe to run from several processes at once.
+ *
+ * @returns the names of the migrations that were applied now
+ * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed
+ */
+export async function migrate<T>(db: Kysely<T>): Promise<readonly string[]> {
+  refuseAhead(await migrationState(db));
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+  const { error, results = [] } = await migrator.migrateToLatest();
+  if (error !== undefined) {
+    const failed = results.find(({ status }) => status === "Error")?.migrationName ?? "the first";
+    throw new SvcError("database_unavailable", `Migration "${failed}" failed; the database is as it was`, {
+      cause: error,
+    });
+  }
+  return results.filter(({ status }) => status === "Success").map(({ migrationName }) => migrationName);
+}
+
+/** @throws SvcError `database_ahead` or `database_behind` unless the database is exactly at this program's state */
+export async function requireMigrated<T>(db: Kysely<T>): Promise<void> {
+  const state = await migrationState(db);
+  refuseAhead(state);
+  if (state.pending.length > 0) {
+    throw new SvcError("database_behind", `The database lacks ${state.pending.length} migration(s)`, {
+      hint: "Run 'svc migrate', or start with 'svc serve --migrate'.",
+    });
+  }
+}
+
+function refuseAhead(state: MigrationState): void {
+  if (state.unknown.length === 0) return;
+  throw new SvcError(
+    "database_ahead",
+    `The database was migrated by a newer version of this program (unknown: ${state.unknown.join(", ")})`,
+    { hint: "Start that version, or restore a backup from before the migration." },
+  );
+}

@@ -1,0 +1,137 @@
+import type { Kysely, Selectable } from "kysely";
+import type { Level, TokenRecord, TokenStore, TokenUse } from "../store.ts";
+import { asked } from "./asked.ts";
+import type { Tables } from "./tables.ts";
+
+/** A list without a bound would grow with the years; the newest are what people look for. */
+const MAX_LISTED = 1000;
+
+export class SqlTokens implements TokenStore {
+  readonly #db: Kysely<Tables>;
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db;
+  }
+
+  async insert(record: TokenRecord): Promise<void> {
+    await asked(async () => {
+      await this.#db.insertInto("tokens").values(toRow(record)).execute();
+    });
+  }
+
+  async findByHash(tokenHash: string): Promise<TokenRecord | undefined> {
+    return this.#first("token_hash", tokenHash);
+  }
+
+  async get(id: string): Promise<TokenRecord | undefined> {
+    return this.#first("id", id);
+  }
+
+  async list(userId: string | undefined): Promise<readonly TokenRecord[]> {
+    return asked(async () => {
+      let query = this.#db.selectFrom("tokens").selectAll().where("revoked_at", "is", null);
+      if (userId !== undefined) query = query.where("user_id", "=", userId);
+      // Ids are UUIDv7, so they order tokens of the same millisecond.
+      const rows = await query
+        .orderBy("created_at", "desc")
+        .orderBy("id", "desc")
+        .limit(MAX_LISTED)
+        .execute();
+      return rows.map(fromRow);
+    });
+  }
+
+  async revoke(id: string, now: number): Promise<boolean> {
+    return asked(async () => {
+      const { numUpdatedRows } = await this.#db
+        .updateTable("tokens")
+        .set({ revoked_at: now })
+        .where("id", "=", id)
+        .where("revoked_at", "is", null)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    });
+  }
+
+  async recordUses(uses: readonly TokenUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    await asked(async () =>
+      this.#db.transaction().execute(async (transaction) => {
+        for (const use of uses) {
+          await transaction
+            .updateTable("tokens")
+            .set(({ eb }) => ({
+              use_count: eb("use_count", "+", use.uses),
+              last_used_at: use.lastUsedAt,
+              last_ip: use.lastIp,
+            }))
+            .where("id", "=", use.id)
+            .execute();
+        }
+      }),
+    );
+  }
+
+  async deleteEnded(before: number): Promise<number> {
+    return asked(async () => {
+      const { numDeletedRows } = await this.#db
+        .deleteFrom("tokens")
+        .where(({ eb }) => eb.or([eb("expires_at", "<", before), eb("revoked_at", "<", before)]))
+        .executeTakeFirst();
+      return Number(numDeletedRows);
+    });
+  }
+
+  async #first(column: "id" | "token_hash", value: string): Promise<TokenRecord | undefined> {
+    return asked(async () => {
+      const row = await this.#db
+        .selectFrom("tokens")
+        .selectAll()
+        .where(column, "=", value)
+        .executeTakeFirst();
+      return row === undefined ? undefined : fromRow(row);
+    });
+  }
+}
+
+function toRow(record: TokenRecord): Tables["tokens"] {
+  return {
+    id: record.id,
+    type: record.type,
+    token_hash: record.tokenHash,
+    token_start: record.tokenStart,
+    user_id: record.userId,
+    repositories: JSON.stringify(record.repositories),
+    scopes: JSON.stringify(record.scopes),
+    description: record.description ?? null,
+    session_id: record.sessionId ?? null,
+    ip_allow: JSON.stringify(record.ipAllow),
+    created_at: record.createdAt,
+    expires_at: record.expiresAt ?? null,
+    revoked_at: record.revokedAt ?? null,
+    last_used_at: record.lastUsedAt ?? null,
+    last_ip: record.lastIp ?? null,
+    use_count: record.useCount,
+  };
+}
+
+function fromRow(row: Selectable<Tables["tokens"]>): TokenRecord {
+  return {
+    id: row.id,
+    type: row.type === "agent" ? "agent" : "proxy",
+    tokenHash: row.token_hash,
+    tokenStart: row.token_start,
+    userId: row.user_id,
+    repositories: JSON.parse(row.repositories) as string[],
+    scopes: JSON.parse(row.scopes) as Record<string, Level>,
+    description: row.description ?? undefined,
+    sessionId: row.session_id ?? undefined,
+    ipAllow: JSON.parse(row.ip_allow) as string[],
+    createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+    lastUsedAt: row.last_used_at ?? undefined,
+    lastIp: row.last_ip ?? undefined,
+    useCount: row.use_count,
+  };
+}

@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import {
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type CompiledQuery,
+  type DatabaseConnection,
+  type DatabaseIntrospector,
+  type Dialect,
+  type DialectAdapter,
+  type Driver,
+  type Kysely,
+  type QueryCompiler,
+  type QueryResult,
+} from "kysely";
+
+/** Prepared statements kept; kysely makes the same text for the same query, and preparing costs more than running. */
+const MAX_STATEMENTS = 500;
+/** Milliseconds to wait for another process's write lock before `database is locked`: a migration may take seconds. */
+const BUSY_TIMEOUT_MS = 5000;
+/** Milliseconds between two tries for that lock. */
+const BUSY_POLL_MS = 10;
+/** SQLITE_BUSY (sqlite.org/rescode.html). */
+const SQLITE_BUSY = 5;
+
+/** kysely over the SQLite that comes with Node. */
+export class NodeSqliteDialect implements Dialect {
+  readonly #path: string;
+
+  /** @param path of the database file, or `:memory:` */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  createDriver(): Driver {
+    return new NodeSqliteDriver(this.#path);
+  }
+  createQueryCompiler(): QueryCompiler {
+    return new SqliteQueryCompiler();
+  }
+  createAdapter(): DialectAdapter {
+    return new TransactionalDdlAdapter();
+  }
+  createIntrospector(db: Kysely<unknown>): DatabaseIntrospector {
+    return new SqliteIntrospector(db);
+  }
+}
+
+/** SQLite's DDL is transactional, which kysely leaves aside: so a migration is all or nothing, and one at a time. */
+class TransactionalDdlAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
+/** One connection; who wants it waits for who has it, so that a transaction is not mixed with other queries. */
+class NodeSqliteDriver implements Driver {
+  readonly #path: string;
+  #connection: NodeSqliteConnection | undefined;
+  #free: Promise<void> = Promise.resolve();
+  #release: () => void = () => undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async init(): Promise<void> {
+    // No time-out inside SQLite: it would block the event loop. whenFree waits instead.
+    const database = new DatabaseSync(this.#path, { timeout: 0, enableForeignKeyConstraints: true });
+    // WAL: readers and the one writer do not wait for each other. FULL: a write that was answered survives a power cut.
+    await whenFree(() => database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+    this.#connection = new NodeSqliteConnection(database);
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const before = this.#free;
+    let release = (): void => undefined;
+    this.#free = new Promise((resolve) => {
+      release = resolve;
+    });
+    await before;
+    this.#release = release;
+    if (this.#connection === undefined) throw new Error("the database is closed");
+    return this.#connection;
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#release();
+  }
+
+  async beginTransaction(): Promise<void> {
+    // IMMEDIATE: take the write lock now, where waiting for it is possible, not in the middle of the transaction.
+    await whenFree(() => this.#connection?.exec("BEGIN IMMEDIATE"));
+  }
+  async commitTransaction(): Promise<void> {
+    this.#connection?.exec("COMMIT");
+  }
+  async rollbackTransaction(): Promise<void> {
+    this.#connection?.exec("ROLLBACK");
+  }
+
+  async destroy(): Promise<void> {
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+}
+
+class NodeSqliteConnection implements DatabaseConnection {
+  readonly #database: DatabaseSync;
+  /** Least recently used first. */
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  exec(sql: string): void {
+    this.#database.exec(sql);
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#database.close();
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return whenFree(() => {
+      const statement = this.#prepare(query.sql);
+      const parameters = query.parameters as readonly SQLInputValue[];
+      if (statement.columns().length > 0) return { rows: statement.all(...parameters) as R[] };
+      const { changes } = statement.run(...parameters);
+      return { rows: [], numAffectedRows: BigInt(changes) };
+    });
+  }
+
+  // oxlint-disable-next-line require-yield -- the interface asks for it; nothing here streams
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error("streaming queries are not supported");
+  }
+
+  #prepare(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    this.#statements.delete(sql);
+    const statement = known ?? this.#database.prepare(sql);
+    this.#statements.set(sql, statement);
+    for (const oldest of this.#statements.keys()) {
+      if (this.#statements.size <= MAX_STATEMENTS) break;
+      this.#statements.delete(oldest);
+    }
+    return statement;
+  }
+}
+
+/** Runs a statement once no other process holds the lock that it needs. */
+async function whenFree<T>(run: () => T): Promise<T> {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return run();
+    } catch (error) {
+      const busy = error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
+      if (!busy || performance.now() > deadline) throw error;
+      await sleep(BUSY_POLL_MS);
+    }
+  }
+}

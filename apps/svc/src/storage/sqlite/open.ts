@@ -1,0 +1,37 @@
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { messageOf } from "@devplat/base";
+import { Kysely, sql } from "kysely";
+import { SvcError } from "../../errors.ts";
+import type { Tables } from "../sql/tables.ts";
+import { NodeSqliteDialect } from "./dialect.ts";
+
+/** Takes what people write as the connection string of a file database: a path, `file:path` or `sqlite:path`. */
+export function sqlitePath(dsn: string): string {
+  return dsn.replace(/^(?:file|sqlite):(?:\/\/(?=\/))?/, "").replace(/\?.*$/, "");
+}
+
+/**
+ * Opens the database file, made with its folder when it is not there.
+ *
+ * @throws SvcError `database_unavailable` naming the file
+ */
+export async function openSqlite(path: string): Promise<Kysely<Tables>> {
+  const db = new Kysely<Tables>({ dialect: new NodeSqliteDialect(path) });
+  try {
+    if (path !== ":memory:") await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await sql`SELECT 1`.execute(db);
+    return db;
+  } catch (error) {
+    await db.destroy().catch(() => undefined);
+    throw new SvcError("database_unavailable", `Cannot open the database "${path}": ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE (sqlite.org/rescode.html). */
+export function isUniqueViolation(error: unknown): boolean {
+  if (!(error instanceof Error) || !("errcode" in error)) return false;
+  return error.errcode === 1555 || error.errcode === 2067;
+}

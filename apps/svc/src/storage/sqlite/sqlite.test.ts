@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { Secret } from "@devplat/base";
+import { sql } from "kysely";
+import { storeContract } from "../contract-suite.ts";
+import { encryptionKey } from "../encryption-key.ts";
+import { SecretBox } from "../secret-box.ts";
+import { migrate, migrationState, requireMigrated } from "../sql/migrations.ts";
+import { SqlStore } from "../sql/sql-store.ts";
+import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const KEY = new Secret("0f".repeat(32));
+let count = 0;
+const fresh = (): string => join(folder, `${++count}`, "svc.db");
+
+async function openStore(path: string, key = KEY): Promise<SqlStore> {
+  const db = await openSqlite(path);
+  await migrate(db);
+  return new SqlStore({ db, box: new SecretBox(key), isUniqueViolation });
+}
+
+storeContract("sqlite", async () => openStore(fresh()));
+
+describe("sqlite store", () => {
+  it("secret at rest: neither the file nor its journal holds the credential", async () => {
+    const path = fresh();
+    const store = await openStore(path);
+    const user = await store.users.ensure("alice", "id-1", 1);
+    await store.users.putCredential(user.id, new Secret("planted-credential"), 1);
+    for (const file of readdirSync(join(path, ".."))) {
+      assert.equal(readFileSync(join(path, "..", file)).includes("planted-credential"), false, file);
+    }
+    await store.close();
+    const other = await openStore(path, new Secret("aa".repeat(32)));
+    await assert.rejects(other.users.credential(user.id), { code: "encryption_key" });
+    await other.close();
+    const again = await openStore(path);
+    assert.equal((await again.users.credential(user.id))?.reveal(), "planted-credential");
+    await again.close();
+  });
+
+  it("a file that is no database is named", async () => {
+    const path = join(folder, "text.db");
+    writeFileSync(path, "not a database, but long enough to be looked at as one".repeat(20));
+    await assert.rejects(openSqlite(path), { code: "database_unavailable", message: /text\.db/ });
+  });
+
+  it("a connection string may be a path or have a scheme", () => {
+    assert.equal(sqlitePath("a/b.db"), "a/b.db");
+    assert.equal(sqlitePath("file:a.db?cache=shared"), "a.db");
+    assert.equal(sqlitePath("file:///var/a.db"), "/var/a.db");
+    assert.equal(sqlitePath("sqlite:///var/a.db"), "/var/a.db");
+  });
+});
+
+describe("migrations", () => {
+  it("an empty database is behind, then current, and a second run does nothing", async () => {
+    const db = await openSqlite(fresh());
+    await assert.rejects(requireMigrated(db), { code: "database_behind" });
+    assert.deepEqual((await migrationState(db)).applied, []);
+    assert.deepEqual(await migrate(db), ["0001_initial"]);
+    assert.deepEqual(await migrate(db), []);
+    await requireMigrated(db);
+    assert.deepEqual(await migrationState(db), { applied: ["0001_initial"], pending: [], unknown: [] });
+    await db.destroy();
+  });
+
+  it("a database that is ahead is refused", async () => {
+    const db = await openSqlite(fresh());
+    await migrate(db);
+    await sql`INSERT INTO kysely_migration (name, timestamp) VALUES ('9999_later', '2030-01-01')`.execute(db);
+    await assert.rejects(requireMigrated(db), { code: "database_ahead", message: /9999_later/ });
+    await assert.rejects(migrate(db), { code: "database_ahead" });
+    await db.destroy();
+  });
+
+  it("two processes may migrate at once", async () => {
+    const path = fresh();
+    const [one, two] = [await openSqlite(path), await openSqlite(path)];
+    await Promise.all([migrate(one), migrate(two)]);
+    await requireMigrated(two);
+    await one.destroy();
+    await two.destroy();
+  });
+});
+
+describe("secret box", () => {
+  const box = new SecretBox(KEY);
+
+  it("opens only for the record it was sealed for, and only unchanged", () => {
+    const sealed = box.seal(new Secret("s"), "users/1");
+    assert.equal(box.open(sealed, "users/1").reveal(), "s");
+    assert.throws(() => box.open(sealed, "users/2"), { code: "encryption_key" });
+    assert.throws(() => box.open(`${sealed.slice(0, -2)}AA`, "users/1"), { code: "encryption_key" });
+    assert.throws(() => box.open("v1.x", "users/1"), { code: "encryption_key" });
+    assert.notEqual(sealed, box.seal(new Secret("s"), "users/1"));
+  });
+
+  it("a previous key still opens, and new secrets use the current one", () => {
+    const rotated = new SecretBox(new Secret("bb".repeat(32)), KEY);
+    assert.equal(rotated.open(box.seal(new Secret("s"), "r"), "r").reveal(), "s");
+    assert.throws(() => box.open(rotated.seal(new Secret("s"), "r"), "r"), /another key/);
+  });
+});
+
+describe("encryption key", () => {
+  it("is generated once in development mode, readable by the owner only", async () => {
+    const source = { configured: undefined, developmentMode: true, dataDir: folder };
+    const key = await encryptionKey(source);
+    assert.match(key.reveal(), /^[0-9a-f]{64}$/);
+    assert.equal((await encryptionKey(source)).reveal(), key.reveal());
+    assert.equal(statSync(join(folder, "encryption.key")).mode & 0o777, 0o600);
+  });
+
+  it("missing outside development mode refuses", async () => {
+    await assert.rejects(encryptionKey({ configured: undefined, developmentMode: false, dataDir: folder }), {
+      code: "encryption_key",
+    });
+  });
+});
