@@ -1,0 +1,88 @@
+/**
+ * Everything that can go wrong in this package, as a closed set. Callers match on the code, never on the message.
+ *
+ * | code | meaning |
+ * | --- | --- |
+ * | `not_a_pack` | no `PACK` signature, or a version other than 2 |
+ * | `bad_entry` | an entry's type number or header cannot be |
+ * | `corrupt_zlib` | an entry's compressed data does not inflate |
+ * | `wrong_size` | an entry inflates to more or less than its header says |
+ * | `corrupt_delta` | a delta's instructions end in the middle, use opcode 0, or do not add up to its result size |
+ * | `delta_out_of_base` | a delta copies from outside its base, or was made for a base of another size |
+ * | `delta_bomb` | the deltas of a pack grow to more than the limit |
+ * | `delta_cycle` | a delta chain comes back to itself |
+ * | `duplicate_object` | one object stands twice in a pack (as `git index-pack --strict` refuses it) |
+ * | `missing_base` | a delta's base is neither in the pack nor in the store |
+ * | `trailing_garbage` | bytes follow the pack's trailer |
+ * | `wrong_trailer` | the checksum at the end of a file is not that of its content |
+ * | `truncated` | a file or stream ends too early |
+ * | `too_large` | a limit on pack, object, or count is exceeded |
+ * | `corrupt_index` | an `.idx` or `.rev` file contradicts itself or its pack |
+ * | `corrupt_object` | an object's content does not parse, or does not hash to its id |
+ * | `missing_object` | an object is not in the store |
+ * | `bad_oid` | a string is not an object id of the repository's object format |
+ * | `bad_ref_name` | a name is not allowed by `git check-ref-format` |
+ * | `not_a_repository` | a folder does not hold a bare repository |
+ * | `unsupported_repository` | a repository uses a format or extension that is not known here |
+ * | `corrupt_repository` | `config`, `HEAD` or `packed-refs` does not parse |
+ * | `locked` | another live process holds the lock |
+ */
+export type GitStoreErrorCode = (typeof GIT_STORE_ERROR_CODES)[number];
+
+/** All codes, for tables and tests. */
+export const GIT_STORE_ERROR_CODES = [
+  "not_a_pack",
+  "bad_entry",
+  "corrupt_zlib",
+  "wrong_size",
+  "corrupt_delta",
+  "delta_out_of_base",
+  "delta_bomb",
+  "delta_cycle",
+  "duplicate_object",
+  "missing_base",
+  "trailing_garbage",
+  "wrong_trailer",
+  "truncated",
+  "too_large",
+  "corrupt_index",
+  "corrupt_object",
+  "missing_object",
+  "bad_oid",
+  "bad_ref_name",
+  "not_a_repository",
+  "unsupported_repository",
+  "corrupt_repository",
+  "locked",
+] as const;
+
+/** What an error is about, as far as known. */
+export interface GitStoreErrorDetails {
+  /** Byte offset in the pack at which the faulty entry starts. */
+  readonly offset?: number;
+  /** The object id in lower-case hex. */
+  readonly oid?: string;
+  /** The file. */
+  readonly path?: string;
+}
+
+/** The one error class of this package. */
+export class GitStoreError extends Error {
+  readonly code: GitStoreErrorCode;
+  readonly details: GitStoreErrorDetails;
+  /** `retry`: the same call may succeed later (only `locked`); `final`: it cannot without a change of the data. */
+  readonly remedy: "retry" | "final";
+
+  constructor(
+    code: GitStoreErrorCode,
+    message: string,
+    details: GitStoreErrorDetails = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "GitStoreError";
+    this.code = code;
+    this.details = details;
+    this.remedy = code === "locked" ? "retry" : "final";
+  }
+}
