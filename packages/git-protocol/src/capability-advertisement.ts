@@ -1,0 +1,65 @@
+import { ProtocolError } from "./errors.ts";
+import { FLUSH_PKT, encodePktLine, lineText } from "./pkt-line.ts";
+import { PktLineReader } from "./pkt-line-reader.ts";
+
+/** A v2 capability advertisement (gitprotocol-v2, "Capability Advertisement"): what `info/refs` answers. */
+export interface CapabilityAdvertisement {
+  /** The service that smart HTTP names in front (gitprotocol-http, "Smart Server Response"); undefined = no line. */
+  readonly service: string | undefined;
+  /** Name and value, in order; undefined = the capability stands without a value. */
+  readonly capabilities: ReadonlyMap<string, string | undefined>;
+}
+
+/**
+ * Decodes a whole advertisement.
+ *
+ * @throws ProtocolError `bad_line` if it is not one of protocol v2, `truncated`, or an error of the framing.
+ */
+export function decodeCapabilityAdvertisement(body: Buffer): CapabilityAdvertisement {
+  const reader = new PktLineReader();
+  reader.push(body);
+  let service: string | undefined;
+  let first = nextLine(reader);
+  if (first?.startsWith("# service=") === true) {
+    service = first.slice("# service=".length);
+    if (nextLine(reader) !== undefined) {
+      throw new ProtocolError("unexpected_packet", "advertisement: no flush-pkt after the service line");
+    }
+    first = nextLine(reader);
+  }
+  if (first !== "version 2") throw new ProtocolError("bad_line", "advertisement: not protocol version 2");
+  const capabilities = new Map<string, string | undefined>();
+  for (let line = nextLine(reader); line !== undefined; line = nextLine(reader)) {
+    const equals = line.indexOf("=");
+    if (equals < 0) capabilities.set(line, undefined);
+    else capabilities.set(line.slice(0, equals), line.slice(equals + 1));
+  }
+  return { service, capabilities };
+}
+
+/** Encodes an advertisement. */
+export function encodeCapabilityAdvertisement(advertisement: CapabilityAdvertisement): Buffer {
+  const lines: Buffer[] = [];
+  if (advertisement.service !== undefined) {
+    lines.push(encodePktLine(`# service=${advertisement.service}\n`), FLUSH_PKT);
+  }
+  lines.push(encodePktLine("version 2\n"));
+  for (const [name, value] of advertisement.capabilities) {
+    lines.push(encodePktLine(value === undefined ? `${name}\n` : `${name}=${value}\n`));
+  }
+  return Buffer.concat([...lines, FLUSH_PKT]);
+}
+
+/** The next line's text; undefined at a flush-pkt. */
+function nextLine(reader: PktLineReader): string | undefined {
+  const decoding = reader.next();
+  if (decoding.state === "error") throw decoding.error;
+  if (decoding.state === "incomplete") {
+    throw new ProtocolError("truncated", "advertisement: it ends before its flush-pkt", reader.consumed);
+  }
+  if (decoding.line.kind === "flush") return undefined;
+  if (decoding.line.kind !== "data") {
+    throw new ProtocolError("unexpected_packet", `advertisement: a ${decoding.line.kind} packet stands here`);
+  }
+  return lineText(decoding.line.payload);
+}

@@ -1,0 +1,113 @@
+import { ProtocolError } from "./errors.ts";
+import { isAnyOid } from "./object-format.ts";
+import { FLUSH_PKT, encodePktLine, lineText } from "./pkt-line.ts";
+import { PktLineReader } from "./pkt-line-reader.ts";
+
+/** One line of an `ls-refs` answer (gitprotocol-v2, "ls-refs"). */
+export interface RefLine {
+  /** Undefined: `unborn`, a symbolic ref to a branch that does not exist yet. */
+  readonly oid: string | undefined;
+  readonly name: string;
+  readonly symrefTarget: string | undefined;
+  /** What an annotated tag points to in the end. */
+  readonly peeled: string | undefined;
+  /** Attributes that are none of the above, as they came. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Follows an answer while it streams: counts it as whole only if it parses to its flush-pkt with nothing after it.
+ * Incremental; keeps no lines.
+ */
+export class LsRefsFraming {
+  readonly #reader = new PktLineReader();
+  #ended = false;
+
+  /** @throws ProtocolError `remote_error` for an `ERR` line, `trailing_data`, or an error of the framing. */
+  push(chunk: Buffer): void {
+    if (this.#ended && chunk.length > 0) throw trailing();
+    this.#reader.push(chunk);
+    for (;;) {
+      const decoding = this.#reader.next();
+      if (decoding.state === "error") throw decoding.error;
+      if (decoding.state === "incomplete") return;
+      if (decoding.line.kind === "flush") {
+        this.#ended = true;
+        if (this.#reader.pending > 0) throw trailing();
+        return;
+      }
+      if (decoding.line.kind !== "data") {
+        throw new ProtocolError("unexpected_packet", `ls-refs: a ${decoding.line.kind} packet in the answer`);
+      }
+      if (decoding.line.payload.toString("latin1", 0, 4) === "ERR ") {
+        throw new ProtocolError("remote_error", "ls-refs: the code host reported an error");
+      }
+    }
+  }
+
+  /** Whether the flush-pkt has come. */
+  get complete(): boolean {
+    return this.#ended;
+  }
+}
+
+/**
+ * Decodes a whole answer.
+ *
+ * @throws ProtocolError `truncated`, `remote_error`, `bad_line`, `trailing_data`, or an error of the framing.
+ */
+export function decodeLsRefsResponse(body: Buffer): RefLine[] {
+  const reader = new PktLineReader();
+  reader.push(body);
+  const refs: RefLine[] = [];
+  for (;;) {
+    const decoding = reader.next();
+    if (decoding.state === "error") throw decoding.error;
+    if (decoding.state === "incomplete") {
+      throw new ProtocolError("truncated", "ls-refs: the answer ends before its flush-pkt", reader.consumed);
+    }
+    if (decoding.line.kind === "flush") break;
+    if (decoding.line.kind !== "data") {
+      throw new ProtocolError("unexpected_packet", `ls-refs: a ${decoding.line.kind} packet in the answer`);
+    }
+    refs.push(decodeRefLine(lineText(decoding.line.payload)));
+  }
+  if (reader.pending > 0) throw trailing();
+  return refs;
+}
+
+/** Decodes one line without its line feed. @throws ProtocolError `remote_error`, `bad_line` */
+export function decodeRefLine(text: string): RefLine {
+  if (text.startsWith("ERR ")) {
+    throw new ProtocolError("remote_error", "ls-refs: the code host reported an error");
+  }
+  const [oid = "", name = "", ...attributes] = text.split(" ");
+  if (name === "" || (oid !== "unborn" && !isAnyOid(oid))) {
+    throw new ProtocolError("bad_line", "ls-refs: a line is not `<oid> <name>`");
+  }
+  let symrefTarget: string | undefined;
+  let peeled: string | undefined;
+  const unknown: string[] = [];
+  for (const attribute of attributes) {
+    if (attribute.startsWith("symref-target:")) symrefTarget = attribute.slice("symref-target:".length);
+    else if (attribute.startsWith("peeled:")) peeled = attribute.slice("peeled:".length);
+    else unknown.push(attribute);
+  }
+  return { oid: oid === "unborn" ? undefined : oid, name, symrefTarget, peeled, unknown };
+}
+
+/** Encodes a whole answer. */
+export function encodeLsRefsResponse(refs: readonly RefLine[]): Buffer {
+  const lines = refs.map((ref) => {
+    const words = [ref.oid ?? "unborn", ref.name];
+    if (ref.symrefTarget !== undefined) words.push(`symref-target:${ref.symrefTarget}`);
+    if (ref.peeled !== undefined) words.push(`peeled:${ref.peeled}`);
+    words.push(...ref.unknown);
+    return encodePktLine(`${words.join(" ")}\n`);
+  });
+  return Buffer.concat([...lines, FLUSH_PKT]);
+}
+
+function trailing(): ProtocolError {
+  return new ProtocolError("trailing_data", "ls-refs: bytes follow the flush-pkt of the answer");
+}

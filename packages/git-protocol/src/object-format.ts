@@ -1,0 +1,20 @@
+/** The hash by which objects are named (gitprotocol-v2, capability `object-format`). */
+export type ObjectFormat = "sha1" | "sha256";
+
+/** Bytes of an object id, and of a pack's trailer. */
+export const OID_BYTES: Readonly<Record<ObjectFormat, number>> = { sha1: 20, sha256: 32 };
+
+const FORMS: Readonly<Record<ObjectFormat, RegExp>> = {
+  sha1: /^[0-9a-f]{40}$/,
+  sha256: /^[0-9a-f]{64}$/,
+};
+
+/** Whether the text is an object id of that format, in lower case, as git sends them. */
+export function isOid(text: string, format: ObjectFormat): boolean {
+  return FORMS[format].test(text);
+}
+
+/** Whether the text is an object id of either format. */
+export function isAnyOid(text: string): boolean {
+  return isOid(text, "sha1") || isOid(text, "sha256");
+}
