@@ -18,12 +18,20 @@ export interface SessionCookieOptions {
   readonly path?: string;
   /** Seconds; 0 deletes the cookie. */
   readonly maxAgeSeconds: number;
+  /** Default `Lax`. `Strict`: not sent either when another site's link leads here. */
+  readonly sameSite?: "Lax" | "Strict";
 }
 
 /** A `Set-Cookie` value that scripts cannot read and other sites' posts do not carry. */
 export function sessionCookie(options: SessionCookieOptions): string {
-  const { name, value, secure, path = "/", maxAgeSeconds } = options;
-  const parts = [`${name}=${value}`, `Path=${path}`, `Max-Age=${maxAgeSeconds}`, "HttpOnly", "SameSite=Lax"];
+  const { name, value, secure, path = "/", maxAgeSeconds, sameSite = "Lax" } = options;
+  const parts = [
+    `${name}=${value}`,
+    `Path=${path}`,
+    `Max-Age=${maxAgeSeconds}`,
+    "HttpOnly",
+    `SameSite=${sameSite}`,
+  ];
   if (secure) parts.push("Secure");
   return parts.join("; ");
 }

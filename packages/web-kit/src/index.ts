@@ -4,3 +4,15 @@ export { Assets, addCommonAssets, type Asset } from "./assets.ts";
 export { readCookie, sessionCookie, type SessionCookieOptions } from "./cookies.ts";
 export { CsrfTokens } from "./csrf.ts";
 export { html, raw, type HtmlEscapedString } from "./html.ts";
+export {
+  EventStreams,
+  HEARTBEAT_MS,
+  MAX_STREAMS,
+  MAX_UNREAD_BYTES,
+  formatEvent,
+  type EventFrame,
+  type EventStreamsOptions,
+  type StreamOptions,
+} from "./event-streams.ts";
+export { page, type Html, type PageOptions } from "./page.ts";
+export { targetFault } from "./request-target.ts";

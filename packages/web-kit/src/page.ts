@@ -1,0 +1,52 @@
+import type { Assets } from "./assets.ts";
+import { html, type HtmlEscapedString } from "./html.ts";
+
+export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;
+
+/** htmx without what the policy forbids (its style element) and without what we do not use (page snapshots). */
+const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false, history: false, extensions: "sse" });
+
+export interface PageOptions {
+  readonly title: string;
+  readonly assets: Assets;
+  /** What goes into `<body>`. */
+  readonly body: Html;
+  /** Names of style sheets after `kit.css`. */
+  readonly styles?: readonly string[];
+  /** Names of scripts after htmx and its SSE extension; undefined: a page without any script. */
+  readonly scripts?: readonly string[];
+  /** Name of the svg asset that is the page's icon. */
+  readonly icon?: string;
+  /** Loads the page anew, or another one: for waiting states of pages without scripts. */
+  readonly refresh?: { readonly seconds: number; readonly url?: string };
+}
+
+/** A whole HTML document. Everything interpolated is escaped by the template. */
+export function page(options: PageOptions): Html {
+  const { assets, refresh } = options;
+  const scripts = options.scripts === undefined ? [] : ["htmx.js", "hx-sse.js", ...options.scripts];
+  const target = refresh?.url === undefined ? "" : `; url=${refresh.url}`;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${options.title}</title>
+        ${
+          options.icon === undefined
+            ? ""
+            : html`<link rel="icon" type="image/svg+xml" href="${assets.path(options.icon)}" />`
+        }
+        ${["kit.css", ...(options.styles ?? [])].map(
+          (name) => html`<link rel="stylesheet" href="${assets.path(name)}" />`,
+        )}
+        ${scripts.length === 0 ? "" : html`<meta name="htmx-config" content="${HTMX_CONFIG}" />`}
+        ${scripts.map((name) => html`<script src="${assets.path(name)}" defer></script>`)}
+        ${refresh === undefined ? "" : html`<meta http-equiv="refresh" content="${refresh.seconds}${target}" />`}
+      </head>
+      <body>
+        ${options.body}
+      </body>
+    </html>`;
+}
