@@ -1,0 +1,274 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./base-cache.ts";
+import { GitStoreError } from "./errors.ts";
+import { loosePath, readLooseObject } from "./loose-object.ts";
+import { hashObject, oidBytes, typeName, type ObjectFormat, type ObjectType } from "./object-format.ts";
+import { hexAt, isOid, parseOid, type Oid } from "./oid.ts";
+import { PackReader, type PackEntry } from "./pack-reader.ts";
+import { Pack, type SharedPack } from "./pack.ts";
+import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
+
+/** An object as it is hashed. The content may be shared with a cache: read it, do not write it. */
+export interface GitObject {
+  readonly type: ObjectType;
+  readonly content: Buffer;
+}
+
+/** Where a packed object is. */
+export interface PackedLocation {
+  readonly pack: Pack;
+  /** Pack position. */
+  readonly position: number;
+}
+
+/** Options of {@link ObjectDatabase.open}. */
+export interface ObjectDatabaseOptions {
+  /** Default `sha1`. */
+  readonly format?: ObjectFormat;
+  /** Memory for pages of packs, bytes. Default 32 MiB. */
+  readonly pageCacheBytes?: number;
+  /** Memory for delta bases, bytes. Default 32 MiB. */
+  readonly baseCacheBytes?: number;
+}
+
+/** A database in a form that `postMessage` hands to a worker thread without copying tables. */
+export interface SharedDatabase {
+  readonly folder: string;
+  readonly format: ObjectFormat;
+  readonly packs: readonly SharedPack[];
+}
+
+/**
+ * The objects of a repository: its packs, and loose objects that stock git may have written.
+ *
+ * Reading is synchronous: walking a history asks for thousands of small objects that are almost always in memory, and
+ * a promise for each would cost more than the object. Long walks belong in a worker thread ({@link attach}).
+ */
+export class ObjectDatabase {
+  /** `objects` of the repository. */
+  readonly folder: string;
+  readonly format: ObjectFormat;
+  readonly reader: PackReader;
+  #packs: Pack[] = [];
+  #looseFolders = new Set<string>();
+  #nextPackId = 0;
+
+  private constructor(folder: string, options: ObjectDatabaseOptions) {
+    this.folder = folder;
+    this.format = options.format ?? "sha1";
+    this.reader = new PackReader(
+      new PageCache(options.pageCacheBytes ?? DEFAULT_PAGE_CACHE_BYTES),
+      new BaseCache(options.baseCacheBytes ?? DEFAULT_BASE_CACHE_BYTES),
+    );
+  }
+
+  /**
+   * Opens the packs that are there now; {@link refresh} sees later ones.
+   *
+   * @param folder the `objects` folder of a repository
+   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated`
+   */
+  static open(folder: string, options: ObjectDatabaseOptions = {}): ObjectDatabase {
+    const database = new ObjectDatabase(folder, options);
+    try {
+      database.refresh();
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return database;
+  }
+
+  /** In a worker thread: opens what {@link shared} of another thread gave, without reading the tables again. */
+  static attach(shared: SharedDatabase, options: Omit<ObjectDatabaseOptions, "format"> = {}): ObjectDatabase {
+    const database = new ObjectDatabase(shared.folder, { ...options, format: shared.format });
+    try {
+      for (const pack of shared.packs) database.#packs.push(Pack.attach(pack, database.#nextPackId++));
+      database.#readLooseFolders();
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return database;
+  }
+
+  /** For {@link attach}. */
+  shared(): SharedDatabase {
+    return { folder: this.folder, format: this.format, packs: this.#packs.map((pack) => pack.shared()) };
+  }
+
+  /** Open packs, newest first. */
+  get packs(): readonly Pack[] {
+    return this.#packs;
+  }
+
+  /**
+   * Looks at the folder again: opens packs that have come, closes those that are gone.
+   * A pack without `.idx` is not there yet (the `.idx` is written last).
+   *
+   * @returns whether the set of packs changed
+   */
+  refresh(): boolean {
+    this.#readLooseFolders();
+    const packFolder = join(this.folder, "pack");
+    const files = new Set(readFolder(packFolder));
+    const names = new Set<string>();
+    for (const file of files) {
+      if (file.startsWith("pack-") && file.endsWith(".idx") && files.has(file.replace(/idx$/u, "pack"))) {
+        names.add(file.slice(0, -".idx".length));
+      }
+    }
+    let changed = false;
+    const kept: Pack[] = [];
+    for (const pack of this.#packs) {
+      if (names.delete(pack.name)) {
+        kept.push(pack);
+      } else {
+        this.reader.forget(pack);
+        pack.close();
+        changed = true;
+      }
+    }
+    this.#packs = kept;
+    for (const { name } of newestFirst(packFolder, names)) {
+      let pack: Pack;
+      try {
+        pack = Pack.open(join(packFolder, `${name}.pack`), this.format, this.#nextPackId++);
+      } catch (error) {
+        // Consolidated by another process between the listing and now.
+        if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
+        throw error;
+      }
+      this.#packs.push(pack);
+      changed = true;
+    }
+    return changed;
+  }
+
+  /** Where a packed object is; loose objects are not looked at. */
+  find(oid: Oid): PackedLocation | undefined {
+    return this.findBytes(parseOid(this.format, oid), 0);
+  }
+
+  /** {@link find} for an id in a buffer, for instance inside a tree. O(log n) in each pack. */
+  findBytes(bytes: Uint8Array, start: number): PackedLocation | undefined {
+    const packs = this.#packs;
+    for (let i = 0; i < packs.length; i++) {
+      const pack = packs[i]!;
+      const position = pack.find(bytes, start);
+      if (position >= 0) return { pack, position };
+    }
+    return undefined;
+  }
+
+  /** Whether the object is here. */
+  has(oid: Oid): boolean {
+    return this.find(oid) !== undefined || this.#hasLoose(oid);
+  }
+
+  /** {@link has} for an id in a buffer. */
+  hasBytes(bytes: Buffer, start: number): boolean {
+    const packs = this.#packs;
+    for (let i = 0; i < packs.length; i++) {
+      if (packs[i]!.index.find(bytes, start) >= 0) return true;
+    }
+    return this.#looseFolders.size > 0 && this.#hasLoose(hexAt(bytes, start, oidBytes(this.format)));
+  }
+
+  /**
+   * An object, its content proven by its id.
+   *
+   * @throws {GitStoreError} `missing_object`, `corrupt_object`, and what a corrupt pack calls for
+   */
+  read(oid: Oid): GitObject {
+    const raw = this.readRaw(oid);
+    if (raw === undefined) throw missing(oid);
+    const object = { type: typeName(raw.type), content: raw.content };
+    if (hashObject(this.format, object.type, object.content) !== oid) {
+      throw new GitStoreError("corrupt_object", `read object ${oid}: its content has another id`, { oid });
+    }
+    return object;
+  }
+
+  /**
+   * An object without the proof (about 1 µs and 1 ns per byte cheaper), for walks over packs that were hashed when
+   * they came in.
+   *
+   * @returns undefined when it is not here
+   */
+  readRaw(oid: Oid): RawObject | undefined {
+    const location = this.find(oid);
+    if (location !== undefined) return this.reader.read(location.pack, location.position);
+    return this.#hasLooseFolder(oid) ? readLooseObject(this.folder, oid) : undefined;
+  }
+
+  /** {@link readRaw} for an id in a buffer. */
+  readRawBytes(bytes: Buffer, start: number): RawObject | undefined {
+    const location = this.findBytes(bytes, start);
+    if (location !== undefined) return this.reader.read(location.pack, location.position);
+    return this.#looseFolders.size > 0 ? this.readRaw(hexAt(bytes, start, oidBytes(this.format))) : undefined;
+  }
+
+  /** Type and size of an object. Does not inflate a packed one. @throws {GitStoreError} `missing_object` */
+  info(oid: Oid): { type: ObjectType; size: number } {
+    const location = this.find(oid);
+    if (location !== undefined) {
+      const { type, size } = this.reader.info(location.pack, location.position);
+      return { type: typeName(type), size };
+    }
+    const raw = this.readRaw(oid);
+    if (raw === undefined) throw missing(oid);
+    return { type: typeName(raw.type), size: raw.content.length };
+  }
+
+  /** The entry of a packed object as it stands in its pack. */
+  entry(location: PackedLocation): PackEntry {
+    return this.reader.entry(location.pack, location.position);
+  }
+
+  /** Closes all packs. Reading afterwards finds nothing. */
+  close(): void {
+    for (const pack of this.#packs) pack.close();
+    this.#packs = [];
+    this.#looseFolders.clear();
+  }
+
+  #readLooseFolders(): void {
+    this.#looseFolders = new Set(readFolder(this.folder).filter((name) => /^[0-9a-f]{2}$/u.test(name)));
+  }
+
+  #hasLooseFolder(oid: Oid): boolean {
+    return this.#looseFolders.has(oid.slice(0, 2));
+  }
+
+  #hasLoose(oid: Oid): boolean {
+    return (
+      this.#hasLooseFolder(oid) &&
+      isOid(this.format, oid) &&
+      statSync(loosePath(this.folder, oid), { throwIfNoEntry: false }) !== undefined
+    );
+  }
+}
+
+function newestFirst(folder: string, names: Iterable<string>): { name: string; time: number }[] {
+  const found: { name: string; time: number }[] = [];
+  for (const name of names) {
+    const stat = statSync(join(folder, `${name}.pack`), { throwIfNoEntry: false });
+    if (stat !== undefined) found.push({ name, time: stat.mtimeMs });
+  }
+  return found.toSorted((a, b) => b.time - a.time || (a.name < b.name ? -1 : 1));
+}
+
+function readFolder(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function missing(oid: Oid): GitStoreError {
+  return new GitStoreError("missing_object", `read object ${oid}: it is not in the store`, { oid });
+}

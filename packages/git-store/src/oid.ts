@@ -1,0 +1,43 @@
+import { GitStoreError } from "./errors.ts";
+import { oidBytes, type ObjectFormat } from "./object-format.ts";
+
+/** An object id in lower-case hex: 40 characters for SHA-1, 64 for SHA-256. */
+export type Oid = string;
+
+const HEX = /^[0-9a-f]*$/u;
+
+/** Whether a string is an object id of the format. Upper case is not: git writes and compares lower case. */
+export function isOid(format: ObjectFormat, value: string): boolean {
+  return value.length === oidBytes(format) * 2 && HEX.test(value);
+}
+
+/** @throws {GitStoreError} `bad_oid` */
+export function parseOid(format: ObjectFormat, value: string): Buffer {
+  if (!isOid(format, value)) {
+    throw new GitStoreError(
+      "bad_oid",
+      `read an object id: not ${oidBytes(format) * 2} digits of lower-case hex`,
+    );
+  }
+  return Buffer.from(value, "hex");
+}
+
+/** The id at `start` of a byte table, in hex. */
+export function hexAt(bytes: Buffer, start: number, length: number): Oid {
+  return bytes.toString("hex", start, start + length);
+}
+
+/** Orders the `length` bytes at `aStart` and `bStart` as git does (unsigned, first byte first). */
+export function compareBytes(
+  a: Uint8Array,
+  aStart: number,
+  b: Uint8Array,
+  bStart: number,
+  length: number,
+): number {
+  for (let i = 0; i < length; i++) {
+    const difference = a[aStart + i]! - b[bStart + i]!;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { GitStoreError } from "./errors.ts";
+import { hashNumber, oidBytes } from "./object-format.ts";
+import { PACK_HEADER_BYTES } from "./pack-entry.ts";
+import type { PackIndex } from "./pack-index.ts";
+import { readShared } from "./read-file.ts";
+
+/** `RIDX` (gitformat-pack, "pack-*.rev files have the format"). */
+export const REVERSE_SIGNATURE = 0x52494458;
+export const REVERSE_VERSION = 1;
+/** Signature, version, hash number. */
+export const REVERSE_HEADER_BYTES = 12;
+
+/**
+ * A pack's objects in the order in which they stand in it. A pack position counts from 0 in that order; it is the
+ * bit number of the object in the pack's `.bitmap`. 16 bytes per object, in shared memory.
+ */
+export class PackOrder {
+  /** Index position of the object at a pack position. */
+  readonly indexPositions: Uint32Array;
+  /** Pack position of the object at an index position. */
+  readonly packPositions: Uint32Array;
+  /** Where the entry at a pack position starts, and one element more: where the pack's trailer starts. */
+  readonly offsets: Float64Array;
+
+  constructor(indexPositions: Uint32Array, packPositions: Uint32Array, offsets: Float64Array) {
+    this.indexPositions = indexPositions;
+    this.packPositions = packPositions;
+    this.offsets = offsets;
+  }
+
+  /**
+   * From the pack's `.rev` where there is one, otherwise by sorting.
+   *
+   * @param packBytes the pack's size
+   * @throws {GitStoreError} `corrupt_index` when the order and the offsets do not make a pack of that size
+   */
+  static read(path: string, index: PackIndex, packBytes: number): PackOrder {
+    const { count } = index;
+    const indexPositions = existsSync(path) ? fromFile(path, index) : fromOffsets(index);
+    const packPositions = new Uint32Array(new SharedArrayBuffer(count * 4));
+    const offsets = new Float64Array(new SharedArrayBuffer((count + 1) * 8));
+    let previous = PACK_HEADER_BYTES - 1;
+    for (let p = 0; p < count; p++) {
+      const position = indexPositions[p]!;
+      const offset = position < count ? index.offsetAt(position) : 0;
+      // Offsets that only rise also prove that no object stands in the order twice.
+      if (offset <= previous || (p === 0 && offset !== PACK_HEADER_BYTES)) throw corrupt(path);
+      packPositions[position] = p;
+      offsets[p] = offset;
+      previous = offset;
+    }
+    const trailer = packBytes - oidBytes(index.format);
+    if (trailer <= previous) throw corrupt(path);
+    offsets[count] = trailer;
+    return new PackOrder(indexPositions, packPositions, offsets);
+  }
+
+  /** The pack position of the entry that starts at `offset`, or -1 when none does. */
+  positionAt(offset: number): number {
+    const { offsets } = this;
+    let low = 0;
+    let high = offsets.length - 1;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (offsets[middle]! < offset) low = middle + 1;
+      else high = middle;
+    }
+    return low < offsets.length - 1 && offsets[low] === offset ? low : -1;
+  }
+}
+
+function fromFile(path: string, index: PackIndex): Uint32Array {
+  const bytes = readShared(path);
+  const expected = REVERSE_HEADER_BYTES + index.count * 4 + 2 * oidBytes(index.format);
+  if (
+    bytes.length !== expected ||
+    bytes.readUInt32BE(0) !== REVERSE_SIGNATURE ||
+    bytes.readUInt32BE(4) !== REVERSE_VERSION ||
+    bytes.readUInt32BE(8) !== hashNumber(index.format)
+  ) {
+    throw corrupt(path);
+  }
+  const positions = new Uint32Array(new SharedArrayBuffer(index.count * 4));
+  for (let p = 0; p < index.count; p++) positions[p] = bytes.readUInt32BE(REVERSE_HEADER_BYTES + p * 4);
+  return positions;
+}
+
+function fromOffsets(index: PackIndex): Uint32Array {
+  const offsets = new Float64Array(index.count);
+  const positions = new Uint32Array(new SharedArrayBuffer(index.count * 4));
+  for (let position = 0; position < index.count; position++) {
+    offsets[position] = index.offsetAt(position);
+    positions[position] = position;
+  }
+  // oxlint-disable-next-line unicorn/no-array-sort -- in place: the memory is shared
+  return positions.sort((a, b) => offsets[a]! - offsets[b]!);
+}
+
+function corrupt(path: string): GitStoreError {
+  return new GitStoreError("corrupt_index", `read ${path}: it does not fit its pack`, { path });
+}

@@ -1,0 +1,198 @@
+import { BaseCache, type RawObject } from "./base-cache.ts";
+import { applyDelta, DeltaHeader } from "./delta.ts";
+import { GitStoreError } from "./errors.ts";
+import { createInflater, inflateError } from "./inflate.ts";
+import { oidBytes, OFS_DELTA, REF_DELTA } from "./object-format.ts";
+import { EntryHeader, MAX_ENTRY_HEADER_BYTES } from "./pack-entry.ts";
+import type { Pack } from "./pack.ts";
+import { PageCache } from "./page-cache.ts";
+
+/** Objects larger than this are not read into memory whole, bytes. Buffers end at 4 GiB in any case. */
+export const MAX_READ_OBJECT_BYTES = 2 ** 31;
+
+/** Bytes of a delta's start that hold both its sizes: two varints of at most 8 bytes below 2^53. */
+const DELTA_SIZES_BYTES = 20;
+
+/** One entry of a pack, as it stands there. */
+export interface PackEntry {
+  /** 1–4 an object, 6 ofs-delta, 7 ref-delta. */
+  readonly type: number;
+  /** Inflated bytes: of the object, or of the delta itself. */
+  readonly size: number;
+  /** Offset of the entry. */
+  readonly start: number;
+  /** Offset of its compressed data. */
+  readonly dataStart: number;
+  /** Offset after its compressed data: the next entry's start, or the trailer's. */
+  readonly end: number;
+  /** Pack position of a delta's base, in the same pack; -1 for an object. */
+  readonly base: number;
+}
+
+/**
+ * Reads objects of packs: synchronous, through a bounded page cache and a bounded cache of delta bases.
+ * Not for concurrent use by several threads: each thread has its own, over the same packs.
+ */
+export class PackReader {
+  readonly #pages: PageCache;
+  readonly #bases: BaseCache;
+  readonly #inflater = createInflater();
+  readonly #header = new EntryHeader();
+  readonly #deltaHeader = new DeltaHeader();
+  #delta = Buffer.allocUnsafeSlow(64 * 1024);
+
+  constructor(pages: PageCache = new PageCache(), bases: BaseCache = new BaseCache()) {
+    this.#pages = pages;
+    this.#bases = bases;
+  }
+
+  /**
+   * The entry at a pack position, without its data.
+   *
+   * @throws {GitStoreError} `bad_entry`, `missing_base`, `truncated`
+   */
+  entry(pack: Pack, position: number): PackEntry {
+    const { offsets } = pack.order;
+    const start = offsets[position]!;
+    const end = offsets[position + 1]!;
+    const room = Math.min(MAX_ENTRY_HEADER_BYTES, end - start);
+    const at = this.#pages.locate(pack, start, room);
+    const bytes = this.#pages.bytes;
+    const header = this.#header;
+    if (!header.decode(bytes, at, at + room, oidBytes(pack.format))) {
+      throw new GitStoreError("truncated", `read ${pack.path}: entry at ${start} ends in its header`, {
+        path: pack.path,
+        offset: start,
+      });
+    }
+    let base = -1;
+    if (header.type === OFS_DELTA) base = pack.order.positionAt(start - header.baseDistance);
+    else if (header.type === REF_DELTA) base = pack.find(bytes, header.baseOidStart);
+    if (base < 0 && header.type >= OFS_DELTA) {
+      throw new GitStoreError(
+        "missing_base",
+        `read ${pack.path}: the base of the delta at ${start} is not in it`,
+        {
+          path: pack.path,
+          offset: start,
+        },
+      );
+    }
+    return { type: header.type, size: header.size, start, dataStart: start + header.length, end, base };
+  }
+
+  /**
+   * The object at a pack position. Its id is not checked against its content: packs were hashed whole when they
+   * came in; `ObjectDatabase.read` checks.
+   *
+   * @throws {GitStoreError} what a corrupt pack calls for
+   */
+  read(pack: Pack, position: number): RawObject {
+    const chain: PackEntry[] = [];
+    const chainPositions: number[] = [];
+    let at = position;
+    let object: RawObject | undefined;
+    while ((object = this.#bases.get(key(pack, at))) === undefined) {
+      const entry = this.entry(pack, at);
+      if (entry.size > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
+      if (entry.base < 0) {
+        const content = Buffer.allocUnsafeSlow(entry.size + 1);
+        this.#inflate(pack, entry, content);
+        object = { type: entry.type, content: content.subarray(0, entry.size) };
+        this.#bases.set(key(pack, at), object);
+        break;
+      }
+      chain.push(entry);
+      chainPositions.push(at);
+      if (chain.length > pack.count) {
+        throw new GitStoreError(
+          "delta_cycle",
+          `read ${pack.path}: the delta chain at ${entry.start} has no end`,
+          {
+            path: pack.path,
+            offset: entry.start,
+          },
+        );
+      }
+      at = entry.base;
+    }
+    for (let link = chain.length - 1; link >= 0; link--) {
+      object = this.#apply(pack, chain[link]!, object);
+      this.#bases.set(key(pack, chainPositions[link]!), object);
+    }
+    return object;
+  }
+
+  /** Type number and size of the object at a pack position, without inflating it. */
+  info(pack: Pack, position: number): { type: number; size: number } {
+    let entry = this.entry(pack, position);
+    if (entry.base < 0) return { type: entry.type, size: entry.size };
+    const room = entry.end - entry.dataStart;
+    const at = this.#pages.locate(pack, entry.dataStart, room);
+    const sizes = this.#delta;
+    const count = this.#inflater.prefix(this.#pages.bytes, at, at + room, sizes, DELTA_SIZES_BYTES);
+    if (count < 0) throw inflateError(count, { path: pack.path, offset: entry.start });
+    this.#deltaHeader.decode(sizes, 0, count);
+    const size = this.#deltaHeader.resultSize;
+    for (let links = 0; entry.base >= 0; links++) {
+      if (links > pack.count) {
+        throw new GitStoreError(
+          "delta_cycle",
+          `read ${pack.path}: the delta chain at ${entry.start} has no end`,
+          {
+            path: pack.path,
+            offset: entry.start,
+          },
+        );
+      }
+      entry = this.entry(pack, entry.base);
+    }
+    return { type: entry.type, size };
+  }
+
+  /** Copies bytes of the pack as they stand, for instance an entry's compressed data. */
+  copy(pack: Pack, offset: number, target: Buffer, targetStart: number, length: number): void {
+    this.#pages.copy(pack, offset, target, targetStart, length);
+  }
+
+  /** Forgets what is cached of a pack that is about to be closed. */
+  forget(pack: Pack): void {
+    this.#pages.forget(pack);
+    this.#bases.clear();
+  }
+
+  #inflate(pack: Pack, entry: PackEntry, output: Buffer): void {
+    const length = entry.end - entry.dataStart;
+    const at = this.#pages.locate(pack, entry.dataStart, length);
+    const used = this.#inflater.inflate(this.#pages.bytes, at, at + length, output, 0, entry.size);
+    if (used < 0) throw inflateError(used, { path: pack.path, offset: entry.start });
+  }
+
+  #apply(pack: Pack, entry: PackEntry, base: RawObject): RawObject {
+    if (this.#delta.length <= entry.size)
+      this.#delta = Buffer.allocUnsafeSlow(Math.ceil(entry.size * 1.25) + 1);
+    this.#inflate(pack, entry, this.#delta);
+    const header = this.#deltaHeader;
+    header.decode(this.#delta, 0, entry.size);
+    if (header.resultSize > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
+    const content = Buffer.allocUnsafeSlow(header.resultSize);
+    applyDelta(header, this.#delta, entry.size, base.content, 0, base.content.length, content, 0);
+    return { type: base.type, content };
+  }
+}
+
+/** Pack positions fit 32 bits, so the sum is exact for two million packs. */
+function key(pack: Pack, position: number): number {
+  return pack.id * 0x1_0000_0000 + position;
+}
+
+function tooLarge(pack: Pack, entry: PackEntry): GitStoreError {
+  return new GitStoreError(
+    "too_large",
+    `read ${pack.path}: the object at ${entry.start} does not fit memory`,
+    {
+      path: pack.path,
+      offset: entry.start,
+    },
+  );
+}

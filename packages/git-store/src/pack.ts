@@ -1,0 +1,143 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { basename } from "node:path";
+import { GitStoreError } from "./errors.ts";
+import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import type { Oid } from "./oid.ts";
+import { decodePackHeader, PACK_HEADER_BYTES } from "./pack-entry.ts";
+import { PackIndex } from "./pack-index.ts";
+import { PackOrder } from "./pack-order.ts";
+import type { PagedFile } from "./page-cache.ts";
+import { readExactly } from "./read-file.ts";
+
+/** A pack in a form that `postMessage` hands to a worker thread without copying its tables. */
+export interface SharedPack {
+  readonly path: string;
+  readonly format: ObjectFormat;
+  readonly index: SharedArrayBuffer;
+  readonly indexPositions: Uint32Array;
+  readonly packPositions: Uint32Array;
+  readonly offsets: Float64Array;
+}
+
+/**
+ * An open pack with its tables in shared memory (44 bytes per object with SHA-1) and a file descriptor; its data is
+ * read through a page cache. Objects are addressed by pack position (see {@link PackOrder}).
+ * A pack that is unlinked while open stays readable.
+ */
+export class Pack implements PagedFile {
+  readonly id: number;
+  readonly fd: number;
+  /** Of the `.pack` file. */
+  readonly path: string;
+  /** `pack-<checksum>`. */
+  readonly name: string;
+  /** Bytes of the `.pack` file. */
+  readonly size: number;
+  readonly format: ObjectFormat;
+  readonly index: PackIndex;
+  readonly order: PackOrder;
+  #open = true;
+
+  private constructor(
+    id: number,
+    fd: number,
+    path: string,
+    size: number,
+    index: PackIndex,
+    order: PackOrder,
+  ) {
+    this.id = id;
+    this.fd = fd;
+    this.path = path;
+    this.name = basename(path, ".pack");
+    this.size = size;
+    this.format = index.format;
+    this.index = index;
+    this.order = order;
+  }
+
+  /**
+   * Opens a pack that has its `.idx` beside it.
+   *
+   * @param path of the `.pack` file
+   * @param id a number that no other pack of the same page cache has
+   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated`; system errors as they are (`ENOENT`)
+   */
+  static open(path: string, format: ObjectFormat, id = 0): Pack {
+    return Pack.#openFile(path, id, (size, fd) => {
+      const index = PackIndex.read(path.replace(/\.pack$/u, ".idx"), format);
+      const order = PackOrder.read(path.replace(/\.pack$/u, ".rev"), index, size);
+      const header = Buffer.allocUnsafe(PACK_HEADER_BYTES);
+      readExactly(fd, header, 0, path);
+      const trailer = Buffer.allocUnsafe(oidBytes(format));
+      readExactly(fd, trailer, size - trailer.length, path);
+      if (decodePackHeader(header) !== index.count || !trailer.equals(index.packChecksum)) {
+        throw new GitStoreError("corrupt_index", `open ${path}: its .idx belongs to another pack`, { path });
+      }
+      return { index, order };
+    });
+  }
+
+  /** In a worker thread: opens a pack whose tables another thread has read. */
+  static attach(shared: SharedPack, id = 0): Pack {
+    return Pack.#openFile(shared.path, id, () => ({
+      index: new PackIndex(Buffer.from(shared.index), shared.format, shared.path),
+      order: new PackOrder(shared.indexPositions, shared.packPositions, shared.offsets),
+    }));
+  }
+
+  static #openFile(
+    path: string,
+    id: number,
+    tables: (size: number, fd: number) => { index: PackIndex; order: PackOrder },
+  ): Pack {
+    const fd = openSync(path, "r");
+    try {
+      const { size } = fstatSync(fd);
+      const { index, order } = tables(size, fd);
+      return new Pack(id, fd, path, size, index, order);
+    } catch (error) {
+      closeSync(fd);
+      throw error;
+    }
+  }
+
+  /** For {@link Pack.attach}. */
+  shared(): SharedPack {
+    return {
+      path: this.path,
+      format: this.format,
+      index: this.index.bytes.buffer as unknown as SharedArrayBuffer,
+      indexPositions: this.order.indexPositions,
+      packPositions: this.order.packPositions,
+      offsets: this.order.offsets,
+    };
+  }
+
+  /** Objects in the pack. */
+  get count(): number {
+    return this.index.count;
+  }
+
+  /** The pack position of the object whose id stands in `oid` at `start`, or -1. */
+  find(oid: Uint8Array, start = 0): number {
+    const position = this.index.find(oid, start);
+    return position < 0 ? -1 : this.order.packPositions[position]!;
+  }
+
+  /** The id of the object at a pack position, in hex. */
+  oidAt(position: number): Oid {
+    return this.index.oidAt(this.order.indexPositions[position]!);
+  }
+
+  /** Where in `index.bytes` the id of the object at a pack position stands. */
+  oidStartAt(position: number): number {
+    return this.index.oidStartAt(this.order.indexPositions[position]!);
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    closeSync(this.fd);
+  }
+}
