@@ -1,0 +1,106 @@
+/**
+ * What the JSON API answers when it does not do what was asked.
+ * - `not_signed_in`: the daemon holds no token for the secrets store.
+ * - `unlock_required`: neither session cookie nor web key, where one is needed.
+ * - `other_user`: the connection is not from the user that runs the daemon.
+ * - `host_refused`: the `Host` header does not name loopback.
+ * - `origin_refused`: the request comes from a page that is not ours.
+ * - `csrf_refused`: no CSRF token, or one that was used or is too old.
+ * - `bad_request`: the request cannot be read.
+ * - `body_too_large`: see MAX_BODY_BYTES.
+ * - `not_found`: nothing is served there.
+ * - `removed`: something was served there once; the hint says what replaced it.
+ * - `sync_failed`: the cycle ended with an error of its own, not of a rule.
+ * - `internal`: a fault of ours; the log has it.
+ */
+export type ProblemCode =
+  | "not_signed_in"
+  | "unlock_required"
+  | "other_user"
+  | "host_refused"
+  | "origin_refused"
+  | "csrf_refused"
+  | "bad_request"
+  | "body_too_large"
+  | "not_found"
+  | "removed"
+  | "sync_failed"
+  | "internal";
+
+export const PROBLEM_STATUS = {
+  not_signed_in: 401,
+  unlock_required: 401,
+  other_user: 403,
+  host_refused: 403,
+  origin_refused: 403,
+  csrf_refused: 403,
+  bad_request: 400,
+  body_too_large: 413,
+  not_found: 404,
+  removed: 404,
+  sync_failed: 502,
+  internal: 500,
+} as const satisfies Record<ProblemCode, number>;
+
+/** The body of an error: what was refused and why, for a program, and what to do about it. */
+export interface Problem {
+  readonly error: string;
+  readonly code: ProblemCode;
+  readonly hint?: string;
+}
+
+export const PROBLEMS = {
+  notSignedIn: {
+    error: "The daemon is not signed in to the secrets store.",
+    code: "not_signed_in",
+    hint: "Run 'agent status' to see why, and sign in.",
+  },
+  unlockRequired: {
+    error: "This browser or program has not been let in yet.",
+    code: "unlock_required",
+    hint: "Run 'agent open', or send 'Authorization: Bearer' with the content of web.key from the daemon's runtime folder.",
+  },
+  otherUser: {
+    error: "This connection does not come from the user that runs this daemon.",
+    code: "other_user",
+    hint: "Each user runs an own daemon, on an own port.",
+  },
+  ownerUnknown: {
+    error: "The system does not say which user this connection comes from.",
+    code: "other_user",
+    hint: "Keep the connection open until the answer is there, and do not connect from another container or network namespace.",
+  },
+  hostRefused: {
+    error: "The Host header does not name this machine's loopback address.",
+    code: "host_refused",
+    hint: "Use http://127.0.0.1, http://localhost or http://[::1] with the daemon's port.",
+  },
+  originRefused: {
+    error: "The request does not come from a page of this daemon.",
+    code: "origin_refused",
+    hint: "Open the page anew from the daemon's address and try again.",
+  },
+  csrfRefused: {
+    error: "The X-CSRF-Token header is missing, was used before, or is older than 10 minutes.",
+    code: "csrf_refused",
+    hint: "GET /api/v1/csrf gives one for a single use.",
+  },
+  bodyTooLarge: {
+    error: "The request body is larger than 1 MiB.",
+    code: "body_too_large",
+  },
+  notFound: {
+    error: "Nothing is served here.",
+    code: "not_found",
+  },
+  syncFailed: {
+    error: "The sync cycle could not be run.",
+    code: "sync_failed",
+    hint: "The daemon's log has the reason.",
+  },
+  internal: {
+    error: "The daemon could not answer because of a fault of its own.",
+    code: "internal",
+    hint: "The daemon's log has the details.",
+  },
+} as const satisfies Record<string, Problem>;

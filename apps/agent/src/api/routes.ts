@@ -1,0 +1,78 @@
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { Hono, type MiddlewareHandler } from "hono";
+import { answerProblem } from "../web/answer.ts";
+import type { Environment, RouteParts } from "../web/environment.ts";
+import { isFromForeignPage } from "../web/gate.ts";
+import { API_CHANNEL } from "../web/live-updates.ts";
+import { metricsText } from "./metrics.ts";
+import { PROBLEMS } from "./problem.ts";
+import { statusDocument } from "./status-document.ts";
+
+/** The JSON API below /api/v1/, and /metrics. Every answer comes from memory. */
+export function apiRoutes(parts: RouteParts): Hono<Environment> {
+  const { view, gate, csrf, streams, live, sessions, logger } = parts;
+  const app = new Hono<Environment>();
+
+  const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
+    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
+    return await next();
+  };
+  const signedInOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
+    return await next();
+  };
+  const withCsrfToken: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!csrf.redeem(c.req.header("X-CSRF-Token")))
+      return await answerProblem(c, parts, PROBLEMS.csrfRefused);
+    return await next();
+  };
+
+  app.use("/api/*", unlockedOnly);
+  app.use("/metrics", unlockedOnly);
+
+  app.get("/api/v1/status", (c) => c.json(statusDocument(view.status())));
+  app.get("/api/v1/csrf", (c) => c.json({ token: csrf.issue() }));
+  app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
+
+  app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
+    const { job, done } = view.syncNow();
+    logger.info({ job, by: "api" }, "sync requested");
+    if (c.req.query("wait") !== "true") {
+      // Whoever does not wait reads the outcome from the status; the cycle logs its own failure.
+      done.catch(() => undefined);
+      return c.json({ job }, 202);
+    }
+    try {
+      return c.json({ job, ...(await done) });
+    } catch {
+      return await answerProblem(c, parts, PROBLEMS.syncFailed);
+    }
+  });
+
+  // A HEAD request reaches GET handlers in Hono, but must not hold a stream open.
+  app.get("/api/v1/events", signedInOnly, (c) => {
+    if (c.env.incoming.method !== "GET") return c.body(null, 200);
+    const owner = gate.session(c.env.incoming);
+    streams.open(c.env.outgoing, {
+      channel: API_CHANNEL,
+      first: live.apiFrames(),
+      ...(owner === undefined ? {} : { owner }),
+    });
+    return RESPONSE_ALREADY_SENT;
+  });
+
+  // `agent open`: a one-time link for the user's browser.
+  app.post("/api/v1/unlock", withCsrfToken, (c) => {
+    const { code, expiresAt } = sessions.issueLink();
+    return c.json(
+      { url: `${parts.url()}/unlock?code=${code}`, expires_at: new Date(expiresAt).toISOString() },
+      201,
+    );
+  });
+
+  app.get("/metrics", (c) =>
+    c.body(metricsText(view.status()), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }),
+  );
+  return app;
+}

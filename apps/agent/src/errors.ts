@@ -1,0 +1,52 @@
+import { AppError } from "@devplat/base";
+
+/**
+ * - `usage`: the command line is wrong.
+ * - `not_configured`: there is no configuration file.
+ * - `config_refused`: a configuration may not be used (who can write it, or a system configuration forbids it).
+ * - `not_signed_in`: no valid token for the secrets store.
+ * - `token_file_refused`: the token file is not safe to use.
+ * - `locked`: another process of this user is the writer.
+ * - `place_refused`: one of our own folders cannot be used.
+ * - `target_refused`: a rule may not write there.
+ * - `target_tracked`: the target is under version control.
+ * - `target_foreign`: a whole-file target holds content that we did not write.
+ * - `target_busy`: the target kept changing while it was written.
+ * - `target_unwritable`: the operating system refused the write.
+ * - `overlap`: two rules manage the same key of one file.
+ * - `template_failed`: the template does not parse or render.
+ * - `value_injection`: a value would change the structure of the document.
+ * - `secret_missing`: nothing is stored under the rule's key.
+ * - `run_failed`: the rule's command failed.
+ * - `nothing_to_restore`: there is no backup for the rule.
+ * - `confirmation_needed`: the command destroys something and nobody confirmed it.
+ * - `listen_refused`: `web.listen` is not an address on loopback.
+ * - `port_in_use`: another program listens where the web UI should.
+ * - `daemon_unreachable`: no running daemon of this user answers.
+ */
+export type AgentErrorCode =
+  | "usage"
+  | "not_configured"
+  | "config_refused"
+  | "not_signed_in"
+  | "token_file_refused"
+  | "locked"
+  | "place_refused"
+  | "target_refused"
+  | "target_tracked"
+  | "target_foreign"
+  | "target_busy"
+  | "target_unwritable"
+  | "overlap"
+  | "template_failed"
+  | "value_injection"
+  | "secret_missing"
+  | "run_failed"
+  | "nothing_to_restore"
+  | "confirmation_needed"
+  | "listen_refused"
+  | "port_in_use"
+  | "daemon_unreachable";
+
+/** Every error that the daemon and its command line raise themselves. */
+export class AgentError extends AppError<AgentErrorCode> {}

@@ -1,0 +1,27 @@
+import type { HttpBindings } from "@hono/node-server";
+import type { Logger } from "@devplat/base";
+import type { Assets, CsrfTokens, EventStreams } from "@devplat/web-kit";
+import type { DaemonView } from "../status.ts";
+import type { Gate } from "./gate.ts";
+import type { LiveUpdates } from "./live-updates.ts";
+import type { Sessions } from "./sessions.ts";
+
+/** What Hono's handlers find in their context: Node's own request and response. */
+export interface Environment {
+  Bindings: HttpBindings;
+}
+
+/** The parts that the routes work with. */
+export interface RouteParts {
+  readonly view: DaemonView;
+  readonly gate: Gate;
+  readonly sessions: Sessions;
+  readonly csrf: CsrfTokens;
+  readonly streams: EventStreams;
+  readonly live: LiveUpdates;
+  readonly assets: Assets;
+  readonly logger: Logger;
+  readonly cookieName: string;
+  /** `http://host:port` of the listener. */
+  readonly url: () => string;
+}

@@ -1,0 +1,75 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { AgentStatus, RuleView } from "../../status.ts";
+import { LIVE_CONTENT_ID, LIVE_STATE_ID, liveState, sitePage } from "./layout.ts";
+import { notices } from "./notices.ts";
+import { rulesTable } from "./rules-table.ts";
+import { timeText } from "./time-text.ts";
+
+/** `/ui/`: the state of the daemon and of its rules. */
+export function indexPage(assets: Assets, status: AgentStatus, rules: readonly RuleView[]): Html {
+  return sitePage(assets, status, "Overview", content(status, rules));
+}
+
+/** The parts that change, as htmx swaps them in. Morphing keeps the focus and what is selected. */
+export async function livePartials(status: AgentStatus, rules: readonly RuleView[]): Promise<string> {
+  return String(
+    await html`<hx-partial hx-target="#${LIVE_STATE_ID}" hx-swap="innerMorph"
+        >${liveState(status)}</hx-partial
+      >
+      <hx-partial hx-target="#${LIVE_CONTENT_ID}" hx-swap="innerMorph"
+        >${content(status, rules)}</hx-partial
+      >`,
+  );
+}
+
+function content(status: AgentStatus, rules: readonly RuleView[]): Html {
+  return html`${notices(status)}
+    <h1>Overview</h1>
+    <section class="card" aria-label="State">${facts(status)}</section>
+    ${rulesTable(rules, status.time)}`;
+}
+
+function facts(status: AgentStatus): Html {
+  const { auth, store, sync, time } = status;
+  const until = auth.expires_at === null ? "" : html`, until ${timeText(auth.expires_at, time)}`;
+  const borrowed = auth.borrowed_from === undefined ? "" : html`, from ${auth.borrowed_from}`;
+  return html`<dl class="facts">
+    <div>
+      <dt>Signed in</dt>
+      <dd>${status.username} <span class="muted">(${authText(auth)}${borrowed}${until})</span></dd>
+    </div>
+    <div>
+      <dt>Secrets below</dt>
+      <dd><code>${store.kv_mount}/${store.user_prefix}${status.username}/</code></dd>
+    </div>
+    <div>
+      <dt>Changes in the store</dt>
+      <dd>${sync.events === "connected" ? "noticed at once" : "looked for in each cycle"}</dd>
+    </div>
+    <div>
+      <dt>Next cycle</dt>
+      <dd>${nextCycle(status)}</dd>
+    </div>
+  </dl>`;
+}
+
+function nextCycle(status: AgentStatus): Html | string {
+  const { state, next_cycle_at: next } = status.sync;
+  if (state === "running") return "running now";
+  return next === null ? "not planned" : timeText(next, status.time);
+}
+
+function authText(auth: AgentStatus["auth"]): string {
+  switch (auth.source) {
+    case "environment":
+      return "token from AGENT_TOKEN";
+    case "file":
+      return "token file";
+    case "embedded":
+      return "embedded store";
+    case "peer":
+      return "borrowed token";
+    default:
+      return auth.method;
+  }
+}

@@ -1,0 +1,79 @@
+import { html, page, type Assets, type Html } from "@devplat/web-kit";
+import { BRAND } from "../../brand.ts";
+import { liveStatus } from "../../api/status-document.ts";
+import type { AgentStatus } from "../../status.ts";
+import { timeText } from "./time-text.ts";
+
+/** Adds the files that only the daemon's pages use. */
+export function addPageAssets(assets: Assets): void {
+  assets.add("icon.svg", new URL("icon.svg", import.meta.url));
+  assets.add("live.js", new URL("live.js", import.meta.url));
+}
+
+/** Ids of the parts that the live stream replaces. */
+export const LIVE_STATE_ID = "live-state";
+export const LIVE_CONTENT_ID = "live-content";
+
+/** A page of the main site: header with the live state, and the content. Works without scripts; with them it is live. */
+export function sitePage(assets: Assets, status: AgentStatus, title: string, content: Html): Html {
+  const body = html`<a class="skip" href="#content">Skip to the content</a>
+    <header class="topbar">
+      <a class="brand" href="/ui/"
+        ><img src="${assets.path("icon.svg")}" alt="" />${BRAND.command}
+        <span class="version">${status.version}</span></a
+      >
+      <div class="actions below" id="${LIVE_STATE_ID}" role="status">${liveState(status)}</div>
+      <form method="post" action="/ui/sync"><button class="primary" type="submit">Sync Now</button></form>
+    </header>
+    <main class="page" id="content">
+      <p class="banner warn" id="live-lost" role="alert" hidden>
+        This page is no longer live: the daemon does not answer, or you are signed out.
+        <a href="/ui/">Load it again</a>
+      </p>
+      <div class="stack" id="${LIVE_CONTENT_ID}">${content}</div>
+    </main>
+    <div hx-sse:connect="/ui/sse" hx-swap="none"></div>`;
+  return page({ title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg", scripts: ["live.js"] });
+}
+
+/** The header's live part: connection, store, time of the last completed cycle. */
+export function liveState(status: AgentStatus): Html {
+  const { updated_at: updatedAt } = liveStatus(status);
+  return html`${connection(status)} ${storeLink(status)}
+    <span class="small muted nowrap"
+      >${updatedAt === null ? "Not synced yet" : html`Updated ${timeText(updatedAt, status.time)}`}</span
+    >`;
+}
+
+function connection(status: AgentStatus): Html {
+  if (!status.authenticated) return html`<span class="status bad">Signed out</span> <a href="/">Sign in</a>`;
+  if (status.sync.state === "running") return html`<span class="status busy">Syncing</span>`;
+  if (!status.store.reachable) return html`<span class="status bad">Store unreachable</span>`;
+  if (status.sync.state === "stale") return html`<span class="status warn">Stale</span>`;
+  return html`<span class="status good">Connected</span>`;
+}
+
+function storeLink(status: AgentStatus): Html {
+  const { driver, address } = status.store;
+  if (driver === "embedded") return html`<span class="small">Embedded store</span>`;
+  const url = URL.parse(address);
+  // The address comes from a configuration: only these two schemes are safe to offer as a link.
+  if (url?.protocol !== "https:" && url?.protocol !== "http:")
+    return html`<span class="small wrap">${address}</span>`;
+  return html`<a class="small" href="${url.origin}" rel="noreferrer" target="_blank">${url.host}</a>`;
+}
+
+/** A page without scripts and without the site's header: sign-in, errors. */
+export function plainPage(
+  assets: Assets,
+  title: string,
+  content: Html,
+  refresh?: { seconds: number; url: string },
+): Html {
+  const body = html`<main class="page narrow">
+    <p class="brand"><img src="${assets.path("icon.svg")}" alt="" />${BRAND.command}</p>
+    <div class="card stack">${content}</div>
+  </main>`;
+  const base = { title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg" };
+  return page(refresh === undefined ? base : { ...base, refresh });
+}

@@ -1,0 +1,43 @@
+import { html, type Html } from "@devplat/web-kit";
+import type { AgentStatus } from "../../status.ts";
+import { timeText } from "./time-text.ts";
+
+/** What the user should know or do, above everything else. */
+export function notices(status: AgentStatus): Html {
+  const { store, sync, config, time } = status;
+  const since = sync.last_cycle_at === null ? "" : html` since ${timeText(sync.last_cycle_at, time)}`;
+  return html`${
+    store.reachable
+      ? ""
+      : html`<p class="banner bad">
+          The secrets store does not answer${since}. Files stay as they are.
+          ${store.last_error === null ? "" : html`<br /><span class="small">${store.last_error}</span>`}
+        </p>`
+  }
+  ${
+    store.reachable && sync.state === "stale"
+      ? html`<p class="banner warn">No cycle has been completed${since}. Files stay as they are.</p>`
+      : ""
+  }
+  ${
+    config.problems.length === 0
+      ? ""
+      : html`<div class="banner bad">
+          The new configuration is not used because it has faults; the one before stays in force.
+          ${list(config.problems)}
+        </div>`
+  }
+  ${
+    config.reload_needed.length === 0
+      ? ""
+      : html`<div class="banner warn">
+          These changed settings take effect with the next start of the daemon. ${list(config.reload_needed)}
+        </div>`
+  }`;
+}
+
+function list(items: readonly string[]): Html {
+  return html`<ul>
+    ${items.map((item) => html`<li class="small wrap">${item}</li>`)}
+  </ul>`;
+}

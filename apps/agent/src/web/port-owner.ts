@@ -1,0 +1,34 @@
+import { readdir, readFile, readlink } from "node:fs/promises";
+import type { ListenAddress } from "./listen-address.ts";
+import { systemSocketOwners } from "./port-guard.ts";
+import { endpoint } from "./socket-table.ts";
+
+/**
+ * Who listens on a port, in words: `process 4711 (vault)`, or `user 33` where the process cannot be looked into.
+ * Undefined where the system does not say (another platform, a sandbox).
+ */
+export async function portOwner(listen: ListenAddress): Promise<string | undefined> {
+  const wanted = [
+    endpoint(listen.address, listen.port),
+    endpoint("0.0.0.0", listen.port),
+    endpoint("::", listen.port),
+  ];
+  const records = await systemSocketOwners.read().catch(() => []);
+  const record = records.find(({ local, listening }) => listening && wanted.includes(local));
+  if (record === undefined) return undefined;
+  return (await processOf(record.inode)) ?? `user ${record.uid}`;
+}
+
+async function processOf(inode: number): Promise<string | undefined> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const descriptor of descriptors) {
+      const link = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => "");
+      if (link !== `socket:[${inode}]`) continue;
+      const name = (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim();
+      return name === "" ? `process ${pid}` : `process ${pid} (${name})`;
+    }
+  }
+  return undefined;
+}

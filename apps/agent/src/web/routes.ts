@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { Hono, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { sessionCookie } from "@devplat/web-kit";
+import { readiness } from "../api/health.ts";
+import { PROBLEMS } from "../api/problem.ts";
+import { removedEndpoint } from "../api/removed.ts";
+import { apiRoutes } from "../api/routes.ts";
+import { answerProblem } from "./answer.ts";
+import type { Environment, RouteParts } from "./environment.ts";
+import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
+import { PAGE_CHANNEL } from "./live-updates.ts";
+import { indexPage } from "./pages/index-page.ts";
+import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
+import { loginPage } from "./pages/login-page.ts";
+import { SESSION_LIFETIME_MS } from "./sessions.ts";
+
+/** A request body may have this many bytes (spec/agent.md section 6). */
+export const MAX_BODY_BYTES = 1024 * 1024;
+/** Assets carry a digest in their name, so they may be kept for a year, the most that caches use. */
+const ASSET_CACHE = "private, max-age=31536000, immutable";
+/** Sync Now waits this long, in milliseconds, so that a short cycle is done on the page that it leads to. */
+const SYNC_NOW_WAIT_MS = 1500;
+
+/** Everything that the TCP port serves. */
+export function routes(parts: RouteParts): Hono<Environment> {
+  const { view, assets, logger } = parts;
+  const app = new Hono<Environment>();
+
+  app.use(
+    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => answerProblem(c, parts, PROBLEMS.bodyTooLarge) }),
+  );
+
+  app.get("/healthz", (c) => c.json({ status: "ok" }));
+  app.get("/readyz", (c) => {
+    const status = readiness(view.status());
+    return c.json({ status }, status === "ready" ? 200 : 503);
+  });
+  app.get("/static/:name", async (c) => {
+    const asset = assets.find(c.req.path);
+    if (asset === undefined) return await answerProblem(c, parts, PROBLEMS.notFound);
+    const headers = { "Content-Type": asset.type, "Cache-Control": ASSET_CACHE };
+    return c.body(new Uint8Array(asset.body), 200, headers);
+  });
+
+  app.route("/", apiRoutes(parts));
+  app.route("/", browserRoutes(parts));
+
+  app.notFound((c) => answerProblem(c, parts, removedEndpoint(c.req.path) ?? PROBLEMS.notFound));
+  app.onError((error, c) => {
+    logger.error({ err: error, path: c.req.path }, "request failed");
+    return answerProblem(c, parts, PROBLEMS.internal);
+  });
+  return app;
+}
+
+function browserRoutes(parts: RouteParts): Hono<Environment> {
+  const { view, gate, sessions, streams, live, assets, logger, cookieName } = parts;
+  const app = new Hono<Environment>();
+
+  const ownPageOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
+    return await next();
+  };
+  /** Fragments, streams and forms: no redirect, because nobody would see where it leads. */
+  const letInOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
+    if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
+    return await next();
+  };
+
+  app.get("/", (c) => {
+    if (!gate.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
+    const status = view.status();
+    return status.authenticated ? c.redirect("/ui/", 303) : c.html(loginPage(assets, status));
+  });
+
+  app.get("/unlock", (c) => {
+    const redemption = sessions.redeem(c.req.query("code") ?? "");
+    if (redemption.outcome !== "opened") {
+      const used = redemption.outcome === "used";
+      if (used)
+        logger.warn({}, "a link of 'agent open' was used twice; the session that it opened has been ended");
+      return c.html(linkRefusedPage(assets, used), 403);
+    }
+    const maxAgeSeconds = SESSION_LIFETIME_MS / 1000;
+    const cookie = { name: cookieName, value: redemption.session, secure: false, maxAgeSeconds };
+    c.header("Set-Cookie", sessionCookie({ ...cookie, sameSite: "Strict" }));
+    // No redirect: in a chain that another program's page began, the browser would not send a strict cookie.
+    return c.html(unlockedPage(assets));
+  });
+
+  app.get("/ui", (c) => c.redirect("/ui/", 303));
+  app.get("/ui/", (c) => {
+    const status = view.status();
+    if (!gate.isUnlocked(c.env.incoming) || !status.authenticated) return c.redirect("/", 303);
+    return c.html(indexPage(assets, status, view.rules()));
+  });
+
+  app.get("/ui/sse", letInOnly, async (c) => {
+    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
+    if (c.env.incoming.method !== "GET") return c.body(null, 200);
+    const owner = gate.session(c.env.incoming);
+    const first = await live.pageFrames();
+    streams.open(c.env.outgoing, { channel: PAGE_CHANNEL, first, ...(owner === undefined ? {} : { owner }) });
+    return RESPONSE_ALREADY_SENT;
+  });
+
+  app.post("/ui/sync", ownPageOnly, letInOnly, async (c) => {
+    const { job, done } = view.syncNow();
+    logger.info({ job, by: "page" }, "sync requested");
+    // The page shows the outcome, a failure too.
+    await Promise.race([done.catch(() => undefined), sleep(SYNC_NOW_WAIT_MS, undefined, { ref: false })]);
+    return c.redirect("/ui/", 303);
+  });
+  return app;
+}
