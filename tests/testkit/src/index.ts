@@ -22,3 +22,18 @@ export {
 export type { Call } from "./code-host/calls.ts";
 export type { Fault, FaultMatch } from "./code-host/faults.ts";
 export type { Visibility } from "./code-host/access.ts";
+export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
+export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
+export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
+export { startPostgres, type Postgres } from "./postgres.ts";
+export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";
+export { startSvc, type Svc, type SvcOptions } from "./svc.ts";
+export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
+export {
+  chromiumProgram,
+  onPath,
+  postgresFolder,
+  vaultFolder,
+  vaultPrograms,
+  type VaultPrograms,
+} from "./peer-programs.ts";

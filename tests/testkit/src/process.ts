@@ -52,7 +52,7 @@ export async function run(
     const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
     const stdoutBytes = Buffer.concat(out);
     return {
-      code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]),
+      code: exitCode(code, signal),
       stdout: stdoutBytes.toString("utf8"),
       stderr: Buffer.concat(err).toString("utf8"),
       stdoutBytes,
@@ -89,6 +89,11 @@ export function spawnGroup(
     child.once("exit", () => running.delete(child));
   }
   return child;
+}
+
+/** A shell's exit code for what Node reports of an ended child. */
+export function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
+  return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
 /** Sends a signal to a command and all its children; nothing happens when they are gone. */

@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { TestkitError } from "./errors.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+
+/** The Vault that `npm run setup:peers` built. */
+export interface VaultPrograms {
+  readonly vault: string;
+  /** Holds nothing but the plugin programs, as Vault wants it. */
+  readonly pluginFolder: string;
+}
+
+/**
+ * Where the Vault build lies for the exact sources in tools/vault: another go.mod or go.sum gives another folder.
+ * tools/setup-peers.sh computes the same name.
+ */
+export function vaultFolder(): string {
+  const sources = ["go.mod", "go.sum"].map((name) => readFileSync(join(ROOT, "tools/vault", name)));
+  const digest = createHash("sha256").update(Buffer.concat(sources)).digest("hex").slice(0, 12);
+  const cache = process.env["XDG_CACHE_HOME"];
+  const base = cache === undefined || cache === "" ? join(homedir(), ".cache") : cache;
+  return join(base, "devplat-peers", digest);
+}
+
+export function vaultPrograms(): VaultPrograms {
+  const folder = vaultFolder();
+  const programs = { vault: join(folder, "vault"), pluginFolder: join(folder, "plugins") };
+  if (!existsSync(programs.vault) || !existsSync(join(programs.pluginFolder, "vault-ldap"))) {
+    throw TestkitError.missing("the Vault build");
+  }
+  return programs;
+}
+
+/** The folder of Postgres's server programs (`postgres`, `initdb`, `psql`): Debian's newest, or one on PATH. */
+export function postgresFolder(): string {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : [];
+  const candidates = [...versions.map((version) => join(debian, version, "bin")), ...searchPath()];
+  const found = candidates.find(
+    (folder) => existsSync(join(folder, "postgres")) && existsSync(join(folder, "initdb")),
+  );
+  if (found === undefined) throw TestkitError.missing("Postgres");
+  return found;
+}
+
+/** The path of the machine's Chromium or Chrome. */
+export function chromiumProgram(): string {
+  const found = onPath("chromium", "chromium-browser", "google-chrome");
+  if (found === undefined) throw TestkitError.missing("Chromium");
+  return found;
+}
+
+/** The first of the named programs that is on PATH. */
+export function onPath(...names: string[]): string | undefined {
+  for (const name of names) {
+    const folder = searchPath().find((each) => existsSync(join(each, name)));
+    if (folder !== undefined) return join(folder, name);
+  }
+  return undefined;
+}
+
+function searchPath(): string[] {
+  return (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+}

@@ -1,0 +1,109 @@
+import { chmod, chown } from "node:fs/promises";
+import { join } from "node:path";
+import { TestkitError } from "./errors.ts";
+import { freePort } from "./free-port.ts";
+import { postgresFolder } from "./peer-programs.ts";
+import { startPeer } from "./peer.ts";
+import { run } from "./process.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+/** A real Postgres on loopback, without durability: its data goes with it. */
+export interface Postgres {
+  /** Of the database `postgres`, with all rights and no password. */
+  readonly dsn: string;
+  readonly pid: number;
+  /** Makes an empty database and resolves with its DSN. */
+  createDatabase(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** The operating-system user that Debian's package makes; Postgres refuses to run as root. */
+const SERVER_USER = "postgres";
+
+export async function startPostgres(): Promise<Postgres> {
+  const programs = postgresFolder();
+  const folder = await tempFolder("postgres");
+  const data = join(folder.path, "data");
+  const switched = process.getuid?.() === 0;
+  if (switched) await handOver(folder.path);
+  const as = (args: readonly string[]): [string, string[]] =>
+    switched
+      ? ["setpriv", [`--reuid=${SERVER_USER}`, `--regid=${SERVER_USER}`, "--init-groups", ...args]]
+      : [args[0] ?? "", args.slice(1)];
+  // PG* variables of the user would change what the programs do.
+  const env = { PATH: process.env["PATH"], HOME: folder.path, LC_ALL: "C" };
+  const made = await run(
+    ...as([
+      join(programs, "initdb"),
+      `--pgdata=${data}`,
+      "--username=postgres",
+      "--auth=trust",
+      "--encoding=UTF8",
+      "--locale=C",
+      "--no-sync",
+      "--no-instructions",
+    ]),
+    { env, cwd: folder.path },
+  );
+  if (made.code !== 0) {
+    await folder.remove();
+    throw TestkitError.failed("Postgres", `initdb ended with ${made.code}: ${made.stderr}`);
+  }
+  let port = 0;
+  const peer = await startPeer("Postgres", async () => {
+    port = await freePort();
+    const settings = {
+      listen_addresses: "127.0.0.1",
+      port,
+      unix_socket_directories: folder.path,
+      fsync: "off",
+      synchronous_commit: "off",
+      full_page_writes: "off",
+      max_connections: 50,
+      shared_buffers: "16MB",
+    };
+    const [command, args] = as([
+      join(programs, "postgres"),
+      "-D",
+      data,
+      ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+    ]);
+    return {
+      command,
+      args,
+      options: { env, cwd: folder.path },
+      isReady: (output) => output.includes("ready to accept connections"),
+    };
+  });
+  const dsnOf = (database: string): string => `postgres://postgres@127.0.0.1:${port}/${database}`;
+  let databases = 0;
+  return {
+    dsn: dsnOf("postgres"),
+    pid: peer.pid,
+    async createDatabase() {
+      const name = `test_${++databases}`;
+      const done = await run(
+        join(programs, "psql"),
+        ["-X", "-q", "-c", `CREATE DATABASE ${name}`, dsnOf("postgres")],
+        { env },
+      );
+      if (done.code !== 0) {
+        throw new TestkitError("command_failed", `psql ended with ${done.code}: ${done.stderr}`);
+      }
+      return dsnOf(name);
+    },
+    async stop() {
+      // SIGINT is Postgres's fast shutdown: SIGTERM would wait for the clients to leave.
+      await peer.stop("SIGINT");
+      await folder.remove();
+    },
+  };
+}
+
+async function handOver(path: string): Promise<void> {
+  const ids = await Promise.all(["-u", "-g"].map((flag) => run("id", [flag, SERVER_USER])));
+  const [uid, gid] = ids.map(({ code, stdout }) => (code === 0 ? Number(stdout) : undefined));
+  if (uid === undefined || gid === undefined) throw TestkitError.missing("the user `postgres`");
+  await chown(path, uid, gid);
+  await chmod(path, 0o700);
+}

@@ -1,0 +1,87 @@
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { freePort } from "./free-port.ts";
+import { answers, startPeer } from "./peer.ts";
+import { tempFolder } from "./temp-folder.ts";
+
+const LAUNCHER = resolve(import.meta.dirname, "../../../apps/svc/bin/svc");
+
+export interface SvcOptions {
+  /** The code host it fronts. */
+  readonly codeHost?: { readonly url: string; readonly apiUrl: string };
+  /** Environment variables over the defaults; undefined takes one away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Further arguments of `serve`. */
+  readonly args?: readonly string[];
+  /** Text of a configuration file. Default: none; the environment says all. */
+  readonly configText?: string;
+  /** A folder to go on with, which then is not removed at the end. Default: a new one. */
+  readonly dataDir?: string;
+}
+
+/** The service as a real process in development mode on free ports of loopback, with its cache on. */
+export interface Svc {
+  readonly url: string;
+  readonly metricsUrl: string;
+  readonly pid: number;
+  readonly dataDir: string;
+  /** Everything it printed so far: its log. */
+  log(): string;
+  /** SIGTERM; resolves with the exit code. Removes the data folder if it made it. */
+  stop(): Promise<number>;
+  /** SIGKILL, at once; the data folder stays until {@link stop}. */
+  kill(): void;
+}
+
+export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
+  const folder = await tempFolder("svc");
+  const dataDir = options.dataDir ?? join(folder.path, "data");
+  const configPath = join(folder.path, "svc.yaml");
+  if (options.configText !== undefined) await writeFile(configPath, options.configText, { mode: 0o600 });
+  let url = "";
+  let metricsUrl = "";
+  const peer = await startPeer("svc", async () => {
+    const [port, metricsPort] = [await freePort(), await freePort()];
+    url = `http://127.0.0.1:${port}`;
+    metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
+    return {
+      command: LAUNCHER,
+      args: [
+        "serve",
+        "--migrate",
+        ...(options.configText === undefined ? [] : ["--config", configPath]),
+        ...(options.args ?? []),
+      ],
+      options: {
+        cwd: folder.path,
+        env: {
+          ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"))),
+          SVC_DEV_MODE: "true",
+          SVC_DATA_DIR: dataDir,
+          SVC_SERVER_LISTEN: `127.0.0.1:${port}`,
+          SVC_SERVER_BASE_URL: url,
+          SVC_METRICS_LISTEN: `127.0.0.1:${metricsPort}`,
+          SVC_CACHE_ENABLED: "true",
+          ...(options.codeHost === undefined
+            ? {}
+            : { SVC_HOST_URL: options.codeHost.url, SVC_HOST_API_URL: options.codeHost.apiUrl }),
+          ...options.env,
+        },
+      },
+      isReady: () => answers(`${url}/readyz`),
+    };
+  });
+  return {
+    url,
+    metricsUrl,
+    pid: peer.pid,
+    dataDir,
+    log: () => peer.output(),
+    async stop() {
+      const code = await peer.stop();
+      await folder.remove();
+      return code;
+    },
+    kill: () => void process.kill(peer.pid, "SIGKILL"),
+  };
+}
