@@ -1,0 +1,45 @@
+import type { Clock, Secret } from "@devplat/base";
+import type { Role, Store } from "../storage/store.ts";
+import type { TokenLookup } from "../tokens/token-lookup.ts";
+import type { Sessions, StartedSession } from "./sessions.ts";
+
+export interface TestLoginRequest {
+  readonly username: string;
+  readonly role: Role;
+  /** The user's code-host token; default `dev.host_token`. */
+  readonly hostToken: Secret | undefined;
+}
+
+/** Development mode's login: any user name, any role, no password. It is built only in development mode. */
+export class TestLogin {
+  readonly #store: Store;
+  readonly #sessions: Sessions;
+  readonly #lookup: TokenLookup;
+  readonly #clock: Clock;
+  readonly #defaultHostToken: Secret | undefined;
+
+  constructor(options: {
+    readonly store: Store;
+    readonly sessions: Sessions;
+    readonly lookup: TokenLookup;
+    readonly clock: Clock;
+    readonly defaultHostToken: Secret | undefined;
+  }) {
+    this.#store = options.store;
+    this.#sessions = options.sessions;
+    this.#lookup = options.lookup;
+    this.#clock = options.clock;
+    this.#defaultHostToken = options.defaultHostToken;
+  }
+
+  /** Begins a session. A code-host token, given or by default, becomes the user's stored credential. */
+  async logIn({ username, role, hostToken }: TestLoginRequest): Promise<StartedSession> {
+    const started = await this.#sessions.start(username, role);
+    const credential = hostToken ?? this.#defaultHostToken;
+    if (credential !== undefined) {
+      await this.#store.users.putCredential(started.identity.userId, credential, this.#clock.now());
+      this.#lookup.forget({ userId: started.identity.userId });
+    }
+    return started;
+  }
+}

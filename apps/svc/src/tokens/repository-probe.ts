@@ -1,0 +1,72 @@
+import { messageOf, type Secret } from "@devplat/base";
+import { BRAND } from "../brand.ts";
+import { SvcError } from "../errors.ts";
+import { hostAuthorization } from "./token-lookup.ts";
+
+/** Milliseconds for the whole question: somebody waits in front of a form. */
+const TIMEOUT_MS = 10_000;
+const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
+
+/** Asks whether a repository can be read with a credential. */
+export interface RepositoryProbe {
+  /**
+   * - `readable`: the code host gave its refs
+   * - `refused`: it said 401, 403 or 404
+   * - `moved`: it redirects to another address
+   *
+   * @throws SvcError `host_unreachable` for everything else
+   */
+  ask(owner: string, name: string, credential: Secret | undefined): Promise<"readable" | "refused" | "moved">;
+}
+
+/** The question as git asks it: `GET info/refs`, so that any smart-HTTP server can answer. */
+export class GitRepositoryProbe implements RepositoryProbe {
+  readonly #hostUrl: string;
+
+  /** @param hostUrl address of the code host, without a slash at the end */
+  constructor(hostUrl: string) {
+    this.#hostUrl = hostUrl;
+  }
+
+  async ask(
+    owner: string,
+    name: string,
+    credential: Secret | undefined,
+  ): Promise<"readable" | "refused" | "moved"> {
+    // Loaded when first needed: it costs start-up time that most processes never get back.
+    const { request } = await import("undici");
+    const host = new URL(this.#hostUrl).host;
+    const headers: Record<string, string> = {
+      "user-agent": BRAND.command,
+      "git-protocol": "version=2",
+      "accept-encoding": "identity",
+    };
+    if (credential !== undefined) headers["authorization"] = hostAuthorization(credential).reveal();
+    let status: number;
+    let type: string;
+    try {
+      const answer = await request(
+        `${this.#hostUrl}/${owner}/${name}.git/info/refs?service=git-upload-pack`,
+        { headers, signal: AbortSignal.timeout(TIMEOUT_MS) },
+      );
+      status = answer.statusCode;
+      type = String(answer.headers["content-type"] ?? "");
+      // The rest is of no interest; without this the connection would stay busy.
+      answer.body.on("error", () => undefined).destroy();
+    } catch (error) {
+      throw unreachable(`The code host ${host} could not be asked: ${messageOf(error)}`, error);
+    }
+    if (status === 200 && type.startsWith(ADVERTISEMENT)) return "readable";
+    if (status === 401 || status === 403 || status === 404) return "refused";
+    if (status >= 300 && status < 400) return "moved";
+    throw unreachable(`The code host ${host} answered with status ${status}`);
+  }
+}
+
+function unreachable(message: string, cause?: unknown): SvcError {
+  return new SvcError("host_unreachable", message, {
+    remedy: "retry",
+    cause,
+    hint: "Try again, or leave the check out with ?check=false.",
+  });
+}
