@@ -1,0 +1,76 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  decodeLsRefsResponse,
+  encodeCommandRequest,
+  encodeFetchRequest,
+  encodeLsRefsRequest,
+} from "@devplat/git-protocol";
+import { run } from "@devplat/testkit";
+
+const CAPABILITIES = ["agent=git/bench", "object-format=sha1"];
+const HEADERS = [
+  "Git-Protocol: version=2",
+  "Content-Type: application/x-git-upload-pack-request",
+  "Accept: application/x-git-upload-pack-result",
+];
+
+/** The body of the `fetch` that a full clone of this repository sends, written to a file for curl. */
+export async function recordFullFetch(repositoryUrl: string, folder: string, name: string): Promise<string> {
+  const lsRefs = encodeCommandRequest(
+    encodeLsRefsRequest(
+      { symrefs: false, peel: false, unborn: false, refPrefixes: [], unknown: [] },
+      CAPABILITIES,
+    ),
+  );
+  const answer = await fetch(`${repositoryUrl}/git-upload-pack`, {
+    method: "POST",
+    headers: Object.fromEntries(HEADERS.map((header) => header.split(": ") as [string, string])),
+    body: new Uint8Array(lsRefs),
+  });
+  if (!answer.ok) throw new Error(`ls-refs of ${repositoryUrl} answered ${answer.status}`);
+  const refs = decodeLsRefsResponse(Buffer.from(await answer.arrayBuffer()));
+  const wants = [...new Set(refs.flatMap((ref) => ref.oid ?? []))];
+  const body = encodeCommandRequest(encodeFetchRequest({ ...FULL_CLONE, wants }, CAPABILITIES));
+  const file = join(folder, `${name}.request`);
+  await writeFile(file, body);
+  return file;
+}
+
+const FULL_CLONE = {
+  haves: [],
+  wantRefs: [],
+  shallows: [],
+  deepenNots: [],
+  done: true,
+  thinPack: true,
+  noProgress: true,
+  includeTag: true,
+  ofsDelta: true,
+  deepenRelative: false,
+  sidebandAll: false,
+  waitForDone: false,
+  deepen: undefined,
+  deepenSince: undefined,
+  filter: undefined,
+  packfileUris: undefined,
+  unknown: [],
+};
+
+/** Posts a recorded request and throws the answer away, as a client that does nothing: gives wall seconds and bytes. */
+export async function postRaw(
+  repositoryUrl: string,
+  request: string,
+): Promise<{ seconds: number; bytes: number }> {
+  const headers = HEADERS.flatMap((header) => ["-H", header]);
+  return curl([...headers, "--data-binary", `@${request}`, `${repositoryUrl}/git-upload-pack`]);
+}
+
+/** Fetches a URL with curl and throws the answer away. */
+export async function curl(args: readonly string[]): Promise<{ seconds: number; bytes: number }> {
+  const format = "%{http_code} %{time_total} %{size_download}";
+  const { stdout, code } = await run("curl", ["-sS", "-o", "/dev/null", "-w", format, ...args]);
+  const [status, seconds, bytes] = stdout.split(" ").map(Number);
+  if (code !== 0 || status !== 200) throw new Error(`curl ended with ${code}, HTTP status ${status}`);
+  return { seconds: seconds ?? 0, bytes: bytes ?? 0 };
+}

@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { mkdir, rename } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { git } from "@devplat/testkit";
+
+const WORK = resolve(import.meta.dirname, "../.work");
+const BUNDLE = resolve(import.meta.dirname, "../../../shared/data/express.bundle");
+
+/** A folder for what benchmarks build and keep between runs; not under version control. */
+export async function workFolder(name: string): Promise<string> {
+  const folder = join(WORK, name);
+  await mkdir(folder, { recursive: true });
+  return folder;
+}
+
+/** A real repository of middling size with its full history, packed as a code host would; undefined without the bundle. */
+export async function expressRepository(): Promise<string | undefined> {
+  if (!existsSync(BUNDLE)) return undefined;
+  const path = join(await workFolder("repositories"), "express.git");
+  if (existsSync(path)) return path;
+  const aside = `${path}.aside`;
+  await git(["clone", "-q", "--mirror", BUNDLE, aside]);
+  await git(["-C", aside, "repack", "-qadb"], { timeoutMs: 600_000 });
+  await rename(aside, path);
+  return path;
+}
+
+/** A repository that a benchmark runs on. */
+export interface BenchRepository {
+  readonly name: string;
+  /** A bare repository on disk. */
+  readonly path: string;
+  /** Whether the targets for big repositories hold. */
+  readonly large: boolean;
+}
+
+/** Express, where its bundle is at hand, and a generated repository about ten times as large (seed 1). */
+export async function benchRepositories(): Promise<BenchRepository[]> {
+  const express = await expressRepository();
+  return [
+    ...(express === undefined ? [] : [{ name: "express", path: express, large: false }]),
+    { name: "large", path: await largeRepository(), large: true },
+  ];
+}
