@@ -7,3 +7,6 @@ export type { GitObject, ObjectDatabaseOptions, PackedLocation, SharedDatabase }
 export type { RawObject } from "./base-cache.ts";
 export { Pack, type SharedPack } from "./pack.ts";
 export type { PackEntry } from "./pack-reader.ts";
+export { parseCommit, type Commit } from "./commit.ts";
+export { MODE_GITLINK, MODE_SYMLINK, MODE_TREE, TreeCursor } from "./tree.ts";
+export { parseTag, type Tag } from "./tag.ts";

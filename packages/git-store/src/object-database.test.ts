@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { allObjects, buildRepository, git, temporaryFolder } from "../test-support/git.ts";
+import { GitStoreError } from "./errors.ts";
+import { ObjectDatabase } from "./object-database.ts";
+import type { ObjectFormat } from "./object-format.ts";
+
+for (const format of ["sha1", "sha256"] satisfies ObjectFormat[]) {
+  test(`ObjectDatabase reads every object of a ${format} repository as stock git does`, () => {
+    using folder = temporaryFolder();
+    const path = buildRepository(folder.path, format);
+    const database = ObjectDatabase.open(join(path, "objects"), { format });
+    const objects = allObjects(path);
+    assert.ok(objects.length > 200);
+    for (const { oid, type, size } of objects) {
+      assert.ok(database.has(oid));
+      assert.deepEqual(database.info(oid), { type, size });
+      const object = database.read(oid);
+      assert.equal(object.type, type);
+      assert.equal(object.content.length, size);
+    }
+    const blob = objects.find(({ type }) => type === "blob")!;
+    assert.deepEqual(database.read(blob.oid).content, git(path, ["cat-file", "blob", blob.oid]));
+    database.close();
+  });
+}
+
+test("ObjectDatabase with caches of almost nothing reads the same", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"), { pageCacheBytes: 1, baseCacheBytes: 0 });
+  for (const { oid, type } of allObjects(path)) assert.equal(database.read(oid).type, type);
+  database.close();
+});
+
+test("ObjectDatabase reads loose objects beside packed ones", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const loose = git(path, ["hash-object", "-w", "--stdin"], "loose\n").toString().trim();
+  const database = ObjectDatabase.open(join(path, "objects"));
+  assert.equal(database.find(loose), undefined);
+  assert.ok(database.has(loose));
+  assert.ok(database.hasBytes(Buffer.from(loose, "hex"), 0));
+  assert.deepEqual(database.read(loose), { type: "blob", content: Buffer.from("loose\n") });
+  assert.deepEqual(database.info(loose), { type: "blob", size: 6 });
+  assert.equal(database.has("0".repeat(40)), false);
+  database.close();
+});
+
+test("ObjectDatabase.read of an id that is not there throws missing_object, of no id bad_oid", () => {
+  using folder = temporaryFolder();
+  const database = ObjectDatabase.open(join(buildRepository(folder.path), "objects"));
+  assert.throws(() => database.read("1".repeat(40)), { code: "missing_object" });
+  assert.throws(() => database.read("../../../../etc/passwd"), { code: "bad_oid" });
+  assert.throws(() => database.read("A".repeat(40)), { code: "bad_oid" });
+  database.close();
+});
+
+test("ObjectDatabase.refresh sees packs that came and packs that went", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const before = allObjects(path);
+  const added = git(path, ["hash-object", "-w", "--stdin"], "added\n").toString().trim();
+  git(path, ["repack", "-dq"]);
+  git(path, ["pack-objects", "-q", "objects/pack/pack"], `${added}\n`);
+  git(path, ["prune-packed", "-q"]);
+  assert.equal(database.find(added), undefined);
+  assert.equal(database.refresh(), true);
+  assert.equal(database.packs.length, 2);
+  assert.equal(database.read(added).content.toString(), "added\n");
+  assert.equal(database.refresh(), false);
+  const gone = database.find(added)!.pack.path;
+  rmSync(gone.replace(/pack$/u, "idx"));
+  assert.equal(database.refresh(), true);
+  assert.equal(database.has(added), false);
+  for (const { oid } of before) assert.ok(database.has(oid));
+  database.close();
+});
+
+test("ObjectDatabase reads without .rev what it reads with it", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const packs = join(path, "objects", "pack");
+  const pack = readdirSync(packs).find((name) => name.endsWith(".pack"))!;
+  const without = ObjectDatabase.open(join(path, "objects"));
+  const expected = without.packs[0]!.order;
+  without.close();
+  rmSync(join(packs, pack.replace(/pack$/u, "rev")), { force: true });
+  git(path, ["index-pack", "--rev-index", join(packs, pack)]);
+  assert.ok(existsSync(join(packs, pack.replace(/pack$/u, "rev"))));
+  const database = ObjectDatabase.open(join(path, "objects"));
+  assert.deepEqual(database.packs[0]!.order, expected);
+  database.close();
+});
+
+test("ObjectDatabase.attach reads in a worker thread over the same tables", async () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const oids = allObjects(path).map(({ oid }) => oid);
+  const worker = new Worker(
+    `const { workerData, parentPort } = require("node:worker_threads");
+     import(workerData.module).then(({ ObjectDatabase }) => {
+       const database = ObjectDatabase.attach(workerData.shared);
+       for (const oid of workerData.oids) database.read(oid);
+       parentPort.postMessage(database.packs[0].index.bytes.buffer instanceof SharedArrayBuffer);
+     });`,
+    {
+      eval: true,
+      workerData: {
+        module: new URL("object-database.ts", import.meta.url).href,
+        shared: database.shared(),
+        oids,
+      },
+    },
+  );
+  const answer = await new Promise((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+  assert.equal(answer, true);
+  await worker.terminate();
+  database.close();
+});
+
+test("ObjectDatabase.open of an index of another pack throws corrupt_index", () => {
+  using folder = temporaryFolder();
+  using other = temporaryFolder();
+  const paths = [buildRepository(folder.path), buildRepository(other.path, "sha1", { seed: 2 })];
+  const [first, second] = paths.map((path) => {
+    const name = readdirSync(join(path, "objects/pack")).find((file) => file.endsWith(".idx"))!;
+    return join(path, "objects/pack", name);
+  });
+  rmSync(first!);
+  copyFileSync(second!, first!);
+  assert.throws(() => ObjectDatabase.open(join(paths[0]!, "objects")), { code: "corrupt_index" });
+});
+
+test("ObjectDatabase.read never gives a wrong object of a pack with a flipped bit", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path, "sha1", { commits: 12 });
+  const objects = allObjects(path);
+  const truth = new Map(objects.map(({ oid, type }) => [oid, git(path, ["cat-file", type, oid])]));
+  const name = readdirSync(join(path, "objects/pack")).find((file) => file.endsWith(".pack"))!;
+  const file = join(path, "objects/pack", name);
+  const good = readFileSync(file);
+  let faults = 0;
+  for (let bit = 96; bit < (good.length - 20) * 8; bit += 241) {
+    const bad = Buffer.from(good);
+    bad[bit >> 3]! ^= 1 << (bit & 7);
+    rmSync(file);
+    writeFileSync(file, bad);
+    const database = ObjectDatabase.open(join(path, "objects"));
+    for (const { oid } of objects) {
+      try {
+        assert.deepEqual(database.read(oid).content, truth.get(oid));
+      } catch (error) {
+        assert.ok(error instanceof GitStoreError, `bit ${bit}: ${String(error)}`);
+        faults++;
+      }
+    }
+    database.close();
+  }
+  assert.ok(faults > 20, `only ${faults} faults were met`);
+});
