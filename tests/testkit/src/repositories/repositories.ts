@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { gitEnvironment } from "../git-environment.ts";
 import { git } from "../process.ts";
 import { finish, History, initialise, type Mark, type ObjectFormat } from "./history.ts";
@@ -92,20 +94,24 @@ export async function manyRefs(
 ): Promise<void> {
   const random = new Random(options.seed ?? 1);
   const history = new History();
-  const commits = Array.from({ length: 10 }, () =>
-    history.commit({ ref: MAIN, files: { "file.txt": random.text(10) } }),
-  );
-  const kinds = [
-    (n: number): string => `refs/heads/topic/${n}`,
-    (n: number): string => `refs/tags/build-${n}`,
-    (n: number): string => `refs/pull/${n}/head`,
-  ];
-  for (let n = 1; n < (options.refs ?? 2000); n++) {
-    const name = kinds[n % kinds.length];
-    const commit = commits[n % commits.length];
-    if (name !== undefined && commit !== undefined) history.ref(name(n), commit);
-  }
+  for (let n = 0; n < 10; n++) history.commit({ ref: MAIN, files: { "file.txt": random.text(10) } });
   await build(dir, history, options.objectFormat);
+  const commits = (await git(["-C", dir, "rev-list", "main"])).split("\n");
+  const names = [MAIN, ...Array.from({ length: (options.refs ?? 2000) - 1 }, (_, at) => refName(at + 1))];
+  // Written as git packs them (gitrepository-layout(5)): thousands of loose files would take seconds.
+  const lines = names
+    .toSorted()
+    .map((name, at) => `${name === MAIN ? commits[0] : commits[at % commits.length]} ${name}\n`);
+  await writeFile(
+    join(dir, "packed-refs"),
+    `# pack-refs with: peeled fully-peeled sorted \n${lines.join("")}`,
+  );
+  await git(["-C", dir, "update-server-info"]);
+}
+
+function refName(n: number): string {
+  if (n % 3 === 0) return `refs/heads/topic/${n}`;
+  return n % 3 === 1 ? `refs/tags/build-${n}` : `refs/pull/${n}/head`;
 }
 
 /** {@link linear} with SHA-256 object ids. */

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Installs what `npm test` needs beside npm packages: Debian packages, and a Vault built from tools/vault into
+# ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends at once.
+set -eu
+root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
+
+# The Go that Vault's go.mod asks for; older ones that may fetch another by themselves will do too (1.21 and up).
+GO_TOOLCHAIN_FETCHER_MINOR=21
+
+fail() {
+  printf 'setup:peers: %s\n' "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+have_postgres() {
+  for folder in /usr/lib/postgresql/*/bin; do [ -x "$folder/postgres" ] && return 0; done
+  have postgres && have initdb
+}
+have_http_backend() { [ -x "$(git --exec-path 2>/dev/null)/git-http-backend" ]; }
+have_chromium() { have chromium || have chromium-browser || have google-chrome; }
+# A Go that lies outside PATH, where its own installer puts it, counts as well.
+find_go() {
+  for go in "$(command -v go || true)" /usr/local/go/bin/go /usr/lib/go/bin/go; do
+    [ -x "$go" ] || continue
+    minor=$("$go" env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+    [ "${minor:-0}" -ge "$GO_TOOLCHAIN_FETCHER_MINOR" ] && return 0
+  done
+  go=
+  return 1
+}
+
+vault_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$(cat "$root/tools/vault/go.mod" "$root/tools/vault/go.sum" | sha256sum | cut -c1-12)"
+have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault-ldap" ]; }
+
+packages=
+need() { packages="$packages $*"; }
+have_http_backend || need git
+have_postgres || need postgresql
+have_chromium || need chromium
+have openssl || need openssl
+have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
+have ps || need procps
+have setpriv || need util-linux
+[ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
+have_vault || find_go || need golang-go
+
+if [ -n "$packages" ]; then
+  have apt-get || fail "missing here:$packages; install them with this system's package manager, then run this again"
+  as_root=
+  if [ "$(id -u)" -ne 0 ]; then
+    have sudo || fail "missing here:$packages; install them as root, or install sudo, then run this again"
+    as_root=sudo
+  fi
+  echo "setup:peers: installing$packages"
+  # A machine that serves nothing of its own: the packages must not start servers.
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q </dev/null
+  # shellcheck disable=SC2086 # one word per package
+  $as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get install -q -y --no-install-recommends $packages </dev/null
+fi
+
+if ! have_vault; then
+  find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building Vault: install a newer Go, then run this again"
+  echo "setup:peers: building Vault with $("$go" version) (about 5 minutes the first time) ..."
+  # Built aside and renamed: a build that was cut leaves nothing half.
+  aside="$vault_folder.$$"
+  trap 'rm -rf "$aside"' EXIT
+  trap 'exit 1' HUP INT TERM
+  mkdir -p "$aside/plugins" "$aside/sources"
+  # From copies: the second build may add to go.sum, and the folder's name is made from the originals.
+  cp "$root/tools/vault/go.mod" "$root/tools/vault/go.sum" "$aside/sources/"
+  cd "$aside/sources"
+  "$go" build -tags minimal -trimpath -ldflags "-s -w" -o "$aside/vault" github.com/hashicorp/vault ||
+    fail "Vault did not build"
+  "$go" build -mod=mod -trimpath -ldflags "-s -w" -o "$aside/plugins/vault-ldap" \
+    github.com/hashicorp/vault/builtin/credential/ldap/cmd/ldap || fail "Vault's LDAP plugin did not build"
+  cd "$root"
+  rm -rf "$aside/sources" "$vault_folder"
+  mv "$aside" "$vault_folder"
+fi
+echo "setup:peers: all there"

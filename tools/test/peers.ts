@@ -1,0 +1,39 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { chromiumProgram, onPath, postgresFolder, vaultPrograms } from "@devplat/testkit";
+
+/** Protocol v2 with SHA-256 repositories, `--negotiate-only` and bitmaps as the tests use them. */
+const OLDEST_GIT = [2, 39] as const;
+
+/** What the tests need and this machine lacks, one phrase each; empty when all is there. */
+export function missingPeers(): string[] {
+  return [
+    gitProblem(),
+    problem("Postgres's server programs", postgresFolder),
+    problem("Chromium", chromiumProgram),
+    problem("the Vault build", vaultPrograms),
+    ...["openssl", "ps", "setpriv"].map((name) => (onPath(name) === undefined ? name : undefined)),
+  ].filter((found) => found !== undefined);
+}
+
+function problem(name: string, find: () => unknown): string | undefined {
+  try {
+    find();
+    return undefined;
+  } catch {
+    return name;
+  }
+}
+
+function gitProblem(): string | undefined {
+  const wanted = `git ${OLDEST_GIT.join(".")} or later`;
+  if (onPath("git") === undefined) return wanted;
+  const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(ask("--version")) ?? []).slice(1).map(Number);
+  if (major < OLDEST_GIT[0] || (major === OLDEST_GIT[0] && minor < OLDEST_GIT[1])) return wanted;
+  return existsSync(join(ask("--exec-path"), "git-http-backend")) ? undefined : "git http-backend";
+}
+
+function ask(flag: string): string {
+  return execFileSync("git", [flag], { encoding: "utf8" }).trim();
+}

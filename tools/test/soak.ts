@@ -1,0 +1,17 @@
+/** `npm run test:soak`: the long loops, `*.soak.ts`, one after the other. TEST_BUDGET_SECONDS bounds them. */
+import { resolve } from "node:path";
+import { testFiles } from "./files.ts";
+import { runGroup } from "./group.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const files = testFiles(root, ".soak.ts", process.argv.slice(2));
+if (files.length === 0) {
+  process.stdout.write("no soak tests yet\n");
+} else {
+  // One at a time: a soak measures, and must not measure its neighbour.
+  const result = await runGroup(root, { name: "soak", files, isolated: true }, 1);
+  if (result.broken !== undefined) process.stdout.write(`BROKEN soak: ${result.broken}\n`);
+  const failed = result.failed + (result.broken === undefined ? 0 : 1);
+  process.stdout.write(`${result.passed} passed, ${failed} failed\n`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}
