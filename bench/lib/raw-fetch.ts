@@ -57,19 +57,27 @@ const FULL_CLONE = {
   unknown: [],
 };
 
-/** Posts a recorded request and throws the answer away, as a client that does nothing: gives wall seconds and bytes. */
-export async function postRaw(
-  repositoryUrl: string,
-  request: string,
-): Promise<{ seconds: number; bytes: number }> {
-  const headers = HEADERS.flatMap((header) => ["-H", header]);
-  return curl([...headers, "--data-binary", `@${request}`, `${repositoryUrl}/git-upload-pack`]);
+/** What one transfer took. */
+export interface Transfer {
+  readonly seconds: number;
+  readonly bytes: number;
 }
 
-/** Fetches a URL with curl and throws the answer away. */
-export async function curl(args: readonly string[]): Promise<{ seconds: number; bytes: number }> {
+/**
+ * Posts a recorded request with curl, which does nothing with the answer.
+ *
+ * @param target file for the answer; default: thrown away
+ */
+export async function postRaw(repositoryUrl: string, request: string, target?: string): Promise<Transfer> {
+  const headers = HEADERS.flatMap((header) => ["-H", header]);
+  return curl([...headers, "--data-binary", `@${request}`, `${repositoryUrl}/git-upload-pack`], target);
+}
+
+/** Fetches a URL with curl into `target`, or to nowhere. */
+export async function curl(args: readonly string[], target = "/dev/null"): Promise<Transfer> {
   const format = "%{http_code} %{time_total} %{size_download}";
-  const { stdout, code } = await run("curl", ["-sS", "-o", "/dev/null", "-w", format, ...args]);
+  const all = ["-sS", "-o", target, "-w", format, ...args];
+  const { stdout, code } = await run("curl", all, { timeoutMs: 600_000 });
   const [status, seconds, bytes] = stdout.split(" ").map(Number);
   if (code !== 0 || status !== 200) throw new Error(`curl ended with ${code}, HTTP status ${status}`);
   return { seconds: seconds ?? 0, bytes: bytes ?? 0 };

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { git } from "@devplat/testkit";
+import { generate } from "../generate.ts";
 
 const WORK = resolve(import.meta.dirname, "../.work");
 const BUNDLE = resolve(import.meta.dirname, "../../../shared/data/express.bundle");
@@ -22,6 +23,13 @@ export async function expressRepository(): Promise<string | undefined> {
   await git(["clone", "-q", "--mirror", BUNDLE, aside]);
   await git(["-C", aside, "repack", "-qadb"], { timeoutMs: 600_000 });
   await rename(aside, path);
+  return path;
+}
+
+/** A generated repository of 200,000 objects in about 140 MB, built once and kept. */
+export async function largeRepository(): Promise<string> {
+  const path = join(await workFolder("repositories"), "large.git");
+  if (!existsSync(path)) await generate(path, { seed: 1, commits: 30_000, objects: 200_000, packMb: 140 });
   return path;
 }
 
