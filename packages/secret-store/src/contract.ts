@@ -1,6 +1,6 @@
 /**
  * A value of a secret's field. Numbers are kept as the text that the store holds ({@link LosslessNumber}), never as
- * JavaScript numbers: 2^63, 1e400, -0 and 1.10 come back as they went in. Objects are maps, so that an object with the
+ * JavaScript numbers, so that nothing on this side changes 2^63, 1e400, -0 or 1.10. Objects are maps, so that an object with the
  * key `number` is no number, `__proto__` is a key like any other, and keys keep their order.
  */
 export type FieldValue =
@@ -85,7 +85,12 @@ export interface SecretStore {
   read(path: string, options?: ReadOptions): Promise<SecretDocument>;
   /** Versions without values. A deleted or absent secret: `not_found`. */
   metadata(path: string, options?: { signal?: AbortSignal }): Promise<SecretMetadata>;
-  /** Replaces the whole document; gives the new version. */
+  /**
+   * Replaces the whole document; gives the new version.
+   *
+   * What was written is what is read, numbers included. Where the store behind a driver cannot keep a number, the
+   * write is refused with `unsupported_number`; another form of the same number (1.10 as 1.1) is that store's matter.
+   */
   write(path: string, fields: Fields, options?: WriteOptions): Promise<{ version: number }>;
   /** Removes every version and the metadata; there is no undelete. Nothing there: `not_found`. */
   delete(path: string, options?: { signal?: AbortSignal }): Promise<void>;

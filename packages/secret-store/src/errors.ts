@@ -6,10 +6,12 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `not_found`: nothing is stored at the path (or it was deleted).
  * - `version_conflict`: the compare-and-set version was not the stored one.
  * - `bad_path`: the path, user name, prefix or mount breaks the rules of paths.ts.
- * - `too_large`: the document is over {@link MAX_DOCUMENT_BYTES}.
+ * - `too_large`: the document is over MAX_DOCUMENT_BYTES, or nested deeper than MAX_JSON_DEPTH.
+ * - `unsupported_number`: vault; the store would give back another number than the one written.
  * - `sealed`, `unavailable`: the store cannot answer now (remedy `retry`).
  * - `aborted`: the caller's signal fired.
  * - `misconfigured`: the store has no key-value version 2 mount of this name, or its address or CA cannot be used.
+ * - `refused`: the store refused the request as such (a wrong parameter, a failed login).
  * - `invalid_response`: it answered something that is not of its protocol.
  * - `insecure_files`: embedded; a file or its folder is open to others or belongs to somebody else.
  * - `corrupt`: embedded; the file, its key or a value cannot be read. Only a backup helps.
@@ -21,10 +23,12 @@ export const SECRET_STORE_ERROR_CODES = [
   "version_conflict",
   "bad_path",
   "too_large",
+  "unsupported_number",
   "sealed",
   "unavailable",
   "aborted",
   "misconfigured",
+  "refused",
   "invalid_response",
   "insecure_files",
   "corrupt",

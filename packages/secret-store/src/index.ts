@@ -28,3 +28,9 @@ export {
 } from "./json.ts";
 export { checkFolder, checkPath, userRoot, type UserRoot } from "./paths.ts";
 export { openEmbeddedStore, type EmbeddedStoreOptions } from "./embedded/embedded-store.ts";
+export { openVaultStore, type VaultStoreOptions } from "./vault/vault-store.ts";
+export { VaultClient, type VaultClientOptions, type VaultRequest } from "./vault/client.ts";
+export { VaultRefusal } from "./vault/refusal.ts";
+export type { TokenInfo } from "./vault/token-info.ts";
+export type { ResponsePart } from "./vault/response.ts";
+export { parseAddress, proxyFor, type ProxySettings } from "./vault/address.ts";

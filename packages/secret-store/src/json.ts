@@ -2,10 +2,10 @@ import type { FieldValue, Fields, LosslessNumber } from "./contract.ts";
 import { JsonError } from "./errors.ts";
 
 /**
- * Arrays and objects inside each other; bounds the recursion. The default of Vault's listener option
- * `max_json_depth` (1.20).
+ * Arrays and objects inside each other; bounds the recursion. Vault's own default (`max_json_depth`, 1.20) is 300, and
+ * its answers wrap a document twice.
  */
-export const MAX_JSON_DEPTH = 300;
+export const MAX_JSON_DEPTH = 302;
 
 // RFC 8259 section 6.
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
@@ -110,8 +110,11 @@ export function parseJson(text: string): FieldValue {
   }
 
   function readValue(depth: number): FieldValue {
-    if (depth > MAX_JSON_DEPTH) fail(`nested deeper than ${MAX_JSON_DEPTH}`);
-    switch (text[at]) {
+    const character = text[at];
+    if (depth === MAX_JSON_DEPTH && (character === "{" || character === "[")) {
+      fail(`nested deeper than ${MAX_JSON_DEPTH}`);
+    }
+    switch (character) {
       case '"':
         return readString();
       case "{":
@@ -147,16 +150,23 @@ export interface PrintJsonOptions {
   readonly sortKeys?: boolean;
 }
 
-/** Prints a value as compact JSON; numbers as the text that they were read from. */
+/**
+ * Prints a value as compact JSON; numbers as the text that they were read from.
+ * @throws JsonError for a value nested deeper than {@link MAX_JSON_DEPTH}, or a number that is none
+ */
 export function printJson(value: FieldValue, options: PrintJsonOptions = {}): string {
+  return print(value, options, 0);
+}
+
+function print(value: FieldValue, options: PrintJsonOptions, depth: number): string {
   if (value === null || typeof value === "string" || typeof value === "boolean") return JSON.stringify(value);
-  if (isList(value)) return `[${value.map((item) => printJson(item, options)).join(",")}]`;
-  if (isMap(value)) {
-    const entries = [...value];
-    if (options.sortKeys === true) entries.sort(([a], [b]) => (a < b ? -1 : 1));
-    return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${printJson(item, options)}`).join(",")}}`;
-  }
-  return numberOf(value.number).number;
+  if (isNumber(value)) return numberOf(value.number).number;
+  if (depth === MAX_JSON_DEPTH) throw new JsonError(`nested deeper than ${MAX_JSON_DEPTH}`, 1, 1);
+  if (isList(value)) return `[${value.map((item) => print(item, options, depth + 1)).join(",")}]`;
+  const entries = [...value];
+  if (options.sortKeys === true) entries.sort(([a], [b]) => (a < b ? -1 : 1));
+  const members = entries.map(([key, item]) => `${JSON.stringify(key)}:${print(item, options, depth + 1)}`);
+  return `{${members.join(",")}}`;
 }
 
 /**

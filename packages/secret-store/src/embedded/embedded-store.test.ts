@@ -38,7 +38,7 @@ function open(folder: string, username = "ada"): Promise<SecretStore> {
 
 secretStoreSuite("embedded", async () => {
   const folder = newFolder();
-  return { open: (username) => open(folder, username), stop: async () => undefined };
+  return { open: (username) => open(folder, username), stop: async () => undefined, numbers: "text" };
 });
 
 describe("openEmbeddedStore", () => {

@@ -1,0 +1,449 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import { connect, type AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, it } from "node:test";
+import { Secret } from "@devplat/base";
+import { SecretStoreError } from "../errors.ts";
+import { userRoot } from "../paths.ts";
+import { fieldsOf, rejectsWith } from "../suite.ts";
+import { parseAddress, proxyFor } from "./address.ts";
+import { VaultClient, type VaultClientOptions } from "./client.ts";
+import { openVaultStore } from "./vault-store.ts";
+
+const TOKEN = "hvs.the-token-of-the-test";
+const QUICK = { firstMs: 1, maxMs: 2, tryMs: 2_000, callMs: 5_000 };
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stops.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+interface Call {
+  readonly method: string;
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly headers: IncomingMessage["headers"];
+}
+
+/** A server that answers as told and notes its calls. */
+async function fakeServer(
+  answer: (call: Call, response: ServerResponse, count: number) => unknown,
+): Promise<{ address: string; calls: Call[] }> {
+  const calls: Call[] = [];
+  const host = await listen(createServer(noting(calls, answer)));
+  return { address: `http://${host}`, calls };
+}
+
+function noting(
+  calls: Call[],
+  answer: (call: Call, response: ServerResponse, count: number) => unknown,
+): RequestListener {
+  return (request, response) => {
+    request.resume();
+    request.on("end", () => {
+      const { method = "", url = "", headers } = request;
+      const call = { method, url, headers, token: headers["x-vault-token"] as string | undefined };
+      calls.push(call);
+      answer(call, response, calls.length);
+    });
+  };
+}
+
+function json(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+}
+
+function clientOf(address: string, options: Partial<VaultClientOptions> = {}): VaultClient {
+  const client = new VaultClient({ address, token: () => new Secret(TOKEN), timing: QUICK, ...options });
+  stops.push(() => client.close());
+  return client;
+}
+
+const get = { method: "GET", path: "kv/data/a b/%2e" } as const;
+
+describe("VaultClient.request", () => {
+  it("sends token, namespace and the marker of a Vault client, and encodes each segment", async () => {
+    const { address, calls } = await fakeServer((_call, response) => json(response, 200, { data: {} }));
+    await clientOf(`${address}/prefix/`, { namespace: "team/a" }).request({
+      ...get,
+      query: { version: "3" },
+    });
+    assert.equal(calls[0]?.url, "/prefix/v1/kv/data/a%20b/%252e?version=3");
+    assert.equal(calls[0].token, TOKEN);
+    assert.equal(calls[0].headers["x-vault-namespace"], "team/a");
+    assert.equal(calls[0].headers["x-vault-request"], "true");
+  });
+
+  for (const status of [429, 500, 502, 503]) {
+    it(`retries after ${status}`, async () => {
+      const { address, calls } = await fakeServer(({ url }, response, count) => {
+        if (url === "/v1/sys/health") return json(response, 200, { sealed: false });
+        return count < 3
+          ? json(response, status, { errors: ["busy"] })
+          : json(response, 200, { data: { ok: true } });
+      });
+      assert.equal((await clientOf(address).request(get)).get("data").get("ok").value, true);
+      assert.ok(calls.length >= 3);
+    });
+  }
+
+  it("gives up as unavailable after four tries", async () => {
+    const { address, calls } = await fakeServer((_call, response) => json(response, 500, { errors: [] }));
+    await rejectsWith("unavailable", clientOf(address).request(get));
+    assert.equal(calls.length, 4);
+  });
+
+  it("does not repeat what is final", async () => {
+    for (const [status, code] of [
+      [400, "refused"],
+      [404, "not_found"],
+      [405, "refused"],
+    ] as const) {
+      const { address, calls } = await fakeServer((_call, response) =>
+        json(response, status, { errors: [] }),
+      );
+      await rejectsWith(code, clientOf(address).request(get));
+      assert.equal(calls.length, 1);
+    }
+  });
+
+  it("a POST whose connection breaks is not sent again, since it may have been carried out", async () => {
+    const { address, calls } = await fakeServer((_call, response) => response.destroy());
+    await rejectsWith("unavailable", clientOf(address).request({ method: "POST", path: "a", body: "{}" }));
+    assert.equal(calls.length, 1);
+  });
+
+  it("a POST that was asked to slow down is sent again", async () => {
+    const { address, calls } = await fakeServer((_call, response, count) =>
+      json(response, count === 1 ? 429 : 200, { errors: [] }),
+    );
+    await clientOf(address).request({ method: "POST", path: "a", body: "{}" });
+    assert.equal(calls.length, 2);
+  });
+
+  it("a server that never answers is unavailable when the call's time is over", async () => {
+    const { address } = await fakeServer(() => undefined);
+    const timing = { ...QUICK, tryMs: 30, callMs: 100 };
+    await rejectsWith("unavailable", clientOf(address, { timing }).request(get));
+  });
+
+  it("a body that stops half-way is unavailable", async () => {
+    const { address } = await fakeServer((_call, response) => response.writeHead(200).write('{"data":'));
+    const timing = { ...QUICK, tryMs: 30, callMs: 100 };
+    await rejectsWith("unavailable", clientOf(address, { timing }).request(get));
+  });
+
+  it("the caller's signal ends a call that hangs as aborted", async () => {
+    const stop = new AbortController();
+    const { address } = await fakeServer(() => stop.abort());
+    await rejectsWith("aborted", clientOf(address).request({ ...get, signal: stop.signal }));
+  });
+
+  it("an answer that is not JSON is an invalid response, and is not quoted", async () => {
+    const { address } = await fakeServer((_call, response) => response.end("<html>hunter2</html>"));
+    await assert.rejects(clientOf(address).request(get), (error: unknown) => {
+      assert.ok(error instanceof SecretStoreError);
+      assert.equal(error.code, "invalid_response");
+      assert.ok(!error.message.includes("hunter2"));
+      return true;
+    });
+  });
+
+  it("an answer over the limit is an invalid response", async () => {
+    const { address } = await fakeServer((_call, response) =>
+      response.end(Buffer.alloc(9 * 1024 * 1024, 0x20)),
+    );
+    await rejectsWith("invalid_response", clientOf(address).request(get));
+  });
+
+  it("the store's own words and the token are in no error", async () => {
+    const { address } = await fakeServer((_call, response) =>
+      json(response, 400, { errors: ["bad value hunter2"] }),
+    );
+    await assert.rejects(clientOf(address).request(get), (error: Error) => {
+      assert.ok(!/hunter2|hvs\./.test(error.message + String(error.stack) + JSON.stringify(error)));
+      return true;
+    });
+  });
+
+  it("nobody there is unavailable", async () => {
+    const { address } = await fakeServer(() => undefined);
+    for (const stop of stops.splice(0)) await stop();
+    await rejectsWith("unavailable", clientOf(address).request(get));
+  });
+});
+
+describe("VaultClient: redirects of a standby", () => {
+  it("goes to the leader that the configured server announces, and stays there", async () => {
+    const leader = await fakeServer((_call, response) => json(response, 200, { data: { from: "leader" } }));
+    const standby = await fakeServer(({ url }, response) =>
+      url === "/v1/sys/leader"
+        ? json(response, 200, { leader_address: leader.address })
+        : json(response, 307, {}, { location: `${leader.address}${url}` }),
+    );
+    const client = clientOf(standby.address);
+    for (let count = 0; count < 3; count++) {
+      assert.equal((await client.request(get)).get("data").get("from").value, "leader");
+    }
+    assert.deepEqual(
+      standby.calls.map(({ url, token }) => [url, token]),
+      [
+        ["/v1/kv/data/a%20b/%252e", TOKEN],
+        ["/v1/sys/leader", undefined],
+      ],
+    );
+  });
+
+  it("sends nothing to a host that is not announced as leader", async () => {
+    const thief = await fakeServer((_call, response) => json(response, 200, { data: {} }));
+    const standby = await fakeServer(({ url }, response) =>
+      url === "/v1/sys/leader"
+        ? json(response, 200, { leader_address: "http://127.0.0.2:8200" })
+        : json(response, 307, {}, { location: `${thief.address}${url}` }),
+    );
+    await rejectsWith("misconfigured", clientOf(standby.address).request(get));
+    assert.equal(thief.calls.length, 0);
+  });
+
+  it("does not change the scheme", async () => {
+    const standby = await fakeServer((_call, response) =>
+      json(response, 307, {}, { location: "https://127.0.0.1:1/v1/x" }),
+    );
+    await rejectsWith("misconfigured", clientOf(standby.address).request(get));
+  });
+
+  it("a redirect of another kind than Vault's is misconfigured", async () => {
+    const page = await fakeServer((_call, response) => json(response, 302, {}, { location: "/login" }));
+    await rejectsWith("misconfigured", clientOf(page.address).request(get));
+  });
+
+  it("a leader that is gone makes the client ask the configured server again", async () => {
+    let leaders = 0;
+    const newLeader = async (): Promise<{ address: string; stop: () => Promise<void> }> => {
+      const name = `leader ${++leaders}`;
+      const { address } = await fakeServer((_call, response) =>
+        json(response, 200, { data: { from: name } }),
+      );
+      const stop = stops.pop();
+      return { address, stop: async () => void (await stop?.()) };
+    };
+    let leader = await newLeader();
+    const standby = await fakeServer(({ url }, response) =>
+      url === "/v1/sys/leader"
+        ? json(response, 200, { leader_address: leader.address })
+        : json(response, 307, {}, { location: `${leader.address}${url}` }),
+    );
+    const client = clientOf(standby.address);
+    assert.equal((await client.request(get)).get("data").get("from").value, "leader 1");
+    const old = leader;
+    leader = await newLeader();
+    await old.stop();
+    assert.equal((await client.request(get)).get("data").get("from").value, "leader 2");
+    await leader.stop();
+  });
+});
+
+describe("VaultStore.write after a lost answer", () => {
+  /** A key-value store of one secret that carries out the first write and then drops the connection. */
+  async function forgetful(stored: () => unknown): Promise<{ address: string; calls: Call[] }> {
+    return fakeServer(({ method }, response, count) => {
+      if (method === "GET") {
+        return json(response, 200, {
+          data: { data: stored(), metadata: { version: 5, created_time: "2026-01-01T00:00:00.123456789Z" } },
+        });
+      }
+      if (count === 1) return response.destroy();
+      return json(response, 400, {
+        errors: ["check-and-set parameter did not match the current version"],
+      });
+    });
+  }
+  const root = userRoot({ mount: "kv", prefix: "", username: "ada" });
+
+  it("takes its own write for success", async () => {
+    const { address } = await forgetful(() => ({ a: "1", b: { c: null } }));
+    const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
+    stops.push(() => store.close());
+    const fields = fieldsOf({ b: new Map([["c", null]]), a: "1" });
+    assert.deepEqual(await store.write("p", fields, { ifVersion: 4 }), { version: 5 });
+  });
+
+  it("takes another's write for a version conflict", async () => {
+    const { address } = await forgetful(() => ({ a: "somebody else's" }));
+    const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
+    stops.push(() => store.close());
+    await rejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
+  });
+
+  it("without a lost answer, equal content by another is a version conflict", async () => {
+    const { address } = await fakeServer(({ method }, response) => {
+      const metadata = { version: 5, created_time: "2026-01-01T00:00:00Z" };
+      if (method === "GET") return json(response, 200, { data: { data: { a: "1" }, metadata } });
+      return json(response, 400, { errors: ["check-and-set parameter did not match the current version"] });
+    });
+    const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
+    stops.push(() => store.close());
+    await rejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
+  });
+});
+
+describe("VaultClient: TLS and proxies", () => {
+  /** A server with a certificate of an authority of its own, for 127.0.0.1. */
+  async function secureServer(): Promise<{ address: string; ca: string; calls: Call[] }> {
+    const folder = mkdtempSync(join(tmpdir(), "vault-client-"));
+    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+    const subject = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"];
+    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    execFileSync("openssl", ["req", "-x509", ...curve, "-keyout", key, "-out", cert, ...subject], {
+      stdio: "pipe",
+    });
+    const pem = { key: readFileSync(key), cert: readFileSync(cert) };
+    rmSync(folder, { recursive: true });
+    const calls: Call[] = [];
+    const listener = noting(calls, (_call, response) => json(response, 200, { data: { ok: true } }));
+    const host = await listen(createSecureServer(pem, listener));
+    return { address: `https://${host}`, ca: pem.cert.toString(), calls };
+  }
+
+  /** A proxy that notes the hosts of its CONNECT requests. */
+  async function proxy(): Promise<{ url: string; hosts: string[] }> {
+    const hosts: string[] = [];
+    const server = createServer();
+    server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+      const host = request.url ?? "";
+      hosts.push(host);
+      const upstream = connect(Number(host.split(":")[1]), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+        upstream.pipe(socket).pipe(upstream);
+      });
+      stops.push(() => {
+        upstream.destroy();
+        socket.destroy();
+      });
+      socket.on("error", () => upstream.destroy());
+      upstream.on("error", () => socket.destroy());
+    });
+    return { url: `http://user:hunter2@${await listen(server)}`, hosts };
+  }
+
+  it("an unknown authority is misconfigured at once, with the key to set, and no token is sent", async () => {
+    const { address, calls } = await secureServer();
+    await assert.rejects(clientOf(address).request(get), (error: unknown) => {
+      assert.ok(error instanceof SecretStoreError);
+      assert.equal(error.code, "misconfigured");
+      assert.match(error.hint ?? "", /store\.ca_cert/);
+      return true;
+    });
+    assert.equal(calls.length, 0);
+  });
+
+  it("caCert names the authority; tlsSkipVerify asks for none", async () => {
+    const { address, ca, calls } = await secureServer();
+    await clientOf(address, { caCert: ca }).request(get);
+    await clientOf(address, { tlsSkipVerify: true }).request(get);
+    assert.equal(calls.length, 2);
+  });
+
+  it("goes through the proxy with the same TLS settings", async () => {
+    const { address, ca, calls } = await secureServer();
+    const { url, hosts } = await proxy();
+    await clientOf(address, { caCert: ca, proxy: { url } }).request(get);
+    assert.deepEqual(hosts, [new URL(address).host]);
+    assert.equal(calls[0]?.token, TOKEN);
+    await rejectsWith("misconfigured", clientOf(address, { proxy: { url } }).request(get));
+  });
+
+  it("goes past the proxy for a host that it excepts", async () => {
+    const { address, ca } = await secureServer();
+    const { url, hosts } = await proxy();
+    await clientOf(address, { caCert: ca, proxy: { url, except: "example.com,127.0.0.1" } }).request(get);
+    assert.deepEqual(hosts, []);
+  });
+
+  it("a proxy address that is none is misconfigured and not quoted", async () => {
+    const client = clientOf("http://127.0.0.1:1", { proxy: { url: "hunter2 no url" } });
+    await assert.rejects(client.request(get), (error: unknown) => {
+      assert.ok(error instanceof SecretStoreError);
+      assert.equal(error.code, "misconfigured");
+      assert.ok(!error.message.includes("hunter2"));
+      return true;
+    });
+  });
+});
+
+describe("proxyFor", () => {
+  const all = { HTTPS_PROXY: "http://s:1", HTTP_PROXY: "http://p:1", NO_PROXY: "a,b" };
+  for (const [what, address, environment, configured, expected] of [
+    ["takes the one of the scheme", "https://vault", all, undefined, { url: "http://s:1", except: "a,b" }],
+    ["takes the one of the scheme", "http://vault", all, undefined, { url: "http://p:1", except: "a,b" }],
+    [
+      "knows lower case",
+      "https://vault",
+      { https_proxy: "http://l:1" },
+      undefined,
+      { url: "http://l:1", except: "" },
+    ],
+    ["goes direct on loopback", "https://127.0.0.1:8200", all, undefined, undefined],
+    ["goes direct on loopback", "http://[::1]:8200", all, undefined, undefined],
+    ["goes direct without any", "https://vault", {}, undefined, undefined],
+    ["prefers store.proxy, for every host", "https://localhost", all, "http://c:1", { url: "http://c:1" }],
+  ] as const) {
+    it(`${what}: ${address}`, () => assert.deepEqual(proxyFor(address, environment, configured), expected));
+  }
+});
+
+describe("parseAddress", () => {
+  it("keeps origin and path prefix without the last slash", () => {
+    assert.deepEqual(parseAddress("https://Vault.test:443/v/"), {
+      protocol: "https:",
+      origin: "https://vault.test",
+      base: "https://vault.test/v",
+    });
+  });
+
+  for (const text of [
+    "",
+    "vault:8200",
+    "ftp://vault",
+    "https://u:hunter2@vault",
+    "https://vault/?a=b",
+    "/v1",
+  ]) {
+    it(`refuses ${JSON.stringify(text)} without quoting it`, () => {
+      assert.throws(
+        () => parseAddress(text),
+        (error: unknown) => {
+          assert.ok(error instanceof SecretStoreError);
+          assert.equal(error.code, "misconfigured");
+          assert.ok(!error.message.includes("hunter2"));
+          return true;
+        },
+      );
+    });
+  }
+});

@@ -1,0 +1,307 @@
+import { retry, systemClock, type BackoffOptions, type Clock, type Secret } from "@devplat/base";
+import { SecretStoreError, unavailable } from "../errors.ts";
+import { parseAddress, type VaultAddress } from "./address.ts";
+import { VaultRefusal } from "./refusal.ts";
+import { ResponsePart } from "./response.ts";
+import { readTokenInfo, type TokenInfo } from "./token-info.ts";
+import { Transport, TransportError, type TransportOptions, type TransportResponse } from "./transport.ts";
+
+/** One try, from connecting to the last byte, in milliseconds. */
+const TRY_TIMEOUT_MS = 10_000;
+/** A whole call with its retries, in milliseconds: what a person waits for a page at most. */
+const CALL_TIMEOUT_MS = 30_000;
+/** Tries of one call. */
+const ATTEMPTS = 4;
+
+export interface VaultClientOptions extends TransportOptions {
+  /** `https://host:port`, perhaps with a path prefix. */
+  readonly address: string;
+  /** `X-Vault-Namespace` (Vault Enterprise, OpenBao). */
+  readonly namespace?: string;
+  /** The token of each call, asked anew, as it changes over time; undefined if there is none. */
+  readonly token: () => Secret | undefined;
+  readonly clock?: Clock;
+  /** For tests. Defaults: 10 s a try, 30 s a call, 200 ms before the second try. */
+  readonly timing?: BackoffOptions & { readonly tryMs?: number; readonly callMs?: number };
+}
+
+export interface VaultRequest {
+  /** `LIST` is sent as GET with `list=true`. */
+  readonly method: "GET" | "LIST" | "POST" | "PUT" | "DELETE";
+  /** Below `/v1/`, unencoded segments joined by `/`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** A JSON text. */
+  readonly body?: string;
+  /** Another token than the client's; null sends none (login). */
+  readonly token?: Secret | null;
+  /**
+   * Whether the request may be sent again after a fault that leaves open if it was carried out. Default: only GET and
+   * LIST.
+   */
+  readonly repeatable?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * HashiCorp Vault's and OpenBao's HTTP API: deadlines, one layer of retries (connection faults, 429, 5xx), redirects to
+ * the cluster's leader, typed errors.
+ *
+ * Every call throws {@link SecretStoreError}: `unauthenticated`, `denied`, `not_found`, `refused`, `misconfigured`,
+ * `sealed`, `unavailable`, `aborted`, `invalid_response`. Refusals are {@link VaultRefusal}.
+ */
+export class VaultClient {
+  readonly #options: VaultClientOptions;
+  readonly #address: VaultAddress;
+  readonly #transport: Transport;
+  /** Where the configured server last redirected us, after it was checked. */
+  #leader: VaultAddress | undefined;
+
+  /** @throws SecretStoreError `misconfigured` */
+  constructor(options: VaultClientOptions) {
+    this.#options = options;
+    this.#address = parseAddress(options.address);
+    this.#transport = new Transport(options);
+  }
+
+  /** The answer's whole body; absent where there is none. */
+  async request(request: VaultRequest): Promise<ResponsePart> {
+    const token = tokenOf(request.token === undefined ? this.#options.token() : request.token);
+    const repeatable = request.repeatable ?? (request.method === "GET" || request.method === "LIST");
+    const { clock = systemClock, timing = {} } = this.#options;
+    const deadline = AbortSignal.timeout(timing.callMs ?? CALL_TIMEOUT_MS);
+    const signal = request.signal === undefined ? deadline : AbortSignal.any([request.signal, deadline]);
+    let uncertain = false;
+    try {
+      return await retry(
+        async () => {
+          try {
+            return await this.#try(request, token, signal, uncertain);
+          } catch (error) {
+            if (mayHaveHappened(error)) uncertain = true;
+            throw error;
+          }
+        },
+        {
+          ...timing,
+          attempts: ATTEMPTS,
+          signal,
+          clock,
+          retryable: (error) => isPassing(error) && (repeatable || !mayHaveHappened(error)),
+        },
+      );
+    } catch (error) {
+      if (request.signal?.aborted === true) {
+        throw new SecretStoreError("aborted", `${nameOf(request)}: the caller gave up`, { cause: error });
+      }
+      if (error instanceof SecretStoreError) throw error;
+      if (deadline.aborted) throw unavailable(`${nameOf(request)}: no answer in time`, { cause: error });
+      throw error;
+    }
+  }
+
+  /** What the store knows of a token: the client's, or a candidate. @throws SecretStoreError `unauthenticated` */
+  async lookupSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<TokenInfo> {
+    const answer = await this.request({ method: "GET", path: LOOKUP_SELF, ...options });
+    return readTokenInfo(answer.get("data"), (this.#options.clock ?? systemClock).now());
+  }
+
+  /** Renews the client's token, if it can be. Gives the new time to live in seconds. */
+  async renewSelf(
+    options: { signal?: AbortSignal } = {},
+  ): Promise<{ ttlSeconds: number; renewable: boolean }> {
+    const answer = await this.request({
+      method: "POST",
+      path: "auth/token/renew-self",
+      body: "{}",
+      repeatable: true,
+      ...options,
+    });
+    const auth = answer.get("auth");
+    return { ttlSeconds: auth.get("lease_duration").integer(), renewable: auth.get("renewable").boolean() };
+  }
+
+  /** Ends a token, the client's by default. One that has ended already is no error. */
+  async revokeSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<void> {
+    try {
+      await this.request({ method: "POST", path: "auth/token/revoke-self", repeatable: true, ...options });
+    } catch (error) {
+      if (!(error instanceof SecretStoreError && error.code === "unauthenticated")) throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  async #try(
+    request: VaultRequest,
+    token: string | undefined,
+    signal: AbortSignal,
+    uncertain: boolean,
+  ): Promise<ResponsePart> {
+    const response = await this.#exchange(request, token, signal);
+    if (response.status < 300) return ResponsePart.parse(response.text, nameOf(request));
+    throw await this.#failure(request, response, token, signal, uncertain);
+  }
+
+  /** One request to the leader that we know, else to the configured server, which may name the leader. */
+  async #exchange(
+    request: VaultRequest,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<TransportResponse> {
+    if (this.#leader !== undefined) {
+      const known = this.#leader;
+      this.#leader = undefined;
+      const response = await this.#send(known, request, token, signal);
+      // A former leader redirects in its turn; only the configured server's word counts.
+      if (!isRedirect(response)) {
+        this.#leader = known;
+        return response;
+      }
+    }
+    const response = await this.#send(this.#address, request, token, signal);
+    if (!isRedirect(response)) return response;
+    const leader = await this.#announcedLeader(response, signal);
+    const redirected = await this.#send(leader, request, token, signal);
+    if (isRedirect(redirected))
+      throw unavailable("the store's leader redirects again: an election is under way");
+    this.#leader = leader;
+    return redirected;
+  }
+
+  /**
+   * The address to which a standby redirects (307), if the token may be sent there: the same scheme, and the same
+   * host or the one that the configured server itself announces as the cluster's leader. A redirect alone could come
+   * from anything in between.
+   */
+  async #announcedLeader(response: TransportResponse, signal: AbortSignal): Promise<VaultAddress> {
+    const target = URL.parse(response.location ?? "", this.#address.origin);
+    if (target === null || response.status !== 307) throw misdirected("its redirect is not one of Vault's");
+    if (target.protocol !== this.#address.protocol) throw misdirected("it redirects to another scheme");
+    if (target.origin === this.#address.origin) return this.#address;
+    const answer = await this.#send(
+      this.#address,
+      { method: "GET", path: "sys/leader", token: null },
+      undefined,
+      signal,
+    );
+    const announced = ResponsePart.parse(answer.text, "sys/leader").get("leader_address");
+    const leader = parseAddress(announced.or("", (part) => part.string()));
+    if (leader.origin !== target.origin)
+      throw misdirected("it redirects to a host that it does not announce as leader");
+    return leader;
+  }
+
+  async #send(
+    server: VaultAddress,
+    request: VaultRequest,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<TransportResponse> {
+    const query = new URLSearchParams(request.query);
+    if (request.method === "LIST") query.set("list", "true");
+    const path = request.path.split("/").map(encodeURIComponent).join("/");
+    const url = `${server.base}/v1/${path}${query.size > 0 ? `?${query.toString()}` : ""}`;
+    const headers: Record<string, string> = { "x-vault-request": "true", accept: "application/json" };
+    if (token !== undefined) headers["x-vault-token"] = token;
+    if (this.#options.namespace !== undefined) headers["x-vault-namespace"] = this.#options.namespace;
+    if (request.body !== undefined) headers["content-type"] = "application/json";
+    const inTime = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS),
+    ]);
+    const method = request.method === "LIST" ? "GET" : request.method;
+    return this.#transport.send(method, url, server.origin, headers, request.body, inTime);
+  }
+
+  async #failure(
+    request: VaultRequest,
+    response: TransportResponse,
+    token: string | undefined,
+    signal: AbortSignal,
+    uncertain: boolean,
+  ): Promise<SecretStoreError> {
+    const refusal = VaultRefusal.from(nameOf(request), response.status, response.text, uncertain);
+    if (
+      refusal.code === "denied" &&
+      token !== undefined &&
+      (await this.#tokenIsDead(request, refusal, token, signal))
+    ) {
+      return refusal.as("unauthenticated", "the store does not accept the token", "Log in again.");
+    }
+    if (response.status === 503 && (await this.#isSealed(signal))) {
+      return refusal.as("sealed", "the store is sealed", "Its operators must unseal it.");
+    }
+    return refusal;
+  }
+
+  /** Vault answers 403 both for a policy that forbids and for a token that has ended; newer ones say which. */
+  async #tokenIsDead(
+    request: VaultRequest,
+    refusal: VaultRefusal,
+    token: string,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (refusal.mentions("invalid token") || request.path === LOOKUP_SELF) return true;
+    try {
+      const lookup = { method: "GET", path: LOOKUP_SELF } as const;
+      return (await this.#send(this.#leader ?? this.#address, lookup, token, signal)).status === 403;
+    } catch {
+      return false;
+    }
+  }
+
+  async #isSealed(signal: AbortSignal): Promise<boolean> {
+    try {
+      const health = { method: "GET", path: "sys/health", token: null } as const;
+      const { text } = await this.#send(this.#leader ?? this.#address, health, undefined, signal);
+      return ResponsePart.parse(text, "sys/health").get("sealed").value === true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+const LOOKUP_SELF = "auth/token/lookup-self";
+
+/** Worth another try within the call. A sealed store stays so for longer; the caller's own back-off is for that. */
+function isPassing(error: unknown): boolean {
+  return error instanceof SecretStoreError && error.remedy === "retry" && error.code !== "sealed";
+}
+
+/** The fault leaves open whether the server carried the request out. */
+function mayHaveHappened(error: unknown): boolean {
+  if (error instanceof TransportError) return error.uncertain;
+  return error instanceof VaultRefusal && error.status >= 500;
+}
+
+function isRedirect(response: TransportResponse): boolean {
+  return response.status >= 300 && response.status < 400;
+}
+
+function nameOf(request: VaultRequest): string {
+  return `${request.method} ${request.path}`;
+}
+
+function misdirected(problem: string): SecretStoreError {
+  return new SecretStoreError("misconfigured", `the store at store.address sends us elsewhere: ${problem}`, {
+    hint: "Set store.address to the address of the cluster itself; its servers' api_addr must name the same scheme.",
+  });
+}
+
+function tokenOf(token: Secret | null | undefined): string | undefined {
+  if (token === null) return undefined;
+  const text = token?.reveal();
+  if (text === undefined || text === "") {
+    throw new SecretStoreError("unauthenticated", "there is no token for the store", {
+      hint: "Log in first.",
+    });
+  }
+  // Anything else cannot be sent in a header, and no store makes such tokens.
+  if (!/^[\x21-\x7e]+$/.test(text)) {
+    throw new SecretStoreError("unauthenticated", "the token holds characters that no token of a store has");
+  }
+  return text;
+}

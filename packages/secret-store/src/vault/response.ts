@@ -1,0 +1,79 @@
+import type { FieldValue } from "../contract.ts";
+import { JsonError, SecretStoreError } from "../errors.ts";
+import { isList, isMap, isNumber, parseJson } from "../json.ts";
+
+/**
+ * A part of a Vault answer, read by the shape that we expect; anything else is `invalid_response`, which names the
+ * place and not the value.
+ */
+export class ResponsePart {
+  readonly value: FieldValue | undefined;
+  readonly #place: string;
+
+  constructor(value: FieldValue | undefined, place: string) {
+    this.value = value;
+    this.#place = place;
+  }
+
+  /** An empty text (204) is absent. @throws SecretStoreError `invalid_response` */
+  static parse(text: string, place: string): ResponsePart {
+    if (text.trim() === "") return new ResponsePart(undefined, place);
+    try {
+      return new ResponsePart(parseJson(text), place);
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error;
+      throw new SecretStoreError(
+        "invalid_response",
+        `${place}: the answer is not JSON (line ${error.line})`,
+        {
+          hint: "Is store.address the address of a Vault server?",
+        },
+      );
+    }
+  }
+
+  /** A member of an object; absent in an absent object. */
+  get(name: string): ResponsePart {
+    const value = this.value === undefined || this.value === null ? undefined : this.map().get(name);
+    return new ResponsePart(value, `${this.#place}, ${name}`);
+  }
+
+  map(): ReadonlyMap<string, FieldValue> {
+    return isMap(this.value) ? this.value : this.#fail("an object");
+  }
+
+  string(): string {
+    return typeof this.value === "string" ? this.value : this.#fail("a string");
+  }
+
+  boolean(): boolean {
+    return typeof this.value === "boolean" ? this.value : this.#fail("true or false");
+  }
+
+  /** A whole number that JavaScript can hold. */
+  integer(): number {
+    const number = isNumber(this.value) ? Number(this.value.number) : NaN;
+    return Number.isSafeInteger(number) ? number : this.#fail("a whole number");
+  }
+
+  /** RFC 3339, as milliseconds since the epoch. */
+  time(): number {
+    const time = Date.parse(this.string());
+    return Number.isNaN(time) ? this.#fail("a time") : time;
+  }
+
+  strings(): readonly string[] {
+    return isList(this.value)
+      ? this.value.map((item) => (typeof item === "string" ? item : this.#fail("a list of strings")))
+      : this.#fail("a list of strings");
+  }
+
+  /** `read` of this part, or the fallback where it is absent or null. */
+  or<T>(fallback: T, read: (part: ResponsePart) => T): T {
+    return this.value === undefined || this.value === null ? fallback : read(this);
+  }
+
+  #fail(wanted: string): never {
+    throw new SecretStoreError("invalid_response", `${this.#place}: expected ${wanted}`);
+  }
+}

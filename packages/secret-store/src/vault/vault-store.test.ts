@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Secret } from "@devplat/base";
+import { startVault, type Vault } from "@devplat/testkit";
+import type { SecretStore } from "../contract.ts";
+import { SecretStoreError } from "../errors.ts";
+import { userRoot } from "../paths.ts";
+import { fieldsOf, rejectsWith, secretStoreSuite } from "../suite.ts";
+import { VaultClient } from "./client.ts";
+import { openVaultStore, type VaultStoreOptions } from "./vault-store.ts";
+
+const root = userRoot({ mount: "kv", prefix: "users/", username: "ada" });
+
+function open(
+  vault: Vault,
+  token: string | undefined,
+  options: Partial<VaultStoreOptions> = {},
+): SecretStore {
+  return openVaultStore({
+    address: vault.address,
+    root,
+    token: () => (token === undefined ? undefined : new Secret(token)),
+    ...options,
+  });
+}
+
+secretStoreSuite("vault", async () => {
+  const vault = await startVault();
+  return {
+    open: async (username) =>
+      open(vault, vault.rootToken, { root: userRoot({ mount: "kv", prefix: "users/", username }) }),
+    stop: () => vault.stop(),
+    numbers: "float64",
+  };
+});
+
+describe("VaultStore", () => {
+  let vault: Vault;
+  let store: SecretStore;
+  before(async () => {
+    vault = await startVault();
+    store = open(vault, vault.rootToken);
+  });
+  after(async () => {
+    await store.close();
+    await vault.stop();
+  });
+
+  it("a secret whose newest version was soft-deleted is not found, and its older versions can be read", async () => {
+    await store.write("soft", fieldsOf({ v: "1" }));
+    await store.write("soft", fieldsOf({ v: "2" }));
+    await vault.request("DELETE", "kv/data/users/ada/soft");
+    await rejectsWith("not_found", store.read("soft"));
+    await rejectsWith("not_found", store.metadata("soft"));
+    assert.deepEqual((await store.read("soft", { version: 1 })).fields, fieldsOf({ v: "1" }));
+  });
+
+  it("a soft-deleted secret does not exist: it can be created again, by one of two", async () => {
+    await store.write("again", fieldsOf({ v: "1" }));
+    await vault.request("DELETE", "kv/data/users/ada/again");
+    const results = await Promise.allSettled(
+      ["a", "b"].map((v) => store.write("again", fieldsOf({ v }), { ifVersion: 0 })),
+    );
+    assert.deepEqual(results.map(({ status }) => status).toSorted(), ["fulfilled", "rejected"]);
+    assert.equal((await store.read("again")).version, 2);
+  });
+
+  it("deleting a soft-deleted secret removes what is left of it", async () => {
+    await store.write("rest", fieldsOf({ v: "1" }));
+    await vault.request("DELETE", "kv/data/users/ada/rest");
+    await store.delete("rest");
+    assert.equal((await vault.request("GET", "kv/metadata/users/ada/rest")).status, 404);
+  });
+
+  it("a destroyed version is not found and is missing in the metadata", async () => {
+    await store.write("shred", fieldsOf({ v: "1" }));
+    await store.write("shred", fieldsOf({ v: "2" }));
+    await vault.request("PUT", "kv/destroy/users/ada/shred", { versions: [1] });
+    await rejectsWith("not_found", store.read("shred", { version: 1 }));
+    assert.deepEqual(
+      (await store.metadata("shred")).versions.map(({ version }) => version),
+      [2],
+    );
+  });
+
+  it("a version whose deletion lies in the future can still be read", async () => {
+    await vault.request("POST", "kv/metadata/users/ada/timed", { delete_version_after: "1h" });
+    await rejectsWith("not_found", store.metadata("timed"));
+    await store.write("timed", fieldsOf({ v: "1" }), { ifVersion: 0 });
+    assert.equal((await store.metadata("timed")).versions.length, 1);
+  });
+
+  it("a mount that demands compare-and-set refuses a write without as a version conflict", async () => {
+    await vault.request("POST", "kv/metadata/users/ada/strict", { cas_required: true });
+    await rejectsWith("version_conflict", store.write("strict", fieldsOf({ v: "1" })));
+    await store.write("strict", fieldsOf({ v: "1" }), { ifVersion: 0 });
+  });
+
+  it("what the token's policies forbid is denied", async () => {
+    const policy = 'path "kv/data/users/ada/open" { capabilities = ["read"] }';
+    await vault.request("PUT", "sys/policies/acl/narrow", { policy });
+    const narrow = open(vault, await vault.createUserToken("ada", ["narrow"]));
+    await store.write("open", fieldsOf({ v: "1" }));
+    assert.equal((await narrow.read("open")).version, 1);
+    await rejectsWith("denied", narrow.write("open", fieldsOf({ v: "2" })));
+    await rejectsWith("denied", narrow.read("closed"));
+    await rejectsWith("denied", narrow.list(""));
+    await rejectsWith("denied", narrow.delete("open"));
+    await narrow.close();
+  });
+
+  it("no token, and one that Vault does not know, are unauthenticated", async () => {
+    for (const token of [undefined, "", "hvs.not-a-token", "line\nbreak"]) {
+      const stranger = open(vault, token);
+      await rejectsWith("unauthenticated", stranger.read("first"));
+      await rejectsWith("unauthenticated", stranger.ping());
+      await stranger.close();
+    }
+  });
+
+  it("ping tells a mount that is not there from one that is", async () => {
+    await store.ping();
+    const elsewhere = open(vault, vault.rootToken, {
+      root: userRoot({ mount: "nowhere", prefix: "", username: "ada" }),
+    });
+    await rejectsWith("misconfigured", elsewhere.ping());
+    await rejectsWith("misconfigured", elsewhere.list(""));
+    await rejectsWith("misconfigured", elsewhere.read("a"));
+    await elsewhere.close();
+  });
+
+  it("a key-value mount of version 1 is misconfigured", async () => {
+    await vault.request("POST", "sys/mounts/old", { type: "kv", options: { version: "1" } });
+    const old = open(vault, vault.rootToken, {
+      root: userRoot({ mount: "old", prefix: "", username: "ada" }),
+    });
+    await rejectsWith("misconfigured", old.ping());
+    await old.close();
+  });
+
+  it("a sealed store is sealed, and works again after unsealing", async () => {
+    await store.write("sealed", fieldsOf({ v: "1" }));
+    await vault.seal();
+    await assert.rejects(store.read("sealed"), (error: unknown) => {
+      assert.ok(error instanceof SecretStoreError);
+      assert.deepEqual([error.code, error.remedy], ["sealed", "retry"]);
+      return true;
+    });
+    await vault.unseal();
+    assert.equal((await store.read("sealed")).version, 1);
+  });
+
+  it("a server that is down is unavailable, and works again when it is back", async () => {
+    const timing = { firstMs: 1, maxMs: 5 };
+    const patient = open(vault, vault.rootToken, { timing });
+    await patient.ping();
+    await vault.pause();
+    await rejectsWith("unavailable", patient.read("first"));
+    await vault.resume();
+    await patient.ping();
+    await patient.close();
+  });
+});
+
+describe("VaultClient", () => {
+  let vault: Vault;
+  before(async () => {
+    vault = await startVault();
+  });
+  after(() => vault.stop());
+
+  it("lookupSelf tells identity and life of a token; renewSelf renews it; revokeSelf ends it", async () => {
+    const token = new Secret(await vault.createUserToken("ada"));
+    const client = new VaultClient({ address: vault.address, token: () => token });
+    const info = await client.lookupSelf();
+    assert.match(info.displayName, /ada/);
+    assert.ok(info.entityId !== undefined && info.renewable);
+    assert.ok(
+      info.ttlSeconds !== undefined && info.ttlSeconds > 0 && info.ttlSeconds <= info.creationTtlSeconds,
+    );
+    assert.ok(Math.abs((info.expiresAt ?? 0) - (Date.now() + info.ttlSeconds * 1000)) < 10_000);
+    assert.ok((await client.renewSelf()).ttlSeconds > 0);
+    await client.revokeSelf();
+    await rejectsWith("unauthenticated", client.lookupSelf());
+    await client.revokeSelf();
+    await client.close();
+  });
+
+  it("lookupSelf of a root token tells that it does not end", async () => {
+    const client = new VaultClient({ address: vault.address, token: () => new Secret(vault.rootToken) });
+    const { ttlSeconds, expiresAt, renewable, policies } = await client.lookupSelf();
+    assert.deepEqual([ttlSeconds, expiresAt, renewable, policies], [undefined, undefined, false, ["root"]]);
+    await client.close();
+  });
+
+  it("a candidate's token goes before the client's own", async () => {
+    const client = new VaultClient({ address: vault.address, token: () => undefined });
+    assert.deepEqual((await client.lookupSelf({ token: new Secret(vault.rootToken) })).policies, ["root"]);
+    await client.close();
+  });
+});

@@ -1,0 +1,248 @@
+import { systemClock, type Clock } from "@devplat/base";
+import type {
+  Fields,
+  ReadOptions,
+  SecretDocument,
+  SecretMetadata,
+  SecretStore,
+  WriteOptions,
+} from "../contract.ts";
+import { notFound, printDocument, versionConflict } from "../document.ts";
+import { SecretStoreError } from "../errors.ts";
+import { printJson } from "../json.ts";
+import { checkFolder, checkPath, type UserRoot } from "../paths.ts";
+import { VaultClient, type VaultClientOptions } from "./client.ts";
+import { checkNumbers } from "./numbers.ts";
+import { VaultRefusal } from "./refusal.ts";
+import type { ResponsePart } from "./response.ts";
+
+export interface VaultStoreOptions extends VaultClientOptions {
+  readonly root: UserRoot;
+}
+
+/**
+ * The user's part of a Vault or OpenBao key-value mount, version 2. Makes no request until it is used.
+ * @throws SecretStoreError `misconfigured` for an address that cannot be used
+ */
+export function openVaultStore(options: VaultStoreOptions): SecretStore {
+  return new VaultStore(new VaultClient(options), options.root, options.clock ?? systemClock);
+}
+
+/** Vault's words for a compare-and-set version that is not the stored one, or that the mount asks for. */
+const CAS_REFUSAL = "check-and-set parameter";
+
+class VaultStore implements SecretStore {
+  readonly driver = "vault";
+  readonly #client: VaultClient;
+  readonly #root: UserRoot;
+  readonly #clock: Clock;
+
+  constructor(client: VaultClient, root: UserRoot, clock: Clock) {
+    this.#client = client;
+    this.#root = root;
+    this.#clock = clock;
+  }
+
+  async list(folder: string, options: { signal?: AbortSignal } = {}): Promise<readonly string[]> {
+    checkFolder(folder);
+    try {
+      const answer = await this.#client.request({
+        method: "LIST",
+        path: this.#at("metadata", folder),
+        ...options,
+      });
+      return answer.get("data").get("keys").strings().toSorted();
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      if (folder === "") return [];
+      throw notFound(folder);
+    }
+  }
+
+  async read(path: string, options: ReadOptions = {}): Promise<SecretDocument> {
+    checkPath(path);
+    const { version, ...rest } = options;
+    // To Vault, version 0 means the newest.
+    if (version !== undefined && version < 1) throw notFound(path);
+    const answer = await this.#found(path, () =>
+      this.#client.request({
+        method: "GET",
+        path: this.#at("data", path),
+        ...(version !== undefined && { query: { version: String(version) } }),
+        ...rest,
+      }),
+    );
+    const data = answer.get("data");
+    const metadata = data.get("metadata");
+    return {
+      version: metadata.get("version").integer(),
+      createdAt: metadata.get("created_time").time(),
+      fields: data.get("data").map(),
+    };
+  }
+
+  async metadata(path: string, options: { signal?: AbortSignal } = {}): Promise<SecretMetadata> {
+    checkPath(path);
+    const data = await this.#found(path, () => this.#metadata(path, options));
+    const newest = data.get("current_version").integer();
+    const versions = this.#readable(data);
+    const last = versions.at(-1);
+    // The newest version was deleted or destroyed, or there is metadata without any version.
+    if (last === undefined || last.version !== newest) throw notFound(path);
+    return { ...last, versions };
+  }
+
+  async write(path: string, fields: Fields, options: WriteOptions = {}): Promise<{ version: number }> {
+    checkPath(path);
+    const text = printDocument(path, fields);
+    checkNumbers(path, fields);
+    const { ifVersion, ...rest } = options;
+    try {
+      return await this.#put(path, text, ifVersion, rest);
+    } catch (error) {
+      if (!(error instanceof VaultRefusal && error.status === 400 && error.mentions(CAS_REFUSAL)))
+        throw error;
+      if (
+        ifVersion !== undefined &&
+        error.uncertain &&
+        (await this.#isStored(path, fields, ifVersion + 1, rest))
+      ) {
+        return { version: ifVersion + 1 };
+      }
+      const deleted = ifVersion === 0 ? await this.#deletedVersion(path, rest) : undefined;
+      if (deleted !== undefined) return this.#recreate(path, text, deleted, rest);
+      throw versionConflict(path, ifVersion);
+    }
+  }
+
+  async delete(path: string, options: { signal?: AbortSignal } = {}): Promise<void> {
+    checkPath(path);
+    try {
+      // Vault answers 204 for what is not there, too. What is left of a secret whose newest version was deleted counts.
+      await this.#metadata(path, options);
+    } catch (error) {
+      if (isNotFound(error)) throw notFound(path);
+      // A token that may delete but not look.
+      if (!(error instanceof SecretStoreError && error.code === "denied")) throw error;
+    }
+    await this.#client.request({
+      method: "DELETE",
+      path: this.#at("metadata", path),
+      repeatable: true,
+      ...options,
+    });
+  }
+
+  async ping(signal?: AbortSignal): Promise<void> {
+    const options = signal === undefined ? {} : { signal };
+    await this.#client.lookupSelf(options);
+    try {
+      const path = `sys/internal/ui/mounts/${this.#root.mount}`;
+      const data = (await this.#client.request({ method: "GET", path, ...options })).get("data");
+      if (data.get("options").get("version").value !== "2") throw this.#noMount();
+    } catch (error) {
+      // The token has no right on the mount at all, or the mount is not there: Vault does not say which.
+      if (error instanceof SecretStoreError && error.code === "denied") throw this.#noMount();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+
+  #at(part: "data" | "metadata", path: string): string {
+    return `${this.#root.mount}/${part}/${this.#root.folder}${path}`;
+  }
+
+  async #put(
+    path: string,
+    text: string,
+    cas: number | undefined,
+    options: { signal?: AbortSignal },
+  ): Promise<{ version: number }> {
+    const condition = cas === undefined ? "" : `"options":{"cas":${cas}},`;
+    const answer = await this.#client.request({
+      method: "POST",
+      path: this.#at("data", path),
+      body: `{${condition}"data":${text}}`,
+      // A second write under the same compare-and-set version changes nothing.
+      repeatable: cas !== undefined,
+      ...options,
+    });
+    return { version: answer.get("data").get("version").integer() };
+  }
+
+  /** After an answer was lost: whether our write is what is stored. */
+  async #isStored(
+    path: string,
+    fields: Fields,
+    version: number,
+    options: { signal?: AbortSignal },
+  ): Promise<boolean> {
+    const stored = await this.read(path, options).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+    if (stored === undefined) return false;
+    const sorted = { sortKeys: true };
+    return stored.version === version && printJson(stored.fields, sorted) === printJson(fields, sorted);
+  }
+
+  /** The newest version, if it was deleted: then nothing exists, but Vault still counts it. */
+  async #deletedVersion(path: string, options: { signal?: AbortSignal }): Promise<number | undefined> {
+    const data = await this.#metadata(path, options);
+    const newest = data.get("current_version").integer();
+    return this.#readable(data).at(-1)?.version === newest ? undefined : newest;
+  }
+
+  async #recreate(path: string, text: string, deleted: number, options: { signal?: AbortSignal }) {
+    try {
+      return await this.#put(path, text, deleted, options);
+    } catch (error) {
+      if (error instanceof VaultRefusal && error.mentions(CAS_REFUSAL)) throw versionConflict(path, 0);
+      throw error;
+    }
+  }
+
+  async #metadata(path: string, options: { signal?: AbortSignal }): Promise<ResponsePart> {
+    return (await this.#client.request({ method: "GET", path: this.#at("metadata", path), ...options })).get(
+      "data",
+    );
+  }
+
+  /** The versions that can be read, oldest first. A deletion time in the future (`delete_version_after`) is none yet. */
+  #readable(data: ResponsePart): { version: number; createdAt: number }[] {
+    const versions = data.get("versions");
+    return versions
+      .or<readonly string[]>([], (part) => [...part.map().keys()])
+      .map((key) => ({ version: Number(key), state: versions.get(key) }))
+      .filter(({ state }) => {
+        const deletion = state.get("deletion_time").or("", (part) => part.string());
+        const deleted = deletion !== "" && Date.parse(deletion) <= this.#clock.now();
+        return !deleted && !state.get("destroyed").or(false, (part) => part.boolean());
+      })
+      .map(({ version, state }) => ({ version, createdAt: state.get("created_time").time() }))
+      .toSorted((a, b) => a.version - b.version);
+  }
+
+  async #found<T>(path: string, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      throw isNotFound(error) ? notFound(path) : error;
+    }
+  }
+
+  #noMount(): SecretStoreError {
+    return new SecretStoreError(
+      "misconfigured",
+      `the store has no key-value mount of version 2 named "${this.#root.mount}" that this token may use`,
+      { hint: "Check store.kv_mount; `vault secrets list -detailed` shows the mounts." },
+    );
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof SecretStoreError && error.code === "not_found";
+}
