@@ -10,3 +10,5 @@ export type { PackEntry } from "./pack-reader.ts";
 export { parseCommit, type Commit } from "./commit.ts";
 export { MODE_GITLINK, MODE_SYMLINK, MODE_TREE, TreeCursor } from "./tree.ts";
 export { parseTag, type Tag } from "./tag.ts";
+export { indexPack, type IndexedPack, type IndexPackOptions } from "./index-pack/index-pack.ts";
+export type { IndexPackLimits } from "./index-pack/limits.ts";

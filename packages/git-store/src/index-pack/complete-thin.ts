@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto";
+import { fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
+import { crc32, deflateSync } from "node:zlib";
+import type { RawObject } from "../base-cache.ts";
+import { GitStoreError } from "../errors.ts";
+import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import { hexAt } from "../oid.ts";
+import { encodePackHeader, encodeTypeAndSize } from "../pack-entry.ts";
+import type { DeltaResolver } from "./resolve.ts";
+import { findSorted } from "./sort.ts";
+import { claimGroup, createTables, groupEnd, RESOLVED, type PackTables, type RefDeltas } from "./tables.ts";
+
+/** Bytes of a read while a completed pack's checksum is made anew. */
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Gives a base from the store, its content proven by its id; undefined when it is not there. */
+export type BaseLookup = (oid: string) => RawObject | undefined;
+
+/**
+ * Resolves the deltas of a thin pack whose bases are in the store.
+ *
+ * @returns the ids of the bases used, in the order of the pack
+ * @throws {GitStoreError} `missing_base`
+ */
+export function resolveThin(
+  tables: PackTables,
+  refs: RefDeltas,
+  resolver: DeltaResolver,
+  lookup: BaseLookup,
+): string[] {
+  const length = oidBytes(tables.format);
+  const used: string[] = [];
+  let waiting = openGroups(refs, length);
+  // A base may be missing from the store because it is itself a delta on one that is not: go round again then.
+  for (let before = -1; waiting.length > 0 && used.length !== before;) {
+    before = used.length;
+    const left: number[] = [];
+    for (const group of waiting) {
+      if (refs.claimed[group] !== 0) continue;
+      const oid = baseOid(refs, group, length);
+      const base = lookup(oid);
+      if (base === undefined) {
+        left.push(group);
+        continue;
+      }
+      claimGroup(refs, group);
+      used.push(oid);
+      resolver.resolveExternal(base.type, base.content, chain(tables, refs, group, length));
+    }
+    waiting = left.filter((group) => refs.claimed[group] === 0);
+  }
+  const missing = waiting[0];
+  if (missing !== undefined) {
+    const oid = baseOid(refs, missing, length);
+    const offset = tables.offsets[refs.entries[missing]!]!;
+    throw new GitStoreError("missing_base", `index pack: the base ${oid} is neither in it nor in the store`, {
+      oid,
+      offset,
+    });
+  }
+  return used;
+}
+
+/** Whether any delta is without its base. */
+export function hasUnresolved(tables: PackTables): boolean {
+  return tables.types.some((type) => type > 4 && type < RESOLVED);
+}
+
+/**
+ * Appends the bases that a thin pack lacks, each as a whole object, and writes its header and trailer anew, so that
+ * it stands on its own (`git index-pack --fix-thin`).
+ *
+ * @param order of `tables`, by id: a base that turned up in the pack is not appended
+ * @returns the tables of the longer pack, and its trailer
+ */
+export function appendBases(
+  fd: number,
+  tables: PackTables,
+  order: Uint32Array,
+  bases: readonly string[],
+  lookup: BaseLookup,
+): { tables: PackTables; checksum: Buffer } {
+  const { format, count } = tables;
+  const length = oidBytes(format);
+  const missing = bases.filter((oid) => findSorted(tables, order, Buffer.from(oid, "hex"), 0) < 0);
+  const longer = createTables(format, count + missing.length);
+  longer.offsets.set(tables.offsets);
+  longer.oids.set(tables.oids);
+  longer.crcs.set(tables.crcs);
+  longer.types.set(tables.types);
+  let offset = tables.offsets[count]!;
+  ftruncateSync(fd, offset);
+  for (const [i, oid] of missing.entries()) {
+    const base = lookup(oid);
+    if (base === undefined)
+      throw new GitStoreError("missing_base", `complete pack: ${oid} went away`, { oid });
+    const header = Buffer.alloc(10);
+    const headerEnd = encodeTypeAndSize(header, 0, base.type, base.content.length);
+    const bytes = Buffer.concat([header.subarray(0, headerEnd), deflateSync(base.content)]);
+    writeFully(fd, bytes, offset);
+    const entry = count + i;
+    longer.types[entry] = base.type;
+    longer.crcs[entry] = crc32(bytes);
+    longer.oids.set(Buffer.from(oid, "hex"), entry * length);
+    offset += bytes.length;
+    longer.offsets[entry + 1] = offset;
+  }
+  writeFully(fd, encodePackHeader(longer.count), 0);
+  const checksum = checksumOf(fd, format);
+  writeFully(fd, checksum, offset);
+  return { tables: longer, checksum };
+}
+
+function openGroups(refs: RefDeltas, length: number): number[] {
+  const groups: number[] = [];
+  for (let group = 0; group < refs.count; group = groupEnd(refs, group, length)) {
+    if (refs.claimed[group] === 0) groups.push(group);
+  }
+  return groups.toSorted((a, b) => refs.entries[a]! - refs.entries[b]!);
+}
+
+function baseOid(refs: RefDeltas, group: number, length: number): string {
+  return hexAt(Buffer.from(refs.bases.buffer), group * length, length);
+}
+
+/** Chains the deltas of a group by `nextSibling`. @returns entry number plus one of the first */
+function chain(tables: PackTables, refs: RefDeltas, group: number, length: number): number {
+  let first = 0;
+  for (let i = groupEnd(refs, group, length) - 1; i >= group; i--) {
+    const entry = refs.entries[i]!;
+    tables.nextSibling[entry] = first;
+    first = entry + 1;
+  }
+  return first;
+}
+
+function checksumOf(fd: number, format: ObjectFormat): Buffer {
+  const hash = createHash(format);
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  const { size } = fstatSync(fd);
+  for (let at = 0; at < size;) {
+    const count = readSync(fd, chunk, 0, CHUNK_BYTES, at);
+    hash.update(chunk.subarray(0, count));
+    at += count;
+  }
+  return hash.digest();
+}
+
+function writeFully(fd: number, bytes: Buffer, position: number): void {
+  for (let done = 0; done < bytes.length;) {
+    done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+  }
+}

@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { chmod, open, rename, unlink, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { syncFile, syncFolder } from "../durable.ts";
+import { GitStoreError } from "../errors.ts";
+import type { ObjectDatabase } from "../object-database.ts";
+import type { ObjectFormat } from "../object-format.ts";
+import { Control } from "./control.ts";
+import {
+  DEFAULT_DELTA_WINDOW_BYTES,
+  DEFAULT_LIMITS,
+  DEFAULT_PACK_WINDOW_BYTES,
+  type IndexPackLimits,
+} from "./limits.ts";
+import { leadPipeline, type PipelineJob, type PipelineResult } from "./pipeline.ts";
+import { IndexThreads } from "./threads.ts";
+
+/** Smaller packs are indexed in the calling thread: that takes a few milliseconds, starting a thread some fifty. */
+const INLINE_PACK_BYTES = 512 * 1024;
+
+/** Options of {@link indexPack}. */
+export interface IndexPackOptions {
+  /** The `objects/pack` folder that the pack goes to. Must exist. */
+  readonly folder: string;
+  /** Default `sha1`. */
+  readonly format?: ObjectFormat;
+  /** Where the bases of a thin pack are found. Without it a thin pack is refused. */
+  readonly bases?: ObjectDatabase;
+  /**
+   * Worker threads for packs of more than half a megabyte. Default 1. With 0 everything is done in the calling
+   * thread, after the last byte has come.
+   */
+  readonly threads?: number;
+  readonly limits?: Partial<IndexPackLimits>;
+  /** Stops the run; the promise rejects with the signal's reason, and nothing is stored. */
+  readonly signal?: AbortSignal;
+  /** Memory for objects that deltas are applied to, bytes per thread. Default 32 MiB. */
+  readonly deltaWindowBytes?: number;
+  /** Memory for pages of the pack, bytes over all threads. Default 64 MiB. */
+  readonly packWindowBytes?: number;
+  /** The module that worker threads run, for programs that are bundled: it must import this package's worker. */
+  readonly workerEntry?: URL;
+}
+
+/** A pack that is in the store. */
+export interface IndexedPack extends PipelineResult {
+  /** `pack-<checksum>`. */
+  readonly name: string;
+  /** Of the `.pack` file; `.idx` and `.rev` stand beside it. */
+  readonly packPath: string;
+}
+
+/**
+ * Takes in a pack as it arrives: writes it aside, finds and hashes every object, completes it when thin, writes
+ * `.idx` and `.rev` as stock git does, and only then gives the files their names, the `.idx` last.
+ *
+ * Memory: about 49 bytes per object (SHA-1) and the windows of the options, whatever the pack's size.
+ * That the objects which the pack refers to are there is not looked at: see `checkConnected`.
+ *
+ * @param source the bytes of the pack and nothing else
+ * @throws {GitStoreError} when the pack is at fault; system errors as they are (`ENOSPC`); the reason of the signal.
+ *   Nothing is stored then.
+ */
+export async function indexPack(
+  source: AsyncIterable<Uint8Array>,
+  options: IndexPackOptions,
+): Promise<IndexedPack> {
+  options.signal?.throwIfAborted();
+  const { folder } = options;
+  const id = randomBytes(8).toString("hex");
+  // Names that `git prune` and `git gc` know as leftovers.
+  const aside = {
+    pack: join(folder, `tmp_pack_${id}`),
+    rev: join(folder, `tmp_rev_${id}`),
+    idx: join(folder, `tmp_idx_${id}`),
+  };
+  const handle = await open(aside.pack, "wx+", 0o600);
+  let result: PipelineResult;
+  try {
+    try {
+      result = await receive(source, handle, jobOf(options, aside), options);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return await publish(folder, aside, result);
+  } catch (error) {
+    for (const path of Object.values(aside)) await unlink(path).catch(() => undefined);
+    throw error;
+  }
+}
+
+type AsideNames = Readonly<Record<"pack" | "rev" | "idx", string>>;
+
+function jobOf(options: IndexPackOptions, aside: AsideNames): PipelineJob {
+  const threads = Math.max(1, options.threads ?? 1);
+  return {
+    packPath: aside.pack,
+    indexPath: aside.idx,
+    reversePath: aside.rev,
+    format: options.format ?? "sha1",
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    deltaWindowBytes: options.deltaWindowBytes ?? DEFAULT_DELTA_WINDOW_BYTES,
+    packWindowBytes: (options.packWindowBytes ?? DEFAULT_PACK_WINDOW_BYTES) / threads,
+    control: new Control().memory,
+    bases: options.bases?.shared(),
+  };
+}
+
+/** Writes the pack while threads read behind; or writes it, then reads it here. */
+async function receive(
+  source: AsyncIterable<Uint8Array>,
+  handle: FileHandle,
+  job: PipelineJob,
+  options: IndexPackOptions,
+): Promise<PipelineResult> {
+  const control = new Control(job.control);
+  const threadCount = options.threads ?? 1;
+  const { signal } = options;
+  const stopper = new Stopper();
+  const onAbort = (): void => stopper.stop(signal?.reason);
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const iterator = source[Symbol.asyncIterator]();
+  let threads: IndexThreads | undefined;
+  let ended = false;
+  try {
+    let written = 0;
+    for (;;) {
+      const next = await stopper.orStopped(iterator.next());
+      if (next.done === true) break;
+      written = await append(handle, next.value, written, job.limits.packBytes);
+      if (threads === undefined && threadCount > 0 && written > INLINE_PACK_BYTES) {
+        const entry = options.workerEntry ?? new URL("worker.ts", import.meta.url);
+        threads = new IndexThreads(job, threadCount, control, entry);
+        threads.result.catch((error: unknown) => stopper.stop(error));
+      }
+      control.wrote(written);
+    }
+    ended = true;
+    control.end();
+    if (threads === undefined) return leadPipeline(job, () => undefined);
+    return await stopper.orStopped(threads.result);
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+    await threads?.stop();
+    // Not awaited: a source that hangs would hang here too.
+    if (!ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
+  }
+}
+
+async function append(
+  handle: FileHandle,
+  chunk: Uint8Array,
+  position: number,
+  limit: number,
+): Promise<number> {
+  if (position + chunk.length > limit) {
+    throw new GitStoreError("too_large", `index pack: more than ${limit} bytes`);
+  }
+  let done = 0;
+  while (done < chunk.length) {
+    done += (await handle.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
+  }
+  return position + done;
+}
+
+/** Lets a wait end early. Unlike `Promise.race` with one long-lived promise it leaves nothing behind at each wait. */
+class Stopper {
+  #stopped: { readonly reason: unknown } | undefined;
+  #reject: ((reason: unknown) => void) | undefined;
+
+  stop(reason: unknown): void {
+    this.#stopped ??= { reason };
+    this.#reject?.(reason);
+  }
+
+  async orStopped<T>(promise: Promise<T>): Promise<T> {
+    promise.catch(() => undefined);
+    if (this.#stopped !== undefined) throw this.#stopped.reason;
+    return new Promise<T>((resolve, reject) => {
+      this.#reject = reject;
+      promise.then(resolve, reject);
+    });
+  }
+}
+
+/** Order matters: readers take a pack for there when its `.idx` is. */
+async function publish(folder: string, aside: AsideNames, result: PipelineResult): Promise<IndexedPack> {
+  const name = `pack-${result.checksum}`;
+  const packPath = join(folder, `${name}.pack`);
+  const indexed: IndexedPack = { ...result, name, packPath };
+  if (existsSync(packPath) && existsSync(join(folder, `${name}.idx`))) {
+    // The same pack came before; the name is a hash of its bytes.
+    for (const path of Object.values(aside)) await unlink(path);
+    return indexed;
+  }
+  await chmod(aside.pack, 0o444);
+  await syncFile(aside.rev);
+  await syncFile(aside.idx);
+  await rename(aside.pack, packPath);
+  await rename(aside.rev, join(folder, `${name}.rev`));
+  // On the disk before the name that makes them count.
+  await syncFolder(folder);
+  await rename(aside.idx, join(folder, `${name}.idx`));
+  await syncFolder(folder);
+  return indexed;
+}

@@ -1,0 +1,40 @@
+const MiB = 2 ** 20;
+const GiB = 2 ** 30;
+
+/** What an incoming pack may ask of this machine. Everything beyond is `too_large` (or `delta_bomb`). */
+export interface IndexPackLimits {
+  /** Bytes of the pack. Default 64 GiB. */
+  readonly packBytes: number;
+  /** Objects in the pack. Default 50 million (the largest public repositories have about 20). */
+  readonly objects: number;
+  /** Inflated bytes of one object that is not a delta; it is hashed piece by piece. Default 16 GiB. */
+  readonly objectBytes: number;
+  /**
+   * Inflated bytes of one object that is a delta or the base of one, and of a delta itself: these are held in memory.
+   * Default 512 MiB, git's `core.bigFileThreshold`, above which git makes no deltas.
+   */
+  readonly deltaObjectBytes: number;
+  /**
+   * Bytes that all objects together may inflate and grow to. Default 8 GiB + 2048 × the pack's bytes: real packs grow
+   * 10 to 60 times (the git project's own: 26), a pack of one kilobyte that grows to terabytes is an attack.
+   */
+  readonly expandedBytes: number | undefined;
+}
+
+export const DEFAULT_LIMITS: IndexPackLimits = {
+  packBytes: 64 * GiB,
+  objects: 50_000_000,
+  objectBytes: 16 * GiB,
+  deltaObjectBytes: 512 * MiB,
+  expandedBytes: undefined,
+};
+
+/** See {@link IndexPackLimits.expandedBytes}. */
+export function expandedLimit(limits: IndexPackLimits, packBytes: number): number {
+  return limits.expandedBytes ?? 8 * GiB + 2048 * packBytes;
+}
+
+/** Memory for live objects of the delta forest, bytes per thread: git's `core.deltaBaseCacheLimit` is 96 MiB. */
+export const DEFAULT_DELTA_WINDOW_BYTES = 32 * MiB;
+/** Memory for pages of the pack while deltas are resolved, bytes over all threads. */
+export const DEFAULT_PACK_WINDOW_BYTES = 64 * MiB;

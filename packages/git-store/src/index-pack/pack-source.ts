@@ -1,0 +1,76 @@
+import { readSync } from "node:fs";
+import type { Control } from "./control.ts";
+
+/** Bytes read at a time. */
+const CHUNK_BYTES = 1024 * 1024;
+
+/**
+ * A pack file read from front to back, right behind the thread that writes it. `buffer` holds the bytes of
+ * `[start, end)` that are read and not yet consumed.
+ */
+export class PackSource {
+  buffer: Buffer = Buffer.allocUnsafeSlow(2 * CHUNK_BYTES);
+  start = 0;
+  end = 0;
+  /** Offset in the pack of `start`. */
+  offset = 0;
+  readonly #fd: number;
+  readonly #control: Control;
+  readonly #onConsumed: (bytes: Buffer) => void;
+  #consumedTo = 0;
+  #available = 0;
+
+  /** @param onConsumed sees all consumed bytes in order, in long pieces that are valid during the call */
+  constructor(fd: number, control: Control, onConsumed: (bytes: Buffer) => void) {
+    this.#fd = fd;
+    this.#control = control;
+    this.#onConsumed = onConsumed;
+  }
+
+  /** Steps over bytes. */
+  consume(count: number): void {
+    this.start += count;
+    this.offset += count;
+  }
+
+  /** Tells the consumer what has been stepped over so far. */
+  flush(): void {
+    if (this.start > this.#consumedTo) this.#onConsumed(this.buffer.subarray(this.#consumedTo, this.start));
+    this.#consumedTo = this.start;
+  }
+
+  /** Reads until `count` bytes are there or the pack ends. @returns whether they are there */
+  ensure(count: number): boolean {
+    while (this.end - this.start < count) {
+      if (!this.more()) return false;
+    }
+    return true;
+  }
+
+  /** Reads more, keeping what is not consumed; waits for the writer. @returns false at the end of the pack */
+  more(): boolean {
+    const position = this.offset + (this.end - this.start);
+    if (position >= this.#available) {
+      this.#available = this.#control.waitBeyond(position);
+      if (position >= this.#available) return false;
+    }
+    this.#makeRoom();
+    const room = Math.min(this.buffer.length - this.end, this.#available - position, CHUNK_BYTES);
+    const count = readSync(this.#fd, this.buffer, this.end, room, position);
+    this.end += count;
+    return count > 0;
+  }
+
+  #makeRoom(): void {
+    if (this.buffer.length - this.end >= CHUNK_BYTES) return;
+    this.flush();
+    const kept = this.end - this.start;
+    const roomy = kept + CHUNK_BYTES <= this.buffer.length;
+    const target = roomy ? this.buffer : Buffer.allocUnsafeSlow(this.buffer.length * 2);
+    this.buffer.copy(target, 0, this.start, this.end);
+    this.buffer = target;
+    this.start = 0;
+    this.end = kept;
+    this.#consumedTo = 0;
+  }
+}

@@ -1,0 +1,129 @@
+import { closeSync, openSync } from "node:fs";
+import { ObjectDatabase, type SharedDatabase } from "../object-database.ts";
+import { oidBytes, typeNumber, type ObjectFormat } from "../object-format.ts";
+import type { PagedFile } from "../page-cache.ts";
+import { appendBases, hasUnresolved, resolveThin, type BaseLookup } from "./complete-thin.ts";
+import { Control } from "./control.ts";
+import { GitStoreError } from "../errors.ts";
+import type { IndexPackLimits } from "./limits.ts";
+import { DeltaResolver, type ResolveJob } from "./resolve.ts";
+import { scanPack, type ScannedPack } from "./scan.ts";
+import { sortByOid } from "./sort.ts";
+import type { PackTables } from "./tables.ts";
+import { writeIndex, writeReverseIndex } from "./write-index.ts";
+
+/** What one indexing run is about; can be handed to a worker thread. */
+export interface PipelineJob {
+  /** The pack, written aside. Opened for reading and, to complete a thin pack, writing. */
+  readonly packPath: string;
+  /** Where the index goes. Must not exist. */
+  readonly indexPath: string;
+  readonly reversePath: string;
+  readonly format: ObjectFormat;
+  readonly limits: IndexPackLimits;
+  readonly deltaWindowBytes: number;
+  /** Of one thread. */
+  readonly packWindowBytes: number;
+  /** Memory of {@link Control}. */
+  readonly control: SharedArrayBuffer;
+  /** The store that holds the bases of thin packs. */
+  readonly bases: SharedDatabase | undefined;
+}
+
+/** What the leading thread hands to the others after its scan. */
+export type ScanShare = Pick<ScannedPack, "tables" | "refs" | "packBytes">;
+
+/** What an indexing run found. */
+export interface PipelineResult {
+  /** The pack's trailer, in hex. */
+  readonly checksum: string;
+  readonly objects: number;
+  /** Entries that are deltas. */
+  readonly deltas: number;
+  /** Bases appended to a thin pack. */
+  readonly completed: number;
+  readonly packBytes: number;
+}
+
+/**
+ * The whole run in the leading thread: scan, share out and resolve, complete, sort, write `.idx` and `.rev`.
+ * Synchronous: waits for the writer of the pack, and for the other threads, by `Atomics.wait`.
+ *
+ * @param onScanned called once other threads can begin with {@link helpResolve}
+ */
+export function leadPipeline(job: PipelineJob, onScanned: (share: ScanShare) => void): PipelineResult {
+  const control = new Control(job.control);
+  const fd = openSync(job.packPath, "r+");
+  try {
+    const scanned = scanPack(fd, control, job.format, job.limits);
+    const { tables, refs, packBytes } = scanned;
+    onScanned({ tables, refs, packBytes });
+    const resolver = new DeltaResolver(resolveJob(job, { tables, refs, packBytes }, fd, control));
+    resolver.resolveShare();
+    control.waitForOthers();
+    return finish(job, fd, scanned, resolver);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The part of the other threads. */
+export function helpResolve(job: PipelineJob, share: ScanShare): void {
+  const control = new Control(job.control);
+  const fd = openSync(job.packPath, "r");
+  try {
+    new DeltaResolver(resolveJob(job, share, fd, control)).resolveShare();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function resolveJob(job: PipelineJob, share: ScanShare, fd: number, control: Control): ResolveJob {
+  const pack: PagedFile = { id: 0, fd, path: job.packPath, size: share.packBytes };
+  const { limits, deltaWindowBytes, packWindowBytes } = job;
+  return { pack, tables: share.tables, refs: share.refs, control, limits, deltaWindowBytes, packWindowBytes };
+}
+
+function finish(job: PipelineJob, fd: number, scanned: ScannedPack, resolver: DeltaResolver): PipelineResult {
+  let { tables, checksum }: { tables: PackTables; checksum: Buffer } = scanned;
+  let order: Uint32Array;
+  if (hasUnresolved(tables)) {
+    ({ tables, checksum, order } = completeThin(job, fd, scanned, resolver));
+  } else {
+    order = sortByOid(tables);
+  }
+  writeIndex(job.indexPath, tables, order, checksum);
+  writeReverseIndex(job.reversePath, tables, order, checksum);
+  return {
+    checksum: checksum.toString("hex"),
+    objects: tables.count,
+    deltas: scanned.deltas,
+    completed: tables.count - scanned.tables.count,
+    packBytes: tables.offsets[tables.count]! + oidBytes(job.format),
+  };
+}
+
+function completeThin(
+  job: PipelineJob,
+  fd: number,
+  { tables, refs }: ScannedPack,
+  resolver: DeltaResolver,
+): { tables: PackTables; checksum: Buffer; order: Uint32Array } {
+  const database = job.bases === undefined ? undefined : ObjectDatabase.attach(job.bases);
+  const lookup: BaseLookup = (oid) => {
+    if (database === undefined || !database.has(oid)) return undefined;
+    const { type, content } = database.read(oid);
+    return { type: typeNumber(type), content };
+  };
+  try {
+    const bases = resolveThin(tables, refs, resolver, lookup);
+    if (hasUnresolved(tables)) {
+      // Every group of ref-deltas has been entered, and every ofs-delta stands under some entry.
+      throw new GitStoreError("missing_base", "index pack: deltas without a base are left");
+    }
+    const completed = appendBases(fd, tables, sortByOid(tables), bases, lookup);
+    return { ...completed, order: sortByOid(completed.tables) };
+  } finally {
+    database?.close();
+  }
+}

@@ -1,0 +1,274 @@
+import { createHash, type Hash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { GitStoreError } from "../errors.ts";
+import { createInflater, INCOMPLETE, inflateError, type InflateStream } from "../inflate.ts";
+import {
+  hashInPlace,
+  HEADER_ROOM,
+  oidBytes,
+  OFS_DELTA,
+  REF_DELTA,
+  typeName,
+  type ObjectFormat,
+} from "../object-format.ts";
+import { decodePackHeader, EntryHeader, MAX_ENTRY_HEADER_BYTES, PACK_HEADER_BYTES } from "../pack-entry.ts";
+import type { Control } from "./control.ts";
+import { atOffset } from "./failure.ts";
+import { expandedLimit, type IndexPackLimits } from "./limits.ts";
+import { PackSource } from "./pack-source.ts";
+import {
+  addChild,
+  createTables,
+  entryAt,
+  linkWaiting,
+  RefDeltaCollector,
+  type PackTables,
+  type RefDeltas,
+} from "./tables.ts";
+
+/** Objects above this many bytes are inflated and hashed piece by piece. */
+const WHOLE_OBJECT_BYTES = 1024 * 1024;
+/** Bytes of one such piece. */
+const PIECE_BYTES = 256 * 1024;
+/** More than what is read ahead of an entry that ends where it should. */
+const SLACK_BYTES = 8 * 1024 * 1024;
+
+/** What one pass over a pack tells. */
+export interface ScannedPack {
+  readonly tables: PackTables;
+  readonly refs: RefDeltas;
+  /** Bytes with header and trailer. */
+  readonly packBytes: number;
+  /** The trailer. */
+  readonly checksum: Buffer;
+  readonly deltas: number;
+}
+
+/**
+ * Reads a pack once from front to back: finds where entries start, inflates each, hashes those that are whole
+ * objects, checks the trailer, and builds the forest of deltas.
+ *
+ * @throws {GitStoreError} for all that can be wrong with a pack except the content of deltas
+ */
+export function scanPack(
+  fd: number,
+  control: Control,
+  format: ObjectFormat,
+  limits: IndexPackLimits,
+): ScannedPack {
+  return new Scanner(fd, control, format, limits).scan();
+}
+
+class Scanner {
+  readonly #format: ObjectFormat;
+  readonly #oidLength: number;
+  readonly #limits: IndexPackLimits;
+  readonly #control: Control;
+  readonly #checksum: Hash;
+  readonly #source: PackSource;
+  readonly #inflater = createInflater();
+  readonly #header = new EntryHeader();
+  readonly #refs: RefDeltaCollector;
+  /** Holds an object with room for its header in front. */
+  #object: Buffer = Buffer.allocUnsafeSlow(HEADER_ROOM + 64 * 1024);
+  #expanded = 0;
+  #deltas = 0;
+
+  constructor(fd: number, control: Control, format: ObjectFormat, limits: IndexPackLimits) {
+    this.#format = format;
+    this.#oidLength = oidBytes(format);
+    this.#limits = limits;
+    this.#control = control;
+    this.#refs = new RefDeltaCollector(format);
+    const checksum = createHash(format);
+    this.#checksum = checksum;
+    this.#source = new PackSource(fd, control, (bytes) => checksum.update(bytes));
+  }
+
+  scan(): ScannedPack {
+    const source = this.#source;
+    source.ensure(PACK_HEADER_BYTES);
+    const count = decodePackHeader(source.buffer.subarray(source.start, source.end));
+    source.consume(PACK_HEADER_BYTES);
+    if (count > this.#limits.objects) {
+      throw new GitStoreError("too_large", `index pack: ${count} objects, limit ${this.#limits.objects}`);
+    }
+    const tables = createTables(this.#format, count);
+    const oids = Buffer.from(tables.oids.buffer);
+    for (let entry = 0; entry < count; entry++) {
+      if ((entry & 1023) === 0) this.#control.check();
+      const { offset } = source;
+      try {
+        tables.offsets[entry] = offset;
+        this.#entry(tables, oids, entry, offset);
+      } catch (error) {
+        throw atOffset(error, offset);
+      }
+    }
+    tables.offsets[count] = source.offset;
+    const checksum = this.#trailer();
+    const refs = this.#refs.sorted();
+    growForest(tables, refs);
+    return { tables, refs, packBytes: source.offset, checksum, deltas: this.#deltas };
+  }
+
+  #entry(tables: PackTables, oids: Buffer, entry: number, offset: number): void {
+    const source = this.#source;
+    const header = this.#header;
+    source.ensure(MAX_ENTRY_HEADER_BYTES);
+    if (!header.decode(source.buffer, source.start, source.end, this.#oidLength)) throw truncated(offset);
+    const { type, size } = header;
+    const isDelta = type >= OFS_DELTA;
+    tables.types[entry] = type;
+    if (type === OFS_DELTA) tables.nextSibling[entry] = this.#ofsBase(tables, entry, offset) + 1;
+    else if (type === REF_DELTA) this.#refs.add(entry, source.buffer, header.baseOidStart);
+    if (isDelta) this.#deltas++;
+    const limit = isDelta ? this.#limits.deltaObjectBytes : this.#limits.objectBytes;
+    this.#expanded += size;
+    if (size > limit)
+      throw new GitStoreError("too_large", `index pack: an object of ${size} bytes, limit ${limit}`);
+    if (this.#expanded > expandedLimit(this.#limits, offset)) {
+      throw new GitStoreError(
+        "too_large",
+        `index pack: its objects inflate to more than ${this.#expanded - size} bytes`,
+      );
+    }
+    const { stream } = this.#inflater;
+    if (size > WHOLE_OBJECT_BYTES && stream !== undefined) {
+      this.#inflatePieces(stream, tables, oids, entry, offset);
+      return;
+    }
+    const length = this.#inflateWhole(offset);
+    tables.crcs[entry] = crc32(source.buffer.subarray(source.start, source.start + length));
+    source.consume(length);
+    if (!isDelta) {
+      hashInPlace(this.#format, type, this.#object, HEADER_ROOM, size, oids, entry * this.#oidLength);
+    }
+  }
+
+  /** Inflates the entry at the source's start to `#object`. @returns the entry's length */
+  #inflateWhole(offset: number): number {
+    const source = this.#source;
+    const { size, length: headerLength } = this.#header;
+    if (this.#object.length < HEADER_ROOM + size + 1) {
+      this.#object = Buffer.allocUnsafeSlow(HEADER_ROOM + Math.ceil(size * 1.5) + 1);
+    }
+    for (;;) {
+      const from = source.start + headerLength;
+      const used = this.#inflater.inflate(source.buffer, from, source.end, this.#object, HEADER_ROOM, size);
+      if (used >= 0) return headerLength + used;
+      if (used !== INCOMPLETE) throw inflateError(used, { offset });
+      // No compressor makes data so much longer; without this a stream of empty blocks would fill the memory.
+      if (source.end - from > 4 * size + SLACK_BYTES) {
+        throw new GitStoreError("corrupt_zlib", `inflate entry at offset ${offset}: it does not end`, {
+          offset,
+        });
+      }
+      // Twice as much each time, so that a slow stream does not make this start over for every few bytes.
+      const had = source.end - source.start;
+      source.ensure(had * 2);
+      if (source.end - source.start === had) throw truncated(offset);
+    }
+  }
+
+  /** Inflates a large entry piece by piece, hashes it, and consumes it. */
+  #inflatePieces(
+    stream: InflateStream,
+    tables: PackTables,
+    oids: Buffer,
+    entry: number,
+    offset: number,
+  ): void {
+    const source = this.#source;
+    const { type, size, length: headerLength } = this.#header;
+    const digest =
+      type < OFS_DELTA ? createHash(this.#format).update(`${typeName(type)} ${size}\0`) : undefined;
+    if (this.#object.length < PIECE_BYTES) this.#object = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    const piece = this.#object.subarray(0, PIECE_BYTES);
+    let crc = crc32(source.buffer.subarray(source.start, source.start + headerLength));
+    source.consume(headerLength);
+    let produced = 0;
+    stream.begin();
+    for (;;) {
+      if (!source.ensure(1)) throw truncated(offset);
+      if (!stream.step(source.buffer, source.start, source.end, piece)) throw inflateError(-1, { offset });
+      // A stream that has ended takes nothing of what follows; one that has not always takes or gives something.
+      if (stream.consumed === 0 && stream.produced === 0) break;
+      produced += stream.produced;
+      if (produced > size) break;
+      digest?.update(piece.subarray(0, stream.produced));
+      crc = crc32(source.buffer.subarray(source.start, source.start + stream.consumed), crc);
+      source.consume(stream.consumed);
+    }
+    if (produced !== size) {
+      const found = produced > size ? "more" : "fewer";
+      throw new GitStoreError(
+        "wrong_size",
+        `inflate entry at offset ${offset}: gives ${found} bytes than its header says`,
+        {
+          offset,
+        },
+      );
+    }
+    tables.crcs[entry] = crc;
+    digest?.digest().copy(oids, entry * this.#oidLength);
+  }
+
+  #ofsBase(tables: PackTables, entry: number, offset: number): number {
+    const distance = this.#header.baseDistance;
+    if (distance === 0) {
+      throw new GitStoreError("delta_cycle", `index pack: the delta at offset ${offset} is its own base`, {
+        offset,
+      });
+    }
+    const base = entryAt(tables.offsets, entry, offset - distance);
+    if (base < 0) {
+      throw new GitStoreError(
+        "missing_base",
+        `index pack: no entry starts ${distance} bytes before the delta`,
+        {
+          offset,
+        },
+      );
+    }
+    return base;
+  }
+
+  #trailer(): Buffer {
+    const source = this.#source;
+    if (!source.ensure(this.#oidLength)) {
+      throw new GitStoreError("truncated", `index pack: it ends in its trailer`, { offset: source.offset });
+    }
+    source.flush();
+    const trailer = Buffer.from(source.buffer.subarray(source.start, source.start + this.#oidLength));
+    if (!this.#checksum.digest().equals(trailer)) {
+      throw new GitStoreError("wrong_trailer", "index pack: its checksum is not that of its content");
+    }
+    source.consume(this.#oidLength);
+    if (source.ensure(1)) {
+      throw new GitStoreError("trailing_garbage", "index pack: bytes follow its trailer", {
+        offset: source.offset,
+      });
+    }
+    return trailer;
+  }
+}
+
+/** While scanning, `nextSibling` of an ofs-delta holds its base; here the lists of children are made of that. */
+function growForest(tables: PackTables, refs: RefDeltas): void {
+  const { types, nextSibling } = tables;
+  // From the back, so that the children of a base stand in the order of the pack.
+  for (let entry = tables.count - 1; entry >= 0; entry--) {
+    if (types[entry] === OFS_DELTA) addChild(tables, nextSibling[entry]! - 1, entry);
+  }
+  if (refs.count === 0) return;
+  for (let entry = 0; entry < tables.count; entry++) {
+    if (types[entry]! < OFS_DELTA) linkWaiting(tables, refs, entry);
+  }
+}
+
+function truncated(offset: number): GitStoreError {
+  return new GitStoreError("truncated", `index pack: it ends within the entry at offset ${offset}`, {
+    offset,
+  });
+}

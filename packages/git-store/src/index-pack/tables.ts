@@ -1,0 +1,156 @@
+import { GitStoreError } from "../errors.ts";
+import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import { compareBytes } from "../oid.ts";
+
+/** Set in {@link PackTables.types} beside the real type when a delta has been resolved. */
+export const RESOLVED = 8;
+
+/**
+ * What is known of each entry of a pack being indexed, by entry number (the order in the pack), in shared memory:
+ * 41 bytes per object with SHA-1. Memory is taken from the system as it is written, so a header that claims too many
+ * objects costs nothing.
+ *
+ * The delta forest is in `firstChild` and `nextSibling`: entry numbers plus one, 0 for none.
+ */
+export interface PackTables {
+  readonly format: ObjectFormat;
+  readonly count: number;
+  /** Start of each entry, and of the trailer. */
+  readonly offsets: Float64Array;
+  readonly oids: Uint8Array;
+  readonly crcs: Uint32Array;
+  /** As in the pack; a resolved delta has its base's type with {@link RESOLVED}. */
+  readonly types: Uint8Array;
+  readonly firstChild: Int32Array;
+  readonly nextSibling: Int32Array;
+}
+
+/** @throws {GitStoreError} `too_large` when there is no memory for them */
+export function createTables(format: ObjectFormat, count: number): PackTables {
+  const shared = (bytes: number): SharedArrayBuffer => {
+    try {
+      return new SharedArrayBuffer(bytes);
+    } catch (error) {
+      throw new GitStoreError(
+        "too_large",
+        `index pack: no memory for ${count} objects`,
+        {},
+        { cause: error },
+      );
+    }
+  };
+  return {
+    format,
+    count,
+    offsets: new Float64Array(shared((count + 1) * 8)),
+    oids: new Uint8Array(shared(count * oidBytes(format))),
+    crcs: new Uint32Array(shared(count * 4)),
+    types: new Uint8Array(shared(count)),
+    firstChild: new Int32Array(shared(count * 4)),
+    nextSibling: new Int32Array(shared(count * 4)),
+  };
+}
+
+/** The entry that starts at `offset` among the first `count`, or -1. */
+export function entryAt(offsets: Float64Array, count: number, offset: number): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (offsets[middle]! < offset) low = middle + 1;
+    else high = middle;
+  }
+  return low < count && offsets[low] === offset ? low : -1;
+}
+
+/** Makes `child` a child of `base`, in front of those it has. */
+export function addChild(tables: PackTables, base: number, child: number): void {
+  tables.nextSibling[child] = tables.firstChild[base]!;
+  tables.firstChild[base] = child + 1;
+}
+
+/**
+ * The ref-deltas of a pack, sorted by the id of their base, in shared memory. A group is all deltas of one base;
+ * it is known by the number of its first delta.
+ */
+export interface RefDeltas {
+  readonly count: number;
+  /** Entry number of each. */
+  readonly entries: Int32Array;
+  /** Base id of each. */
+  readonly bases: Uint8Array;
+  /** 1 at the first delta of a group once a thread has taken the group. */
+  readonly claimed: Int32Array;
+}
+
+/** Gathers ref-deltas while the pack is scanned. */
+export class RefDeltaCollector {
+  readonly #oidLength: number;
+  readonly #entries: number[] = [];
+  #bases: Buffer = Buffer.alloc(0);
+
+  constructor(format: ObjectFormat) {
+    this.#oidLength = oidBytes(format);
+  }
+
+  add(entry: number, bytes: Uint8Array, baseStart: number): void {
+    const at = this.#entries.length * this.#oidLength;
+    if (at + this.#oidLength > this.#bases.length) {
+      const larger = Buffer.allocUnsafe(Math.max(4096, this.#bases.length * 2));
+      this.#bases.copy(larger);
+      this.#bases = larger;
+    }
+    for (let i = 0; i < this.#oidLength; i++) this.#bases[at + i] = bytes[baseStart + i]!;
+    this.#entries.push(entry);
+  }
+
+  sorted(): RefDeltas {
+    const length = this.#oidLength;
+    const count = this.#entries.length;
+    const order = Uint32Array.from({ length: count }, (_, i) => i).toSorted(
+      (a, b) => compareBytes(this.#bases, a * length, this.#bases, b * length, length) || a - b,
+    );
+    const entries = new Int32Array(new SharedArrayBuffer(count * 4));
+    const bases = new Uint8Array(new SharedArrayBuffer(count * length));
+    for (let i = 0; i < count; i++) {
+      const from = order[i]!;
+      entries[i] = this.#entries[from]!;
+      bases.set(this.#bases.subarray(from * length, (from + 1) * length), i * length);
+    }
+    return { count, entries, bases, claimed: new Int32Array(new SharedArrayBuffer(count * 4)) };
+  }
+}
+
+/** The group of deltas whose base has the id at `start` of `oids`, or -1. */
+export function findGroup(refs: RefDeltas, oids: Uint8Array, start: number, length: number): number {
+  let low = 0;
+  let high = refs.count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareBytes(refs.bases, middle * length, oids, start, length) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low < refs.count && compareBytes(refs.bases, low * length, oids, start, length) === 0 ? low : -1;
+}
+
+/** Takes a group for this thread. @returns false when it was taken before */
+export function claimGroup(refs: RefDeltas, group: number): boolean {
+  return Atomics.exchange(refs.claimed, group, 1) === 0;
+}
+
+/** The delta after the last of a group. */
+export function groupEnd(refs: RefDeltas, group: number, length: number): number {
+  let end = group + 1;
+  while (end < refs.count && compareBytes(refs.bases, end * length, refs.bases, group * length, length) === 0)
+    end++;
+  return end;
+}
+
+/** Once the id of `entry` is known: makes the ref-deltas that wait for it its children. */
+export function linkWaiting(tables: PackTables, refs: RefDeltas, entry: number): void {
+  if (refs.count === 0) return;
+  const length = oidBytes(tables.format);
+  const group = findGroup(refs, tables.oids, entry * length, length);
+  if (group < 0 || !claimGroup(refs, group)) return;
+  for (let i = groupEnd(refs, group, length) - 1; i >= group; i--) addChild(tables, entry, refs.entries[i]!);
+}
