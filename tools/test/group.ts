@@ -16,8 +16,16 @@ export interface GroupResult extends Tally {
   readonly broken: string | undefined;
 }
 
+export interface RunGroupOptions {
+  /** How many files of an isolated group run at once. */
+  readonly concurrency: number;
+  /** Whether nothing is printed. Default false. */
+  readonly quiet?: boolean;
+}
+
 /** Runs one group with node:test in a process of its own; failures print in full, passes only as a count. */
-export async function runGroup(root: string, group: Group, concurrency: number): Promise<GroupResult> {
+export async function runGroup(root: string, group: Group, options: RunGroupOptions): Promise<GroupResult> {
+  const output = options.quiet === true ? "ignore" : "inherit";
   const folder = mkdtempSync(join(tmpdir(), "devplat-tally-"));
   const tallyPath = join(folder, "tally.json");
   const begun = performance.now();
@@ -27,14 +35,14 @@ export async function runGroup(root: string, group: Group, concurrency: number):
       [
         "--disable-warning=ExperimentalWarning",
         "--test",
-        ...(group.isolated ? [`--test-concurrency=${concurrency}`] : ["--test-isolation=none"]),
+        ...(group.isolated ? [`--test-concurrency=${options.concurrency}`] : ["--test-isolation=none"]),
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "failures.ts")).href}`,
         "--test-reporter-destination=stdout",
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "counter.ts")).href}`,
         "--test-reporter-destination=stderr",
         ...group.files,
       ],
-      { cwd: root, stdio: ["ignore", "inherit", "inherit"], env: environment(tallyPath) },
+      { cwd: root, stdio: ["ignore", output, output], env: environment(tallyPath) },
     );
     const timer = setTimeout(() => child.kill("SIGKILL"), GROUP_LIMIT_MS);
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];

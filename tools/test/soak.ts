@@ -9,7 +9,7 @@ if (files.length === 0) {
   process.stdout.write("no soak tests yet\n");
 } else {
   // One at a time: a soak measures, and must not measure its neighbour.
-  const result = await runGroup(root, { name: "soak", files, isolated: true }, 1);
+  const result = await runGroup(root, { name: "soak", files, isolated: true }, { concurrency: 1 });
   if (result.broken !== undefined) process.stdout.write(`BROKEN soak: ${result.broken}\n`);
   const failed = result.failed + (result.broken === undefined ? 0 : 1);
   process.stdout.write(`${result.passed} passed, ${failed} failed\n`);

@@ -33,7 +33,7 @@ async function main(patterns: readonly string[]): Promise<number> {
     }
   }
   for (const group of groupFiles(testFiles(root, ".test.ts", patterns))) {
-    const result = await runGroup(root, group, availableParallelism());
+    const result = await runGroup(root, group, { concurrency: availableParallelism() });
     passed += result.passed;
     failed += result.failed;
     say(group.name, result.seconds, `${result.passed} passed, ${result.failed} failed`);

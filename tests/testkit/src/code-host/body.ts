@@ -37,7 +37,7 @@ export function sendBody(
     }
   });
   body.once("end", () => {
-    call.finished = true;
+    call.finished = !response.destroyed;
     response.end();
   });
   body.resume();

@@ -51,6 +51,14 @@ describe("code host", () => {
     headers: Record<string, string> = {},
   ) => fetch(host.url + path, { method: "POST", body, headers: { ...V2_HEADERS, ...headers } });
 
+  const tipOf = async (name: string): Promise<string> =>
+    (await git(["ls-remote", `${host.url}/acme/${name}`, "HEAD"])).split("\t")[0] ?? "";
+  /** The gits that serve a repository of this host; they run in its folder. */
+  const gitProcesses = async (root: string = host.root): Promise<string> => {
+    const { stdout } = await run("sh", ["-c", `ls -l /proc/[0-9]*/cwd 2>/dev/null | grep -F '${root}'`]);
+    return stdout;
+  };
+
   for (const version of [0, 1, 2]) {
     it(`git clone by protocol v${version} gives the same refs and a clean repository`, async () => {
       const done = await clone(`${host.url}/acme/open`, ["-c", `protocol.version=${version}`]);
@@ -220,6 +228,27 @@ describe("code host", () => {
     assert.ok(performance.now() - begun >= 59);
   });
 
+  it("a client that leaves takes its git with it", async () => {
+    // More than the kernel's socket buffers on both sides hold.
+    await host.addRepository("acme", "huge", {
+      build: (dir) => bigBlobs(dir, { blobs: 1, bytes: 16 * MIB }),
+    });
+    const leave = new AbortController();
+    const body = `0011command=fetch0001000fno-progress0032want ${await tipOf("huge")}\n0009done\n0000`;
+    const answer = await fetch(`${host.url}/acme/huge/git-upload-pack`, {
+      method: "POST",
+      body,
+      headers: V2_HEADERS,
+      signal: leave.signal,
+    });
+    await answer.body?.getReader().read();
+    assert.notEqual(await gitProcesses(), "");
+    leave.abort();
+    const deadline = performance.now() + 5000;
+    while ((await gitProcesses()) !== "") assert.ok(performance.now() < deadline, "git runs on");
+    assert.equal(host.calls.at(-1)?.finished, false);
+  });
+
   it("stop drops a hanging request and leaves no git behind", async () => {
     const own = await startCodeHost();
     await own.addRepository("a", "b", { build: (dir) => bigBlobs(dir, { blobs: 2, bytes: 2 * MIB }) });
@@ -232,7 +261,6 @@ describe("code host", () => {
     }
     await own.stop();
     assert.notEqual((await cloning).code, 0);
-    const left = await run("sh", ["-c", `ps -eo args | grep -F '${own.root}' | grep -v grep`]);
-    assert.equal(left.stdout, "");
+    assert.equal(await gitProcesses(own.root), "");
   });
 });

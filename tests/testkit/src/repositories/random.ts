@@ -8,11 +8,15 @@ export class Random {
 
   /** An integer from 0 up to, not including, `limit`. */
   below(limit: number): number {
+    return Math.floor((this.#next() / 2 ** 32) * limit);
+  }
+
+  #next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
     t = Math.imul(t ^ (t >>> 15), t | 1);
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * limit);
+    return (t ^ (t >>> 14)) >>> 0;
   }
 
   /** `count` lines of a few words: compresses about as source text does. */
@@ -27,9 +31,9 @@ export class Random {
 
   /** Bytes that do not compress. */
   bytes(length: number): Buffer {
-    const out = Buffer.alloc(length);
-    for (let at = 0; at < length; at++) out[at] = this.below(256);
-    return out;
+    const out = Buffer.alloc(Math.ceil(length / 4) * 4);
+    for (let at = 0; at < length; at += 4) out.writeUInt32LE(this.#next(), at);
+    return out.subarray(0, length);
   }
 }
 

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { tempFolder, type TempFolder } from "@devplat/testkit";
+import { groupFiles, testFiles } from "./files.ts";
+import { runGroup, type GroupResult } from "./group.ts";
+
+const HEAD = `import assert from "node:assert/strict";
+import { before, describe, it } from "node:test";
+`;
+
+describe("runGroup", () => {
+  let folder: TempFolder;
+  before(async () => {
+    folder = await tempFolder("group");
+  });
+  after(() => folder.remove());
+
+  /** Runs files of the given texts as one group, what they print put aside. */
+  async function outcome(texts: readonly string[], isolated = false): Promise<Omit<GroupResult, "seconds">> {
+    const files = await Promise.all(
+      texts.map(async (text, at) => {
+        const path = join(folder.path, `${isolated}-${at}.test.ts`);
+        await writeFile(path, HEAD + text);
+        return path;
+      }),
+    );
+    const { seconds, ...rest } = await runGroup(
+      folder.path,
+      { name: "group", files, isolated },
+      { concurrency: 1, quiet: true },
+    );
+    assert.ok(seconds > 0);
+    return rest;
+  }
+
+  for (const isolated of [false, true]) {
+    const way = isolated ? "isolated" : "in one process";
+    it(`counts tests and not suites or files, ${way}`, async () => {
+      const first = `describe("s", () => { it("a", () => {}); it("b", () => {}); });`;
+      assert.deepEqual(await outcome([first, `it("c", () => {});`], isolated), {
+        passed: 3,
+        failed: 0,
+        skipped: 0,
+        broken: undefined,
+      });
+    });
+
+    it(`counts a failing test once, and a failing hook at least once, ${way}`, async () => {
+      const failing = `describe("s", () => { it("a", () => assert.equal(1, 2)); it("b", () => {}); });`;
+      const one = await outcome([failing], isolated);
+      assert.deepEqual([one.passed, one.failed, one.broken], [1, 1, undefined]);
+      const hook = `describe("s", () => { before(() => { throw new Error("hook"); }); it("a", () => {}); });`;
+      const two = await outcome([hook], isolated);
+      assert.equal(two.passed, 0);
+      assert.ok(two.failed >= 1);
+    });
+
+    it(`is broken by a skipped test, by no test at all, and by a crash, ${way}`, async () => {
+      assert.match((await outcome([`it("a", { skip: true }, () => {});`], isolated)).broken ?? "", /skipped/);
+      assert.equal((await outcome([""], isolated)).broken, "holds no test");
+      const crash = await outcome([`it("a", () => process.kill(process.pid, "SIGKILL"));`], isolated);
+      assert.ok(crash.failed > 0 || crash.broken !== undefined);
+      const early = await outcome([`it("a", () => process.exit(0));`], isolated);
+      assert.ok(early.failed > 0 || early.broken !== undefined, JSON.stringify(early));
+    });
+  }
+});
+
+describe("test files", () => {
+  it("are found by suffix and part of the path, without node_modules, and grouped by workspace", () => {
+    const root = join(import.meta.dirname, "../..");
+    const all = testFiles(root, ".test.ts", []);
+    assert.ok(all.includes("tools/test/group.test.ts"));
+    assert.ok(all.every((file) => !file.includes("node_modules")));
+    assert.deepEqual(testFiles(root, ".test.ts", ["tools/test/gr"]), ["tools/test/group.test.ts"]);
+    assert.deepEqual(testFiles(root, ".test.ts", ["no such"]), []);
+    assert.deepEqual(
+      groupFiles(["apps/svc/src/a.test.ts", "apps/svc/b.test.ts", "tests/interop/c.test.ts"]),
+      [
+        { name: "apps/svc", files: ["apps/svc/src/a.test.ts", "apps/svc/b.test.ts"], isolated: false },
+        { name: "tests/interop", files: ["tests/interop/c.test.ts"], isolated: true },
+      ],
+    );
+  });
+});
