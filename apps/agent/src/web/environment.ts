@@ -1,6 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Logger } from "@devplat/base";
-import type { Assets, CsrfTokens, EventStreams } from "@devplat/web-kit";
+import type { Assets, CsrfTokens, EventStreams, Html } from "@devplat/web-kit";
 import type { DaemonView } from "../status.ts";
 import type { Gate } from "./gate.ts";
 import type { LiveUpdates } from "./live-updates.ts";
@@ -22,6 +22,8 @@ export interface RouteParts {
   readonly assets: Assets;
   readonly logger: Logger;
   readonly cookieName: string;
+  /** Rendered texts of the configuration; undefined where none is set. */
+  readonly texts: { readonly login: Html | undefined; readonly secretView: Html | undefined };
   /** `http://host:port` of the listener. */
   readonly url: () => string;
 }

@@ -79,7 +79,7 @@ export const signedIn: AgentStatus = {
 };
 
 /** A rule that is in step, with changes. */
-export function rule(name: string, change: Partial<RuleView> = {}): RuleView {
+export function ruleView(name: string, change: Partial<RuleView> = {}): RuleView {
   return {
     name,
     description: "",

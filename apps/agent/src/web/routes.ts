@@ -56,7 +56,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
 }
 
 function browserRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, sessions, streams, live, assets, logger, cookieName } = parts;
+  const { view, gate, sessions, streams, live, assets, logger, cookieName, texts } = parts;
   const app = new Hono<Environment>();
 
   const ownPageOnly: MiddlewareHandler<Environment> = async (c, next) => {
@@ -73,7 +73,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/", (c) => {
     if (!gate.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
     const status = view.status();
-    return status.authenticated ? c.redirect("/ui/", 303) : c.html(loginPage(assets, status));
+    return status.authenticated ? c.redirect("/ui/", 303) : c.html(loginPage(assets, status, texts.login));
   });
 
   app.get("/unlock", (c) => {
@@ -95,7 +95,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/ui/", (c) => {
     const status = view.status();
     if (!gate.isUnlocked(c.env.incoming) || !status.authenticated) return c.redirect("/", 303);
-    return c.html(indexPage(assets, status, view.rules()));
+    return c.html(indexPage(assets, status, view.rules(), texts.secretView));
   });
 
   app.get("/ui/sse", letInOnly, async (c) => {

@@ -1,5 +1,11 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  STATUS_CODES,
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { systemClock, systemCode, type Clock, type Logger } from "@devplat/base";
@@ -12,6 +18,7 @@ import { Gate, pathOf } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
 import { addPageAssets } from "./pages/layout.ts";
+import { renderMarkdown } from "./pages/markdown.ts";
 import { PortGuard } from "./port-guard.ts";
 import { portOwner } from "./port-owner.ts";
 import { routes } from "./routes.ts";
@@ -39,6 +46,8 @@ export interface WebServerOptions {
   /** Folder for the web key, with mode 0700. */
   readonly runtimeFolder: string;
   readonly logger: Logger;
+  /** `web.login_text` and `web.secret_view_text`, Markdown. Default: none. */
+  readonly texts?: { readonly login: string; readonly secretView: string };
   readonly clock?: Clock;
   /** Default: what the system says. */
   readonly guard?: PortGuard;
@@ -115,16 +124,20 @@ export class WebServer {
     ];
     const gate = new Gate({ guard, sessions, webKey, ownersVisible, unlockRequired, cookieName });
     const csrf = new CsrfTokens(this.#clock);
+    const texts = {
+      login: await renderMarkdown(this.#options.texts?.login ?? ""),
+      secretView: await renderMarkdown(this.#options.texts?.secretView ?? ""),
+    };
     const url = (): string => this.#url;
-    const app = routes({ view, gate, sessions, csrf, streams, live, assets, logger, cookieName, url });
-    const handle = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+    const app = routes({ view, gate, sessions, csrf, streams, live, assets, logger, cookieName, texts, url });
+    const handle = getRequestListener(app.fetch);
 
     if (ownersVisible) server.on("connection", (socket) => void guard.ownerOf(socket));
     server.on("request", (request, response) => {
       void this.#handle(gate, handle, request, response);
     });
-    server.on("clientError", (_error, socket) => {
-      if (socket.writable) socket.end(BAD_REQUEST);
+    server.on("clientError", (error, socket) => {
+      if (socket.writable) socket.end(unreadable(error));
     });
     await webKey.publish(this.#url);
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
@@ -198,11 +211,16 @@ export class WebServer {
   }
 }
 
-/** What a request that is not HTTP gets; the same headers as every other answer. */
-const BAD_REQUEST = [
-  "HTTP/1.1 400 Bad Request",
-  ...Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`),
-  "Content-Length: 0",
-  "Connection: close",
-  "\r\n",
-].join("\r\n");
+/** The answer to a request that could not be read; the same headers as every other answer. */
+function unreadable(error: Error): string {
+  const status = UNREADABLE_STATUS[systemCode(error) ?? ""] ?? 400;
+  const headers = Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`);
+  const end = ["Content-Length: 0", "Connection: close", "\r\n"];
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...headers, ...end].join("\r\n");
+}
+
+/** Codes of Node's HTTP parser that have a status of their own. */
+const UNREADABLE_STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};

@@ -1,13 +1,33 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../status.ts";
-import { LIVE_CONTENT_ID, LIVE_STATE_ID, liveState, sitePage } from "./layout.ts";
+import { LIVE_STATE_ID, liveState, sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 import { rulesTable } from "./rules-table.ts";
 import { timeText } from "./time-text.ts";
 
-/** `/ui/`: the state of the daemon and of its rules. */
-export function indexPage(assets: Assets, status: AgentStatus, rules: readonly RuleView[]): Html {
-  return sitePage(assets, status, "Overview", content(status, rules));
+/** Id of the part that the live stream replaces. */
+const LIVE_CONTENT_ID = "live-content";
+
+/**
+ * `/ui/`: the state of the daemon and of its rules.
+ *
+ * @param text `web.secret_view_text`, rendered
+ */
+export function indexPage(
+  assets: Assets,
+  status: AgentStatus,
+  rules: readonly RuleView[],
+  text: Html | undefined,
+): Html {
+  const still =
+    text === undefined ? "" : html`<section class="card prose" aria-label="Notes">${text}</section>`;
+  return sitePage(
+    assets,
+    status,
+    "Overview",
+    html`<div class="stack" id="${LIVE_CONTENT_ID}">${content(status, rules)}</div>
+      ${still}`,
+  );
 }
 
 /** The parts that change, as htmx swaps them in. Morphing keeps the focus and what is selected. */

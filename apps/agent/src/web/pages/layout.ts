@@ -10,9 +10,8 @@ export function addPageAssets(assets: Assets): void {
   assets.add("live.js", new URL("live.js", import.meta.url));
 }
 
-/** Ids of the parts that the live stream replaces. */
+/** Id of the header's part that the live stream replaces. */
 export const LIVE_STATE_ID = "live-state";
-export const LIVE_CONTENT_ID = "live-content";
 
 /** A page of the main site: header with the live state, and the content. Works without scripts; with them it is live. */
 export function sitePage(assets: Assets, status: AgentStatus, title: string, content: Html): Html {
@@ -30,7 +29,7 @@ export function sitePage(assets: Assets, status: AgentStatus, title: string, con
         This page is no longer live: the daemon does not answer, or you are signed out.
         <a href="/ui/">Load it again</a>
       </p>
-      <div class="stack" id="${LIVE_CONTENT_ID}">${content}</div>
+      ${content}
     </main>
     <div hx-sse:connect="/ui/sse" hx-swap="none"></div>`;
   return page({ title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg", scripts: ["live.js"] });

@@ -3,14 +3,18 @@ import { BRAND } from "../../brand.ts";
 import type { AgentStatus } from "../../status.ts";
 import { plainPage } from "./layout.ts";
 
-/** `/` for somebody who is not signed in to the store. Without scripts, and without a word about store or user. */
-export function loginPage(assets: Assets, status: Pick<AgentStatus, "auth">): Html {
+/**
+ * `/` for somebody who is not signed in to the store. Without scripts, and without a word about store or user.
+ *
+ * @param text `web.login_text`, rendered
+ */
+export function loginPage(assets: Assets, status: Pick<AgentStatus, "auth">, text: Html | undefined): Html {
   return plainPage(
     assets,
     "Sign in",
     html`<h1>Sign in</h1>
       <p>The daemon runs, but it is not signed in to the secrets store. No file is changed until it is.</p>
-      ${howToSignIn(status.auth.method)}
+      ${text === undefined ? "" : html`<div class="prose">${text}</div>`} ${howToSignIn(status.auth.method)}
       <p class="form-actions"><a class="button" href="/">Check again</a></p>`,
   );
 }
