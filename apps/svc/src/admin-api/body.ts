@@ -1,0 +1,82 @@
+import { ProblemError } from "./problem.ts";
+
+/** Largest JSON body (spec/svc.md section 3). */
+const MAX_JSON_BYTES = 1024 * 1024;
+/** Largest form of a page: a few fields. */
+const MAX_FORM_BYTES = 64 * 1024;
+/** Milliseconds for a whole body: these are small, and who sends them slower than that holds a connection for nothing. */
+const READ_TIMEOUT_MS = 30_000;
+
+/** @throws ProblemError 400, 408, 413, 415 */
+export async function readJson(request: Request): Promise<unknown> {
+  requireType(request, "application/json");
+  const text = await readText(request, MAX_JSON_BYTES);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    // The parser's message quotes its input, which may be a secret.
+    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body is not valid JSON" });
+  }
+}
+
+/** @throws ProblemError 400, 408, 413, 415 */
+export async function readForm(request: Request): Promise<URLSearchParams> {
+  requireType(request, "application/x-www-form-urlencoded");
+  return new URLSearchParams(await readText(request, MAX_FORM_BYTES));
+}
+
+function requireType(request: Request, wanted: string): void {
+  const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
+  if (type === wanted) return;
+  throw new ProblemError({
+    status: 415,
+    code: "not_json",
+    detail: `Send the body as Content-Type: ${wanted}`,
+  });
+}
+
+async function readText(request: Request, limit: number): Promise<string> {
+  const tooLarge = new ProblemError({
+    status: 413,
+    code: "body_too_large",
+    detail: `The body is larger than ${limit} bytes`,
+    headers: { Connection: "close" },
+  });
+  if (Number(request.headers.get("content-length") ?? 0) > limit) throw tooLarge;
+  if (request.body === null) return "";
+  const reader = request.body.getReader();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    late.reject(
+      new ProblemError({
+        status: 408,
+        code: "request_timeout",
+        detail: "The body did not arrive in time",
+        headers: { Connection: "close" },
+      }),
+    );
+  }, READ_TIMEOUT_MS);
+  late.promise.catch(() => undefined);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), late.promise]);
+      if (done) break;
+      size += value.byteLength;
+      if (size > limit) throw tooLarge;
+      chunks.push(value);
+    }
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (error) {
+    void reader.cancel().catch(() => undefined);
+    if (error instanceof ProblemError) throw error;
+    throw new ProblemError({
+      status: 400,
+      code: "malformed_body",
+      detail: "The body broke off, or is not UTF-8",
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,297 @@
+import type { Logger } from "@devplat/base";
+import { z } from "zod";
+import type { CacheMaintenance } from "../cache/policy.ts";
+import {
+  DEFAULT_TIMEOUT_SECONDS,
+  MAX_CACHE_SIZE_MB,
+  MAX_TIMEOUT_SECONDS,
+  type CachedRepositories,
+} from "../cached-repositories.ts";
+import { FieldError, SvcError } from "../errors.ts";
+import type { OwnAddress } from "../own-address.ts";
+import { MAX_NAME_LENGTH, ownerFault, repositoryNameFault } from "../repository-name.ts";
+import type { CachedRepositoryRecord, Store } from "../storage/store.ts";
+import type { RepositoryProbe } from "../tokens/repository-probe.ts";
+import { entityTag, expectedVersion } from "./entity-tag.ts";
+import { operation, type Operation } from "./operation.ts";
+import { pageOf } from "./paging.ts";
+
+const PATH = "/api/cached-repos";
+
+const timeout = z.int().min(1).max(MAX_TIMEOUT_SECONDS).nullable();
+
+/** Body of POST. `null` is the same as a field that is not there. */
+export const newRepositorySchema = z
+  .strictObject({
+    owner: checked(ownerFault).meta({ description: "Repository owner", example: "acme" }),
+    name: checked(repositoryNameFault).meta({
+      description: "Repository name, without .git",
+      example: "widgets",
+    }),
+    enabled: z.boolean().optional().meta({ description: "Default true" }),
+    timeout_seconds: timeout.optional().meta({
+      description: `How long to wait for the code host, in seconds. Default ${DEFAULT_TIMEOUT_SECONDS}`,
+    }),
+    max_cache_size_mb: z.int().min(1).max(MAX_CACHE_SIZE_MB).nullable().optional().meta({
+      description: "Cap on the size of the cached responses, in MB. Default: no limit",
+    }),
+  })
+  .meta({ id: "NewCachedRepository" });
+
+/** Body of PATCH. */
+export const repositoryChangeSchema = z
+  .strictObject({
+    enabled: z.boolean().optional().meta({ description: "false keeps the record and stops caching" }),
+    timeout_seconds: timeout.optional().meta({ description: "null resets it to the default" }),
+    max_cache_size_mb: z.int().min(0).max(MAX_CACHE_SIZE_MB).nullable().optional().meta({
+      description: "0 or null clears the limit",
+    }),
+  })
+  .meta({ id: "CachedRepositoryChange" });
+
+const time = z.iso.datetime();
+export const repositorySchema = z
+  .strictObject({
+    id: z.string().meta({ description: "UUIDv7" }),
+    owner: z.string(),
+    name: z.string(),
+    enabled: z.boolean(),
+    timeout_seconds: z.int().meta({ description: "The effective value" }),
+    max_cache_size_mb: z.int().nullable().meta({ description: "null: no limit" }),
+    created_at: time,
+    updated_at: time,
+    stats: z.strictObject({
+      size_bytes: z.int().meta({ description: "Total size of the cached response files" }),
+      response_files: z.int(),
+      packs: z.int(),
+      hits: z.int(),
+      misses: z.int(),
+      bytes_saved: z.int().meta({ description: "Bytes served that the code host did not have to send" }),
+      last_fetch_at: time.nullable(),
+      last_error: z.string().nullable(),
+    }),
+  })
+  .meta({ id: "CachedRepository" });
+
+const flag = z.enum(["true", "false"]).optional();
+
+export interface CachedRepositoryOperations {
+  readonly repositories: CachedRepositories;
+  readonly maintenance: CacheMaintenance;
+  readonly store: Store;
+  readonly probe: RepositoryProbe;
+  readonly address: OwnAddress;
+  readonly logger: Logger;
+}
+
+/** The administration of cached repositories. */
+export function cachedRepositoryOperations(parts: CachedRepositoryOperations): Operation[] {
+  const { repositories, maintenance, address } = parts;
+  const shown = (record: CachedRepositoryRecord): z.output<typeof repositorySchema> =>
+    repositoryView(record, maintenance);
+  const answer = (
+    status: number,
+    record: CachedRepositoryRecord,
+  ): { status: number; headers: Record<string, string>; body: unknown } => ({
+    status,
+    headers: { ETag: entityTag(record.version) },
+    body: shown(record),
+  });
+  const common = { tag: "Cached repositories", access: "admin" } as const;
+  return [
+    operation({
+      ...common,
+      method: "GET",
+      path: PATH,
+      id: "listCachedRepositories",
+      summary: "List cached repositories",
+      description: "Ordered by owner and name. With `limit`, a `Link` header leads to the next page.",
+      query: z.strictObject({
+        limit: z
+          .string()
+          .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
+          .optional(),
+        cursor: z.string().optional().meta({ description: "From the `Link` header of the page before" }),
+      }),
+      result: z.array(repositorySchema),
+      successStatus: 200,
+      async handle({ query }) {
+        const { items, headers } = pageOf(repositories.list(), query, {
+          url: `${address.baseUrl}${PATH}`,
+          key: (record) => `${record.owner}/${record.name}`.toLowerCase(),
+        });
+        return { status: 200, headers, body: items.map(shown) };
+      },
+    }),
+    operation({
+      ...common,
+      method: "POST",
+      path: PATH,
+      id: "addCachedRepository",
+      summary: "Add a repository to the cache list",
+      body: newRepositorySchema,
+      query: z.strictObject({
+        check: flag.meta({ description: "true: ask the code host first whether you can read it" }),
+      }),
+      result: repositorySchema,
+      successStatus: 201,
+      refusals: { 409: "It is listed already", 502: "The code host could not be asked (?check=true)" },
+      async handle({ body, query, identity }) {
+        if (query.check === "true") {
+          const credential =
+            identity === undefined ? undefined : await parts.store.users.credential(identity.userId);
+          const found = await parts.probe.ask(body.owner, body.name, credential);
+          if (found !== "readable") {
+            const message =
+              found === "moved"
+                ? "has moved at the code host: use its present name"
+                : "is not readable at the code host with your stored credential";
+            throw new FieldError([{ pointer: "/name", message }]);
+          }
+        }
+        const record = await repositories.add({
+          owner: body.owner,
+          name: body.name,
+          enabled: body.enabled ?? true,
+          timeoutSeconds: body.timeout_seconds ?? undefined,
+          maxCacheSizeMb: body.max_cache_size_mb ?? undefined,
+        });
+        const created = answer(201, record);
+        return {
+          ...created,
+          headers: { ...created.headers, Location: `${address.baseUrl}${PATH}/${record.id}` },
+        };
+      },
+    }),
+    operation({
+      ...common,
+      method: "GET",
+      path: `${PATH}/{id}`,
+      id: "getCachedRepository",
+      summary: "Show one cached repository",
+      result: repositorySchema,
+      successStatus: 200,
+      refusals: { 404: "No cached repository has this id" },
+      handle: async ({ parameters }) => answer(200, repositories.get(idOf(parameters))),
+    }),
+    operation({
+      ...common,
+      method: "PATCH",
+      path: `${PATH}/{id}`,
+      id: "changeCachedRepository",
+      summary: "Enable or disable caching, change the timeout, set or clear the size limit",
+      body: repositoryChangeSchema,
+      result: repositorySchema,
+      successStatus: 200,
+      conditional: true,
+      refusals: { 404: "No cached repository has this id" },
+      async handle({ parameters, body, ifMatch }) {
+        const id = idOf(parameters);
+        const { version } = repositories.get(id);
+        const record = await repositories.change(id, changeOf(body), expectedVersion(ifMatch, version));
+        return answer(200, record);
+      },
+    }),
+    operation({
+      ...common,
+      method: "DELETE",
+      path: `${PATH}/{id}`,
+      id: "removeCachedRepository",
+      summary: "Remove a repository from the cache list, and its data in the background",
+      successStatus: 204,
+      conditional: true,
+      refusals: { 404: "No cached repository has this id" },
+      async handle({ parameters, ifMatch }) {
+        const id = idOf(parameters);
+        const { version } = repositories.get(id);
+        await removeRepository(parts, id, expectedVersion(ifMatch, version));
+        return { status: 204 };
+      },
+    }),
+    operation({
+      ...common,
+      method: "POST",
+      path: `${PATH}/{id}/purge`,
+      id: "purgeCachedRepository",
+      summary: "Remove the cached data and keep the record",
+      successStatus: 202,
+      refusals: { 404: "No cached repository has this id" },
+      async handle({ parameters }) {
+        purgeRepository(parts, repositories.get(idOf(parameters)));
+        return { status: 202 };
+      },
+    }),
+  ];
+}
+
+type Purging = Pick<CachedRepositoryOperations, "repositories" | "maintenance" | "logger">;
+
+/** Takes the repository off the list and removes its data in the background. */
+export async function removeRepository(parts: Purging, id: string, version?: number): Promise<void> {
+  purgeRepository(parts, await parts.repositories.remove(id, version));
+}
+
+/** Removes the cached data in the background. */
+export function purgeRepository(parts: Purging, { owner, name }: CachedRepositoryRecord): void {
+  parts.maintenance.purge(owner, name).catch((error: unknown) => {
+    parts.logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
+  });
+}
+
+/** A checked PATCH body as the change that it asks for: 0 and null reset. */
+export function changeOf(
+  body: z.output<typeof repositoryChangeSchema>,
+): Parameters<CachedRepositories["change"]>[1] {
+  return {
+    ...(body.enabled === undefined ? {} : { enabled: body.enabled }),
+    ...(body.timeout_seconds === undefined ? {} : { timeoutSeconds: body.timeout_seconds ?? undefined }),
+    ...(body.max_cache_size_mb === undefined
+      ? {}
+      : { maxCacheSizeMb: body.max_cache_size_mb === 0 ? undefined : (body.max_cache_size_mb ?? undefined) }),
+  };
+}
+
+/** A record as the API gives it. */
+export function repositoryView(
+  record: CachedRepositoryRecord,
+  maintenance: CacheMaintenance,
+): z.output<typeof repositorySchema> {
+  const stats = maintenance.stats(record.owner, record.name);
+  return {
+    id: record.id,
+    owner: record.owner,
+    name: record.name,
+    enabled: record.enabled,
+    timeout_seconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
+    max_cache_size_mb: record.maxCacheSizeMb ?? null,
+    created_at: new Date(record.createdAt).toISOString(),
+    updated_at: new Date(record.updatedAt).toISOString(),
+    stats: {
+      size_bytes: stats.sizeBytes,
+      response_files: stats.responseFiles,
+      packs: stats.packs,
+      hits: stats.hits,
+      misses: stats.misses,
+      bytes_saved: stats.bytesSaved,
+      last_fetch_at: stats.lastFetchAt === undefined ? null : new Date(stats.lastFetchAt).toISOString(),
+      last_error: stats.lastError ?? null,
+    },
+  };
+}
+
+function idOf(parameters: Readonly<Record<string, string>>): string {
+  const id = parameters["id"];
+  if (id === undefined) throw new SvcError("not_found", "No cached repository has this id");
+  return id;
+}
+
+function checked(fault: (text: string) => string | undefined): z.ZodString {
+  return z
+    .string()
+    .min(1)
+    .max(MAX_NAME_LENGTH)
+    .superRefine((text, context) => {
+      const message = fault(text);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    });
+}

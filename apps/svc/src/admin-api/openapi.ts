@@ -1,0 +1,145 @@
+import { STATUS_CODES } from "node:http";
+import { z } from "zod";
+import { operation, type Operation } from "./operation.ts";
+
+const PROBLEM_TYPE = "application/problem+json";
+
+const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.string().meta({ description: "For programs; it does not change" }),
+    detail: z.string(),
+    message: z.string().meta({ description: "The same as detail" }),
+    hint: z.string().optional().meta({ description: "What to do about it" }),
+    errors: z
+      .array(z.object({ pointer: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: "One for each wrong field; pointer is a JSON Pointer into the body" }),
+  })
+  .meta({ id: "Problem" });
+
+type Json = Record<string, unknown>;
+
+/** The operation that serves the document of all operations, itself included. */
+export function openApiOperation(others: readonly Operation[], version: string): Operation {
+  const self: Operation = operation({
+    method: "GET",
+    path: "/api/openapi.json",
+    id: "getOpenApi",
+    tag: "Service",
+    summary: "This document",
+    access: "public",
+    result: z.looseObject({}),
+    successStatus: 200,
+    handle: async () => {
+      document ??= openApiDocument([...others, self], version);
+      return { status: 200, body: document };
+    },
+  });
+  let document: Json | undefined;
+  return self;
+}
+
+/** OpenAPI 3.1 from the same schemas that check the requests. */
+export function openApiDocument(operations: readonly Operation[], version: string): Json {
+  const paths: Record<string, Json> = {};
+  for (const each of operations) (paths[each.path] ??= {})[each.method.toLowerCase()] = describe(each);
+  return {
+    openapi: "3.1.0",
+    info: { title: "Caching git proxy: administration", version },
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "A session or administration token (svcr_)" },
+        cookie: {
+          type: "apiKey",
+          in: "cookie",
+          name: "svc_session",
+          description: "Changes need our own Origin",
+        },
+      },
+    },
+  };
+}
+
+function describe(each: Operation): Json {
+  const statuses: Record<number, string> = { ...each.refusals };
+  if (each.access !== "public") statuses[401] = "No valid session or administration token";
+  if (each.access !== "public") {
+    statuses[403] =
+      each.access === "admin" ? "Not an admin, or a token of another kind" : "A token of another kind";
+  }
+  if (each.body !== undefined || each.query !== undefined)
+    statuses[400] = "Malformed, or unknown fields (named)";
+  if (each.body !== undefined) {
+    Object.assign(statuses, {
+      413: "Body over 1 MiB",
+      415: "Not application/json",
+      422: "Wrong fields, each with a pointer",
+    });
+  }
+  if (each.conditional === true) statuses[412] = "If-Match names another version";
+  const refusals = Object.entries(statuses).map(([status, description]) => [
+    status,
+    { description, content: { [PROBLEM_TYPE]: { schema: jsonSchema(problemSchema, "output") } } },
+  ]);
+  return {
+    operationId: each.id,
+    tags: [each.tag],
+    summary: each.summary,
+    ...(each.description === undefined ? {} : { description: each.description }),
+    security: each.access === "public" ? [] : [{ bearer: [] }, { cookie: [] }],
+    "x-access": each.access,
+    parameters: parameters(each),
+    ...(each.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { "application/json": { schema: jsonSchema(each.body, "input") } },
+          },
+        }),
+    responses: {
+      [each.successStatus]: {
+        description: STATUS_CODES[each.successStatus],
+        ...(each.result === undefined
+          ? {}
+          : { content: { "application/json": { schema: jsonSchema(each.result, "output") } } }),
+      },
+      ...Object.fromEntries(refusals),
+    },
+  };
+}
+
+function parameters(each: Operation): Json[] {
+  const inPath = [...each.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const query =
+    each.query === undefined ? {} : (jsonSchema(each.query, "input")["properties"] as Record<string, Json>);
+  const inQuery = Object.entries(query).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: false,
+    schema,
+  }));
+  const inHeader =
+    each.conditional === true
+      ? [{ name: "If-Match", in: "header", required: false, schema: { type: "string" } }]
+      : [];
+  return [...inPath, ...inQuery, ...inHeader];
+}
+
+function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
+  const {
+    $schema: _,
+    id: __,
+    ...rest
+  } = z.toJSONSchema(schema, { target: "draft-2020-12", io, reused: "inline" }) as Json;
+  return rest;
+}

@@ -1,0 +1,89 @@
+import { STATUS_CODES } from "node:http";
+import { FieldError, SvcError, type FieldFault, type SvcErrorCode } from "../errors.ts";
+
+/** Errors of the HTTP exchange itself, before a part is asked. */
+export type ExchangeCode =
+  | "unauthorized"
+  | "forbidden"
+  | "no_such_path"
+  | "method_not_allowed"
+  | "request_timeout"
+  | "body_too_large"
+  | "not_json"
+  | "malformed_body"
+  | "unknown_fields"
+  | "bad_parameter"
+  | "misdirected"
+  | "internal";
+
+/** A problem document (RFC 9457), with `message` equal to `detail`, a code for programs, and one entry per wrong field. */
+export interface Problem {
+  readonly status: number;
+  readonly code: SvcErrorCode | ExchangeCode;
+  readonly detail: string;
+  readonly hint?: string | undefined;
+  readonly errors?: readonly FieldFault[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Thrown by the steps before an operation. */
+export class ProblemError extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.name = "ProblemError";
+    this.problem = problem;
+  }
+}
+
+/** The status for each error that an operation may end with; others are faults of ours: 500. */
+const STATUS: Partial<Record<SvcErrorCode, number>> = {
+  invalid_fields: 422,
+  already_exists: 409,
+  no_app: 409,
+  not_found: 404,
+  version_mismatch: 412,
+  forbidden: 403,
+  host_unreachable: 502,
+  database_unavailable: 503,
+};
+
+/** What to answer for a thrown value; undefined: a fault of ours, to be logged and answered with {@link INTERNAL}. */
+export function problemOf(error: unknown): Problem | undefined {
+  if (error instanceof ProblemError) return error.problem;
+  if (!(error instanceof SvcError)) return undefined;
+  const status = STATUS[error.code];
+  if (status === undefined) return undefined;
+  return {
+    status,
+    code: error.code,
+    detail: error.message,
+    hint: error.hint,
+    ...(error instanceof FieldError ? { errors: error.faults } : {}),
+  };
+}
+
+export const INTERNAL: Problem = {
+  status: 500,
+  code: "internal",
+  detail: "The service failed at this request; its log says why",
+};
+
+export function problemResponse(problem: Problem): Response {
+  const { status, code, detail, hint, errors, headers } = problem;
+  const body = {
+    type: "about:blank",
+    title: STATUS_CODES[status],
+    status,
+    code,
+    detail,
+    message: detail,
+    hint,
+    errors,
+  };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { ...headers, "Content-Type": "application/problem+json" },
+  });
+}

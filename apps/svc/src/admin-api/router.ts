@@ -1,0 +1,110 @@
+import type { Logger } from "@devplat/base";
+import type { Context, Hono } from "hono";
+import type { Authenticator, Caller, RequestFacts } from "../login/authenticator.ts";
+import type { Identity } from "../login/sessions.ts";
+import { BRAND } from "../brand.ts";
+import { readJson } from "./body.ts";
+import type { Access, Operation } from "./operation.ts";
+import { INTERNAL, ProblemError, problemOf, problemResponse } from "./problem.ts";
+import { validateBody, validateQuery } from "./validation.ts";
+
+/** Serves the operations: who, then how, then what; and 405 with `Allow` for their paths with another method. */
+export function addOperations(
+  app: Hono,
+  operations: readonly Operation[],
+  authenticator: Authenticator,
+  logger: Logger,
+): void {
+  for (const each of operations) {
+    app.on(each.method, honoPath(each.path), async (context) => {
+      try {
+        return await serve(each, context, authenticator);
+      } catch (error) {
+        const problem = problemOf(error);
+        if (problem === undefined || problem.status >= 500) {
+          logger.error({ err: error, operation: each.id }, "an administration request failed");
+        }
+        return problemResponse(problem ?? INTERNAL);
+      }
+    });
+  }
+  for (const path of new Set(operations.map((each) => each.path))) {
+    const methods = operations.filter((each) => each.path === path).map(({ method }) => method as string);
+    if (methods.includes("GET")) methods.push("HEAD");
+    const allow = methods.join(", ");
+    app.all(honoPath(path), () =>
+      problemResponse({
+        status: 405,
+        code: "method_not_allowed",
+        detail: `This path takes ${allow}`,
+        headers: { Allow: allow },
+      }),
+    );
+  }
+}
+
+/** What the authenticator looks at. */
+export function requestFacts(context: Context): RequestFacts {
+  return {
+    method: context.req.method,
+    authorization: context.req.header("authorization"),
+    cookie: context.req.header("cookie"),
+    origin: context.req.header("origin"),
+    host: context.req.header("host"),
+  };
+}
+
+/** @throws ProblemError 401 or 403 */
+export function requireAccess(caller: Caller, access: Access): Identity | undefined {
+  if (caller.kind === "identity") {
+    if (access === "admin" && caller.identity.role !== "admin") {
+      throw new ProblemError({ status: 403, code: "forbidden", detail: "This needs the admin role" });
+    }
+    return caller.identity;
+  }
+  if (access === "public") return undefined;
+  if (caller.kind === "refused") {
+    throw new ProblemError({ status: 403, code: "forbidden", detail: caller.message });
+  }
+  throw new ProblemError({
+    status: 401,
+    code: "unauthorized",
+    detail: caller.message,
+    headers: { "WWW-Authenticate": `Bearer realm="${BRAND.command}"` },
+  });
+}
+
+async function serve(each: Operation, context: Context, authenticator: Authenticator): Promise<Response> {
+  const facts = requestFacts(context);
+  if (each.method !== "GET" && authenticator.isForeignPage(facts)) {
+    throw new ProblemError({
+      status: 403,
+      code: "forbidden",
+      detail: "Pages of other origins may not do this",
+    });
+  }
+  const identity =
+    each.access === "public" ? undefined : requireAccess(await authenticator.identify(facts), each.access);
+  const query =
+    each.query === undefined ? {} : validateQuery(each.query, new URL(context.req.url).searchParams);
+  const body = each.body === undefined ? undefined : validateBody(each.body, await readJson(context.req.raw));
+  const answer = await each.handle({
+    identity,
+    parameters: context.req.param() as Record<string, string>,
+    query,
+    body,
+    ifMatch: context.req.header("if-match"),
+  });
+  if (answer.body === undefined) {
+    return new Response(null, { status: answer.status, headers: { ...answer.headers } });
+  }
+  return new Response(JSON.stringify(answer.body), {
+    status: answer.status,
+    headers: { ...answer.headers, "Content-Type": "application/json" },
+  });
+}
+
+/** `/api/x/{id}` as Hono writes it: `/api/x/:id`. */
+export function honoPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}

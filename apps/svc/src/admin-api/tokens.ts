@@ -1,0 +1,194 @@
+import { z } from "zod";
+import type { Identity } from "../login/sessions.ts";
+import { SvcError } from "../errors.ts";
+import type { TokenRecord } from "../storage/store.ts";
+import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
+import type { TokenMint } from "../tokens/token-mint.ts";
+import { operation, type Operation } from "./operation.ts";
+
+const PATH = "/api/tokens";
+/** Most repositories of one token; each is checked at the code host. */
+const MAX_REPOSITORIES = 100;
+const MAX_TEXT = 500;
+
+const repository = z.string().min(1).max(201);
+
+/** Body of POST. */
+export const tokenRequestSchema = z
+  .strictObject({
+    repository: repository.optional().meta({ description: "<owner>/<repo>", example: "acme/widgets" }),
+    repositories: z.array(repository).min(1).max(MAX_REPOSITORIES).optional().meta({
+      description: "Several, in the place of `repository`",
+    }),
+    scopes: z
+      .string()
+      .min(1)
+      .max(2000)
+      .meta({
+        description: `Comma-separated <resource>:<level>; levels read and write; resources ${RESOURCES.join(", ")}`,
+        example: "contents:read",
+      }),
+    duration: z.string().min(1).max(50).meta({
+      description: "Lifetime: numbers with a unit s, m, h, d or w, compound allowed; at least 60s",
+      example: "1h",
+    }),
+    type: z.enum(["proxy", "agent"]).optional().meta({ description: "Default proxy" }),
+    app_id: z.string().max(MAX_TEXT).optional().meta({ description: "Agent tokens only" }),
+    installation: z.string().max(MAX_TEXT).optional().meta({ description: "Agent tokens only" }),
+    session_id: z.string().min(1).max(MAX_TEXT).optional().meta({
+      description: "The caller's own label for the run that it is for",
+    }),
+    description: z.string().max(MAX_TEXT).optional(),
+    ip_allow: z.array(z.string()).max(MAX_REPOSITORIES).optional().meta({
+      description: "Addresses and networks that may use it; default every one",
+    }),
+  })
+  .superRefine((body, context) => {
+    if (body.type === "agent") return;
+    for (const field of ["app_id", "installation"] as const) {
+      if (body[field] === undefined) continue;
+      context.addIssue({ code: "custom", path: [field], message: "is for agent tokens only" });
+    }
+  })
+  .meta({ id: "TokenRequest" });
+
+const time = z.iso.datetime();
+const shown = {
+  id: z.string().meta({ description: "UUIDv7" }),
+  type: z.enum(["proxy", "agent"]),
+  repositories: z.array(z.string()),
+  scopes: z.partialRecord(z.enum([EVERYTHING, ...RESOURCES]), z.enum(["read", "write"])),
+  expires_at: time.nullable(),
+  created_at: time,
+  session_id: z.string().nullable(),
+  description: z.string().nullable(),
+};
+/** A token as lists show it: never its value. */
+export const tokenSchema = z
+  .strictObject({
+    ...shown,
+    token_start: z.string().meta({ description: "The first 12 characters" }),
+    ip_allow: z.array(z.string()),
+    last_used_at: time.nullable(),
+    last_ip: z.string().nullable(),
+    use_count: z.int(),
+  })
+  .meta({ id: "Token" });
+export const mintedTokenSchema = z
+  .strictObject({ token: z.string().meta({ description: "The secret; it is not shown again" }), ...shown })
+  .meta({ id: "MintedToken" });
+
+/** Minting and revoking tokens: every user for themselves, an admin for all. */
+export function tokenOperations(mint: TokenMint): Operation[] {
+  const common = { tag: "Tokens", access: "user" } as const;
+  return [
+    operation({
+      ...common,
+      method: "POST",
+      path: PATH,
+      id: "createToken",
+      summary: "Create a scoped proxy token",
+      body: tokenRequestSchema,
+      query: z.strictObject({
+        check: z.enum(["true", "false"]).optional().meta({
+          description: "false: do not ask the code host whether you can reach the repositories",
+        }),
+      }),
+      result: mintedTokenSchema,
+      successStatus: 201,
+      refusals: { 409: "An agent token needs a registered app", 502: "The code host could not be asked" },
+      async handle({ identity, body, query }) {
+        const request = { ...body, type: body.type ?? "proxy", ip_allow: body.ip_allow ?? [] };
+        const { token, record } = await mint.mint(required(identity), request, query.check !== "false");
+        return { status: 201, body: { token: token.reveal(), ...commonView(record) } };
+      },
+    }),
+    operation({
+      ...common,
+      method: "GET",
+      path: PATH,
+      id: "listTokens",
+      summary: "List your tokens; an admin sees all",
+      result: z.array(tokenSchema),
+      successStatus: 200,
+      handle: async ({ identity }) => ({
+        status: 200,
+        body: (await mint.list(required(identity))).map(tokenView),
+      }),
+    }),
+    operation({
+      ...common,
+      method: "GET",
+      path: `${PATH}/{id}`,
+      id: "getToken",
+      summary: "Show one token",
+      result: tokenSchema,
+      successStatus: 200,
+      refusals: { 404: "No token of yours has this id" },
+      handle: async ({ identity, parameters }) => ({
+        status: 200,
+        body: tokenView(await mint.get(required(identity), parameters["id"] ?? "")),
+      }),
+    }),
+    operation({
+      ...common,
+      method: "DELETE",
+      path: `${PATH}/{id}`,
+      id: "revokeToken",
+      summary: "Revoke a token at once",
+      successStatus: 204,
+      refusals: { 404: "No token of yours has this id" },
+      async handle({ identity, parameters }) {
+        await mint.revoke(required(identity), parameters["id"] ?? "");
+        return { status: 204 };
+      },
+    }),
+    operation({
+      ...common,
+      method: "POST",
+      path: `${PATH}/revoke`,
+      id: "revokeTokenByValue",
+      summary: "Revoke a leaked token by its value, whoever minted it",
+      body: z.strictObject({ token: z.string().min(1).max(MAX_TEXT) }).meta({ id: "TokenValue" }),
+      successStatus: 204,
+      refusals: { 404: "No token has this value" },
+      async handle({ body }) {
+        await mint.revokeByValue(body.token);
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+export function tokenView(record: TokenRecord): z.output<typeof tokenSchema> {
+  return {
+    ...commonView(record),
+    token_start: record.tokenStart,
+    ip_allow: [...record.ipAllow],
+    last_used_at: isoTime(record.lastUsedAt),
+    last_ip: record.lastIp ?? null,
+    use_count: record.useCount,
+  };
+}
+
+function commonView(record: TokenRecord): Omit<z.output<typeof mintedTokenSchema>, "token"> {
+  return {
+    id: record.id,
+    type: record.type,
+    repositories: [...record.repositories],
+    scopes: { ...record.scopes },
+    expires_at: isoTime(record.expiresAt),
+    created_at: new Date(record.createdAt).toISOString(),
+    session_id: record.sessionId ?? null,
+    description: record.description ?? null,
+  };
+}
+
+function isoTime(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+function required(identity: Identity | undefined): Identity {
+  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
+  return identity;
+}

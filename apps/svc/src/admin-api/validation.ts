@@ -1,0 +1,87 @@
+import type { z } from "zod";
+import { FieldError, type FieldFault } from "../errors.ts";
+import { ProblemError } from "./problem.ts";
+
+/**
+ * Checks a JSON body: unknown fields are 400 and named, everything else that is wrong is 422 with a pointer per field.
+ * No value is quoted.
+ */
+export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const { issues } = result.error;
+  const unknown = issues.flatMap((issue) =>
+    issue.code === "unrecognized_keys"
+      ? issue.keys.map((key) => ({ pointer: pointerTo([...issue.path, key]), message: "unknown field" }))
+      : [],
+  );
+  if (unknown.length > 0) {
+    const names = unknown.map(({ pointer }) => `"${pointer.slice(1)}"`).join(", ");
+    throw new ProblemError({
+      status: 400,
+      code: "unknown_fields",
+      detail: `Unknown field${unknown.length > 1 ? "s" : ""}: ${names}`,
+      errors: unknown,
+    });
+  }
+  if (issues.some((issue) => issue.path.length === 0 && issue.code === "invalid_type")) {
+    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body must be a JSON object" });
+  }
+  throw new FieldError(issues.map(faultOf));
+}
+
+/** Checks the parameters of a query: 400 naming the first that is wrong or unknown. */
+export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): T {
+  const result = schema.safeParse(Object.fromEntries(query));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const unknown = issue?.code === "unrecognized_keys";
+  const name = unknown ? issue.keys[0] : issue?.path.join(".");
+  throw new ProblemError({
+    status: 400,
+    code: "bad_parameter",
+    detail: `Query parameter "${String(name)}": ${unknown || issue === undefined ? "unknown" : faultOf(issue).message}`,
+  });
+}
+
+function faultOf(issue: z.core.$ZodIssue): FieldFault {
+  return { pointer: pointerTo(issue.path), message: messageOf(issue) };
+}
+
+/** JSON Pointer (RFC 6901 section 3). */
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  string: "a string",
+  boolean: "true or false",
+  number: "a number",
+  int: "a whole number",
+  array: "an array",
+  object: "an object",
+};
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.message.includes("undefined")) return "required, but missing";
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `must be one of: ${issue.values.map(String).join(", ")}`;
+    case "too_small":
+      if (issue.origin === "string" || issue.origin === "array") return "must not be empty";
+      return `must be at least ${issue.minimum}`;
+    case "too_big":
+      if (issue.origin === "string") return `must have at most ${issue.maximum} characters`;
+      if (issue.origin === "array") return `must have at most ${issue.maximum} entries`;
+      return `must be at most ${issue.maximum}`;
+    case "custom":
+      return issue.message;
+    case "invalid_format":
+      // A pattern's message is ours; a format's is the library's, and may quote.
+      return issue.format === "regex" ? issue.message : `must be a ${issue.format}`;
+    default:
+      return "is not valid";
+  }
+}

@@ -1,0 +1,60 @@
+import { html, page, type Assets, type Html } from "@devplat/web-kit";
+import type { Identity } from "../login/sessions.ts";
+
+/** The sections, in the order of the navigation. */
+const SECTIONS = [
+  { path: "/admin", name: "Cached Repositories", adminOnly: true },
+  { path: "/admin/tokens", name: "Tokens", adminOnly: false },
+] as const;
+export type SectionPath = (typeof SECTIONS)[number]["path"];
+
+export interface LayoutOptions {
+  readonly title: string;
+  readonly assets: Assets;
+  readonly version: string;
+  readonly content: Html;
+  /** Undefined: nobody is signed in. */
+  readonly identity?: Identity | undefined;
+  /** The section that is shown. */
+  readonly section?: SectionPath;
+  /** For a form alone. */
+  readonly narrow?: boolean;
+}
+
+/** A page of the administration with its header and navigation. */
+export function layout(options: LayoutOptions): Html {
+  const { assets, identity, section } = options;
+  const sections = SECTIONS.filter(({ adminOnly }) => !adminOnly || identity?.role === "admin");
+  return page({
+    title: `${options.title} – svc`,
+    assets,
+    styles: ["svc.css"],
+    icon: "mark.svg",
+    body: html`<a class="skip" href="#content">Skip to content</a>
+      <header class="topbar">
+        <a class="brand" href="/admin">
+          <img class="mark" src="${assets.path("mark.svg")}" alt="" width="26" height="26" />
+          svc <span class="version">${options.version}</span>
+        </a>
+        ${
+          identity === undefined
+            ? ""
+            : html`<nav class="nav below" aria-label="Sections">
+                  ${sections.map(
+                    ({ path, name }) =>
+                      html`<a href="${path}" ${path === section ? html`aria-current="page"` : ""}
+                        >${name}</a
+                      >`,
+                  )}
+                </nav>
+                <div class="actions">
+                  <span class="who">${identity.login} <span class="badge">${identity.role}</span></span>
+                  <form method="post" action="/admin/logout"><button class="small">Sign out</button></form>
+                </div>`
+        }
+      </header>
+      <main class="page ${options.narrow === true ? "narrow" : ""}" id="content" tabindex="-1">
+        ${options.content}
+      </main>`,
+  });
+}

@@ -1,0 +1,285 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { CacheMaintenance, CacheStats } from "../cache/policy.ts";
+import { DEFAULT_TIMEOUT_SECONDS } from "../cached-repositories.ts";
+import type { Identity } from "../login/sessions.ts";
+import type { CachedRepositoryRecord } from "../storage/store.ts";
+import { EMPTY_FORM, formMessage, textField, type FormState } from "./form.ts";
+import { formatAgo, formatBytes, formatShare } from "./format.ts";
+import { layout } from "./layout.ts";
+
+/** What was just done, as the page after it says; the key travels in the address. */
+const DONE: Readonly<Record<string, string>> = {
+  added: "The repository was added. Its next clone fills the cache.",
+  saved: "The change was saved and counts at once.",
+  enabled: "Caching is on again for the repository.",
+  disabled: "Caching is off for the repository; requests go to the code host.",
+  purged: "The cached data is being removed.",
+  deleted: "The repository was removed from the list.",
+};
+
+export interface RepositoriesPageOptions {
+  readonly assets: Assets;
+  readonly version: string;
+  readonly identity: Identity;
+  readonly repositories: readonly CachedRepositoryRecord[];
+  readonly maintenance: CacheMaintenance;
+  readonly baseUrl: string;
+  /** Whether `cache.enabled` is set. */
+  readonly cacheEnabled: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Key of {@link DONE}. */
+  readonly done?: string | undefined;
+  readonly addForm?: FormState;
+  /** The record whose row is a form. */
+  readonly editing?: { readonly id: string; readonly form: FormState } | undefined;
+}
+
+export function repositoriesPage(options: RepositoriesPageOptions): Html {
+  const { repositories, cacheEnabled } = options;
+  const done = options.done === undefined ? undefined : DONE[options.done];
+  const rows = repositories.map((record) => ({
+    record,
+    stats: options.maintenance.stats(record.owner, record.name),
+  }));
+  return layout({
+    title: "Cached Repositories",
+    assets: options.assets,
+    version: options.version,
+    identity: options.identity,
+    section: "/admin",
+    content: html`<div>
+        <h1>Cached Repositories</h1>
+        <p class="lead">
+          Clones and fetches of these repositories are answered from here, once the code host has said yes.
+        </p>
+      </div>
+      ${
+        cacheEnabled
+          ? ""
+          : html`<p class="banner warn">
+              The cache is off, so everything passes through to the code host. Set
+              <code>SVC_CACHE_ENABLED=true</code>
+              to turn it on.
+            </p>`
+      }
+      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
+      ${figures(
+        rows.map(({ stats }) => stats),
+        repositories,
+      )}
+      ${addCard(options.addForm ?? EMPTY_FORM)}
+      <section class="card flush" aria-labelledby="list-heading">
+        <div class="card-head">
+          <h2 id="list-heading">Repositories</h2>
+          <span class="badge">${repositories.length}</span>
+        </div>
+        ${rows.length === 0 ? emptyList(options.baseUrl) : table(rows, options)}
+      </section>`,
+  });
+}
+
+function figures(stats: readonly CacheStats[], repositories: readonly CachedRepositoryRecord[]): Html {
+  const sum = (pick: (each: CacheStats) => number): number =>
+    stats.reduce((total, each) => total + pick(each), 0);
+  const hits = sum((each) => each.hits);
+  const asked = hits + sum((each) => each.misses);
+  const active = repositories.filter(({ enabled }) => enabled).length;
+  return html`<dl class="figures">
+    <div>
+      <dt>Active</dt>
+      <dd>${active} <span class="small">of ${repositories.length}</span></dd>
+    </div>
+    <div>
+      <dt>Hit rate</dt>
+      <dd>${formatShare(hits, asked)} <span class="small">of ${asked}</span></dd>
+    </div>
+    <div>
+      <dt>Egress saved</dt>
+      <dd>${formatBytes(sum((each) => each.bytesSaved))}</dd>
+    </div>
+    <div>
+      <dt>On disk</dt>
+      <dd>${formatBytes(sum((each) => each.sizeBytes))}</dd>
+    </div>
+  </dl>`;
+}
+
+function addCard(form: FormState): Html {
+  return html`<section class="card stack" aria-labelledby="add-heading">
+    <h2 id="add-heading">Add a repository</h2>
+    ${formMessage(form)}
+    <form class="stack" method="post" action="/admin/repositories">
+      <div class="fields">
+        ${textField({ id: "add-owner", name: "owner", label: "Owner", required: true, form })}
+        ${textField({ id: "add-name", name: "name", label: "Name", required: true, form })}
+        ${limitFields("add", form)}
+      </div>
+      <div class="form-actions"><button class="primary">Add repository</button></div>
+    </form>
+  </section>`;
+}
+
+function limitFields(prefix: string, form: FormState): Html {
+  return html`${textField({
+    id: `${prefix}-timeout`,
+    name: "timeout_seconds",
+    label: "Timeout",
+    unit: "(seconds)",
+    inputMode: "numeric",
+    placeholder: String(DEFAULT_TIMEOUT_SECONDS),
+    hint: "Optional, 1 to 3600",
+    form,
+  })}
+  ${textField({
+    id: `${prefix}-limit`,
+    name: "max_cache_size_mb",
+    label: "Cache Size Limit (MB)",
+    inputMode: "numeric",
+    placeholder: "no limit",
+    hint: "Optional",
+    form,
+  })}`;
+}
+
+interface Row {
+  readonly record: CachedRepositoryRecord;
+  readonly stats: CacheStats;
+}
+
+function table(rows: readonly Row[], options: RepositoriesPageOptions): Html {
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      Cached repositories with their settings and figures
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Repository</th>
+        <th scope="col">State</th>
+        <th scope="col">Timeout</th>
+        <th scope="col">Size limit</th>
+        <th scope="col">On disk</th>
+        <th scope="col">Hits</th>
+        <th scope="col">Saved</th>
+        <th scope="col">Last fetch</th>
+        <th scope="col"><span class="visually-hidden">Actions</span></th>
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map((row) => (row.record.id === options.editing?.id ? editRow(row, options.editing.form) : showRow(row, options)))}
+    </tbody>
+  </table>`;
+}
+
+function showRow({ record, stats }: Row, { baseUrl, now }: RepositoriesPageOptions): Html {
+  const name = `${record.owner}/${record.name}`;
+  const at = `/admin/repositories/${record.id}`;
+  return html`<tr id="repo-${record.id}">
+    <th scope="row" class="wrap">
+      ${name}
+      <div class="small muted mono wrap">${baseUrl}/${name}.git</div>
+      ${stats.lastError === undefined ? "" : html`<div class="error">Last error: ${stats.lastError}</div>`}
+    </th>
+    <td data-label="State">
+      ${record.enabled ? html`<span class="status good">Enabled</span>` : html`<span class="status idle">Disabled</span>`}
+    </td>
+    <td data-label="Timeout" class="nowrap">${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s</td>
+    <td data-label="Size limit" class="nowrap">
+      ${record.maxCacheSizeMb === undefined ? html`<span class="muted">none</span>` : `${record.maxCacheSizeMb} MB`}
+    </td>
+    <td data-label="On disk" class="nowrap">
+      <span>${formatBytes(stats.sizeBytes)} <span class="small muted">in ${stats.responseFiles}</span></span>
+    </td>
+    <td data-label="Hits" class="nowrap">
+      <span>${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span></span>
+    </td>
+    <td data-label="Saved" class="nowrap">${formatBytes(stats.bytesSaved)}</td>
+    <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
+    <td>
+      <div class="actions">
+        <form method="get" action="/admin#repo-${record.id}">
+          <input type="hidden" name="edit" value="${record.id}" />
+          <button class="small" aria-label="Edit ${name}">Edit</button>
+        </form>
+        <form method="post" action="${at}/${record.enabled ? "disable" : "enable"}">
+          <button class="small" aria-label="${record.enabled ? "Disable" : "Enable"} ${name}">
+            ${record.enabled ? "Disable" : "Enable"}
+          </button>
+        </form>
+        <form method="post" action="${at}/purge">
+          <button class="small" aria-label="Purge ${name}" title="Remove the cached data, keep the record">
+            Purge
+          </button>
+        </form>
+        <a class="button small danger" href="${at}/delete" aria-label="Delete ${name}">Delete</a>
+      </div>
+    </td>
+  </tr>`;
+}
+
+function editRow({ record }: Row, form: FormState): Html {
+  const name = `${record.owner}/${record.name}`;
+  return html`<tr id="repo-${record.id}" class="editing">
+    <td colspan="9">
+      <form class="stack" method="post" action="/admin/repositories/${record.id}" aria-label="Edit ${name}">
+        <h3 class="wrap">${name}</h3>
+        ${formMessage(form)}
+        <input type="hidden" name="version" value="${form.values["version"] ?? String(record.version)}" />
+        <div class="fields">${limitFields("edit", form)}</div>
+        <div class="form-actions">
+          <button class="primary">Save</button>
+          <a class="button" href="/admin">Cancel</a>
+        </div>
+      </form>
+    </td>
+  </tr>`;
+}
+
+function emptyList(baseUrl: string): Html {
+  return html`<div class="empty stack">
+    <p>Nothing is cached yet. Add a repository above, then clone it through this service, twice:</p>
+    <p><code>git clone ${baseUrl}/OWNER/NAME.git</code></p>
+  </div>`;
+}
+
+/** The values of a record as its edit form shows them. */
+export function editFormOf(record: CachedRepositoryRecord): FormState {
+  return {
+    values: {
+      timeout_seconds: record.timeoutSeconds === undefined ? "" : String(record.timeoutSeconds),
+      max_cache_size_mb: record.maxCacheSizeMb === undefined ? "" : String(record.maxCacheSizeMb),
+      version: String(record.version),
+    },
+    faults: {},
+  };
+}
+
+/** Asks before a repository is taken off the list. */
+export function deletePage(
+  options: Omit<RepositoriesPageOptions, "repositories"> & { readonly record: CachedRepositoryRecord },
+): Html {
+  const { record } = options;
+  const name = `${record.owner}/${record.name}`;
+  const stats = options.maintenance.stats(record.owner, record.name);
+  return layout({
+    title: `Delete ${name}`,
+    assets: options.assets,
+    version: options.version,
+    identity: options.identity,
+    section: "/admin",
+    narrow: true,
+    content: html`<div class="card stack">
+      <h1 class="wrap">Delete ${name}?</h1>
+      <p>
+        It is taken off the list, and its cached data (${formatBytes(stats.sizeBytes)}) is removed. Clones
+        through this service go on working: they pass through to the code host.
+      </p>
+      <form method="post" action="/admin/repositories/${record.id}/delete">
+        <div class="form-actions">
+          <button class="danger">Delete</button>
+          <a class="button" href="/admin">Cancel</a>
+        </div>
+      </form>
+    </div>`,
+  });
+}

@@ -1,0 +1,180 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { Identity } from "../login/sessions.ts";
+import type { TokenRecord } from "../storage/store.ts";
+import { formMessage, textField, EMPTY_FORM, type FormState } from "./form.ts";
+import { formatAgo, formatTime } from "./format.ts";
+import { layout } from "./layout.ts";
+
+const SCOPES = [
+  { value: "contents:read", name: "Read: clone and fetch" },
+  { value: "contents:write", name: "Write: also push" },
+] as const;
+const DURATIONS = [
+  { value: "1h", name: "1 hour" },
+  { value: "8h", name: "8 hours" },
+  { value: "1d", name: "1 day" },
+  { value: "7d", name: "7 days" },
+] as const;
+
+const DONE: Readonly<Record<string, string>> = {
+  revoked: "The token was revoked; it opens nothing any more.",
+};
+
+export interface TokensPageOptions {
+  readonly assets: Assets;
+  readonly version: string;
+  readonly identity: Identity;
+  readonly tokens: readonly TokenRecord[];
+  readonly baseUrl: string;
+  readonly now: number;
+  readonly done?: string | undefined;
+  readonly form?: FormState;
+  /** A token that was minted by this request: shown here, and never again. */
+  readonly minted?: { readonly value: string; readonly repository: string } | undefined;
+}
+
+export function tokensPage(options: TokensPageOptions): Html {
+  const done = options.done === undefined ? undefined : DONE[options.done];
+  return layout({
+    title: "Tokens",
+    assets: options.assets,
+    version: options.version,
+    identity: options.identity,
+    section: "/admin/tokens",
+    content: html`<div>
+        <h1>Tokens</h1>
+        <p class="lead">
+          A proxy token opens the repositories it names, through this service only. Your own code-host
+          credential stays here.
+        </p>
+      </div>
+      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
+      ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
+      ${mintCard(options.form ?? EMPTY_FORM)}
+      <section class="card flush" aria-labelledby="list-heading">
+        <div class="card-head">
+          <h2 id="list-heading">
+            ${options.identity.role === "admin" ? "Tokens of all users" : "Your tokens"}
+          </h2>
+          <span class="badge">${options.tokens.length}</span>
+        </div>
+        ${options.tokens.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(options)}
+      </section>`,
+  });
+}
+
+function mintedBanner(minted: { value: string; repository: string }, baseUrl: string): Html {
+  const url = new URL(baseUrl);
+  return html`<div class="banner good stack" role="status">
+    <p><strong>The token was created.</strong> Copy it now: it is not shown again.</p>
+    <code class="secret" data-testid="token">${minted.value}</code>
+    <p class="small">Use it as the password, with any user name:</p>
+    <code class="secret"
+      >git clone ${url.protocol}//x:${minted.value}@${url.host}/${minted.repository}.git</code
+    >
+  </div>`;
+}
+
+function mintCard(form: FormState): Html {
+  return html`<section class="card stack" aria-labelledby="mint-heading">
+    <h2 id="mint-heading">Create a proxy token</h2>
+    ${formMessage(form)}
+    <form class="stack" method="post" action="/admin/tokens">
+      <div class="fields">
+        ${textField({
+          id: "mint-repository",
+          name: "repository",
+          label: "Repository",
+          placeholder: "owner/name",
+          required: true,
+          form,
+        })}
+        ${choice("mint-scopes", "scopes", "Access", SCOPES, form)}
+        ${choice("mint-duration", "duration", "Lifetime", DURATIONS, form)}
+        ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
+      </div>
+      <div class="form-actions"><button class="primary">Create token</button></div>
+    </form>
+  </section>`;
+}
+
+function choice(
+  id: string,
+  name: string,
+  label: string,
+  options: readonly { readonly value: string; readonly name: string }[],
+  form: FormState,
+): Html {
+  const fault = form.faults[name];
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    <select
+      id="${id}"
+      name="${name}"
+      ${fault === undefined ? "" : html`aria-invalid="true" aria-describedby="${id}-error"`}
+    >
+      ${options.map(
+        (option) =>
+          html`<option value="${option.value}" ${form.values[name] === option.value ? html`selected` : ""}>
+            ${option.name}
+          </option>`,
+      )}
+    </select>
+    ${fault === undefined ? "" : html`<p class="error" id="${id}-error">${fault}</p>`}
+  </div>`;
+}
+
+function table({ tokens, now }: TokensPageOptions): Html {
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      Tokens with their repositories, access and use
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Token</th>
+        <th scope="col">Repositories</th>
+        <th scope="col">Access</th>
+        <th scope="col">Expires</th>
+        <th scope="col">Uses</th>
+        <th scope="col">Last use</th>
+        <th scope="col"><span class="visually-hidden">Actions</span></th>
+      </tr>
+    </thead>
+    <tbody>
+      ${tokens.map((token) => row(token, now))}
+    </tbody>
+  </table>`;
+}
+
+function row(token: TokenRecord, now: number): Html {
+  const expired = token.expiresAt !== undefined && token.expiresAt <= now;
+  const scopes = Object.entries(token.scopes)
+    .filter(([resource]) => resource !== "metadata")
+    .map(([resource, level]) => `${resource}:${level}`);
+  return html`<tr>
+    <th scope="row">
+      <span class="mono">${token.tokenStart}…</span>
+      ${token.description === undefined ? "" : html`<div class="small muted wrap">${token.description}</div>`}
+    </th>
+    <td data-label="Repositories" class="wrap">${token.repositories.join(", ")}</td>
+    <td data-label="Access" class="wrap">${scopes.join(", ")}</td>
+    <td data-label="Expires">
+      ${
+        expired
+          ? html`<span class="status bad">Expired</span>`
+          : html`<span class="nowrap"
+              >${token.expiresAt === undefined ? "never" : formatTime(token.expiresAt)}</span
+            >`
+      }
+    </td>
+    <td data-label="Uses">${token.useCount}</td>
+    <td data-label="Last use" class="nowrap">${formatAgo(token.lastUsedAt, now)}</td>
+    <td>
+      <div class="actions">
+        <form method="post" action="/admin/tokens/${token.id}/revoke">
+          <button class="small danger" aria-label="Revoke ${token.tokenStart}">Revoke</button>
+        </form>
+      </div>
+    </td>
+  </tr>`;
+}

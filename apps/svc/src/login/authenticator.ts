@@ -1,0 +1,77 @@
+import { isOwnOrigin, readCookie } from "@devplat/web-kit";
+import type { OwnAddress } from "../own-address.ts";
+import { presentedCredential } from "../tokens/presented.ts";
+import type { Identity, Sessions } from "./sessions.ts";
+
+export const SESSION_COOKIE = "svc_session";
+
+/** What a management request shows of its sender. */
+export interface RequestFacts {
+  readonly method: string;
+  readonly authorization: string | undefined;
+  readonly cookie: string | undefined;
+  readonly origin: string | undefined;
+  readonly host: string | undefined;
+}
+
+/**
+ * - `identity`: somebody
+ * - `nobody`: no credential at all, or a session that is over (401)
+ * - `refused`: a credential that is never taken here (403)
+ */
+export type Caller =
+  | { readonly kind: "identity"; readonly identity: Identity }
+  | { readonly kind: "nobody"; readonly message: string }
+  | { readonly kind: "refused"; readonly message: string };
+
+const SAFE_METHODS: readonly string[] = ["GET", "HEAD"];
+
+/** Finds out who makes a management request: by a bearer session token, else by the session cookie. */
+export class Authenticator {
+  readonly #sessions: Sessions;
+  readonly #address: OwnAddress;
+
+  constructor(sessions: Sessions, address: OwnAddress) {
+    this.#sessions = sessions;
+    this.#address = address;
+  }
+
+  async identify(facts: RequestFacts): Promise<Caller> {
+    const presented = presentedCredential(facts.authorization);
+    if (presented.kind === "none") return this.#byCookie(facts);
+    if (presented.kind !== "own") {
+      return { kind: "nobody", message: "The credential is not a session or administration token" };
+    }
+    if (presented.tokenKind !== "session") {
+      return { kind: "refused", message: "Proxy and agent tokens do not open the management interface" };
+    }
+    return this.#bySession(presented.token);
+  }
+
+  /** Whether a browser sent the request from a page that is not ours. A missing Origin is no browser's mutation. */
+  isForeignPage(facts: RequestFacts): boolean {
+    return facts.origin !== undefined && !isOwnOrigin(facts.origin, this.#address.origins(facts.host));
+  }
+
+  async #byCookie(facts: RequestFacts): Promise<Caller> {
+    const token = readCookie(facts.cookie, SESSION_COOKIE);
+    if (token === undefined)
+      return { kind: "nobody", message: "A session or administration token is needed" };
+    // The cookie comes along whoever made the page: only our own pages may change something with it.
+    const own = isOwnOrigin(facts.origin, this.#address.origins(facts.host));
+    if (!SAFE_METHODS.includes(facts.method) && !own) {
+      return {
+        kind: "refused",
+        message: "With a session cookie, changes are taken only from pages of this service",
+      };
+    }
+    return this.#bySession(token);
+  }
+
+  async #bySession(token: string): Promise<Caller> {
+    const identity = await this.#sessions.authenticate(token);
+    return identity === undefined
+      ? { kind: "nobody", message: "The session is unknown or over" }
+      : { kind: "identity", identity };
+  }
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { SECURITY_HEADERS, type Assets } from "@devplat/web-kit";
+import type { Logger } from "@devplat/base";
+import { Hono } from "hono";
+import { problemOf, problemResponse, INTERNAL } from "./admin-api/problem.ts";
+import { addOperations, requestFacts, requireAccess } from "./admin-api/router.ts";
+import type { Operation } from "./admin-api/operation.ts";
+import { addAdminUi, type AdminUiOptions } from "./admin-ui/routes.ts";
+
+/** A year: the path of an asset holds a digest of its content. */
+const ASSET_CACHE = "public, max-age=31536000, immutable";
+
+export interface ManagementOptions {
+  readonly operations: readonly Operation[];
+  readonly ui: AdminUiOptions;
+  readonly assets: Assets;
+  readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
+  /** Whether /metrics needs no credential. */
+  readonly metricsPublic: boolean;
+  /** Rejects, or gives a reason, when the service should get no requests. */
+  readonly notReady: () => Promise<string | undefined>;
+  /** Only loopback Hosts and the base address are answered (development mode: no login protects it). */
+  readonly ownHostsOnly: boolean;
+  readonly logger: Logger;
+}
+
+/** Everything on the management surface that is not git: health, metrics, API, pages. */
+export function managementListener(
+  options: ManagementOptions,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const { assets, ui, logger } = options;
+  const { authenticator, address } = ui;
+  const app = new Hono();
+
+  app.use(async (context, next) => {
+    if (options.ownHostsOnly && !address.isOwnHost(context.req.header("host"))) {
+      // A foreign page whose name was pointed at this machine (DNS rebinding) must find nothing here.
+      context.res = problemResponse({
+        status: 421,
+        code: "misdirected",
+        detail: "In development mode only loopback names and server.base_url are answered",
+      });
+    } else await next();
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
+      if (!context.res.headers.has(name)) context.res.headers.set(name, value);
+    }
+  });
+
+  app.get("/healthz", (context) => context.text("ok\n"));
+  app.get("/readyz", async (context) => {
+    const reason = await options.notReady().catch(() => "the database does not answer");
+    return reason === undefined ? context.text("ready\n") : context.text(`not ready: ${reason}\n`, 503);
+  });
+
+  app.get("/metrics", async (context) => {
+    if (!options.metricsPublic) {
+      requireAccess(await authenticator.identify(requestFacts(context)), "admin");
+    }
+    const { contentType, body } = await options.renderMetrics();
+    return context.body(body, 200, { "Content-Type": contentType });
+  });
+
+  app.get("/static/*", (context) => {
+    const asset = assets.find(context.req.path);
+    if (asset === undefined) return context.notFound();
+    return context.body(new Uint8Array(asset.body), 200, {
+      "Content-Type": asset.type,
+      "Cache-Control": ASSET_CACHE,
+    });
+  });
+
+  app.get("/", (context) => context.redirect("/admin", 302));
+  app.get("/admin/", (context) => context.redirect("/admin", 302));
+  addOperations(app, options.operations, authenticator, logger);
+  addAdminUi(app, ui);
+
+  app.notFound((context) =>
+    problemResponse({ status: 404, code: "no_such_path", detail: `Nothing is at ${context.req.path}` }),
+  );
+  app.onError((error) => {
+    const problem = problemOf(error);
+    if (problem === undefined) logger.error({ err: error }, "a management request failed");
+    return problemResponse(problem ?? INTERNAL);
+  });
+
+  const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  return (request, response) => void listener(request, response);
+}
