@@ -61,6 +61,17 @@ export function readSources(workspaces: readonly Workspace[]): Source[] {
   });
 }
 
+/** Every text of the repository that a person wrote: sources, scripts, documents, configuration. */
+export function readTexts(): { path: string; text: string }[] {
+  return globSync(["**/*.{ts,cjs,md,sh,css,json,yaml,yml}", ".ci/*", "apps/*/bin/*", "*.*", ".*.json"], {
+    cwd: ROOT,
+    exclude: (name) => SKIPPED.has(name),
+  }).map((path) => ({ path, text: readFileSync(join(ROOT, path), "utf8") }));
+}
+
+/** Folders of others' or generated files; `data` is what `npm start` writes. */
+const SKIPPED = new Set(["node_modules", ".git", "data", "results", ".work", "coverage"]);
+
 const IMPORTS = [
   /^\s*(?:import|export)\b[^"';]*?\bfrom\s*"([^"]+)"/gm,
   /^\s*import\s*"([^"]+)"/gm,

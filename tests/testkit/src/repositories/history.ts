@@ -123,7 +123,7 @@ export async function initialise(dir: string, objectFormat: ObjectFormat = "sha1
 
 /** Brings a repository into the shape of a well-kept server's: one pack with a bitmap, files for dumb HTTP. */
 export async function finish(dir: string): Promise<void> {
-  await git(["-C", dir, "repack", "-a", "-d", "-b", "-q"]);
   await git(["-C", dir, "pack-refs", "--all"]);
-  await git(["-C", dir, "update-server-info"]);
+  // Writes the files for dumb HTTP as well.
+  await git(["-C", dir, "repack", "-a", "-d", "-b", "-q"]);
 }
