@@ -1,5 +1,3 @@
-import { AppError } from "@devplat/base";
-
 /** A value to put into a document. Numbers are their source text, so that none is changed on the way. */
 export type EditValue =
   | string
@@ -11,24 +9,39 @@ export type EditValue =
 /** A mapping to put into a document, in the order in which new keys are to appear. */
 export type EditMap = ReadonlyMap<string, EditValue>;
 
-/** The path of a managed leaf, outermost key first. For netrc: `[machine, login, field]`; for text: `[]`. */
+/**
+ * The path of a managed leaf, outermost key first. A leaf is a scalar, a sequence or an empty mapping.
+ *
+ * - An entry of a sequence that is merged by a field is the segment `[field=value]`: `["contexts", "[name=dev]", "context"]`.
+ * - text: `[]`.
+ * - netrc: `[machine, login, field]`; the `default` entry has the machine `""`.
+ * - ini: `[section, key]`, and `[key]` above the first section and in npmrc. A gitconfig subsection is
+ *   part of the section: `remote.origin`.
+ * - ssh_config: `["Host dev *.test", keyword]` (the criteria as written), `[keyword]` above the first block.
+ * - dotenv and properties: `[key]`.
+ */
 export type LeafPath = readonly string[];
 
 export interface EditOptions {
   /**
    * `deep` (default) sets the leaves of the new content and leaves the rest; `replace` makes the whole document
-   * equal to the new content.
+   * equal to the new content: keys that it does not have go, comments stay.
    */
   readonly merge?: "deep" | "replace";
   /** yaml and json: a null in the new content deletes the key instead of storing a null. Default false. */
   readonly deleteNulls?: boolean;
   /** yaml and json: sequences at this dotted path are merged by this field (kubeconfig: `{contexts: name}`). */
   readonly lists?: Readonly<Record<string, string>>;
-  /** Leaves that were ours and are no longer wanted: removed. A leaf that the new content also sets is set. */
+  /**
+   * Leaves that were ours and are no longer wanted: removed, with the mappings that this empties. A leaf that the new
+   * content also sets is set. One that has become a mapping with keys of others stays.
+   */
   readonly remove?: readonly LeafPath[];
-  /** ini: the flavour of the file. */
-  readonly dialect?: "generic" | "npmrc" | "gitconfig" | "pip" | "aws";
 }
+
+/** The flavours of ini. They differ in sections, comments, quotes and in what a repeated key means. */
+export const INI_DIALECTS = ["generic", "npmrc", "gitconfig", "pip", "aws"] as const;
+export type IniDialect = (typeof INI_DIALECTS)[number];
 
 /** What an edit gave. */
 export interface EditResult {
@@ -39,45 +52,17 @@ export interface EditResult {
 }
 
 /**
- * - `unparsable_existing`: the file on disk is not of this format; it must be left as it is.
- * - `unparsable_content`: the rendered content is not of this format.
- * - `unsupported`: the edit cannot be made surgically (a managed key behind an alias, a duplicate key, …).
- * - `unsafe_value`: a value cannot be carried by the format (a line break in netrc, say).
- */
-export type DocumentEditErrorCode =
-  | "unparsable_existing"
-  | "unparsable_content"
-  | "unsupported"
-  | "unsafe_value";
-
-/** Never quotes the document: line, column and key path only. */
-export class DocumentEditError extends AppError<DocumentEditErrorCode> {
-  /** 1-based place in the existing file or in the content, 0 where there is none. */
-  readonly line: number;
-  readonly column: number;
-
-  constructor(
-    code: DocumentEditErrorCode,
-    message: string,
-    place: { line?: number; column?: number; cause?: unknown } = {},
-  ) {
-    super(code, message, { cause: place.cause });
-    this.line = place.line ?? 0;
-    this.column = place.column ?? 0;
-  }
-}
-
-/**
  * One file format. Pure: text in, text out.
  *
  * What must hold of {@link DocumentFormat.edit}: bytes outside the managed leaves stay byte for byte (comments,
  * order, indentation, line endings, BOM, numbers); parsing the result gives the wanted values; applying the same
- * edit to its own result changes nothing.
+ * edit to its own result changes nothing. The result is read again before it is handed out, so an edit that would
+ * break one of these is an `unsupported` error and never a file.
  */
 export interface DocumentFormat {
   readonly name: FormatName;
   /**
-   * Reads rendered content (the output of a template) as the edit that it stands for.
+   * Reads rendered content (the output of a template) as the edit that it stands for. For text: one key `""`.
    * @throws DocumentEditError `unparsable_content`
    */
   parse(content: string): EditMap;
@@ -86,9 +71,16 @@ export interface DocumentFormat {
    * @throws DocumentEditError
    */
   edit(existing: string | undefined, content: EditMap, options?: EditOptions): EditResult;
-  /** Reads the value of a leaf in a document, for claiming keys after a loss of state; undefined if it is not there. */
+  /**
+   * Reads the value of a leaf in a document, for claiming keys after a loss of state; undefined if it is not there.
+   * @throws DocumentEditError `unparsable_existing`
+   */
   get(existing: string, leaf: LeafPath): EditValue | undefined;
-  /** The document with every value replaced by `••••`: keys, comments' place and structure stay. For diffs. */
+  /**
+   * The document with every value and every comment's text replaced by `••••`: keys and structure stay. For diffs:
+   * it has exactly the lines of the document, so a diff of two documents can be shown with their masked lines.
+   * @throws DocumentEditError `unparsable_existing`
+   */
   mask(text: string): string;
 }
 

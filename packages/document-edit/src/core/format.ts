@@ -1,0 +1,106 @@
+import type {
+  DocumentFormat,
+  EditMap,
+  EditOptions,
+  EditResult,
+  EditValue,
+  FormatName,
+  LeafPath,
+} from "../contract.ts";
+import { DocumentEditError, type Origin } from "../errors.ts";
+import { extraPaths, leavesOf, lookup, mergeMaps, planCuts, splitNulls, withoutPaths } from "./merge.ts";
+import type { OpenDocument, OpenSyntax } from "./syntax.ts";
+import { equalValues, withoutEmpty } from "./value.ts";
+
+const BOM = "\uFEFF";
+
+/** The rules that all formats share, around one format's syntax. */
+export class SurgicalFormat implements DocumentFormat {
+  readonly name: FormatName;
+  readonly #openSyntax: OpenSyntax;
+
+  constructor(name: FormatName, openSyntax: OpenSyntax) {
+    this.name = name;
+    this.#openSyntax = openSyntax;
+  }
+
+  parse(content: string): EditMap {
+    return this.#open(content.startsWith(BOM) ? content.slice(1) : content, "content").value;
+  }
+
+  edit(existing: string | undefined, content: EditMap, options: EditOptions = {}): EditResult {
+    const bom = existing?.startsWith(BOM) === true ? BOM : "";
+    const text = (existing ?? "").slice(bom.length);
+    const before: Step = { text, document: this.#open(text, "existing") };
+    const wanted = options.deleteNulls === true ? splitNulls(content) : { content, nulls: [] };
+    const managed = leavesOf(wanted.content, options);
+
+    const merged = mergeMaps(before.document.value, wanted.content, options);
+    const set = this.#apply(
+      before,
+      (document) => document.set(wanted.content, options),
+      (result) => equalValues(result, merged),
+    );
+    const ours = new Set(managed.map((path) => JSON.stringify(path)));
+    const cuts = planCuts(
+      merged,
+      (options.remove ?? []).filter((path) => !ours.has(JSON.stringify(path))),
+      [...wanted.nulls, ...(options.merge === "replace" ? extraPaths(merged, wanted.content) : [])],
+    );
+    if (cuts.length === 0) return { text: bom + set.text, managed };
+    const left = withoutEmpty(withoutPaths(merged, cuts));
+    const after = this.#apply(
+      set,
+      (document) => document.remove(cuts),
+      (result) => equalValues(withoutEmpty(result), left),
+    );
+    return { text: bom + after.text, managed };
+  }
+
+  get(existing: string, leaf: LeafPath): EditValue | undefined {
+    return lookup(
+      this.#open(existing.startsWith(BOM) ? existing.slice(1) : existing, "existing").value,
+      leaf,
+    );
+  }
+
+  mask(text: string): string {
+    const bom = text.startsWith(BOM) ? BOM : "";
+    return bom + this.#open(text.slice(bom.length), "existing").mask();
+  }
+
+  #open(text: string, origin: Origin): OpenDocument {
+    try {
+      return this.#openSyntax(text, origin);
+    } catch (error) {
+      // A recursive reader runs out of stack on a document that was made to be deep.
+      if (!(error instanceof RangeError)) throw error;
+      throw new DocumentEditError(
+        origin === "existing" ? "unparsable_existing" : "unparsable_content",
+        `this ${this.name} document is nested too deeply to be read`,
+      );
+    }
+  }
+
+  /** Makes one edit, reads the result again and compares it with what was meant: only then may it reach a file. */
+  #apply(step: Step, edit: (document: OpenDocument) => string, holds: (result: EditMap) => boolean): Step {
+    try {
+      const text = edit(step.document);
+      const document = text === step.text ? step.document : this.#open(text, "existing");
+      if (holds(document.value)) return { text, document };
+    } catch (error) {
+      const isOurs = error instanceof DocumentEditError && error.code !== "unparsable_existing";
+      if (isOurs || !(error instanceof DocumentEditError || error instanceof RangeError)) throw error;
+    }
+    throw new DocumentEditError(
+      "unsupported",
+      `this ${this.name} document is written in a way that cannot be edited without touching more than the managed keys`,
+    );
+  }
+}
+
+/** A text and its reading. */
+interface Step {
+  readonly text: string;
+  readonly document: OpenDocument;
+}

@@ -1,0 +1,81 @@
+/** Replace `[start, end)` of a text by `text`. An insertion has start = end. */
+export interface Splice {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/**
+ * Applies splices that do not overlap; those at one offset are applied in the order in which they were planned.
+ * @throws RangeError when two overlap: a planner has made a mistake, and nothing may be written
+ */
+export function applySplices(text: string, splices: readonly Splice[]): string {
+  const ordered = splices.toSorted((a, b) => a.start - b.start || a.end - b.end);
+  const parts: string[] = [];
+  let at = 0;
+  for (const splice of ordered) {
+    // Two cuts may meet at a line break that both take along; everything else is a planner's mistake.
+    const start = splice.text === "" && splice.end >= at ? Math.max(at, splice.start) : splice.start;
+    if (start < at || splice.end < start) throw new RangeError("overlapping splices");
+    parts.push(text.slice(at, start), splice.text);
+    at = splice.end;
+  }
+  parts.push(text.slice(at));
+  return parts.join("");
+}
+
+/** Offset of the first character of the line that holds `offset`. */
+export function lineStart(text: string, offset: number): number {
+  return offset === 0 ? 0 : text.lastIndexOf("\n", offset - 1) + 1;
+}
+
+/** Offset of the line break (`\n` or `\r\n`) that ends the line of `offset`, or the length of the text. */
+export function lineEnd(text: string, offset: number): number {
+  const feed = text.indexOf("\n", offset);
+  if (feed === -1) return text.length;
+  return feed > offset && text[feed - 1] === "\r" ? feed - 1 : feed;
+}
+
+/** Offset of the first character of the next line, or the length of the text. */
+export function nextLine(text: string, offset: number): number {
+  const feed = text.indexOf("\n", offset);
+  return feed === -1 ? text.length : feed + 1;
+}
+
+/** The blanks at the start of the line of `offset`. */
+export function indentAt(text: string, offset: number): string {
+  const start = lineStart(text, offset);
+  let end = start;
+  while (text[end] === " " || text[end] === "\t") end++;
+  return text.slice(start, end);
+}
+
+/** The line ending to write near `offset`: that of its line, else of the line before, else of the first one, else LF. */
+export function endingNear(text: string, offset: number): "\n" | "\r\n" {
+  let feed = text.indexOf("\n", offset);
+  if (feed === -1) feed = text.lastIndexOf("\n");
+  return feed > 0 && text[feed - 1] === "\r" ? "\r\n" : "\n";
+}
+
+/** True if nothing but blanks lies in `[start, end)`. */
+export function isBlank(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const char = text[at];
+    if (char !== " " && char !== "\t" && char !== "\r" && char !== "\n") return false;
+  }
+  return true;
+}
+
+/**
+ * Widens `[start, end)` to whole lines where nothing else is on them; the last line of a text without a final
+ * line break takes the break before it instead, so that the text stays without one.
+ */
+export function wholeLines(text: string, start: number, end: number): { start: number; end: number } {
+  const from = lineStart(text, start);
+  if (!isBlank(text, from, start) || !isBlank(text, end, lineEnd(text, end))) return { start, end };
+  const to = nextLine(text, end);
+  if (to === text.length && from > 0 && text[to - 1] !== "\n") {
+    return { start: text[from - 2] === "\r" ? from - 2 : from - 1, end: to };
+  }
+  return { start: from, end: to };
+}

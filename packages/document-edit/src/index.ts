@@ -1,0 +1,15 @@
+export {
+  FORMAT_NAMES,
+  INI_DIALECTS,
+  type DocumentFormat,
+  type EditMap,
+  type EditOptions,
+  type EditResult,
+  type EditValue,
+  type FormatName,
+  type IniDialect,
+  type LeafPath,
+} from "./contract.ts";
+export { DocumentEditError, type DocumentEditErrorCode } from "./errors.ts";
+export { sameShape } from "./core/value.ts";
+export { documentFormat } from "./formats.ts";

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { documentFormat } from "../index.ts";
+import { edit, refuses } from "../../test/support.ts";
+
+const text = documentFormat("text");
+
+test("text edit: the content is the file, byte for byte", () => {
+  for (const content of ["", "a", "\uFEFFa\r\nb\0\n", "é\n\n"]) {
+    assert.equal(edit("text", "old", content), content);
+    assert.equal(edit("text", undefined, content), content);
+  }
+  assert.deepEqual(text.edit("old", text.parse("new")).managed, [[]]);
+  refuses("unsupported", () => text.edit("old", new Map([["key", "x"]])));
+});
+
+test("text get: the one leaf is the whole file", () => {
+  assert.equal(text.get("all\n", []), "all\n");
+  assert.equal(text.get("all\n", ["a"]), undefined);
+});
+
+test("text mask: every line that is not blank is masked, no line is lost", () => {
+  assert.equal(text.mask("a b\n\n  c\r\n\td e"), "••••\n\n  ••••\r\n\t••••");
+});

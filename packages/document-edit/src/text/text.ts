@@ -1,0 +1,22 @@
+import type { DocumentFormat, EditMap, EditResult, EditValue, LeafPath } from "../contract.ts";
+import { maskLines } from "../core/mask.ts";
+import { DocumentEditError } from "../errors.ts";
+
+/** The key under which the whole text stands in an EditMap. */
+const WHOLE = "";
+
+/** A file that is written as a whole. Its one leaf is `[]`. */
+export const textFormat: DocumentFormat = {
+  name: "text",
+  parse: (content: string): EditMap => new Map([[WHOLE, content]]),
+  edit(_existing: string | undefined, content: EditMap): EditResult {
+    const text = content.get(WHOLE);
+    if (typeof text !== "string") {
+      throw new DocumentEditError("unsupported", 'a text document takes one string, under the key ""');
+    }
+    return { text, managed: [[]] };
+  },
+  get: (existing: string, leaf: LeafPath): EditValue | undefined =>
+    leaf.length === 0 ? existing : undefined,
+  mask: maskLines,
+};

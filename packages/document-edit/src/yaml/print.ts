@@ -1,0 +1,81 @@
+import type { EditMap, EditValue } from "../contract.ts";
+import { isList, isMap, isNumber } from "../core/value.ts";
+import { doubleQuoted, isPlain, printString, type Printed, type ScalarStyle } from "./scalar.ts";
+
+/** How a document indents what is new in it, in columns. */
+export interface YamlStyle {
+  /** From a key to the keys below it. */
+  readonly unit: number;
+  /** From a key to the dashes below it. */
+  readonly dash: number;
+}
+
+const pad = (column: number): string => " ".repeat(column);
+
+/**
+ * Prints a value that belongs to a key or dash at `column`, in block style.
+ * @param present the style of the scalar that it replaces
+ */
+export function printBlock(
+  value: EditValue,
+  column: number,
+  style: YamlStyle,
+  present?: ScalarStyle,
+): Printed {
+  if (isMap(value) && value.size > 0) {
+    return { head: "", body: printEntries([...value], column + style.unit, style) };
+  }
+  if (isList(value) && value.length > 0) {
+    return { head: "", body: printItems(value, column + style.dash, style) };
+  }
+  if (typeof value === "string") {
+    return printString(value, { inFlow: false, indent: column + style.unit, present });
+  }
+  return { head: printFlow(value), body: [] };
+}
+
+/** Prints the lines of mapping entries whose keys are at `column`. */
+export function printEntries(
+  entries: readonly (readonly [string, EditValue])[],
+  column: number,
+  style: YamlStyle,
+): string[] {
+  return entries.flatMap(([key, value]) => {
+    const { head, body } = printBlock(value, column, style);
+    return [`${pad(column)}${printKey(key, false)}:${head === "" ? "" : ` ${head}`}`, ...body];
+  });
+}
+
+/** Prints the lines of sequence entries whose dashes are at `column`. */
+export function printItems(items: readonly EditValue[], column: number, style: YamlStyle): string[] {
+  return items.flatMap((item) => {
+    const inner = column + "- ".length;
+    let lines: string[];
+    if (isMap(item) && item.size > 0) lines = printEntries([...item], inner, style);
+    else if (isList(item) && item.length > 0) lines = printItems(item, inner, style);
+    else {
+      const { head, body } = printBlock(item, column, { ...style, unit: "- ".length });
+      lines = [pad(inner) + head, ...body];
+    }
+    return [`${pad(column)}- ${(lines[0] ?? "").slice(inner)}`, ...lines.slice(1)];
+  });
+}
+
+/** Prints a value on one line. @param quoted write strings and keys in double quotes, as JSON does */
+export function printFlow(value: EditValue, quoted = false): string {
+  if (isNumber(value)) return value.number;
+  if (isList(value)) return `[${value.map((item) => printFlow(item, quoted)).join(", ")}]`;
+  if (isMap(value)) return printFlowMap(value, quoted);
+  if (typeof value === "string") return isPlain(value, true) && !quoted ? value : doubleQuoted(value);
+  return String(value);
+}
+
+/** Prints a key; one that a reader would not take for this string is quoted. */
+export function printKey(key: string, quoted: boolean): string {
+  return isPlain(key, true) && !quoted ? key : doubleQuoted(key);
+}
+
+function printFlowMap(map: EditMap, quoted: boolean): string {
+  const entries = [...map].map(([key, value]) => `${printKey(key, quoted)}: ${printFlow(value, quoted)}`);
+  return `{${entries.join(", ")}}`;
+}

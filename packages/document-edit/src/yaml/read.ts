@@ -1,0 +1,357 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  parseDocument,
+  visit,
+  type CST,
+  type Document,
+  type Pair,
+  type ParsedNode,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
+import type { EditValue } from "../contract.ts";
+import type { Span } from "../core/mask.ts";
+import type { TreeNode } from "../core/tree.ts";
+import { errorAt, unparsable, type DocumentEditError, type Origin } from "../errors.ts";
+
+/** Where a value is in its document. */
+export interface YamlPlace {
+  /** Behind the `:` or `-` (and an anchor or tag) that the value belongs to. */
+  readonly after: number;
+  /** The bytes of the value; empty at `after` if there are none. */
+  readonly value: Span;
+  /** The bytes of the entry: from the key or dash on. */
+  readonly entry: Span;
+  /** The column of the key or dash that the value belongs to. */
+  readonly column: number;
+  /** Inside brackets. */
+  readonly inFlow: boolean;
+  /** How the value itself is written. */
+  readonly form: "none" | "scalar" | "block" | "flow";
+  /** The column of the keys or dashes of a block collection. */
+  readonly ownColumn: number;
+  readonly scalar: Scalar.Parsed | undefined;
+  /** Why the value cannot be changed. */
+  readonly locked: "alias" | "shared" | undefined;
+  /** Keys that a merge key brings into this mapping. */
+  readonly mergedKeys: ReadonlySet<string>;
+  /** The first key is in double quotes, as in JSON. */
+  readonly quotedKeys: boolean;
+}
+export type YamlNode = TreeNode<YamlPlace>;
+
+/** A document that has been read. */
+export interface YamlText {
+  /** Undefined for a document without content. */
+  readonly root: YamlNode | undefined;
+  readonly comments: readonly Span[];
+  /** The bytes of scalar values, for masking; of a block scalar its lines, not its header. */
+  readonly scalars: readonly Span[];
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set();
+const STRING_TAG = "tag:yaml.org,2002:";
+
+/** Reads one YAML 1.2 document. */
+export function readYaml(text: string, origin: Origin): YamlText {
+  const document = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, uniqueKeys: false });
+  const error = document.errors[0];
+  if (error !== undefined) {
+    if (error.code === "MULTIPLE_DOCS") {
+      throw refuse(origin, "this YAML holds several documents", text, error.pos[0]);
+    }
+    throw unparsable(origin, "this is not YAML", text, error.pos[0]);
+  }
+  const reader = new Reader(text, origin, document);
+  const { contents } = document;
+  const start = contents?.range[0] ?? 0;
+  const empty =
+    contents === null || (isScalar(contents) && contents.value === null && contents.source === "");
+  return {
+    root: empty
+      ? undefined
+      : reader.node(contents, { after: start, entryStart: start, column: 0, inFlow: false, shared: false }),
+    comments: findComments(text),
+    scalars: findScalars(text, document),
+  };
+}
+
+function refuse(origin: Origin, problem: string, text: string, offset: number): DocumentEditError {
+  return origin === "content"
+    ? unparsable(origin, problem, text, offset)
+    : errorAt("unsupported", problem, text, offset);
+}
+
+/** What a value's surroundings say about its place. */
+interface Around {
+  readonly after: number;
+  readonly entryStart: number;
+  readonly column: number;
+  readonly inFlow: boolean;
+  /** An anchor around it is used elsewhere. */
+  readonly shared: boolean;
+}
+
+class Reader {
+  readonly #text: string;
+  readonly #origin: Origin;
+  readonly #document: Document.Parsed;
+  readonly #used = new Set<string>();
+
+  constructor(text: string, origin: Origin, document: Document.Parsed) {
+    this.#text = text;
+    this.#origin = origin;
+    this.#document = document;
+    const anchors = new Set<string>();
+    visit(document, {
+      Node: (_key, node) => {
+        if (!isAlias(node)) {
+          if (node.anchor !== undefined) anchors.add(node.anchor);
+          return;
+        }
+        // The library looks for the anchor only when it makes JavaScript values, which is not done here.
+        if (!anchors.has(node.source)) {
+          throw unparsable(origin, "an alias in this YAML has no anchor", text, node.range?.[0] ?? 0);
+        }
+        this.#used.add(node.source);
+      },
+    });
+  }
+
+  node(node: ParsedNode | null, around: Around): YamlNode {
+    if (node === null) return { kind: "scalar", value: null, at: this.#place(node, around) };
+    const anchor = isAlias(node) ? undefined : node.anchor;
+    const inner = { ...around, shared: around.shared || (anchor !== undefined && this.#used.has(anchor)) };
+    const at = this.#place(node, inner);
+    if (isAlias(node)) {
+      if (this.#origin === "content") {
+        throw unparsable(
+          "content",
+          "aliases cannot be used in the content of a rule",
+          this.#text,
+          node.range[0],
+        );
+      }
+      return { kind: "scalar", value: opaque("*", node.source), at };
+    }
+    const tag = node.tag;
+    if (tag !== undefined && !tag.startsWith(STRING_TAG)) {
+      if (this.#origin === "content") {
+        throw unparsable(
+          "content",
+          "tags cannot be used in the content of a rule",
+          this.#text,
+          node.range[0],
+        );
+      }
+      return { kind: "scalar", value: opaque(tag, this.#text.slice(at.value.start, at.value.end)), at };
+    }
+    if (isScalar(node)) return { kind: "scalar", value: scalarValue(node), at };
+    return isMap(node) ? this.#map(node, inner, at) : this.#list(node, inner, at);
+  }
+
+  #map(map: YAMLMap.Parsed, around: Around, at: YamlPlace): YamlNode {
+    const entries = new Map<string, YamlNode>();
+    for (const pair of map.items) {
+      const key = this.#keyOf(pair);
+      if (entries.has(key))
+        throw refuse(this.#origin, "a key occurs twice in one mapping", this.#text, pair.key.range[0]);
+      const entryStart = firstMark(pair.srcToken?.start) ?? pair.key.range[0];
+      const after = endOfMarks(pair.srcToken?.sep) ?? pair.key.range[1];
+      const column = map.flow === true ? around.column : at.ownColumn;
+      const inner = {
+        after,
+        entryStart,
+        column,
+        inFlow: around.inFlow || map.flow === true,
+        shared: around.shared,
+      };
+      entries.set(key, this.node(pair.value, inner));
+    }
+    return { kind: "map", entries, at };
+  }
+
+  #list(seq: YAMLSeq.Parsed, around: Around, at: YamlPlace): YamlNode {
+    const tokens = seq.srcToken?.items;
+    const items = seq.items.map((item, index) => {
+      const marks = tokens?.[index]?.start;
+      const start = isPairLike(item) ? at.value.start : (item?.range[0] ?? 0);
+      const entryStart = seq.flow === true ? start : (firstMark(marks) ?? start);
+      const after = seq.flow === true ? start : (endOfMarks(marks) ?? start);
+      const inner = {
+        after,
+        entryStart,
+        column: at.ownColumn,
+        inFlow: around.inFlow || seq.flow === true,
+        shared: around.shared,
+      };
+      return this.node(item, inner);
+    });
+    return { kind: "list", items, at };
+  }
+
+  #keyOf(pair: Pair<ParsedNode, ParsedNode | null>): string {
+    const { key } = pair;
+    if (isScalar(key) && key.tag === undefined)
+      return typeof key.value === "string" ? key.value : (key.source ?? "");
+    if (this.#origin === "content") {
+      throw unparsable("content", "keys must be plain text", this.#text, key.range[0]);
+    }
+    // No key of a rule is written like this, so it is never a managed one.
+    return `? ${this.#text.slice(key.range[0], key.range[1])}`;
+  }
+
+  #place(node: ParsedNode | null, around: Around): YamlPlace {
+    const span = this.#spanOf(node, around);
+    const collection = isMap(node) || isSeq(node) ? node : undefined;
+    const form =
+      collection !== undefined
+        ? collection.flow === true
+          ? "flow"
+          : "block"
+        : span.end > span.start
+          ? "scalar"
+          : "none";
+    const token = collection?.srcToken;
+    const first = isMap(node) ? node.items[0]?.key : undefined;
+    return {
+      after: around.after,
+      value: span,
+      entry: { start: around.entryStart, end: Math.max(span.end, around.after) },
+      column: around.column,
+      inFlow: around.inFlow,
+      form,
+      ownColumn: form === "block" && token !== undefined && "indent" in token ? token.indent : around.column,
+      scalar: isScalar(node) ? node : undefined,
+      locked: isAlias(node) ? "alias" : around.shared ? "shared" : undefined,
+      mergedKeys: isMap(node) ? this.#mergedKeys(node) : NO_KEYS,
+      quotedKeys: isScalar(first) && first.type === "QUOTE_DOUBLE",
+    };
+  }
+
+  #spanOf(node: ParsedNode | null, { after }: Around): Span {
+    if (node === null) return { start: after, end: after };
+    const start = node.range[0];
+    if (isScalar(node)) {
+      if (node.range[1] === start) return { start: after, end: after };
+      return { start, end: scalarEnd(this.#text, node) };
+    }
+    if (isAlias(node) || node.flow === true) return { start, end: node.range[1] };
+    // The range of a block collection takes in the line breaks and comments behind it; its last entry does not.
+    const last = node.items.at(-1);
+    const tokens =
+      node.srcToken !== undefined && "items" in node.srcToken ? node.srcToken.items.at(-1) : undefined;
+    const inner = isPairLike(last) ? last.value : (last ?? null);
+    const marks = isPairLike(last) ? tokens?.sep : tokens?.start;
+    const lastAfter = endOfMarks(marks) ?? (isPairLike(last) ? last.key.range[1] : start);
+    const end = this.#spanOf(inner, {
+      after: lastAfter,
+      entryStart: start,
+      column: 0,
+      inFlow: false,
+      shared: false,
+    }).end;
+    return { start, end: Math.max(end, lastAfter) };
+  }
+
+  #mergedKeys(map: YAMLMap.Parsed): ReadonlySet<string> {
+    const keys = new Set<string>();
+    const add = (source: unknown, depth: number): void => {
+      // A chain of aliases longer than this is no configuration file.
+      if (depth > 32) return;
+      if (isAlias(source)) add(source.resolve(this.#document), depth + 1);
+      else if (isSeq(source)) for (const item of source.items) add(item, depth + 1);
+      else if (isMap(source)) {
+        for (const pair of source.items) {
+          if (!isScalar(pair.key)) continue;
+          if (pair.key.value === "<<") add(pair.value, depth + 1);
+          else keys.add(String(pair.key.value));
+        }
+      }
+    };
+    for (const pair of map.items) {
+      if (isScalar(pair.key) && pair.key.value === "<<" && pair.key.type === "PLAIN") add(pair.value, 0);
+    }
+    return keys.size === 0 ? NO_KEYS : keys;
+  }
+}
+
+function isPairLike(value: unknown): value is Pair {
+  return typeof value === "object" && value !== null && "key" in value && "srcToken" in value;
+}
+
+/** A value that no rule can have: it compares equal to itself only. */
+function opaque(mark: string, source: string): EditValue {
+  return new Map([[mark, source]]);
+}
+
+function scalarValue(node: Scalar): EditValue {
+  const { value } = node;
+  if (typeof value === "number" || typeof value === "bigint") return { number: node.source ?? String(value) };
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  return null;
+}
+
+/** The end of a scalar's bytes. The lines of a block scalar do not take in the empty ones behind it unless they count. */
+function scalarEnd(text: string, node: Scalar.Parsed): number {
+  const [start, end] = node.range;
+  if (node.type !== "BLOCK_LITERAL" && node.type !== "BLOCK_FOLDED") return end;
+  const written = text.slice(start, end);
+  const endsBlank = /\n[ \t]+\n?$/.test(String(node.value));
+  if (endsBlank || /^[|>][0-9]?\+/.test(written)) return start + written.replace(/\r?\n$/, "").length;
+  return start + written.replace(/\r?\n(?:[ \t]*\r?\n)*[ \t]*$/, "").length;
+}
+
+type Marks = readonly CST.SourceToken[] | undefined;
+
+/** The offset of the first token that shows: a dash, a question mark, an anchor or tag of the key. */
+function firstMark(tokens: Marks): number | undefined {
+  return tokens?.find((token) => !BLANK_TOKENS.has(token.type))?.offset;
+}
+
+/** The end of the last token that shows: `:`, `-`, anchor or tag. */
+function endOfMarks(tokens: Marks): number | undefined {
+  const last = tokens?.findLast((token) => !BLANK_TOKENS.has(token.type));
+  return last === undefined ? undefined : last.offset + last.source.length;
+}
+
+const BLANK_TOKENS = new Set<string>(["space", "newline", "comment", "comma"]);
+
+/** Walks the lexemes, whose concatenation is the text (but for marks that the lexer adds). */
+function findComments(text: string): Span[] {
+  const comments: Span[] = [];
+  let offset = 0;
+  let scalarFollows = false;
+  for (const lexeme of new Lexer().lex(text)) {
+    // U+0002 document, U+0018 flow end, U+001F scalar follows: not part of the text (yaml's cst.ts).
+    if (lexeme === "\u0002" || lexeme === "\u0018" || lexeme === "\u001f") {
+      scalarFollows = lexeme === "\u001f";
+      continue;
+    }
+    if (lexeme.startsWith("#") && !scalarFollows)
+      comments.push({ start: offset, end: offset + lexeme.length });
+    scalarFollows = false;
+    offset += lexeme.length;
+  }
+  return comments;
+}
+
+function findScalars(text: string, document: Document.Parsed): Span[] {
+  const spans: Span[] = [];
+  visit(document, {
+    Scalar(key, node) {
+      if (key === "key" || node.range === undefined || node.range === null) return;
+      let [start] = node.range;
+      const end = scalarEnd(text, node as Scalar.Parsed);
+      if (node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED")
+        start = Math.min(end, text.indexOf("\n", start) + 1);
+      spans.push({ start, end });
+    },
+  });
+  return spans;
+}
