@@ -58,7 +58,10 @@ describe("runGroup", () => {
     });
 
     it(`is broken by a skipped test, by no test at all, and by a crash, ${way}`, async () => {
-      assert.match((await outcome([`it("a", { "skip": true }, () => {});`], isolated)).broken ?? "", /skipped/);
+      assert.match(
+        (await outcome([`it("a", { "skip": true }, () => {});`], isolated)).broken ?? "",
+        /skipped/,
+      );
       assert.equal((await outcome([""], isolated)).broken, "holds no test");
       const crash = await outcome([`it("a", () => process.kill(process.pid, "SIGKILL"));`], isolated);
       assert.ok(crash.failed > 0 || crash.broken !== undefined);
