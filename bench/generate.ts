@@ -1,100 +1,160 @@
 /**
- * Generates a bare repository with a long, branchy history, the same for the same arguments:
+ * Generates a repository of a given size, the same for the same arguments, by `git fast-import`.
  *
- *     sh tools/run.sh bench/generate.ts --out DIR --seed 1 --commits 30000 --objects 200000 --pack-mb 140
+ *   node bench/generate.ts --out FOLDER [--seed 1] [--commits 30000] [--objects 200000] [--pack-mb 140]
  *
- * It goes through `git fast-import` and is repacked with bitmaps, as a code host would.
+ * Files are edited in place a few lines at a time, so that packs hold delta chains as real histories do. All versions
+ * of one file follow one another in the stream, because fast-import makes deltas only against the blob before.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
-import type { Writable } from "node:stream";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { git, gitEnvironment } from "@devplat/testkit";
 
-export interface Shape {
+/** What to generate. */
+export interface GenerateOptions {
   readonly seed: number;
   readonly commits: number;
-  /** About this many objects in all. */
+  /** Commits, trees and blobs together; met within a few per cent. */
   readonly objects: number;
-  /** About this large a pack, in MB (10^6 bytes). */
+  /** Size of the pack after `git repack -ad`, in 10^6 bytes; met within about a fifth. */
   readonly packMb: number;
 }
 
-/** Folders two deep, so that a change makes three trees; this many at each level. */
-const FOLDERS = 16;
-const FILES_PER_FOLDER = 8;
-/** A commit makes itself and a root tree, and for each changed file two trees and a blob. */
-const OBJECTS_PER_COMMIT = 2;
-const OBJECTS_PER_CHANGE = 3;
-/** Share of changes that edit a few lines; the others write a file anew. */
-const EDITS = 0.7;
-/** What a byte of generated lines costs in the pack, the deltas of later edits included; found by trying. */
-const COST = 0.79;
-const REPACK_LIMIT_MS = 3_600_000;
+const FILE_BYTES = 16 * 1024;
+const FILES_PER_FOLDER = 10;
+/** Random base-36 text deflates to about this share. */
+const DEFLATED = 0.68;
+/** Pack bytes of a commit and of a tree's delta, about. */
+const COMMIT_BYTES = 200;
+const TREE_BYTES = 90;
+/** Changed places per edit of a file. */
+const PLACES = 3;
 
-export async function generate(path: string, shape: Shape): Promise<void> {
-  const aside = `${path}.aside`;
-  await rm(aside, { recursive: true, force: true });
-  await mkdir(dirname(path), { recursive: true });
-  await git(["init", "-q", "--bare", aside]);
-  const importer = spawn("git", ["-C", aside, "fast-import", "--quiet"], {
-    env: gitEnvironment(),
-    stdio: ["pipe", "inherit", "inherit"],
+/** Makes a bare repository with bitmaps at `path`, unless it is there. */
+export async function generate(path: string, options: GenerateOptions): Promise<void> {
+  if (existsSync(path)) return;
+  const making = `${path}.making`;
+  rmSync(making, { recursive: true, force: true });
+  mkdirSync(making, { recursive: true });
+  git(making, ["init", "-q", "--bare", "-b", "main", "."]);
+  const importer = spawn("git", ["fast-import", "--quiet", "--depth=50"], {
+    cwd: making,
+    stdio: ["pipe", "ignore", "inherit"],
   });
-  const ended = once(importer, "exit");
-  await writeHistory(importer.stdin, shape);
+  for (const text of script(options)) {
+    if (!importer.stdin.write(text)) await once(importer.stdin, "drain");
+  }
   importer.stdin.end();
-  const [code] = (await ended) as [number | null];
-  if (code !== 0) throw new Error(`git fast-import ended with ${code}`);
-  await git(["-C", aside, "repack", "-qadfb", "--window=10"], { timeoutMs: REPACK_LIMIT_MS });
-  await rename(aside, path);
+  const [code] = (await once(importer, "exit")) as [number];
+  if (code !== 0) throw new Error(`git fast-import ended with code ${code}`);
+  git(making, ["-c", "pack.threads=2", "repack", "-adbq"]);
+  renameSync(making, path);
 }
 
-async function writeHistory(out: Writable, shape: Shape): Promise<void> {
-  const random = mulberry32(shape.seed);
-  const below = (bound: number): number => Math.floor(random() * bound);
-  const changes = Math.max(1, (shape.objects / shape.commits - OBJECTS_PER_COMMIT) / OBJECTS_PER_CHANGE);
-  const written = shape.commits * changes * (1 - EDITS) + FOLDERS * FOLDERS * FILES_PER_FOLDER * EDITS;
-  const lineCount = Math.max(4, Math.round((shape.packMb * 1e6) / written / COST / 48));
-  const files = new Map<string, string[]>();
-  const line = (): string => Array.from({ length: 6 }, () => random().toString(36).slice(2, 9)).join(" ");
-  const tips: number[] = [];
-  for (let mark = 1; mark <= shape.commits; mark++) {
-    const branch = tips.length < 3 ? tips.length : below(10) === 0 ? 1 + below(2) : 0;
-    const parent = tips[branch] ?? tips[0];
-    const merged = branch === 0 && mark % 25 === 0 ? tips[1 + below(2)] : undefined;
-    let text = `commit refs/heads/${branch === 0 ? "main" : `topic-${branch}`}\nmark :${mark}\n`;
-    text += `committer Bench <bench@example.invalid> ${1_500_000_000 + mark * 600} +0000\n`;
-    text += data(`change ${mark}\n\n${line()}\n`);
-    if (parent !== undefined) text += `from :${parent}\n`;
-    if (merged !== undefined && merged !== parent) text += `merge :${merged}\n`;
-    for (let change = 0; change < Math.floor(changes + random()); change++) {
-      const name = `d${below(FOLDERS)}/e${below(FOLDERS)}/f${below(FILES_PER_FOLDER)}.txt`;
-      const lines = files.get(name);
-      if (lines !== undefined && random() < EDITS) {
-        for (let edit = 0; edit < 3; edit++) lines[below(lines.length)] = line();
-      } else files.set(name, Array.from({ length: 1 + below(lineCount * 2) }, line));
-      text += `M 100644 inline ${name}\n${data(`${(files.get(name) ?? []).join("\n")}\n`)}`;
+function git(folder: string, args: string[]): void {
+  const { status } = spawnSync("git", args, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+  if (status !== 0) throw new Error(`git ${args.join(" ")} ended with code ${status}`);
+}
+
+function* script(options: GenerateOptions): Generator<Buffer | string> {
+  const random = randomFrom(options.seed);
+  const fileCount = Math.max(
+    FILES_PER_FOLDER,
+    Math.round(options.objects / 100 / FILES_PER_FOLDER) * FILES_PER_FOLDER,
+  );
+  const folders = fileCount / FILES_PER_FOLDER;
+  // A commit, the root and two folders on the way to the files changed, and these.
+  const changesPerCommit = Math.max(1, (options.objects - fileCount) / options.commits - 4);
+  const edits: number[][] = [];
+  let due = 0;
+  for (let commit = 1; commit < options.commits; commit++) {
+    due += changesPerCommit;
+    const folder = Math.floor(random() ** 2 * folders);
+    const changed = new Set<number>();
+    for (; due >= 1 && changed.size < FILES_PER_FOLDER; due--) {
+      changed.add(folder * FILES_PER_FOLDER + Math.floor(random() * FILES_PER_FOLDER));
     }
-    tips[branch] = mark;
-    if (!out.write(`${text}\n`)) await once(out, "drain");
-    if (mark % 500 === 0) out.write(`reset refs/tags/v${mark / 500}\nfrom :${mark}\n\n`);
+    edits.push([...changed]);
+  }
+  const versions = Array.from({ length: fileCount }, () => 1);
+  for (const changed of edits) for (const file of changed) versions[file]!++;
+  const editCount = versions.reduce((sum, count) => sum + count, 0) - fileCount;
+  const fixed =
+    options.commits * (COMMIT_BYTES + 3 * TREE_BYTES) + fileCount * FILE_BYTES * DEFLATED + editCount * 20;
+  const editBytes = Math.max(PLACES * 8, (options.packMb * 1e6 - fixed) / editCount / DEFLATED);
+  const firstMark: number[] = [];
+  let mark = options.commits;
+  for (let file = 0; file < fileCount; file++) {
+    firstMark.push(mark + 1);
+    const content = Buffer.alloc(FILE_BYTES);
+    fill(content, 0, FILE_BYTES, random);
+    for (let version = 0; version < versions[file]!; version++) {
+      if (version > 0) edit(content, editBytes, random);
+      mark++;
+      yield `blob\nmark :${mark}\ndata ${FILE_BYTES}\n`;
+      yield Buffer.from(content);
+      yield "\n";
+    }
+  }
+  yield* commits(fileCount, edits, firstMark);
+}
+
+function* commits(fileCount: number, edits: number[][], firstMark: number[]): Generator<string> {
+  const current = firstMark.slice();
+  const modify = (file: number): string => {
+    const folder = Math.floor(file / FILES_PER_FOLDER);
+    return `M 100644 :${current[file]} part${folder % 20}/unit${folder}/file${file}.txt\n`;
+  };
+  const header = (commit: number): string => {
+    const message = `change number ${commit}\n`;
+    const time = 1_500_000_000 + commit * 600;
+    return `commit refs/heads/main\nmark :${commit}\ncommitter C <c@example.org> ${time} +0000\ndata ${message.length}\n${message}`;
+  };
+  yield header(1) + Array.from({ length: fileCount }, (_, file) => modify(file)).join("");
+  for (const [i, changed] of edits.entries()) {
+    let text = header(i + 2);
+    for (const file of changed) {
+      current[file]!++;
+      text += modify(file);
+    }
+    yield text;
+  }
+  for (let tag = 1; tag < edits.length; tag += 500) yield `reset refs/tags/t${tag}\nfrom :${tag}\n\n`;
+  for (let branch = 1; branch < edits.length; branch += 2000) {
+    yield `reset refs/heads/b${branch}\nfrom :${branch}\n\n`;
   }
 }
 
-function data(text: string): string {
-  return `data ${Buffer.byteLength(text)}\n${text}\n`;
+function edit(content: Buffer, bytes: number, random: () => number): void {
+  const length = Math.min(Math.round(bytes / PLACES), Math.floor(content.length / PLACES));
+  for (let place = 0; place < PLACES; place++) {
+    const at = Math.floor(random() * (content.length - length));
+    fill(content, at, at + length, random);
+  }
 }
 
-/** A small seeded generator: the same history everywhere. */
-function mulberry32(seed: number): () => number {
+const DIGITS = Buffer.from("0123456789abcdefghijklmnopqrstuvwxyz");
+
+function fill(content: Buffer, start: number, end: number, random: () => number): void {
+  let line = 40;
+  for (let at = start; at < end; at++) {
+    if (line-- === 0) {
+      content[at] = 10;
+      line = 20 + Math.floor(random() * 50);
+    } else {
+      content[at] = DIGITS[Math.floor(random() * 36)]!;
+    }
+  }
+}
+
+/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
@@ -110,16 +170,11 @@ if (import.meta.main) {
       "pack-mb": { type: "string", default: "140" },
     },
   });
-  if (values.out === undefined) {
-    process.stderr.write("--out names the folder to write\n");
-    process.exitCode = 1;
-  } else {
-    await generate(values.out, {
-      seed: Number(values.seed),
-      commits: Number(values.commits),
-      objects: Number(values.objects),
-      packMb: Number(values["pack-mb"]),
-    });
-    process.stdout.write(`${await git(["-C", values.out, "count-objects", "-vH"])}\n`);
-  }
+  if (values.out === undefined) throw new Error("say where to with --out FOLDER");
+  await generate(join(values.out), {
+    seed: Number(values.seed),
+    commits: Number(values.commits),
+    objects: Number(values.objects),
+    packMb: Number(values["pack-mb"]),
+  });
 }

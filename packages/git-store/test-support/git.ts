@@ -74,7 +74,8 @@ export function historyScript(options: HistoryOptions = {}): string {
     Array.from({ length: 60 }, () => `${word()} ${word()}`),
   );
   const out: string[] = [];
-  for (let c = 0; c < (options.commits ?? 40); c++) {
+  const commits = options.commits ?? 40;
+  for (let c = 0; c < commits; c++) {
     out.push(
       `commit refs/heads/main`,
       `mark :${c + 1}`,
@@ -92,8 +93,15 @@ export function historyScript(options: HistoryOptions = {}): string {
       out.push(`M 100644 inline dir${f % 3}/file${f}.txt`, `data ${text.length}`, text);
     }
   }
-  out.push("reset refs/tags/light", "from :5", "");
-  out.push("tag v1", "from :9", "tagger T <t@example.org> 1700000100 +0000", "data 4", "v1 1", "");
+  out.push("reset refs/tags/light", `from :${Math.min(5, commits)}`, "");
+  out.push(
+    "tag v1",
+    `from :${Math.min(9, commits)}`,
+    "tagger T <t@example.org> 1700000100 +0000",
+    "data 4",
+    "v1 1",
+    "",
+  );
   return out.join("\n");
 }
 
@@ -107,7 +115,7 @@ export function buildRepository(
   git(folder, ["init", "-q", "--bare", "-b", "main", `--object-format=${format}`, path]);
   writeFileSync(join(path, "description"), "test\n");
   git(path, ["fast-import", "--quiet"], historyScript(options));
-  git(path, ["repack", "-adfq", "--depth=20", "--window=20"]);
+  git(path, ["-c", "pack.threads=1", "repack", "-adfq", "--depth=20", "--window=20"]);
   return path;
 }
 

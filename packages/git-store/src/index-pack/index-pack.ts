@@ -37,7 +37,7 @@ export interface IndexPackOptions {
   readonly signal?: AbortSignal;
   /** Memory for objects that deltas are applied to, bytes per thread. Default 32 MiB. */
   readonly deltaWindowBytes?: number;
-  /** Memory for pages of the pack, bytes over all threads. Default 64 MiB. */
+  /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
   /** The module that worker threads run, for programs that are bundled: it must import this package's worker. */
   readonly workerEntry?: URL;
