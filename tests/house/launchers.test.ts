@@ -69,5 +69,11 @@ for (const name of ["svc", "agent"]) {
       assert.equal(done.stdout, "");
       assert.match(done.stderr, new RegExp(`^${name}: Node 26 is not installed .*npm ci.*\\n$`));
     });
+
+    it("starts the program that is here", async () => {
+      const done = await run(join(ROOT, "node_modules/.bin", name), ["version"], { cwd: "/" });
+      assert.equal(done.code, 0, done.stderr);
+      assert.match(done.stdout, /\d+\.\d+\.\d+/);
+    });
   });
 }

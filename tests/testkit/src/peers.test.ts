@@ -7,10 +7,13 @@ import { git, run } from "./process.ts";
 import { startVault } from "./vault.ts";
 import { tempFolder } from "./temp-folder.ts";
 
-/** Whether any process of the group that a peer leads is left. */
+/** Whether any process of the group that a peer leads is left; the dead that init has yet to reap do not count. */
 async function groupLives(pid: number): Promise<boolean> {
-  const { stdout } = await run("ps", ["-eo", "pgid="]);
-  return stdout.split("\n").some((line) => Number(line) === pid);
+  const { stdout } = await run("ps", ["-eo", "pgid=,stat="]);
+  return stdout.split("\n").some((line) => {
+    const [group, state = ""] = line.trim().split(/ +/);
+    return Number(group) === pid && !state.startsWith("Z");
+  });
 }
 
 describe("startVault", () => {
