@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
 import { loopSeconds, testSeed } from "./effort.ts";
 import { gitEnvironment } from "./git-environment.ts";
@@ -40,6 +41,21 @@ describe("run", () => {
 
   it("rejects a program that is not there", async () => {
     await assert.rejects(run("no-such-program", []), { code: "ENOENT" });
+  });
+});
+
+describe("tempFolder", () => {
+  it("that nobody removed goes when the process exits", async () => {
+    const module = new URL("./temp-folder.ts", import.meta.url).href;
+    const script = `
+      const { tempFolder } = await import(${JSON.stringify(module)});
+      process.stdout.write((await tempFolder()).path);
+      process.exitCode = 5;
+    `;
+    const done = await run(process.execPath, ["--input-type=module", "-e", script]);
+    assert.equal(done.code, 5, done.stderr);
+    assert.match(done.stdout, /devplat-test-/);
+    assert.equal(existsSync(done.stdout), false);
   });
 });
 
