@@ -1,0 +1,282 @@
+import type { AnswerCheck } from "./answer-check.ts";
+import { readAt, writeAllAt } from "./file-io.ts";
+
+/** Bytes that arrived and are not on disk yet, at most; then the code host is read no faster than the disk writes. */
+const MAX_TAIL_BYTES = 8 * 1024 * 1024;
+
+/** The upstream answer broke off, or a reader's part of the file cannot be read. */
+export class FlightCut extends Error {
+  /** Whether an error packet now belongs on side-band 3. */
+  readonly inPackfile: boolean;
+
+  constructor(inPackfile: boolean, cause?: unknown) {
+    super("the code host's answer broke off", { cause });
+    this.name = "FlightCut";
+    this.inPackfile = inPackfile;
+  }
+}
+
+/** Bytes for a reader: read into the buffer that it gave, or a chunk as it arrived. */
+export interface FlightPart {
+  readonly bytes: Buffer;
+  readonly inBuffer: boolean;
+}
+
+/** One caller's place in a flight. Leaving twice does nothing. */
+export interface FlightReader {
+  /**
+   * The next bytes, or undefined at the end.
+   *
+   * @param takeBuffer asked for a buffer only if bytes must be read from the file
+   * @throws FlightCut
+   */
+  read(takeBuffer: () => Promise<Buffer>): Promise<FlightPart | undefined>;
+  leave(): void;
+}
+
+/** How a flight ended. */
+export interface FlightOutcome {
+  /** The whole answer is in the file and may be stored. */
+  readonly storable: boolean;
+  /** Why not; undefined if it is storable. */
+  readonly reason: string | undefined;
+  /** The disk failed on the way; the readers did not notice. */
+  readonly diskError: unknown;
+  readonly bytes: number;
+}
+
+interface TailChunk {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+interface Place {
+  offset: number;
+}
+
+/**
+ * One upstream answer, shared by everyone who asked the same at the same time. It is drained to a file as fast as it
+ * comes; each reader follows at its own speed, from the file, or with the chunks as they arrive if it has caught up.
+ * Readers are given whole packets only, so that an error packet can follow wherever the answer breaks.
+ *
+ * If the disk fails, or there is no file, the chunks are kept in memory until all present readers have them, and the
+ * slowest of them sets the pace; nobody can join then.
+ */
+export class Flight {
+  readonly #check: AnswerCheck;
+  readonly #controller = new AbortController();
+  readonly #shared = Promise.withResolvers<boolean>();
+  readonly #landed = Promise.withResolvers<void>();
+  #sharing: boolean | undefined;
+  readonly #places = new Set<Place>();
+  #fd: number | undefined;
+  /** Whether nothing more goes to disk: there is no file, or writing failed. */
+  #diskless = false;
+  #diskError: unknown;
+  /** What arrived and is not on disk; without a disk, what some reader has not had yet. */
+  #tail: TailChunk[] = [];
+  #received = 0;
+  #persisted = 0;
+  #persisting = false;
+  #state: "running" | "complete" | "cut" = "running";
+  #cause: unknown;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(check: AnswerCheck) {
+    this.#check = check;
+  }
+
+  /** Aborts when nobody is left. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /**
+   * True once others may read too: a pack byte came, or the whole answer. False if this answer is only for the caller
+   * that asked for it: a refusal, an error before the pack, no file.
+   */
+  get shared(): Promise<boolean> {
+    return this.#shared.promise;
+  }
+
+  /** Whether a new reader would find the answer from its beginning on. */
+  get joinable(): boolean {
+    if (this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
+    return this.#sharing !== false && this.#check.fault === undefined;
+  }
+
+  /** Resolves when the answer ended and the last reader left: the file may be closed. */
+  get landed(): Promise<void> {
+    return this.#landed.promise;
+  }
+
+  /** What broke the disk, so far. */
+  get diskError(): unknown {
+    return this.#diskError;
+  }
+
+  /** The answer is not to be shared; whoever waits goes on by itself. */
+  abandon(): void {
+    this.#decideSharing(false);
+  }
+
+  join(): FlightReader {
+    const place: Place = { offset: 0 };
+    this.#places.add(place);
+    return {
+      read: (takeBuffer) => this.#read(place, takeBuffer),
+      leave: () => {
+        if (!this.#places.delete(place)) return;
+        this.#dropTail();
+        if (this.#places.size === 0 && this.#state === "running") this.#controller.abort();
+        this.#land();
+        this.#notify();
+      },
+    };
+  }
+
+  /**
+   * Drains the answer; resolves when it ended and all that can be on disk is. Never rejects.
+   *
+   * @param fd of the file to write, open for reading too; undefined: there is none
+   */
+  async run(chunks: AsyncIterable<Buffer>, fd: number | undefined): Promise<FlightOutcome> {
+    this.#fd = fd;
+    if (fd === undefined) {
+      this.#diskless = true;
+      this.abandon();
+    }
+    try {
+      for await (const chunk of chunks) {
+        this.#take(chunk);
+        while (this.#tailBytes > MAX_TAIL_BYTES && !this.signal.aborted) await this.#wake.promise;
+        if (this.signal.aborted) break;
+      }
+      const whole = this.#check.complete || this.#check.fault !== undefined;
+      this.#state = whole && !this.signal.aborted ? "complete" : "cut";
+    } catch (error) {
+      this.#state = "cut";
+      this.#cause = error;
+    }
+    this.#decideSharing(this.#check.complete && !this.#diskless);
+    this.#notify();
+    while (this.#persisting) await this.#wake.promise;
+    this.#land();
+    const reason = this.#state === "cut" ? "fetch: the answer broke off" : this.#check.verdict();
+    return {
+      storable: reason === undefined && !this.#diskless,
+      reason: reason ?? (this.#diskless ? "no file" : undefined),
+      diskError: this.#diskError,
+      bytes: this.#received,
+    };
+  }
+
+  /** Bytes that readers may have: whole packets, or everything once the framing is not ours to judge. */
+  get #readable(): number {
+    return this.#check.fault === undefined ? this.#check.boundary : this.#received;
+  }
+
+  get #tailBytes(): number {
+    return this.#received - (this.#tail[0]?.offset ?? this.#received);
+  }
+
+  #take(chunk: Buffer): void {
+    this.#tail.push({ offset: this.#received, bytes: chunk });
+    this.#received += chunk.length;
+    this.#check.push(chunk);
+    if (this.#check.fault === undefined && this.#check.packStarted && !this.#diskless) {
+      this.#decideSharing(true);
+    }
+    if (!this.#persisting && !this.#diskless) void this.#persist();
+    this.#notify();
+  }
+
+  /** Writes the tail to the file until there is none. What arrives during one write goes with the next. */
+  async #persist(): Promise<void> {
+    this.#persisting = true;
+    while (this.#fd !== undefined && this.#tail.length > 0 && !this.#diskless) {
+      const batch = this.#tail.map((chunk) => chunk.bytes);
+      const end = this.#received;
+      try {
+        await writeAllAt(this.#fd, batch, this.#persisted);
+        this.#persisted = end;
+        this.#dropTail();
+      } catch (error) {
+        // What is on disk already stays readable; the rest is kept for the readers that are here.
+        this.#diskError = error;
+        this.#diskless = true;
+      }
+      this.#notify();
+    }
+    this.#persisting = false;
+    this.#notify();
+  }
+
+  #dropTail(): void {
+    const done = this.#diskless
+      ? Math.min(...[...this.#places].map((place) => place.offset))
+      : this.#persisted;
+    const first = this.#tail.findIndex((chunk) => chunk.offset + chunk.bytes.length > done);
+    if (first > 0) this.#tail.splice(0, first);
+    else if (first < 0) this.#tail.length = 0;
+  }
+
+  async #read(place: Place, takeBuffer: () => Promise<Buffer>): Promise<FlightPart | undefined> {
+    for (;;) {
+      if (!this.#places.has(place)) throw new FlightCut(this.#check.inPackfile);
+      const readable = this.#readable;
+      const onDisk = Math.min(readable, this.#persisted);
+      if (place.offset < onDisk && this.#fd !== undefined) {
+        const buffer = await takeBuffer();
+        const length = Math.min(buffer.length, onDisk - place.offset);
+        const count = await this.#readFile(this.#fd, buffer, length, place.offset);
+        place.offset += count;
+        return { bytes: buffer.subarray(0, count), inBuffer: true };
+      }
+      if (place.offset < readable) {
+        const bytes = this.#fromTail(place.offset, readable);
+        place.offset += bytes.length;
+        if (this.#diskless) {
+          this.#dropTail();
+          this.#notify();
+        }
+        return { bytes, inBuffer: false };
+      }
+      if (this.#state === "complete") return undefined;
+      if (this.#state === "cut") throw new FlightCut(this.#check.inPackfile, this.#cause);
+      await this.#wake.promise;
+    }
+  }
+
+  async #readFile(fd: number, buffer: Buffer, length: number, position: number): Promise<number> {
+    try {
+      const count = await readAt(fd, buffer, length, position);
+      if (count > 0) return count;
+    } catch (error) {
+      throw new FlightCut(this.#check.inPackfile, error);
+    }
+    throw new FlightCut(this.#check.inPackfile);
+  }
+
+  #fromTail(offset: number, end: number): Buffer {
+    // The last chunk is the usual one: a reader that has caught up asks for what has just arrived.
+    const chunk = this.#tail.findLast((candidate) => candidate.offset <= offset);
+    if (chunk === undefined) throw new FlightCut(this.#check.inPackfile);
+    return chunk.bytes.subarray(offset - chunk.offset, end - chunk.offset);
+  }
+
+  #decideSharing(sharing: boolean): void {
+    this.#sharing ??= sharing;
+    this.#shared.resolve(this.#sharing);
+  }
+
+  #land(): void {
+    if (this.#state !== "running" && !this.#persisting && this.#places.size === 0) this.#landed.resolve();
+  }
+
+  #notify(): void {
+    const { resolve } = this.#wake;
+    this.#wake = Promise.withResolvers<void>();
+    resolve();
+  }
+}

@@ -1,0 +1,487 @@
+import { mkdir } from "node:fs/promises";
+import { messageOf, systemCode, type Clock, type Logger } from "@devplat/base";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { AnswerCheck } from "./answer-check.ts";
+import { readAt } from "./file-io.ts";
+import { Flight, type FlightReader } from "./flight.ts";
+import type { CacheMaintenance, CachePolicies, CacheStats } from "./policy.ts";
+import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
+import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
+import { UpstreamSlots } from "./slots.ts";
+import { Tips } from "./tips.ts";
+
+/** Milliseconds between two cleanup runs (mission 000, "Limits"). */
+export const CLEANUP_INTERVAL_MS = 600_000;
+/** Bytes read at once while a stored answer from an earlier process is checked. */
+const VERIFY_CHUNK_BYTES = 512 * 1024;
+const MEGABYTE = 1024 * 1024;
+
+export interface GitCacheOptions {
+  /** `cache.storage_path` */
+  readonly storagePath: string;
+  /** `host.url`: data from another code host is never served. */
+  readonly hostUrl: string;
+  readonly policies: CachePolicies;
+  /** `cache.tips_seconds` */
+  readonly tipsSeconds: number;
+  /** `cache.max_upstream_fetches` */
+  readonly maxUpstreamFetches: number;
+  /** `cache.queue_seconds` */
+  readonly queueSeconds: number;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The code host's answer to a fetch, as far as the cache looks at it. */
+export interface FetchAnswer {
+  readonly chunks: AsyncIterable<Buffer>;
+  readonly isFetchAnswer: boolean;
+}
+
+/** What the cache is asked to serve. */
+export interface FetchJob<Answer extends FetchAnswer> {
+  readonly repository: CachedRepository;
+  /** Undefined: the answer must be neither stored nor shared. */
+  readonly key: string | undefined;
+  /** Objects asked for by id; all must be tips for a stored answer to be served. */
+  readonly wants: readonly string[];
+  /** What `want-ref` names must have been resolved to in the answer for it to be stored. */
+  readonly wantedRefs: ReadonlyMap<string, string>;
+  readonly format: ObjectFormat;
+  /** Fires when the caller is gone. */
+  readonly gone: AbortSignal;
+  /** Asks the code host, with the caller's own credential. */
+  open(signal: AbortSignal): Promise<Answer>;
+}
+
+/**
+ * How a fetch is to be answered.
+ * - `file`: from a stored answer. To be closed.
+ * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left.
+ * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
+ * - `busy`: no turn came in time. `gone`: the caller left.
+ */
+export type FetchPlan<Answer> =
+  | { readonly kind: "file"; readonly file: OpenResponse }
+  | { readonly kind: "follow"; readonly reader: FlightReader }
+  | { readonly kind: "lead"; readonly reader: FlightReader; readonly failed: () => boolean }
+  | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
+  | { readonly kind: "busy" }
+  | { readonly kind: "gone" };
+
+/** What the cache knows of one repository while the process runs. */
+export class CachedRepository {
+  readonly id: RepositoryId;
+  readonly tips: Tips;
+  /** Rises whenever the data is set aside: nothing that was begun before may be stored or shared after. */
+  generation = 0;
+  /** Sizes by file name. */
+  readonly files = new Map<string, number>();
+  /** Files that this process wrote or checked. */
+  readonly sound = new Set<string>();
+  hits = 0;
+  misses = 0;
+  bytesSaved = 0;
+  lastFetchAt: number | undefined;
+  lastError: string | undefined;
+
+  constructor(id: RepositoryId, tips: Tips) {
+    this.id = id;
+    this.tips = tips;
+  }
+
+  get sizeBytes(): number {
+    return this.files.values().reduce((sum, size) => sum + size, 0);
+  }
+}
+
+/**
+ * Response files and shared upstream fetches of the listed repositories. It decides nothing about access: whoever
+ * asks has passed the gate. A failure in here never fails a clone: the request is then answered by the code host.
+ */
+export class GitCache implements CacheMaintenance {
+  readonly #options: GitCacheOptions;
+  readonly #files: ResponseFiles;
+  readonly #slots: UpstreamSlots;
+  readonly #repositories = new Map<string, CachedRepository>();
+  readonly #flights = new Map<string, Flight>();
+  readonly #storing = new Set<Promise<void>>();
+  /** Failures that were logged; the next success forgets them. */
+  readonly #logged = new Set<string>();
+
+  constructor(options: GitCacheOptions) {
+    this.#options = options;
+    this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
+    this.#slots = new UpstreamSlots({ max: options.maxUpstreamFetches, queueSeconds: options.queueSeconds });
+  }
+
+  /** Removes what crashed processes left, and counts what is there. Before the first request. Never rejects. */
+  async prepare(): Promise<void> {
+    try {
+      await mkdir(this.#options.storagePath, { recursive: true, mode: 0o700 });
+      const leftovers = await this.#files.removeLeftovers();
+      if (leftovers > 0)
+        this.#options.logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
+    } catch (error) {
+      this.#logOnce(undefined, error, "the cache folder cannot be used; requests go to the code host");
+    }
+    await this.cleanup();
+  }
+
+  /** Cleans up every ten minutes until the signal fires; then waits for what is being stored. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
+      if (!signal.aborted) await this.cleanup();
+    }
+    await this.settled();
+  }
+
+  /** Waits for writes and removals that are under way. */
+  async settled(): Promise<void> {
+    while (this.#storing.size > 0) await Promise.all(this.#storing);
+    await this.#files.settled();
+  }
+
+  repository(owner: string, name: string): CachedRepository {
+    const id = repositoryId(owner, name);
+    const known = this.#repositories.get(id.key);
+    if (known !== undefined) return known;
+    const repository = new CachedRepository(id, new Tips(this.#options.tipsSeconds, this.#options.clock));
+    this.#repositories.set(id.key, repository);
+    return repository;
+  }
+
+  /** Takes in a yes of the code host: see {@link Tips.note}. */
+  async noteYes(
+    repository: CachedRepository,
+    prefixes: readonly string[],
+    body: Buffer | undefined,
+  ): Promise<void> {
+    if (repository.tips.note(prefixes, body) !== "contradicted") return;
+    this.#options.logger.info(
+      { repo: repository.id.key },
+      "no known tip is left at the code host; stored answers are set aside",
+    );
+    await this.#setAside(repository);
+  }
+
+  /** Finds out how to answer a fetch. @throws what `open` throws */
+  async plan<Answer extends FetchAnswer>(job: FetchJob<Answer>): Promise<FetchPlan<Answer>> {
+    const { repository, gone } = job;
+    const key = isStorable(repository.id) ? job.key : undefined;
+    for (;;) {
+      if (gone.aborted) return { kind: "gone" };
+      const flightKey = `${repository.id.key}/${key ?? ""}#${repository.generation}`;
+      let broken = false;
+      if (key !== undefined) {
+        // A flight first: looking for its file is a wait in which it could end, and be found in neither place.
+        if (this.#flights.get(flightKey) === undefined && this.#maySee(job)) {
+          const file = await this.#openFile(repository, key, job.format);
+          if (file === "failed") broken = true;
+          else if (file !== undefined) return { kind: "file", file };
+        }
+        const flight = this.#flights.get(flightKey);
+        if (flight?.joinable === true) {
+          const reader = await follow(flight, gone);
+          if (reader !== undefined) {
+            this.#options.metrics.followed();
+            return { kind: "follow", reader };
+          }
+          continue;
+        }
+      }
+      return await this.#lead(job, key, flightKey, broken);
+    }
+  }
+
+  /** Notes that a fetch was answered. @param bytes that the client got */
+  counted(repository: CachedRepository, result: "hit" | "miss", bytes: number): void {
+    repository.lastFetchAt = this.#options.clock.now();
+    if (result === "miss") repository.misses++;
+    else {
+      repository.hits++;
+      repository.bytesSaved += bytes;
+    }
+    this.#options.metrics.bytesSent(result === "hit" ? "response" : "upstream", bytes);
+  }
+
+  stats(owner: string, name: string): CacheStats {
+    const repository = this.repository(owner, name);
+    return {
+      sizeBytes: repository.sizeBytes,
+      responseFiles: repository.files.size,
+      packs: 0,
+      hits: repository.hits,
+      misses: repository.misses,
+      bytesSaved: repository.bytesSaved,
+      lastFetchAt: repository.lastFetchAt,
+      lastError: repository.lastError,
+    };
+  }
+
+  async purge(owner: string, name: string): Promise<void> {
+    const repository = this.repository(owner, name);
+    repository.tips.clear();
+    await this.#setAside(repository);
+    if (this.#options.policies.find(owner, name) === undefined) {
+      this.#repositories.delete(repository.id.key);
+      this.#options.metrics.forgetResponseSize(owner, name);
+    } else {
+      this.#options.metrics.responseSize(owner, name, 0);
+    }
+  }
+
+  /**
+   * Counts the response files of every repository, evicts the longest unused of those over their limit until they are
+   * under it, and removes data of repositories that are not listed any more. Never rejects.
+   */
+  async cleanup(): Promise<void> {
+    const { policies } = this.#options;
+    try {
+      for (const { owner, name } of await this.#files.repositories()) {
+        if (policies.find(owner, name) === undefined) await this.purge(owner, name);
+      }
+    } catch (error) {
+      this.#logOnce(undefined, error, "the cache folder cannot be read");
+    }
+    for (const policy of policies.all()) {
+      try {
+        await this.#enforce(policy.owner, policy.name, policy.maxCacheSizeMb);
+      } catch (error) {
+        this.#logOnce(
+          this.repository(policy.owner, policy.name),
+          error,
+          "the cleanup of a repository failed",
+        );
+      }
+    }
+  }
+
+  async #enforce(owner: string, name: string, maxCacheSizeMb: number | undefined): Promise<void> {
+    const { metrics } = this.#options;
+    const repository = this.repository(owner, name);
+    if (!isStorable(repository.id)) return;
+    const files = (await this.#files.list(repository.id)).toSorted((a, b) => a.mtimeMs - b.mtimeMs);
+    repository.files.clear();
+    for (const file of files) repository.files.set(file.name, file.size);
+    const limit = maxCacheSizeMb === undefined ? Infinity : maxCacheSizeMb * MEGABYTE;
+    let total = repository.sizeBytes;
+    let evicted = 0;
+    for (const file of files) {
+      if (total <= limit) break;
+      await this.#files.remove(repository.id, file.name);
+      repository.files.delete(file.name);
+      repository.sound.delete(file.name);
+      total -= file.size;
+      evicted++;
+    }
+    if (evicted > 0) metrics.evicted(owner, name, evicted);
+    metrics.responseSize(owner, name, total);
+  }
+
+  /** Whether every object asked for is a tip that a recent yes showed: only then may stored bytes be served. */
+  #maySee(job: FetchJob<FetchAnswer>): boolean {
+    return job.wants.every((oid) => job.repository.tips.isTip(oid));
+  }
+
+  /** A stored answer that is known to be sound; undefined: there is none; `failed`: the disk does not work. */
+  async #openFile(
+    repository: CachedRepository,
+    key: string,
+    format: ObjectFormat,
+  ): Promise<OpenResponse | "failed" | undefined> {
+    const { generation } = repository;
+    try {
+      const file = await this.#files.open(repository.id, key);
+      if (file === undefined) return undefined;
+      if (!repository.sound.has(key) && !(await verify(file, format))) {
+        await file.close();
+        await this.#files.setFileAside(repository.id, key);
+        repository.files.delete(key);
+        const message = "a stored answer is damaged and was set aside";
+        this.#options.logger.warn(
+          { repo: repository.id.key, file: `${RESPONSES_FOLDER}/${repository.id.key}/${key}` },
+          message,
+        );
+        repository.lastError = message;
+        return "failed";
+      }
+      if (generation !== repository.generation) {
+        await file.close();
+        return undefined;
+      }
+      repository.sound.add(key);
+      repository.files.set(key, file.size);
+      return file;
+    } catch (error) {
+      this.#logOnce(repository, error, "a stored answer cannot be read; the request goes to the code host");
+      return "failed";
+    }
+  }
+
+  async #lead<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    key: string | undefined,
+    flightKey: string,
+    broken: boolean,
+  ): Promise<FetchPlan<Answer>> {
+    const { repository, gone } = job;
+    const { generation } = repository;
+    const check = new AnswerCheck(job.format);
+    const flight = new Flight(check);
+    const reader = flight.join();
+    const leave = (): void => reader.leave();
+    gone.addEventListener("abort", leave, { once: true });
+    if (key !== undefined) this.#flights.set(flightKey, flight);
+    const land = (): void => {
+      flight.abandon();
+      if (this.#flights.get(flightKey) === flight) this.#flights.delete(flightKey);
+    };
+    let release: (() => void) | undefined;
+    try {
+      release = await this.#slots.acquire(repository.id.key, flight.signal);
+      if (release === undefined) {
+        land();
+        return { kind: gone.aborted ? "gone" : "busy" };
+      }
+      const answer = await job.open(flight.signal);
+      if (!answer.isFetchAnswer) {
+        land();
+        const giveBack = release;
+        return {
+          kind: "relay",
+          answer,
+          end: () => {
+            reader.leave();
+            giveBack();
+          },
+        };
+      }
+      const aside = key === undefined ? undefined : await this.#createFile(repository, key);
+      const flown = flight.run(answer.chunks, aside?.fd).then(async (outcome) => {
+        release?.();
+        if (aside === undefined) return land();
+        const identity = generation === repository.generation && sameRefs(job.wantedRefs, check.wantedRefs);
+        if (outcome.diskError !== undefined) {
+          this.#logOnce(repository, outcome.diskError, "an answer cannot be stored; it is passed through");
+        }
+        await this.#store(
+          repository,
+          key ?? "",
+          aside,
+          outcome.storable && identity ? outcome.bytes : undefined,
+        );
+        land();
+        // Not waited for: a slow reader may take its time.
+        void flight.landed.then(() => aside.close()).catch(() => undefined);
+      });
+      this.#track(flown);
+      const noFile = key !== undefined && aside === undefined;
+      return { kind: "lead", reader, failed: () => broken || noFile || flight.diskError !== undefined };
+    } catch (error) {
+      release?.();
+      land();
+      leave();
+      throw error;
+    }
+  }
+
+  async #createFile(repository: CachedRepository, key: string): Promise<AsideFile | undefined> {
+    try {
+      return await this.#files.create(repository.id, key);
+    } catch (error) {
+      this.#logOnce(repository, error, "an answer cannot be stored; it is passed through");
+      return undefined;
+    }
+  }
+
+  /** Names or discards a written file, then closes it. @param bytes its size; undefined: it must not be kept */
+  async #store(
+    repository: CachedRepository,
+    key: string,
+    aside: AsideFile,
+    bytes: number | undefined,
+  ): Promise<void> {
+    try {
+      if (bytes !== undefined) {
+        await aside.commit();
+        repository.files.set(key, bytes);
+        repository.sound.add(key);
+        this.#forgetLogged(repository);
+        this.#options.metrics.responseSize(repository.id.owner, repository.id.name, repository.sizeBytes);
+      }
+    } catch (error) {
+      this.#logOnce(repository, error, "an answer cannot be stored");
+    }
+    await aside.discard();
+  }
+
+  async #setAside(repository: CachedRepository): Promise<void> {
+    repository.generation++;
+    repository.files.clear();
+    repository.sound.clear();
+    if (!isStorable(repository.id)) return;
+    try {
+      await this.#files.setAside(repository.id);
+    } catch (error) {
+      this.#logOnce(repository, error, "stored answers cannot be set aside");
+    }
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, "storing an answer failed"))
+      .finally(() => this.#storing.delete(tracked));
+    this.#storing.add(tracked);
+  }
+
+  /** One line per repository and kind of failure, until something was stored again. */
+  #logOnce(repository: CachedRepository | undefined, error: unknown, message: string): void {
+    const code = systemCode(error) ?? messageOf(error);
+    if (repository !== undefined) repository.lastError = `${message} (${code})`;
+    const line = `${repository?.id.key ?? ""} ${code} ${message}`;
+    if (this.#logged.has(line)) return;
+    this.#logged.add(line);
+    this.#options.logger.error({ repo: repository?.id.key ?? "", code }, message);
+  }
+
+  #forgetLogged(repository: CachedRepository): void {
+    for (const line of this.#logged) if (line.startsWith(`${repository.id.key} `)) this.#logged.delete(line);
+  }
+}
+
+/** Reads a file of an earlier process through once: the disk may have changed it since it was checked. */
+async function verify(file: OpenResponse, format: ObjectFormat): Promise<boolean> {
+  const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, file.size)));
+  const check = new AnswerCheck(format);
+  for (let position = 0; position < file.size;) {
+    const count = await readAt(file.fd, buffer, buffer.length, position);
+    if (count === 0) return false;
+    // The check keeps views of lines that go over a chunk's end; a copy keeps them as they were.
+    check.push(Buffer.from(buffer.subarray(0, count)));
+    position += count;
+  }
+  return check.verdict() === undefined;
+}
+
+/** A place in somebody else's flight once it may be shared; undefined: it may not, or the caller left. */
+async function follow(flight: Flight, gone: AbortSignal): Promise<FlightReader | undefined> {
+  const reader = flight.join();
+  const left = Promise.withResolvers<boolean>();
+  const leave = (): void => {
+    reader.leave();
+    left.resolve(false);
+  };
+  gone.addEventListener("abort", leave, { once: true });
+  if (await Promise.race([flight.shared, left.promise])) return reader;
+  reader.leave();
+  return undefined;
+}
+
+function sameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
+  if (expected.size !== given.size) return false;
+  return expected.entries().every(([name, oid]) => given.get(name) === oid);
+}

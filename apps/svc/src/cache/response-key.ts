@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import {
+  canonicalFetchArgs,
+  type CommandRequest,
+  type FetchRequest,
+  type ObjectFormat,
+} from "@devplat/git-protocol";
+
+/** Raised when the form of the key's text changes: older files are then never found again. */
+const KEY_VERSION = 1;
+
+export interface ResponseKeyParts {
+  readonly format: ObjectFormat;
+  readonly capabilities: CommandRequest["capabilities"];
+  readonly fetch: FetchRequest;
+  /** What `want-ref` and `deepen-not` names stand for right now, sorted. */
+  readonly resolved: readonly string[];
+  /** Digest of the tags known; only for requests with `include-tag`. */
+  readonly tags: string | undefined;
+}
+
+/**
+ * Whether an answer to this request may be stored or shared at all. Not with
+ * - an argument that we do not know: it might ask for objects that the check of the wants does not see;
+ * - `packfile-uris`: the answer holds addresses that expire, or that are secrets;
+ * - `sideband-all`: the answer is framed in a way that is not checked here;
+ * - no want at all.
+ */
+export function isStorableRequest(fetch: FetchRequest): boolean {
+  if (fetch.unknown.length > 0 || fetch.packfileUris !== undefined || fetch.sidebandAll) return false;
+  return fetch.wants.length > 0 || fetch.wantRefs.length > 0;
+}
+
+/**
+ * The name of a response file: SHA-256 of the canonical request, in hexadecimal. `agent` and `session-id` are dropped
+ * because they do not change the answer; everything else that may is kept, `server-option` included.
+ */
+export function responseKey(parts: ResponseKeyParts): string {
+  const capabilities = parts.capabilities.filter(
+    (text) => !/^(?:agent|session-id|object-format)(?:=|$)/.test(text),
+  );
+  const text = JSON.stringify([
+    KEY_VERSION,
+    parts.format,
+    capabilities,
+    canonicalFetchArgs(parts.fetch),
+    parts.resolved,
+    parts.tags ?? null,
+  ]);
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,85 @@
+/** Cold fetches of one repository at once; more would ask the code host for the same objects several times. */
+export const MAX_PER_REPOSITORY = 2;
+
+interface Waiter {
+  readonly repository: string;
+  readonly start: () => void;
+}
+
+/**
+ * Turns for fetches from the code host: so many at once over all, and {@link MAX_PER_REPOSITORY} per repository.
+ * First come, first served, among those whose repository has room.
+ */
+export class UpstreamSlots {
+  readonly #max: number;
+  readonly #queueMs: number;
+  readonly #running = new Map<string, number>();
+  #total = 0;
+  #waiting: Waiter[] = [];
+
+  constructor(options: { readonly max: number; readonly queueSeconds: number }) {
+    this.#max = options.max;
+    this.#queueMs = options.queueSeconds * 1000;
+  }
+
+  /**
+   * Waits for a turn.
+   *
+   * @returns what gives the turn back, to be called once; undefined if none came in time or the signal fired
+   */
+  async acquire(repository: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+    if (signal.aborted) return undefined;
+    if (!this.#hasRoom(repository)) {
+      if (!(await this.#wait(repository, signal))) return undefined;
+    } else {
+      this.#occupy(repository);
+    }
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#giveBack(repository);
+    };
+  }
+
+  /** Waits until `#giveBack` occupies a turn for this caller; false: it gave up first. */
+  async #wait(repository: string, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter: Waiter = { repository, start: () => resolve(true) };
+    // Off the list in the same turn: a turn must never be given to somebody who left.
+    const giveUp = (): void => {
+      this.#waiting = this.#waiting.filter((other) => other !== waiter);
+      resolve(false);
+    };
+    this.#waiting.push(waiter);
+    const timer = setTimeout(giveUp, this.#queueMs);
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  #hasRoom(repository: string): boolean {
+    return this.#total < this.#max && (this.#running.get(repository) ?? 0) < MAX_PER_REPOSITORY;
+  }
+
+  #occupy(repository: string): void {
+    this.#total++;
+    this.#running.set(repository, (this.#running.get(repository) ?? 0) + 1);
+  }
+
+  #giveBack(repository: string): void {
+    this.#total--;
+    const left = (this.#running.get(repository) ?? 1) - 1;
+    if (left === 0) this.#running.delete(repository);
+    else this.#running.set(repository, left);
+    const next = this.#waiting.findIndex((waiter) => this.#hasRoom(waiter.repository));
+    const [waiter] = next < 0 ? [] : this.#waiting.splice(next, 1);
+    if (waiter === undefined) return;
+    this.#occupy(waiter.repository);
+    waiter.start();
+  }
+}

@@ -1,0 +1,183 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "@devplat/base";
+import { MAX_REF_PREFIXES, decodeLsRefsResponse } from "@devplat/git-protocol";
+
+/** Bytes of an ls-refs answer that is kept for reading its tips; of longer ones no tips are known. */
+export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
+
+/**
+ * What a yes says of the repository's identity.
+ * - `same`: it shares an object with the tips that were known, or there were none.
+ * - `unproven`: it shares none, but speaks of other names only.
+ * - `contradicted`: it speaks of names that were known, and agrees on none.
+ */
+export type Continuity = "same" | "unproven" | "contradicted";
+
+interface Tip {
+  readonly oid: string;
+  readonly peeled: string | undefined;
+  readonly view: View;
+}
+
+/** The last yes with one set of prefixes; the tips that it set share its time. */
+interface View {
+  seenAt: number;
+  readonly digest: string;
+  /** The state of all tips right after this answer; another one since makes them differ. */
+  readonly epoch: number;
+  /** Whether the prefixes cover all of `refs/tags/`. */
+  readonly coversTags: boolean;
+}
+
+/** Sets of prefixes that are remembered; the oldest goes first, which only costs reading its next answer again. */
+const MAX_VIEWS = 256;
+
+/**
+ * The tips of one repository in recent yes answers, whoever asked, by ref name. A yes replaces what its own prefixes
+ * cover (clients ask with `ref-prefix`; a name outside says nothing).
+ *
+ * Without an object store, shared history of moved tips cannot be shown. So a yes that shares no object with what was
+ * known makes this forget all older tips, and where it contradicts them the caller sets the stored answers aside: the
+ * name may stand for another repository by now. That also happens after a push that moves every ref that is known,
+ * and costs a miss.
+ */
+export class Tips {
+  readonly #lifeMs: number;
+  readonly #clock: Clock;
+  readonly #refs = new Map<string, Tip>();
+  /** The tips that name an object, themselves or peeled. */
+  readonly #byOid = new Map<string, Map<string, Tip>>();
+  readonly #views = new Map<string, View>();
+  #epoch = 0;
+  #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
+
+  constructor(tipsSeconds: number, clock: Clock) {
+    this.#lifeMs = tipsSeconds * 1000;
+    this.#clock = clock;
+  }
+
+  /**
+   * Takes in a yes.
+   *
+   * @param prefixes of the request; none = all names
+   * @param body the whole answer, which parses to its flush-pkt; undefined: too long to be kept
+   */
+  note(prefixes: readonly string[], body: Buffer | undefined): Continuity {
+    const covering = prefixes.length > MAX_REF_PREFIXES ? [] : [...new Set(prefixes)].toSorted();
+    const name = JSON.stringify(covering);
+    if (body === undefined) {
+      this.clear();
+      return "unproven";
+    }
+    const digest = createHash("sha1").update(body).digest("base64");
+    const before = this.#views.get(name);
+    if (before !== undefined && before.digest === digest && before.epoch === this.#epoch) {
+      before.seenAt = this.#clock.monotonic();
+      return "same";
+    }
+    const refs = decodeLsRefsResponse(body);
+    const known = this.#refs.size > 0;
+    const shared = refs.some((ref) => this.#knows(ref.oid) || this.#knows(ref.peeled));
+    const covers = coveringTest(covering);
+    const covered = [...this.#refs.keys()].filter((ref) => covers(ref));
+    let continuity: Continuity = "same";
+    if (known && !shared && (covered.length > 0 || refs.length > 0)) {
+      continuity = covered.length > 0 ? "contradicted" : "unproven";
+      this.clear();
+    }
+    for (const ref of covered) this.#remove(ref);
+    const view = {
+      seenAt: this.#clock.monotonic(),
+      digest,
+      epoch: ++this.#epoch,
+      coversTags: covering.length === 0 || covering.some((prefix) => "refs/tags/".startsWith(prefix)),
+    };
+    this.#remember(name, view);
+    for (const ref of refs) {
+      if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, view });
+    }
+    return continuity;
+  }
+
+  /** Whether the object is a tip in a recent yes. */
+  isTip(oid: string): boolean {
+    const tips = this.#byOid.get(oid);
+    if (tips === undefined) return false;
+    const oldest = this.#clock.monotonic() - this.#lifeMs;
+    return tips.values().some((tip) => tip.view.seenAt >= oldest);
+  }
+
+  /**
+   * A digest of the tags, for answers whose content depends on them; undefined if no recent yes covers all tags: then
+   * it is not known which there are.
+   */
+  tagsDigest(): string | undefined {
+    if (!this.#tagsCovered()) return undefined;
+    if (this.#tagsDigest?.epoch !== this.#epoch) {
+      const hash = createHash("sha256");
+      const tags = [...this.#refs].filter(([name]) => name.startsWith("refs/tags/"));
+      for (const [name, { oid }] of tags.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+        hash.update(`${oid} ${name}\n`);
+      this.#tagsDigest = { epoch: this.#epoch, text: hash.digest("base64url") };
+    }
+    return this.#tagsDigest.text;
+  }
+
+  clear(): void {
+    this.#refs.clear();
+    this.#byOid.clear();
+    this.#views.clear();
+    this.#tagsDigest = undefined;
+    this.#epoch++;
+  }
+
+  #tagsCovered(): boolean {
+    const oldest = this.#clock.monotonic() - this.#lifeMs;
+    return this.#views.values().some((view) => view.coversTags && view.seenAt >= oldest);
+  }
+
+  #remember(name: string, view: View): void {
+    this.#views.delete(name);
+    this.#views.set(name, view);
+    if (this.#views.size <= MAX_VIEWS) return;
+    const [oldest] = this.#views.keys();
+    if (oldest !== undefined) this.#views.delete(oldest);
+  }
+
+  #knows(oid: string | undefined): boolean {
+    return oid !== undefined && this.#byOid.has(oid);
+  }
+
+  #add(name: string, tip: Tip): void {
+    this.#remove(name);
+    this.#refs.set(name, tip);
+    for (const oid of oidsOf(tip)) {
+      const names = this.#byOid.get(oid) ?? new Map<string, Tip>();
+      names.set(name, tip);
+      this.#byOid.set(oid, names);
+    }
+  }
+
+  #remove(name: string): void {
+    const tip = this.#refs.get(name);
+    if (tip === undefined) return;
+    this.#refs.delete(name);
+    for (const oid of oidsOf(tip)) {
+      const names = this.#byOid.get(oid);
+      names?.delete(name);
+      if (names?.size === 0) this.#byOid.delete(oid);
+    }
+  }
+}
+
+function oidsOf(tip: Tip): Set<string> {
+  return new Set(tip.peeled === undefined ? [tip.oid] : [tip.oid, tip.peeled]);
+}
+
+/** Whether a name is covered by prefixes; none cover all. Many prefixes are looked up by length. */
+function coveringTest(prefixes: readonly string[]): (name: string) => boolean {
+  if (prefixes.length === 0) return () => true;
+  const set = new Set(prefixes);
+  const lengths = [...new Set(prefixes.map((prefix) => prefix.length))];
+  return (name) => lengths.some((length) => length <= name.length && set.has(name.slice(0, length)));
+}

@@ -1,0 +1,65 @@
+import type { ServerResponse } from "node:http";
+import { GitError } from "./errors.ts";
+import { IdleTimer } from "./idle-timer.ts";
+
+/** Milliseconds that a client may take no byte before its connection is closed. */
+export const CLIENT_IDLE_MS = 300_000;
+
+/** The client's side of an answer, with back-pressure and an end to clients that stopped reading. */
+export class ClientSink {
+  readonly response: ServerResponse;
+  readonly #gone: Promise<never>;
+  readonly #idle: IdleTimer;
+
+  constructor(response: ServerResponse, idleMs = CLIENT_IDLE_MS) {
+    this.response = response;
+    this.#idle = new IdleTimer(idleMs, () => response.destroy());
+    this.#idle.pause();
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.#gone = promise;
+    // It is a failure only for whoever is writing.
+    promise.catch(() => undefined);
+    const gone = (): void => {
+      this.#idle.stop();
+      reject(new GitError("client_gone", 499, "the client left"));
+    };
+    if (response.destroyed) gone();
+    else response.once("close", gone);
+  }
+
+  /** Writes; resolves when more may be written. The bytes must stay as they are: Node keeps a reference. */
+  async write(bytes: Buffer): Promise<void> {
+    if (this.response.write(bytes)) return;
+    await this.#watched(new Promise((resolve) => this.response.once("drain", resolve)));
+  }
+
+  /** Writes; resolves when the bytes are handed to the system and their buffer may be used again. */
+  async writeThrough(bytes: Buffer): Promise<void> {
+    await this.#watched(
+      new Promise<void>((resolve, reject) => {
+        this.response.write(bytes, (error) => (error ? reject(error) : resolve()));
+      }),
+    );
+  }
+
+  /** Ends the answer. */
+  end(): void {
+    this.response.end();
+  }
+
+  /** Writes the last bytes of an answer that failed, then breaks the connection: it must not look complete. */
+  async fail(bytes: Buffer): Promise<void> {
+    await this.writeThrough(bytes).catch(() => undefined);
+    // One turn for the socket: `destroy` drops what the system has not taken.
+    setImmediate(() => this.response.destroy());
+  }
+
+  async #watched(progress: Promise<unknown>): Promise<void> {
+    this.#idle.resume();
+    try {
+      await Promise.race([progress, this.#gone]);
+    } finally {
+      this.#idle.pause();
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import type { IncomingMessage } from "node:http";
+import { createGunzip } from "node:zlib";
+import { GitError } from "./errors.ts";
+import { IdleTimer } from "./idle-timer.ts";
+
+/** Milliseconds without a byte of the body after which it is given up. */
+export const BODY_IDLE_MS = 60_000;
+/** Milliseconds for the whole body: one that drips for ever ends too. 64 MiB in that time is 0.9 Mbit/s. */
+export const BODY_TOTAL_MS = 600_000;
+/** Bytes of command bodies that are held at once, over all requests; further ones get 503. */
+export const MAX_HELD_BYTES = 512 * 1024 * 1024;
+
+export interface CommandBodyLimits {
+  /** Bytes after inflating: `limits.git_command_bytes`. */
+  readonly maxBytes: number;
+  /** Default {@link BODY_IDLE_MS}. */
+  readonly idleMs?: number;
+  /** Default {@link BODY_TOTAL_MS}. */
+  readonly totalMs?: number;
+}
+
+/** A body in memory. `release` gives its bytes back to the common limit; it must be called once. */
+export interface HeldBody {
+  readonly bytes: Buffer;
+  release(): void;
+}
+
+/** Reads bodies of protocol v2 commands whole, within limits for each and for all together. */
+export class CommandBodies {
+  readonly #limits: CommandBodyLimits;
+  #held = 0;
+
+  constructor(limits: CommandBodyLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Reads and inflates a body. Inflating stops at the limit: a small body that inflates to a huge one costs no more.
+   *
+   * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `encoding_unsupported`, `busy`, `client_gone`
+   */
+  async read(request: IncomingMessage): Promise<HeldBody> {
+    const { maxBytes, idleMs = BODY_IDLE_MS, totalMs = BODY_TOTAL_MS } = this.#limits;
+    const announced = Number(request.headers["content-length"] ?? 0);
+    if (announced > maxBytes) throw tooLarge(maxBytes);
+    const compressed = isCompressed(request.headers["content-encoding"]);
+    const source = compressed ? request.pipe(createGunzip()) : request;
+    let tooSlow = false;
+    const slow = (): void => {
+      tooSlow = true;
+      source.destroy(new GitError("body_too_slow", 408, "the request's body took too long"));
+    };
+    const idle = new IdleTimer(idleMs, slow);
+    const total = setTimeout(slow, totalMs);
+    total.unref();
+    const touch = (): void => idle.touch();
+    const gone = (): void => void source.destroy(new GitError("client_gone", 499, "the client left"));
+    if (compressed) request.on("data", touch);
+    request.once("close", () => {
+      if (!request.complete) gone();
+    });
+    const parts: Buffer[] = [];
+    let size = 0;
+    const release = (): void => {
+      this.#held -= size;
+      size = 0;
+    };
+    try {
+      for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        idle.touch();
+        if (size + chunk.length > maxBytes) throw tooLarge(maxBytes);
+        if (this.#held + chunk.length > MAX_HELD_BYTES) throw busy();
+        parts.push(chunk);
+        size += chunk.length;
+        this.#held += chunk.length;
+      }
+    } catch (error) {
+      release();
+      if (compressed) request.unpipe();
+      if (tooSlow)
+        throw new GitError("body_too_slow", 408, "the request's body took too long", { cause: error });
+      if (error instanceof GitError) throw error;
+      if (!compressed || request.destroyed) throw new GitError("client_gone", 499, "the client left");
+      throw malformed("the request's body is not gzip", error);
+    } finally {
+      idle.stop();
+      clearTimeout(total);
+      request.off("data", touch);
+      if (compressed) source.destroy();
+    }
+    return { bytes: parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts), release };
+  }
+}
+
+/** A 400 about the body. */
+export function malformed(message: string, cause?: unknown): GitError {
+  return new GitError("body_malformed", 400, message, { remedy: "final", cause });
+}
+
+function isCompressed(encoding: string | undefined): boolean {
+  const name = (encoding ?? "identity").trim().toLowerCase();
+  if (name === "identity") return false;
+  if (name === "gzip" || name === "x-gzip") return true;
+  throw new GitError("encoding_unsupported", 415, "a command's body may be plain or gzip", {
+    headers: { "Accept-Encoding": "gzip" },
+    remedy: "final",
+  });
+}
+
+function tooLarge(maxBytes: number): GitError {
+  return new GitError("body_too_large", 413, `the request's body is over ${maxBytes} bytes when inflated`, {
+    remedy: "final",
+  });
+}
+
+function busy(): GitError {
+  return new GitError("busy", 503, "too many large requests at once; try again", {
+    headers: { "Retry-After": "5" },
+  });
+}

@@ -1,0 +1,26 @@
+import type { CachePolicy } from "../cache/policy.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Target } from "../http/target.ts";
+import type { RelayOptions } from "./relay.ts";
+
+/** One admitted request on its way to the code host, or to the cache. */
+export interface GitRequest {
+  readonly exchange: Exchange;
+  readonly target: Exclude<Target, { kind: "malformed" }>;
+  /** What is sent to the code host as `Authorization`; undefined: none. */
+  readonly authorization: string | undefined;
+  /** Of a listed repository, enabled or not. */
+  readonly policy: CachePolicy | undefined;
+  readonly relay: RelayOptions;
+}
+
+/** An admitted POST of protocol v2 to the `git-upload-pack` of a repository that is cached. */
+export interface CachedRequest extends GitRequest {
+  readonly policy: CachePolicy;
+  readonly target: Extract<Target, { kind: "repository" }>;
+}
+
+/** Statuses by which a code host says no; they end a grant. */
+export function isRefusal(status: number): boolean {
+  return status === 401 || status === 403 || status === 404;
+}

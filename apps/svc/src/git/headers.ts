@@ -1,0 +1,85 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+
+/** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
+const FORWARDED = [
+  "accept",
+  "accept-language",
+  "cache-control",
+  "content-encoding",
+  "content-type",
+  "git-protocol",
+  "if-modified-since",
+  "if-none-match",
+  "if-range",
+  "pragma",
+  "range",
+  "user-agent",
+] as const;
+
+/** Response headers that go to the client. `Location` is not among them: it is rewritten or dropped. */
+const RELAYED = new Set(
+  [
+    "accept-ranges",
+    "age",
+    "allow",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "lfs-authenticate",
+    "pragma",
+    "retry-after",
+    "vary",
+    "www-authenticate",
+    "x-github-request-id",
+  ].values(),
+);
+
+export type HeaderRecord = Record<string, string | string[]>;
+
+/** The headers of a request to the code host; `Accept-Encoding: identity`, so that packs are not inflated for us. */
+export function upstreamHeaders(
+  incoming: IncomingHttpHeaders,
+  authorization: string | undefined,
+): HeaderRecord {
+  const headers: HeaderRecord = { "accept-encoding": "identity" };
+  for (const name of FORWARDED) {
+    const value = incoming[name];
+    if (value !== undefined) headers[name] = value;
+  }
+  if (authorization !== undefined) headers["authorization"] = authorization;
+  return headers;
+}
+
+/** The headers of a relayed answer, without `Location`. */
+export function relayedHeaders(
+  upstream: Readonly<Record<string, string | string[] | undefined>>,
+): HeaderRecord {
+  const headers: HeaderRecord = {};
+  for (const [name, value] of Object.entries(upstream)) {
+    if (value !== undefined && RELAYED.has(name.toLowerCase())) headers[name] = value;
+  }
+  return { ...headers, ...SANDBOX_HEADERS };
+}
+
+/** One value of a header that may have come several times. */
+export function singleHeader(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** The media type of a `Content-Type`, in lower case, without parameters. */
+export function mediaType(value: string | string[] | undefined): string {
+  return (singleHeader(value) ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** Whether a body of this type is a page that a browser would show as one: it is replaced by a text of ours. */
+export function isPage(type: string): boolean {
+  return type === "text/html" || type === "application/xhtml+xml";
+}

@@ -1,0 +1,95 @@
+import type { Exchange } from "../http/exchange.ts";
+import { SANDBOX_HEADERS, answerText } from "../http/text-answer.ts";
+import { ClientSink } from "./client-sink.ts";
+import { GitError } from "./errors.ts";
+import { isPage, mediaType, relayedHeaders, singleHeader, type HeaderRecord } from "./headers.ts";
+import { rewriteLocation } from "./location.ts";
+import type { UpstreamAnswer } from "./upstream.ts";
+
+/** How an answer of the code host reaches the client. */
+export interface RelayOptions {
+  /** The address that was asked for. */
+  readonly requested: URL;
+  /** The path of `host.url` that the client's paths lack; empty on the code host's name. */
+  readonly stripPrefix: string;
+  /** Whether a redirect to another host may be passed on (archives, LFS, web pages), or is an error (git routes). */
+  readonly allowElsewhere: boolean;
+  /** More headers of ours. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Sends the code host's answer to the client as it arrives: its status, an allow-list of its headers, its bytes.
+ *
+ * @throws GitError if nothing was sent yet; a failure later breaks the client's connection.
+ */
+export async function relay(
+  exchange: Exchange,
+  answer: UpstreamAnswer,
+  options: RelayOptions,
+): Promise<void> {
+  const { response, request } = exchange;
+  if (replacePage(exchange, answer, options)) return;
+  const headers = headOf(exchange, answer, options);
+  response.writeHead(answer.status, headers);
+  if (request.method === "HEAD" || answer.status === 204 || answer.status === 304) {
+    answer.cancel();
+    response.end();
+    return;
+  }
+  response.flushHeaders();
+  const sink = new ClientSink(response);
+  try {
+    for await (const chunk of answer.chunks) await sink.write(chunk);
+    sink.end();
+  } catch (error) {
+    answer.cancel();
+    response.destroy();
+    throw error;
+  }
+}
+
+/** The head of a relayed answer. @throws GitError `upstream_foreign` for a redirect that must not be passed on */
+export function headOf(exchange: Exchange, answer: UpstreamAnswer, options: RelayOptions): HeaderRecord {
+  const headers = relayedHeaders(answer.headers);
+  const location = singleHeader(answer.headers["location"]);
+  if (location !== undefined) {
+    const redirect = rewriteLocation(location, options.requested, options.stripPrefix);
+    if (redirect.kind === "ours") headers["location"] = redirect.location;
+    else if (redirect.kind === "elsewhere" && options.allowElsewhere) headers["location"] = redirect.url;
+    else {
+      answer.cancel();
+      const where = redirect.kind === "elsewhere" ? redirect.host : "an unreadable address";
+      throw new GitError(
+        "upstream_foreign",
+        502,
+        `${options.requested.host} redirects to ${where}; this service does not follow it`,
+        { remedy: "final" },
+      );
+    }
+  }
+  return {
+    ...headers,
+    ...options.headers,
+    ...SANDBOX_HEADERS,
+    "x-request-id": exchange.id,
+    "server-timing": exchange.serverTiming,
+  };
+}
+
+/** Answers with a text of ours where the code host sent a page, which git would not print and a browser would run. */
+function replacePage(exchange: Exchange, answer: UpstreamAnswer, options: RelayOptions): boolean {
+  if (!isPage(mediaType(answer.headers["content-type"]))) return false;
+  const headers = headOf(exchange, answer, options);
+  answer.cancel();
+  const kept: Record<string, string> = {};
+  for (const name of ["www-authenticate", "location", "retry-after", "server-timing"]) {
+    const value = singleHeader(headers[name]);
+    if (value !== undefined) kept[name] = value;
+  }
+  answerText(exchange, answer.status, `${options.requested.host} answered ${answer.status} with a web page`, {
+    ...kept,
+    ...options.headers,
+  });
+  return true;
+}

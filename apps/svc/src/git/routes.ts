@@ -1,0 +1,256 @@
+import { systemClock, type Clock, type Logger } from "@devplat/base";
+import { requestedProtocolVersion } from "@devplat/git-protocol";
+import { BRAND } from "../brand.ts";
+import type { GitCache } from "../cache/git-cache.ts";
+import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { GitHandler } from "../http/listener.ts";
+import type { Surface } from "../http/surface.ts";
+import type { RepositoryTail, Target } from "../http/target.ts";
+import { answerText } from "../http/text-answer.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { CredentialGate, GitAction } from "../tokens/admission.ts";
+import { CommandBodies } from "./command-body.ts";
+import { GitError } from "./errors.ts";
+import { FetchCommand } from "./fetch-command.ts";
+import { Gate } from "./gate.ts";
+import type { GitRequest } from "./git-request.ts";
+import { singleHeader, upstreamHeaders } from "./headers.ts";
+import { LsRefsCommand } from "./ls-refs-command.ts";
+import { Outcomes } from "./outcome.ts";
+import { passThrough } from "./pass-through.ts";
+import { RefQuestions } from "./ref-questions.ts";
+import { UploadPack } from "./upload-pack.ts";
+import { Upstream } from "./upstream.ts";
+
+export interface GitRoutesOptions {
+  /** `host.url` */
+  readonly hostUrl: string;
+  readonly credentials: CredentialGate;
+  readonly policies: CachePolicies;
+  /** Undefined: the cache feature is off, and everything passes through. */
+  readonly cache: GitCache | undefined;
+  /** `cache.grant_seconds` */
+  readonly grantSeconds: number;
+  /** `cache.strict_lsrefs` */
+  readonly strictLsRefs: boolean;
+  /** `limits.git_command_bytes` */
+  readonly gitCommandBytes: number;
+  /** Milliseconds of silence in a command's body. Default: command-body.ts. */
+  readonly bodyIdleMs?: number;
+  /** Default: probe-limit.ts. */
+  readonly probesPerMinute?: number;
+  /** The `User-Agent` and `agent` of requests of our own, such as `svc/1.2.3`. */
+  readonly userAgent: string;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+const METHODS: Readonly<Record<RepositoryTail["kind"], readonly string[]>> = {
+  info_refs: ["GET", "HEAD"],
+  dumb_info_refs: ["GET", "HEAD"],
+  dumb_object: ["GET", "HEAD"],
+  upload_pack: ["POST"],
+  receive_pack: ["POST"],
+  lfs: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+  archive: ["GET", "HEAD"],
+  raw: ["GET", "HEAD"],
+};
+
+/** Everything that is asked of the code host's git side: admission first, then the cache, or straight through. */
+export class GitRoutes implements GitHandler {
+  readonly #options: GitRoutesOptions;
+  readonly #basePath: string;
+  readonly #upstream: Upstream;
+  readonly #outcomes: Outcomes;
+  readonly #cached: { readonly gate: Gate; readonly uploadPack: UploadPack } | undefined;
+
+  constructor(options: GitRoutesOptions) {
+    this.#options = options;
+    this.#basePath = hostBasePath(options.hostUrl);
+    const upstream = new Upstream({ hostUrl: options.hostUrl, metrics: options.metrics });
+    const outcomes = new Outcomes(options.metrics);
+    this.#upstream = upstream;
+    this.#outcomes = outcomes;
+    const { cache, metrics, logger } = options;
+    if (cache === undefined) return;
+    const gate = new Gate({
+      ...options,
+      cache,
+      clock: options.clock ?? systemClock,
+      questions: new RefQuestions({ upstream, metrics, userAgent: options.userAgent }),
+    });
+    const bodies = new CommandBodies({
+      maxBytes: options.gitCommandBytes,
+      ...(options.bodyIdleMs === undefined ? {} : { idleMs: options.bodyIdleMs }),
+    });
+    const uploadPack = new UploadPack({
+      upstream,
+      bodies,
+      gate,
+      cache,
+      outcomes,
+      lsRefs: new LsRefsCommand({ upstream, gate, outcomes, metrics }),
+      fetch: new FetchCommand({ upstream, gate, cache, outcomes, logger }),
+      strict: options.strictLsRefs,
+    });
+    this.#cached = { gate, uploadPack };
+  }
+
+  async handle(
+    exchange: Exchange,
+    target: Exclude<Target, { kind: "malformed" }>,
+    surface: Surface,
+  ): Promise<void> {
+    const lookedUpAt = performance.now();
+    const policy = this.#policyOf(target);
+    exchange.stage("cache_lookup", lookedUpAt);
+    if (policy?.enabled === true) exchange.cacheRepo = `${policy.owner}/${policy.name}`;
+    try {
+      await this.#admitted(exchange, target, surface, policy);
+    } catch (error) {
+      this.#failed(exchange, policy, target, error);
+    }
+  }
+
+  /** Closes the connections to the code host. */
+  async close(): Promise<void> {
+    await this.#upstream.close();
+  }
+
+  #policyOf(target: Target): CachePolicy | undefined {
+    if (this.#cached === undefined || target.kind !== "repository") return undefined;
+    return this.#options.policies.find(target.owner, target.name);
+  }
+
+  async #admitted(
+    exchange: Exchange,
+    target: Exclude<Target, { kind: "malformed" }>,
+    surface: Surface,
+    policy: CachePolicy | undefined,
+  ): Promise<void> {
+    const { credentials } = this.#options;
+    const { request } = exchange;
+    const methods = target.kind === "repository" ? METHODS[target.tail.kind] : undefined;
+    if (methods?.includes(request.method ?? "") === false) {
+      answerText(exchange, 405, `this address answers ${methods.join(", ")}`, { Allow: methods.join(", ") });
+      return;
+    }
+    const given = upstreamHeaders(request.headers, undefined);
+    const outgoing = [
+      target.upstreamPath,
+      decodeLoosely(target.upstreamPath),
+      ...Object.values(given).flat(),
+    ];
+    if (outgoing.some((text) => credentials.carriesOwnToken(text))) {
+      answerText(
+        exchange,
+        400,
+        "a token of this service stands outside of Authorization; nothing was forwarded",
+      );
+      return;
+    }
+    const admittedAt = performance.now();
+    const admission = await credentials.admit(
+      request.headers.authorization,
+      actionOf(target),
+      exchange.remoteAddress,
+    );
+    exchange.stage("admission", admittedAt);
+    if (admission.kind === "refuse") {
+      if (policy?.enabled === true && isUploadPack(target)) {
+        this.#outcomes.request(exchange, policy, "rejected");
+      }
+      answerText(exchange, admission.status, admission.message, admission.headers);
+      return;
+    }
+    exchange.principal = admission.principal;
+    const gitRequest: GitRequest = {
+      exchange,
+      target,
+      authorization: admission.authorization,
+      policy,
+      relay: {
+        requested: new URL(target.upstreamPath, this.#upstream.origin),
+        stripPrefix: surface === "code_host" ? "" : this.#basePath,
+        allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
+        headers: cacheHeader(this.#cached !== undefined, policy),
+      },
+    };
+    const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
+    if (this.#cached !== undefined && policy?.enabled === true && isUploadPack(target) && version === 2) {
+      await this.#cached.uploadPack.handle({ ...gitRequest, policy, target });
+      return;
+    }
+    await this.#pass(gitRequest);
+  }
+
+  async #pass(request: GitRequest): Promise<void> {
+    const { exchange, target, policy } = request;
+    const gate = this.#cached?.gate;
+    const passed = await passThrough(this.#upstream, request, (status) => {
+      if (target.kind !== "repository") return;
+      gate?.noteStatus(gate.keyOf(request.authorization, target.owner, target.name), status);
+    });
+    if (gate === undefined || target.kind !== "repository") return;
+    const counts =
+      target.tail.kind === "dumb_info_refs" || (isUploadPack(target) && passed.command !== "ls-refs");
+    if (!counts) return;
+    if (policy === undefined) this.#outcomes.nocache(target.owner, target.name, passed.status === 200);
+    else if (policy.enabled) this.#outcomes.request(exchange, policy, "passthrough");
+    else this.#outcomes.bypass(policy);
+  }
+
+  /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
+  #failed(exchange: Exchange, policy: CachePolicy | undefined, target: Target, error: unknown): void {
+    const known = error instanceof GitError ? error : undefined;
+    if (known?.code === "client_gone") {
+      exchange.response.destroy();
+      return;
+    }
+    const cached = policy?.enabled === true && isUploadPack(target);
+    if (cached && exchange.cacheState === "") this.#outcomes.request(exchange, policy, "error");
+    this.#options.logger.warn(
+      { request_id: exchange.id, repo: exchange.cacheRepo, err: error },
+      "a git request failed",
+    );
+    if (known === undefined)
+      answerText(exchange, 500, `internal error; the log has more under ${exchange.id}`);
+    else answerText(exchange, known.status, known.message, known.headers);
+  }
+}
+
+/** The path of `host.url`, without a final slash; usually empty. */
+export function hostBasePath(hostUrl: string): string {
+  return new URL(hostUrl).pathname.replace(/\/+$/, "");
+}
+
+/** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
+function actionOf(target: Target): GitAction | undefined {
+  if (target.kind !== "repository") return undefined;
+  const { owner, name, tail } = target;
+  const writes =
+    tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
+  // LFS says in its body what it does, and its answers carry credentials: not judged yet, so refused for our tokens.
+  if (tail.kind === "lfs") return undefined;
+  return { owner, name, resource: "contents", level: writes ? "write" : "read" };
+}
+
+function isUploadPack(target: Target): target is Extract<Target, { kind: "repository" }> {
+  return target.kind === "repository" && target.tail.kind === "upload_pack";
+}
+
+function cacheHeader(feature: boolean, policy: CachePolicy | undefined): Record<string, string> {
+  if (!feature) return {};
+  const state = policy === undefined ? "nocache" : policy.enabled ? "passthrough" : "bypass";
+  return { [BRAND.cacheHeader]: state };
+}
+
+function decodeLoosely(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,51 @@
+import { BufferRing } from "../cache/buffer-ring.ts";
+import { readAt } from "../cache/file-io.ts";
+import type { FlightReader } from "../cache/flight.ts";
+import type { OpenResponse } from "../cache/response-files.ts";
+import type { ClientSink } from "./client-sink.ts";
+
+/** Sends a stored answer: one buffer is read while the other is sent. @returns the bytes sent */
+export async function sendFile(file: OpenResponse, sink: ClientSink): Promise<number> {
+  const ring = new BufferRing();
+  let position = 0;
+  try {
+    while (position < file.size) {
+      const buffer = await ring.take();
+      const count = await readAt(file.fd, buffer, Math.min(buffer.length, file.size - position), position);
+      if (count === 0) throw new Error("a stored answer became shorter");
+      ring.sending(sink.writeThrough(buffer.subarray(0, count)));
+      position += count;
+    }
+    await ring.drained();
+    return position;
+  } finally {
+    ring.release();
+  }
+}
+
+/**
+ * Sends a flight's answer at the client's own speed.
+ *
+ * @param begin called once, before the first byte: it writes the head
+ * @returns the bytes sent
+ * @throws FlightCut, or the sink's error
+ */
+export async function sendFlight(reader: FlightReader, sink: ClientSink, begin: () => void): Promise<number> {
+  const ring = new BufferRing();
+  const takeBuffer = (): Promise<Buffer> => ring.take();
+  let sent = 0;
+  try {
+    let part = await reader.read(takeBuffer);
+    begin();
+    while (part !== undefined) {
+      sent += part.bytes.length;
+      if (part.inBuffer) ring.sending(sink.writeThrough(part.bytes));
+      else await sink.write(part.bytes);
+      part = await reader.read(takeBuffer);
+    }
+    await ring.drained();
+    return sent;
+  } finally {
+    ring.release();
+  }
+}

@@ -1,0 +1,199 @@
+import type { Readable } from "node:stream";
+import { systemCode } from "@devplat/base";
+import { Pool, type Dispatcher } from "undici";
+import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
+import { GitError } from "./errors.ts";
+import type { HeaderRecord } from "./headers.ts";
+import { IdleTimer } from "./idle-timer.ts";
+
+/** Connections to the code host at once; further requests wait. */
+const MAX_CONNECTIONS = 256;
+/** Milliseconds for a connection to the code host to come up. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Milliseconds that an unused connection is kept. Less than servers usually keep theirs, so that none is stale. */
+const KEEP_ALIVE_MS = 4000;
+
+export interface UpstreamRequest {
+  readonly kind: UpstreamKind;
+  readonly method: string;
+  /** Path and query below the origin of `host.url`. */
+  readonly path: string;
+  readonly headers: HeaderRecord;
+  readonly body?: Buffer | AsyncIterable<Buffer>;
+  /** Milliseconds without a byte from the code host, or to it, after which the request fails. */
+  readonly idleMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The code host's answer. Its body must be read, or the answer cancelled. */
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Chunks as they arrive. Reading throws GitError `upstream_timeout` or `upstream_unreachable`. */
+  readonly chunks: AsyncIterable<Buffer>;
+  /** Ends the request; the connection is not used again unless the body was read. */
+  cancel(): void;
+  /** Reads the body whole; longer ones are cut at `limit` bytes. */
+  read(limit: number): Promise<Buffer>;
+}
+
+/** Answers to the git and web requests of the code host. */
+export class Upstream {
+  readonly #pool: Pool;
+  readonly #metrics: Metrics;
+  /** Host and port, for messages. */
+  readonly name: string;
+  readonly origin: string;
+
+  /** @param hostUrl `host.url`; only its origin counts here. */
+  constructor(options: { readonly hostUrl: string; readonly metrics: Metrics }) {
+    const url = new URL(options.hostUrl);
+    this.origin = url.origin;
+    this.name = url.host;
+    this.#metrics = options.metrics;
+    this.#pool = new Pool(url.origin, {
+      connections: MAX_CONNECTIONS,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Idle time-outs are per request and count both directions: see IdleTimer.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+
+  /**
+   * Sends a request and gives the answer's head. Redirects are not followed.
+   *
+   * A body that is a Buffer is sent again, once, if the connection breaks before any answer: a kept connection may be
+   * closed by the other side just as it is used.
+   *
+   * @throws GitError `upstream_unreachable`, `upstream_timeout`, `client_gone` (the signal fired)
+   */
+  async send(request: UpstreamRequest): Promise<UpstreamAnswer> {
+    try {
+      return await this.#send(request);
+    } catch (error) {
+      const again = error instanceof GitError && isStaleConnection(error.cause) && isRepeatable(request);
+      if (!again) throw error;
+      return await this.#send(request);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #send(request: UpstreamRequest): Promise<UpstreamAnswer> {
+    const { signal } = request;
+    const controller = new AbortController();
+    const cancel = (): void => controller.abort();
+    let timedOut = false;
+    const idle = new IdleTimer(request.idleMs, () => {
+      timedOut = true;
+      controller.abort();
+    });
+    const release = (): void => {
+      idle.stop();
+      signal?.removeEventListener("abort", cancel);
+    };
+    const explain = (error: unknown): GitError =>
+      this.#explain(error, timedOut, signal?.aborted === true, request);
+    signal?.addEventListener("abort", cancel, { once: true });
+    if (signal?.aborted === true) cancel();
+    const startedAt = performance.now();
+    let response: Dispatcher.ResponseData;
+    try {
+      const body = request.body;
+      response = await this.#pool.request({
+        method: request.method,
+        path: request.path,
+        headers: request.headers,
+        signal: controller.signal,
+        ...(body === undefined
+          ? {}
+          : { body: Buffer.isBuffer(body) ? body : (watched(body, idle) as unknown as Readable) }),
+      });
+    } catch (error) {
+      release();
+      this.#metrics.upstream(request.kind, 0, (performance.now() - startedAt) / 1000);
+      throw explain(error);
+    }
+    idle.touch();
+    this.#metrics.upstream(request.kind, response.statusCode, (performance.now() - startedAt) / 1000);
+    const body = response.body;
+    // Without a listener an abort of an unread body would end the process.
+    body.on("error", () => undefined);
+    body.once("close", release);
+    const chunks = readChunks(body, idle, explain);
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      chunks,
+      cancel: () => {
+        release();
+        body.destroy();
+      },
+      read: async (limit) => {
+        const parts: Buffer[] = [];
+        let size = 0;
+        for await (const chunk of chunks) {
+          parts.push(chunk);
+          size += chunk.length;
+          if (size > limit) break;
+        }
+        return Buffer.concat(parts).subarray(0, limit);
+      },
+    };
+  }
+
+  #explain(error: unknown, timedOut: boolean, clientGone: boolean, request: UpstreamRequest): GitError {
+    if (timedOut) {
+      const seconds = request.idleMs / 1000;
+      return new GitError("upstream_timeout", 504, `${this.name} did not answer for ${seconds} seconds`);
+    }
+    if (clientGone) return new GitError("client_gone", 499, "the client left");
+    const code = systemCode(error) ?? "no connection";
+    return new GitError("upstream_unreachable", 502, `${this.name} cannot be reached (${code})`, {
+      cause: error,
+    });
+  }
+}
+
+/** The chunks of an answer; the time-out does not run while the reader is busy with one. */
+async function* readChunks(
+  body: AsyncIterable<Buffer>,
+  idle: IdleTimer,
+  explain: (error: unknown) => GitError,
+): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of body) {
+      idle.pause();
+      yield chunk;
+      idle.resume();
+    }
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    idle.stop();
+  }
+}
+
+/** Chunks of a request's body: each one that is taken shows that the other side is alive. */
+async function* watched(body: AsyncIterable<Buffer>, idle: IdleTimer): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    idle.touch();
+    yield chunk;
+    idle.touch();
+  }
+}
+
+function isStaleConnection(error: unknown): boolean {
+  return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(systemCode(error) ?? "");
+}
+
+function isRepeatable(request: UpstreamRequest): boolean {
+  if (request.signal?.aborted === true) return false;
+  return request.body === undefined
+    ? ["GET", "HEAD"].includes(request.method)
+    : Buffer.isBuffer(request.body);
+}

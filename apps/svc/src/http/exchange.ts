@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { DecisionStage, Metrics } from "../telemetry/metrics.ts";
+import type { Principal } from "../tokens/admission.ts";
+
+/** An id that a proxy in front may give; anything else is replaced by ours. */
+const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{8,64}$/;
+
+/** What the access log says of the cache (mission 000, "Cache outcome vocabularies"); empty: not a cached request. */
+export type CacheState = "" | "hit" | "miss" | "rejected" | "error" | "passthrough";
+
+/** One request and its answer, with what is learnt of them on the way for the log, the metrics and `Server-Timing`. */
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly id: string;
+  /** Of the peer of the connection, IPv4 in its own form. */
+  readonly remoteAddress: string;
+  readonly startedAt = performance.now();
+  /** Aborts when the client is gone before its answer was complete. */
+  readonly gone: AbortSignal;
+  principal: Principal | undefined;
+  cacheState: CacheState = "";
+  /** `owner/name` of a cache-enabled repository. */
+  cacheRepo = "";
+  readonly #metrics: Metrics;
+  readonly #timings: string[] = [];
+  readonly #socket: Socket;
+  readonly #bytesBefore: number;
+  #expectsContinue: boolean;
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    metrics: Metrics,
+    options: { readonly expectsContinue: boolean; readonly ownToken: (text: string) => boolean },
+  ) {
+    this.request = request;
+    this.response = response;
+    this.#metrics = metrics;
+    this.#expectsContinue = options.expectsContinue;
+    this.#socket = request.socket;
+    this.#bytesBefore = this.#socket.bytesWritten;
+    this.remoteAddress = (this.#socket.remoteAddress ?? "").replace(/^::ffff:/, "");
+    const given = request.headers["x-request-id"];
+    const sane = typeof given === "string" && SANE_REQUEST_ID.test(given) && !options.ownToken(given);
+    this.id = sane ? given : randomUUID();
+    const controller = new AbortController();
+    this.gone = controller.signal;
+    response.once("close", () => {
+      if (!response.writableFinished) controller.abort();
+    });
+  }
+
+  /** Bytes written to the connection for this answer, its head included. */
+  get bytes(): number {
+    return this.#socket.bytesWritten - this.#bytesBefore;
+  }
+
+  /** Tells a client that sent `Expect: 100-continue` to send its body. Called once the request is authorised. */
+  continue(): void {
+    if (!this.#expectsContinue) return;
+    this.#expectsContinue = false;
+    this.response.writeContinue();
+  }
+
+  /** Records how long a stage of the decision took, from `since` (`performance.now()`) until now. */
+  stage(stage: DecisionStage, since: number): void {
+    const ms = performance.now() - since;
+    this.#metrics.decision(stage, ms / 1000);
+    this.timing(stage, ms);
+  }
+
+  /** Adds an entry to `Server-Timing`. */
+  timing(name: string, ms: number): void {
+    this.#timings.push(`${name};dur=${ms.toFixed(2)}`);
+  }
+
+  get serverTiming(): string {
+    return this.#timings.join(", ");
+  }
+}

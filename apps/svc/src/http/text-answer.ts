@@ -1,0 +1,49 @@
+import type { ServerResponse } from "node:http";
+import type { Exchange } from "./exchange.ts";
+
+/** On every answer of ours and every relayed one: content of the code host never runs on our origin. */
+export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": "sandbox; default-src 'none'",
+  "X-Content-Type-Options": "nosniff",
+};
+
+/** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
+const LINGER_MS = 2000;
+
+/**
+ * Ends an exchange with a text, because git prints only text/plain. If the client is still sending its body, the
+ * connection is closed after the answer: reading an endless body to its end would be a gift.
+ */
+export function answerText(
+  exchange: Exchange,
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const { request, response } = exchange;
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const body = `${message}\n`;
+  response.writeHead(status, {
+    ...SANDBOX_HEADERS,
+    "Cache-Control": "no-store",
+    ...headers,
+    "Content-Type": "text/plain; charset=utf-8",
+    "Content-Length": Buffer.byteLength(body),
+    "X-Request-Id": exchange.id,
+    ...(request.complete ? {} : { Connection: "close" }),
+  });
+  response.end(request.method === "HEAD" ? undefined : body);
+  if (!request.complete) closeAfterLinger(exchange, response);
+}
+
+function closeAfterLinger(exchange: Exchange, response: ServerResponse): void {
+  const { request } = exchange;
+  request.resume();
+  request.on("error", () => undefined);
+  const timer = setTimeout(() => request.destroy(), LINGER_MS);
+  timer.unref();
+  response.once("close", () => clearTimeout(timer));
+}

@@ -1,0 +1,161 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { BRAND } from "../brand.ts";
+import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.ts";
+
+export type FetchResult = "hit" | "miss" | "rejected" | "error";
+export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
+/** What part of the decision on a request was timed. */
+export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate" | "queue";
+/** Where bytes sent to clients came from. */
+export type ByteSource = "response" | "upstream";
+/** What a request to the code host was for. */
+export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "pass_through";
+
+/** Seconds. Decisions take microseconds to milliseconds, a probe of the code host up to seconds. */
+const DECISION_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1, 5];
+/** Seconds to the answer's head. */
+const UPSTREAM_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+const named = (name: string): string => `${BRAND.metricPrefix}_${name}`;
+
+export interface MetricsOptions {
+  readonly version: string;
+  /** Repositories with caching enabled, asked at each scrape. */
+  readonly activeRepositories?: () => number;
+  /** Also gives process metrics (memory, CPU, event loop). Default true. */
+  readonly processMetrics?: boolean;
+}
+
+/** Every metric of the service, in a registry of its own. */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly labels = new RepositoryLabelling();
+  readonly #fetch: Counter<"result">;
+  readonly #lsRefs: Counter;
+  readonly #warm: Counter<"result">;
+  readonly #request: Counter<"owner" | "repo" | "result">;
+  readonly #eviction: Counter<"owner" | "repo">;
+  readonly #responseSize: Gauge<"owner" | "repo">;
+  readonly #decision: Histogram<"stage">;
+  readonly #bytes: Counter<"source">;
+  readonly #followers: Counter;
+  readonly #upstream: Histogram<"kind" | "status">;
+
+  constructor(options: MetricsOptions) {
+    const registers = [this.registry];
+    const counter = <T extends string = never>(
+      name: string,
+      help: string,
+      labelNames: T[] = [],
+    ): Counter<T> => new Counter({ name: named(name), help, labelNames, registers });
+    this.#fetch = counter("cache_fetch_total", "Git fetch requests by result.", ["result"]);
+    this.#lsRefs = counter("cache_lsrefs_total", "ls-refs commands forwarded upstream.");
+    this.#warm = counter("cache_warm_total", "Cache warming operations.", ["result"]);
+    this.#request = counter("cache_request_total", "Per-repository git requests with cache outcome.", [
+      "owner",
+      "repo",
+      "result",
+    ]);
+    this.#eviction = counter("cache_eviction_total", "Response files evicted by size-limit cleanup.", [
+      "owner",
+      "repo",
+    ]);
+    this.#bytes = counter("cache_bytes_total", "Bytes of fetch answers sent to clients, by source.", [
+      "source",
+    ]);
+    this.#followers = counter(
+      "cache_singleflight_followers_total",
+      "Fetch requests that shared another one's upstream fetch.",
+    );
+    this.#responseSize = new Gauge({
+      name: named("cache_response_size_bytes"),
+      help: "Current total size of cached response files.",
+      labelNames: ["owner", "repo"],
+      registers,
+    });
+    this.#decision = new Histogram({
+      name: named("proxy_decision_duration_seconds"),
+      help: "Time spent on deciding what to do with a request, by stage.",
+      labelNames: ["stage"],
+      buckets: DECISION_BUCKETS,
+      registers,
+    });
+    this.#upstream = new Histogram({
+      name: named("upstream_request_duration_seconds"),
+      help: "Time until the head of the code host's answer; status 0: none came.",
+      labelNames: ["kind", "status"],
+      buckets: UPSTREAM_BUCKETS,
+      registers,
+    });
+    const active = options.activeRepositories ?? ((): number => 0);
+    this.registry.registerMetric(
+      new Gauge({
+        name: named("cache_repos_active"),
+        help: "Repositories with caching enabled.",
+        registers: [],
+        collect(): void {
+          this.set(active());
+        },
+      }),
+    );
+    const build = new Gauge({
+      name: named("build_info"),
+      help: "1, with the version of the program and of its runtime.",
+      labelNames: ["version", "node"],
+      registers,
+    });
+    build.set({ version: options.version, node: process.version }, 1);
+    if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
+    // A series that exists at 0 lets a rate be computed from the first event on.
+    for (const result of ["hit", "miss", "rejected", "error"]) this.#fetch.inc({ result }, 0);
+    for (const result of ["success", "error"]) this.#warm.inc({ result }, 0);
+  }
+
+  fetch(result: FetchResult): void {
+    this.#fetch.inc({ result });
+  }
+
+  lsRefsForwarded(): void {
+    this.#lsRefs.inc();
+  }
+
+  request(labels: RepositoryLabels, result: RequestResult): void {
+    this.#request.inc({ ...labels, result });
+  }
+
+  evicted(owner: string, name: string, files: number): void {
+    this.#eviction.inc({ ...this.labels.listed(owner, name) }, files);
+  }
+
+  responseSize(owner: string, name: string, bytes: number): void {
+    this.#responseSize.set({ ...this.labels.listed(owner, name) }, bytes);
+  }
+
+  /** Removes the size of a repository that is not listed any more. */
+  forgetResponseSize(owner: string, name: string): void {
+    this.#responseSize.remove({ ...this.labels.listed(owner, name) });
+  }
+
+  /** @param seconds how long the stage took */
+  decision(stage: DecisionStage, seconds: number): void {
+    this.#decision.observe({ stage }, seconds);
+  }
+
+  bytesSent(source: ByteSource, bytes: number): void {
+    this.#bytes.inc({ source }, bytes);
+  }
+
+  followed(): void {
+    this.#followers.inc();
+  }
+
+  /** @param status the code host's status; 0: no answer came */
+  upstream(kind: UpstreamKind, status: number, seconds: number): void {
+    this.#upstream.observe({ kind, status: String(status) }, seconds);
+  }
+
+  /** The text exposition format, and its content type. */
+  async render(): Promise<{ readonly contentType: string; readonly body: string }> {
+    return { contentType: this.registry.contentType, body: await this.registry.metrics() };
+  }
+}

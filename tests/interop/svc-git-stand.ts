@@ -1,0 +1,288 @@
+import { once } from "node:events";
+import { request as httpRequest, type Server } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { systemClock, type LogFields, type Logger } from "@devplat/base";
+import { DELIM_PKT, FLUSH_PKT, encodePktLine } from "@devplat/git-protocol";
+import {
+  git,
+  gitEnvironment,
+  run,
+  startCodeHost,
+  tempFolder,
+  type CodeHost,
+  type Finished,
+} from "@devplat/testkit";
+import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
+import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
+import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
+import { createListener } from "../../apps/svc/src/http/listener.ts";
+import { Surfaces } from "../../apps/svc/src/http/surface.ts";
+import { Metrics } from "../../apps/svc/src/telemetry/metrics.ts";
+import type { CredentialGate, GitAction } from "../../apps/svc/src/tokens/admission.ts";
+
+export interface StandOptions {
+  readonly grantSeconds?: number;
+  readonly tipsSeconds?: number;
+  readonly strictLsRefs?: boolean;
+  readonly gitCommandBytes?: number;
+  readonly bodyIdleMs?: number;
+  readonly probesPerMinute?: number;
+  readonly maxUpstreamFetches?: number;
+  readonly queueSeconds?: number;
+  readonly cacheEnabled?: boolean;
+  readonly storagePath?: string;
+  readonly hostUrl?: string;
+  readonly managementHost?: string;
+}
+
+/** A plain answer to a plain request. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+  readonly text: string;
+}
+
+export interface PostOptions {
+  readonly headers?: Record<string, string>;
+  readonly method?: string;
+  readonly body?: Buffer | string;
+}
+
+/** The git side of the service, put together in this process in front of a code host. */
+export interface Stand {
+  readonly codeHost: CodeHost;
+  readonly url: string;
+  readonly storagePath: string;
+  readonly cache: GitCache;
+  readonly metrics: Metrics;
+  readonly log: LogFields[];
+  readonly access: LogFields[];
+  readonly actions: (GitAction | undefined)[];
+  list(owner: string, name: string, options?: Partial<CachePolicy>): void;
+  unlist(owner: string, name: string): void;
+  /** Runs stock git in a folder of its own; `clone` and the like. */
+  git(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Finished>;
+  folder(name: string): string;
+  ask(path: string, options?: PostOptions): Promise<Answer>;
+  /** The body of a v2 request. */
+  command(command: string, args: readonly string[], capabilities?: readonly string[]): Buffer;
+  post(repository: string, body: Buffer, headers?: Record<string, string>): Promise<Answer>;
+  /** The value of a metric's series; 0 if it is not there. */
+  metric(series: string): Promise<number>;
+  /** Calls of a v2 command that reached the code host. */
+  upstream(command: string): number;
+  stop(): Promise<void>;
+}
+
+export const PROXY_TOKEN = "svcx_test-only-token";
+
+export async function startStand(options: StandOptions = {}): Promise<Stand> {
+  const codeHost = await startCodeHost();
+  const folder = await tempFolder("svc-git");
+  const policies = new Map<string, CachePolicy>();
+  const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
+  const list: CachePolicies = {
+    find: (owner, name) => policies.get(keyOf(owner, name)),
+    all: () => [...policies.values()],
+  };
+  const log: LogFields[] = [];
+  const access: LogFields[] = [];
+  const actions: (GitAction | undefined)[] = [];
+  const credentials: CredentialGate = {
+    admit: (authorization, action) => {
+      actions.push(action);
+      const decoded = Buffer.from((authorization ?? "").replace(/^Basic /, ""), "base64").toString();
+      if (decoded.includes("svcx_") || authorization?.includes("svcx_") === true) {
+        if (action === undefined || !decoded.includes(PROXY_TOKEN)) {
+          const headers = { "WWW-Authenticate": 'Basic realm="svc"' };
+          return Promise.resolve({ kind: "refuse", status: 401, headers, message: "unknown token" });
+        }
+        const stored = Buffer.from("x-access-token:stored-secret").toString("base64");
+        const principal = { kind: "proxy_token", login: "alice", tokenId: "t1" } as const;
+        return Promise.resolve({ kind: "forward", authorization: `Basic ${stored}`, principal });
+      }
+      const kind = authorization === undefined ? "anonymous" : "foreign";
+      const principal = { kind, login: undefined, tokenId: undefined } as const;
+      return Promise.resolve({ kind: "forward", authorization, principal });
+    },
+    carriesOwnToken: (text) => /svc[rxa]_/.test(text),
+  };
+  const hostUrl = options.hostUrl ?? codeHost.url;
+  const metrics = new Metrics({
+    version: "0.0.0",
+    processMetrics: false,
+    activeRepositories: () => list.all().filter((policy) => policy.enabled).length,
+  });
+  const storagePath = options.storagePath ?? join(folder.path, "cache");
+  const logger = collect(log);
+  const cache = new GitCache({
+    storagePath,
+    hostUrl,
+    policies: list,
+    tipsSeconds: options.tipsSeconds ?? 600,
+    maxUpstreamFetches: options.maxUpstreamFetches ?? 32,
+    queueSeconds: options.queueSeconds ?? 60,
+    metrics,
+    logger,
+    clock: systemClock,
+  });
+  await cache.prepare();
+  const routes = new GitRoutes({
+    hostUrl,
+    credentials,
+    policies: list,
+    cache: options.cacheEnabled === false ? undefined : cache,
+    grantSeconds: options.grantSeconds ?? 30,
+    strictLsRefs: options.strictLsRefs ?? false,
+    gitCommandBytes: options.gitCommandBytes ?? 64 * 2 ** 20,
+    ...(options.bodyIdleMs === undefined ? {} : { bodyIdleMs: options.bodyIdleMs }),
+    ...(options.probesPerMinute === undefined ? {} : { probesPerMinute: options.probesPerMinute }),
+    userAgent: "svc/0.0.0",
+    metrics,
+    logger,
+  });
+  const server: Server = createListener({
+    surfaces: new Surfaces({
+      baseUrl: "http://svc.example:8080",
+      managementHost: options.managementHost,
+      hostUrl: "http://code.example",
+      apiUrl: "http://api.code.example",
+    }),
+    git: routes,
+    management: (_request, response) =>
+      void response.writeHead(200, { "X-Management": "yes" }).end("management"),
+    metrics,
+    accessLog: collect(access),
+    logger,
+    withCache: options.cacheEnabled !== false,
+    ownToken: (text) => credentials.carriesOwnToken(text),
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+
+  const ask = (path: string, asked: PostOptions = {}): Promise<Answer> => send(port, path, asked);
+  return {
+    codeHost,
+    url,
+    storagePath,
+    cache,
+    metrics,
+    log,
+    access,
+    actions,
+    list: (owner, name, given) => {
+      const base = { id: "1", owner, name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb: undefined };
+      policies.set(keyOf(owner, name), { ...base, ...given });
+    },
+    unlist: (owner, name) => void policies.delete(keyOf(owner, name)),
+    git: (args, env) =>
+      run("git", args, { cwd: folder.path, env: { ...gitEnvironment(), ...env }, timeoutMs: 60_000 }),
+    folder: (name) => join(folder.path, name),
+    ask,
+    command,
+    post: (repository, body, headers = {}) =>
+      ask(`/${repository}/git-upload-pack`, {
+        method: "POST",
+        body,
+        headers: {
+          "Content-Type": "application/x-git-upload-pack-request",
+          "Git-Protocol": "version=2",
+          ...headers,
+        },
+      }),
+    metric: async (series) => {
+      const { body } = await metrics.render();
+      const line = body.split("\n").find((text) => text.startsWith(`${series} `));
+      return line === undefined ? 0 : Number(line.slice(series.length + 1));
+    },
+    upstream: (name) => codeHost.calls.filter((call) => call.command === name).length,
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await routes.close();
+      await codeHost.stop();
+      await cache.settled();
+      await folder.remove();
+    },
+  };
+}
+
+export function command(
+  name: string,
+  args: readonly string[],
+  capabilities: readonly string[] = ["object-format=sha1"],
+): Buffer {
+  return Buffer.concat([
+    encodePktLine(`command=${name}\n`),
+    ...capabilities.map((text) => encodePktLine(`${text}\n`)),
+    ...(args.length > 0 ? [DELIM_PKT, ...args.map((text) => encodePktLine(`${text}\n`))] : []),
+    FLUSH_PKT,
+  ]);
+}
+
+export const basic = (token: string): string => `Basic ${Buffer.from(`user:${token}`).toString("base64")}`;
+
+/** Every reference and every object of a clone, and that `git fsck` finds nothing. */
+export async function contentOf(folder: string): Promise<string> {
+  const refs = await git(["-C", folder, "for-each-ref", "--format=%(objectname) %(refname)"]);
+  const objects = await git(["-C", folder, "cat-file", "--batch-all-objects", "--batch-check"]);
+  await git(["-C", folder, "fsck", "--full", "--strict"]);
+  return `${refs}\n${objects}`;
+}
+
+/** Sends bytes over a raw connection and gives all that comes back within a time. */
+export async function rawExchange(url: string, bytes: string, ms: number): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const parts: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => void parts.push(chunk));
+  socket.on("error", () => undefined);
+  socket.write(bytes);
+  await Promise.race([once(socket, "close"), new Promise((resolve) => setTimeout(resolve, ms))]);
+  socket.destroy();
+  return Buffer.concat(parts).toString("latin1");
+}
+
+function send(port: number, path: string, options: PostOptions): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const body = options.body;
+    const outgoing = httpRequest(
+      {
+        host: "127.0.0.1",
+        port,
+        path,
+        method: options.method ?? "GET",
+        headers: options.headers ?? {},
+        agent: false,
+      },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => void parts.push(chunk));
+        response.on("error", () => undefined);
+        response.on("close", () => {
+          const whole = Buffer.concat(parts);
+          const plain = response.headers["content-encoding"] === "gzip" ? gunzipSync(whole) : whole;
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: plain,
+            text: plain.toString("latin1"),
+          });
+        });
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+function collect(lines: LogFields[]): Logger {
+  const add = (fields: LogFields, message: string): void => void lines.push({ ...fields, message });
+  const logger: Logger = { debug: add, info: add, warn: add, error: add, child: () => logger };
+  return logger;
+}
