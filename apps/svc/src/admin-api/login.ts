@@ -9,7 +9,7 @@ export const usernameSchema = z
   .string()
   .min(1)
   .max(100)
-  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*\S[^\p{Cc}\p{Zl}\p{Zp}]*$/u, "must be a name without control characters");
+  .regex(/^(?=.*\S)[^\p{Cc}\p{Zl}\p{Zp}]+$/u, "must be a name without control characters");
 
 const testLoginSchema = z
   .strictObject({

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
+import { SESSION_COOKIE } from "../login/authenticator.ts";
 import { operation, type Operation } from "./operation.ts";
 
 const PROBLEM_TYPE = "application/problem+json";
@@ -44,19 +45,23 @@ export function openApiOperation(others: readonly Operation[], version: string):
 
 /** OpenAPI 3.1 from the same schemas that check the requests. */
 export function openApiDocument(operations: readonly Operation[], version: string): Json {
+  const schemas = new NamedSchemas();
   const paths: Record<string, Json> = {};
-  for (const each of operations) (paths[each.path] ??= {})[each.method.toLowerCase()] = describe(each);
+  for (const each of operations) {
+    (paths[each.path] ??= {})[each.method.toLowerCase()] = describe(each, schemas);
+  }
   return {
     openapi: "3.1.0",
     info: { title: "Caching git proxy: administration", version },
     paths,
     components: {
+      schemas: schemas.named,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "A session or administration token (svcr_)" },
         cookie: {
           type: "apiKey",
           in: "cookie",
-          name: "svc_session",
+          name: SESSION_COOKIE,
           description: "Changes need our own Origin",
         },
       },
@@ -64,7 +69,23 @@ export function openApiDocument(operations: readonly Operation[], version: strin
   };
 }
 
-function describe(each: Operation): Json {
+/** JSON Schemas of zod schemas; those with a name are gathered, and referred to. */
+class NamedSchemas {
+  readonly named: Json = {};
+
+  of(schema: z.ZodType, io: "input" | "output"): Json {
+    const text = JSON.stringify(z.toJSONSchema(schema, { target: "draft-2020-12", io }));
+    const {
+      $schema: _,
+      $defs,
+      ...rest
+    } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
+    Object.assign(this.named, $defs);
+    return rest;
+  }
+}
+
+function describe(each: Operation, schemas: NamedSchemas): Json {
   const statuses: Record<number, string> = { ...each.refusals };
   if (each.access !== "public") statuses[401] = "No valid session or administration token";
   if (each.access !== "public") {
@@ -83,7 +104,7 @@ function describe(each: Operation): Json {
   if (each.conditional === true) statuses[412] = "If-Match names another version";
   const refusals = Object.entries(statuses).map(([status, description]) => [
     status,
-    { description, content: { [PROBLEM_TYPE]: { schema: jsonSchema(problemSchema, "output") } } },
+    { description, content: { [PROBLEM_TYPE]: { schema: schemas.of(problemSchema, "output") } } },
   ]);
   return {
     operationId: each.id,
@@ -92,13 +113,13 @@ function describe(each: Operation): Json {
     ...(each.description === undefined ? {} : { description: each.description }),
     security: each.access === "public" ? [] : [{ bearer: [] }, { cookie: [] }],
     "x-access": each.access,
-    parameters: parameters(each),
+    parameters: parameters(each, schemas),
     ...(each.body === undefined
       ? {}
       : {
           requestBody: {
             required: true,
-            content: { "application/json": { schema: jsonSchema(each.body, "input") } },
+            content: { "application/json": { schema: schemas.of(each.body, "input") } },
           },
         }),
     responses: {
@@ -106,14 +127,14 @@ function describe(each: Operation): Json {
         description: STATUS_CODES[each.successStatus],
         ...(each.result === undefined
           ? {}
-          : { content: { "application/json": { schema: jsonSchema(each.result, "output") } } }),
+          : { content: { "application/json": { schema: schemas.of(each.result, "output") } } }),
       },
       ...Object.fromEntries(refusals),
     },
   };
 }
 
-function parameters(each: Operation): Json[] {
+function parameters(each: Operation, schemas: NamedSchemas): Json[] {
   const inPath = [...each.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -121,7 +142,7 @@ function parameters(each: Operation): Json[] {
     schema: { type: "string" },
   }));
   const query =
-    each.query === undefined ? {} : (jsonSchema(each.query, "input")["properties"] as Record<string, Json>);
+    each.query === undefined ? {} : (schemas.of(each.query, "input")["properties"] as Record<string, Json>);
   const inQuery = Object.entries(query).map(([name, schema]) => ({
     name,
     in: "query",
@@ -133,13 +154,4 @@ function parameters(each: Operation): Json[] {
       ? [{ name: "If-Match", in: "header", required: false, schema: { type: "string" } }]
       : [];
   return [...inPath, ...inQuery, ...inHeader];
-}
-
-function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const {
-    $schema: _,
-    id: __,
-    ...rest
-  } = z.toJSONSchema(schema, { target: "draft-2020-12", io, reused: "inline" }) as Json;
-  return rest;
 }

@@ -27,7 +27,14 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   if (issues.some((issue) => issue.path.length === 0 && issue.code === "invalid_type")) {
     throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body must be a JSON object" });
   }
-  throw new FieldError(issues.map(faultOf));
+  // A field that is wrong in two ways is told one of them.
+  const faults = new Map(
+    issues
+      .map(faultOf)
+      .toReversed()
+      .map((fault) => [fault.pointer, fault]),
+  );
+  throw new FieldError([...faults.values()].toReversed());
 }
 
 /** Checks the parameters of a query: 400 naming the first that is wrong or unknown. */

@@ -74,7 +74,10 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
           <h2 id="list-heading">Repositories</h2>
           <span class="badge">${repositories.length}</span>
         </div>
-        ${rows.length === 0 ? emptyList(options.baseUrl) : table(rows, options)}
+        ${rows.length === 0 ? emptyList() : table(rows, options)}
+        <p class="clone small muted">
+          Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
+        </p>
       </section>`,
   });
 }
@@ -160,7 +163,6 @@ function table(rows: readonly Row[], options: RepositoriesPageOptions): Html {
         <th scope="col">Size limit</th>
         <th scope="col">On disk</th>
         <th scope="col">Hits</th>
-        <th scope="col">Saved</th>
         <th scope="col">Last fetch</th>
         <th scope="col"><span class="visually-hidden">Actions</span></th>
       </tr>
@@ -171,14 +173,13 @@ function table(rows: readonly Row[], options: RepositoriesPageOptions): Html {
   </table>`;
 }
 
-function showRow({ record, stats }: Row, { baseUrl, now }: RepositoriesPageOptions): Html {
+function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html {
   const name = `${record.owner}/${record.name}`;
   const at = `/admin/repositories/${record.id}`;
   return html`<tr id="repo-${record.id}">
-    <th scope="row" class="wrap">
-      ${name}
-      <div class="small muted mono wrap">${baseUrl}/${name}.git</div>
-      ${stats.lastError === undefined ? "" : html`<div class="error">Last error: ${stats.lastError}</div>`}
+    <th scope="row" class="name">
+      ${record.owner}/<wbr />${record.name}
+      ${stats.lastError === undefined ? "" : html`<div class="error small">Last error: ${stats.lastError}</div>`}
     </th>
     <td data-label="State">
       ${record.enabled ? html`<span class="status good">Enabled</span>` : html`<span class="status idle">Disabled</span>`}
@@ -188,12 +189,17 @@ function showRow({ record, stats }: Row, { baseUrl, now }: RepositoriesPageOptio
       ${record.maxCacheSizeMb === undefined ? html`<span class="muted">none</span>` : `${record.maxCacheSizeMb} MB`}
     </td>
     <td data-label="On disk" class="nowrap">
-      <span>${formatBytes(stats.sizeBytes)} <span class="small muted">in ${stats.responseFiles}</span></span>
+      <div>
+        ${formatBytes(stats.sizeBytes)}
+        <div class="small muted">${stats.responseFiles} ${stats.responseFiles === 1 ? "file" : "files"}</div>
+      </div>
     </td>
     <td data-label="Hits" class="nowrap">
-      <span>${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span></span>
+      <div>
+        ${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span>
+        <div class="small muted">${formatBytes(stats.bytesSaved)} saved</div>
+      </div>
     </td>
-    <td data-label="Saved" class="nowrap">${formatBytes(stats.bytesSaved)}</td>
     <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
     <td>
       <div class="actions">
@@ -220,7 +226,7 @@ function showRow({ record, stats }: Row, { baseUrl, now }: RepositoriesPageOptio
 function editRow({ record }: Row, form: FormState): Html {
   const name = `${record.owner}/${record.name}`;
   return html`<tr id="repo-${record.id}" class="editing">
-    <td colspan="9">
+    <td colspan="8">
       <form class="stack" method="post" action="/admin/repositories/${record.id}" aria-label="Edit ${name}">
         <h3 class="wrap">${name}</h3>
         ${formMessage(form)}
@@ -235,11 +241,10 @@ function editRow({ record }: Row, form: FormState): Html {
   </tr>`;
 }
 
-function emptyList(baseUrl: string): Html {
-  return html`<div class="empty stack">
-    <p>Nothing is cached yet. Add a repository above, then clone it through this service, twice:</p>
-    <p><code>git clone ${baseUrl}/OWNER/NAME.git</code></p>
-  </div>`;
+function emptyList(): Html {
+  return html`<p class="empty">
+    Nothing is cached yet. Add a repository above, then clone it twice: the second comes from here.
+  </p>`;
 }
 
 /** The values of a record as its edit form shows them. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Secret, systemCode, writeAtomically } from "@devplat/base";
 import { SvcError } from "../errors.ts";
@@ -32,6 +32,7 @@ export async function encryptionKey(source: EncryptionKeySource): Promise<Secret
     if (/^[0-9a-f]{64}$/.test(text)) return new Secret(text);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
+    await mkdir(source.dataDir, { recursive: true, mode: 0o700 });
     const key = randomBytes(32).toString("hex");
     await writeAtomically(path, `${key}\n`, { mode: 0o600 });
     return new Secret(key);

@@ -45,6 +45,12 @@ export class SecretBox {
     return [FORMAT, this.#current.id, nonce.toString("base64url"), sealed.toString("base64url")].join(".");
   }
 
+  /** The id of the key that a sealed text needs, if it is not here. */
+  unknownKey(text: string): string | undefined {
+    const keyId = text.split(".")[1] ?? "";
+    return this.#byId.has(keyId) ? undefined : keyId;
+  }
+
   /** @throws SvcError `encryption_key`: another key, another record, or a changed text */
   open(text: string, recordId: string): Secret {
     const [format, keyId, nonce, sealed] = text.split(".");

@@ -1,0 +1,577 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { z } from "zod";
+import { startAdministration, type TestAdministration } from "../administration.test-kit.ts";
+import { createToken } from "../tokens/format.ts";
+import { repositorySchema } from "./cached-repos.ts";
+import { openApiDocument } from "./openapi.ts";
+import { mintedTokenSchema, tokenSchema } from "./tokens.ts";
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly json: Record<string, unknown>;
+}
+interface Sent {
+  readonly method?: string;
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly raw?: string;
+  readonly headers?: Record<string, string>;
+}
+
+let administration: TestAdministration;
+let admin: string;
+let user: string;
+before(async () => {
+  administration = await startAdministration({
+    reach: (name) => (name === "hidden" ? "refused" : name === "old" ? "moved" : "readable"),
+  });
+  admin = await administration.session("root", "admin");
+  user = await administration.session("alice", "user");
+});
+after(async () => administration.stop());
+
+async function send(path: string, sent: Sent = {}): Promise<Answer> {
+  const token = "token" in sent ? sent.token : admin;
+  const content = sent.raw ?? (sent.body === undefined ? undefined : JSON.stringify(sent.body));
+  const response = await fetch(administration.url + path, {
+    method: sent.method ?? (content === undefined ? "GET" : "POST"),
+    redirect: "manual",
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(content === undefined ? {} : { "content-type": "application/json" }),
+      ...sent.headers,
+    },
+    ...(content === undefined ? {} : { body: content }),
+  });
+  const text = await response.text();
+  const isJson = (response.headers.get("content-type") ?? "").includes("json");
+  const json = isJson ? (JSON.parse(text) as Record<string, unknown>) : {};
+  return { status: response.status, headers: response.headers, text, json };
+}
+
+let names = 0;
+async function listed(body: Record<string, unknown> = {}): Promise<Record<string, unknown> & { id: string }> {
+  const answer = await send("/api/cached-repos", { body: { owner: "acme", name: `r${++names}`, ...body } });
+  assert.equal(answer.status, 201, answer.text);
+  return answer.json as Record<string, unknown> & { id: string };
+}
+const pointers = (answer: Answer): unknown[] =>
+  ((answer.json["errors"] ?? []) as { pointer: string }[]).map(({ pointer }) => pointer);
+
+describe("POST /api/cached-repos", () => {
+  it("gives 201 with Location, ETag and the record with its defaults", async () => {
+    const answer = await send("/api/cached-repos", { body: { owner: "acme", name: "first" } });
+    assert.equal(answer.status, 201);
+    const record = repositorySchema.parse(answer.json);
+    assert.match(record.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    assert.deepEqual([record.enabled, record.timeout_seconds, record.max_cache_size_mb], [true, 30, null]);
+    assert.match(answer.headers.get("location") ?? "", new RegExp(`^http.*/api/cached-repos/${record.id}$`));
+    assert.equal(answer.headers.get("etag"), '"1"');
+    assert.equal(administration.repositories.find("ACME", "First")?.id, record.id);
+  });
+
+  it("takes every optional field, and null as not given", async () => {
+    const record = await listed({ enabled: false, timeout_seconds: 3600, max_cache_size_mb: 1 });
+    assert.deepEqual(
+      [record["enabled"], record["timeout_seconds"], record["max_cache_size_mb"]],
+      [false, 3600, 1],
+    );
+    const plain = await listed({ timeout_seconds: null, max_cache_size_mb: null });
+    assert.deepEqual([plain["timeout_seconds"], plain["max_cache_size_mb"]], [30, null]);
+  });
+
+  it("is 409 for a repository that is listed, in any case of letters", async () => {
+    await listed({ name: "Twice" });
+    const answer = await send("/api/cached-repos", { body: { owner: "ACME", name: "twice" } });
+    assert.equal(answer.status, 409);
+    assert.equal(answer.json["message"], "ACME/twice is listed already");
+  });
+
+  it("?check=true asks the code host", async () => {
+    const ask = async (name: string): Promise<number> =>
+      (await send("/api/cached-repos?check=true", { body: { owner: "acme", name } })).status;
+    assert.equal(await ask("hidden"), 422);
+    assert.equal(await ask("old"), 422);
+    assert.equal(await ask("there"), 201);
+  });
+
+  const wrong: [name: string, body: unknown, status: number, where: string[]][] = [
+    ["no fields", {}, 422, ["/owner", "/name"]],
+    ["an empty owner", { owner: "", name: "a" }, 422, ["/owner"]],
+    ["a number as owner", { owner: 5, name: "a" }, 422, ["/owner"]],
+    ["a slash", { owner: "a/b", name: "c" }, 422, ["/owner"]],
+    ["dots", { owner: "..", name: "." }, 422, ["/owner", "/name"]],
+    ["an owner of the cache's own", { owner: "_responses", name: "a" }, 422, ["/owner"]],
+    ["a .git ending", { owner: "a", name: "b.git" }, 422, ["/name"]],
+    ["control characters", { owner: "a\u0000", name: "b\n" }, 422, ["/owner", "/name"]],
+    ["a long name", { owner: "a", name: "x".repeat(101) }, 422, ["/name"]],
+    ["timeout 0", { owner: "a", name: "b", timeout_seconds: 0 }, 422, ["/timeout_seconds"]],
+    ["timeout 3601", { owner: "a", name: "b", timeout_seconds: 3601 }, 422, ["/timeout_seconds"]],
+    ["timeout 1.5", { owner: "a", name: "b", timeout_seconds: 1.5 }, 422, ["/timeout_seconds"]],
+    ["timeout as text", { owner: "a", name: "b", timeout_seconds: "30" }, 422, ["/timeout_seconds"]],
+    ["limit 0", { owner: "a", name: "b", max_cache_size_mb: 0 }, 422, ["/max_cache_size_mb"]],
+    ["limit too large", { owner: "a", name: "b", max_cache_size_mb: 1_048_577 }, 422, ["/max_cache_size_mb"]],
+    ["limit negative", { owner: "a", name: "b", max_cache_size_mb: -1 }, 422, ["/max_cache_size_mb"]],
+    ["enabled as text", { owner: "a", name: "b", enabled: "yes" }, 422, ["/enabled"]],
+    ["an unknown field", { owner: "a", name: "b", size: 1 }, 400, ["/size"]],
+    ["an id of the caller's", { owner: "a", name: "b", id: "x" }, 400, ["/id"]],
+    ["a list", [], 400, []],
+    ["a text", "x", 400, []],
+    ["null", null, 400, []],
+  ];
+  for (const [name, body, status, where] of wrong) {
+    it(`refuses ${name}`, async () => {
+      const answer = await send("/api/cached-repos", { body });
+      assert.equal(answer.status, status, answer.text);
+      assert.equal(answer.headers.get("content-type"), "application/problem+json");
+      assert.equal(answer.json["message"], answer.json["detail"]);
+      assert.deepEqual(pointers(answer), where);
+    });
+  }
+
+  it("names an unknown field", async () => {
+    const answer = await send("/api/cached-repos", { body: { owner: "a", name: "b", enabeld: true } });
+    assert.equal(answer.json["message"], 'Unknown field: "enabeld"');
+  });
+});
+
+describe("a request body", () => {
+  const path = "/api/cached-repos";
+  const body = JSON.stringify({ owner: "a", name: "b" });
+
+  it("of another type is 415", async () => {
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"]) {
+      assert.equal((await send(path, { raw: body, headers: { "content-type": type } })).status, 415, type);
+    }
+  });
+
+  it("that is not JSON is 400, and is not quoted", async () => {
+    for (const raw of ['{"owner": planted-secret', "", "\u0000"]) {
+      const answer = await send(path, { raw });
+      assert.equal(answer.status, 400);
+      assert.doesNotMatch(answer.text, /planted/);
+    }
+  });
+
+  it("over 1 MiB is 413, with and without a length", async () => {
+    const huge = JSON.stringify({ owner: "a".repeat(1024 * 1024), name: "b" });
+    assert.equal((await send(path, { raw: huge })).status, 413);
+    const response = await fetch(administration.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
+      body: new Blob([huge]).stream(),
+      duplex: "half",
+    });
+    assert.equal(response.status, 413);
+  });
+
+  it("that is not UTF-8 is 400", async () => {
+    const response = await fetch(administration.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
+      body: Buffer.from([0x22, 0xff, 0x22]),
+    });
+    assert.equal(response.status, 400);
+  });
+});
+
+describe("GET /api/cached-repos", () => {
+  it("is a bare array ordered by owner and name", async () => {
+    await listed({ owner: "Zed", name: "a" });
+    await listed({ owner: "abc", name: "a" });
+    const answer = await send("/api/cached-repos");
+    const records = z.array(repositorySchema).parse(answer.json);
+    const keys = records.map(({ owner, name }) => `${owner}/${name}`.toLowerCase());
+    assert.deepEqual(keys, keys.toSorted());
+    assert.equal(answer.headers.get("link"), null);
+  });
+
+  it("pages with limit and Link, over everything once", async () => {
+    const all = ((await send("/api/cached-repos")).json as unknown as { id: string }[]).map(({ id }) => id);
+    const seen: string[] = [];
+    let path: string | undefined = "/api/cached-repos?limit=4";
+    while (path !== undefined) {
+      const answer: Answer = await send(path);
+      const page = answer.json as unknown as { id: string }[];
+      assert.ok(page.length <= 4);
+      seen.push(...page.map(({ id }) => id));
+      const next = /<https?:\/\/[^/]+([^>]+)>; rel="next"/.exec(answer.headers.get("link") ?? "");
+      path = next?.[1];
+    }
+    assert.deepEqual(seen, all);
+  });
+
+  it("refuses parameters that are wrong or unknown", async () => {
+    for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=%2e%2e", "color=red"]) {
+      assert.equal((await send(`/api/cached-repos?${query}`)).status, 400, query);
+    }
+  });
+});
+
+describe("one cached repository", () => {
+  it("PATCH changes what is given and counts at once", async () => {
+    const { id, name } = await listed();
+    const answer = await send(`/api/cached-repos/${id}`, {
+      method: "PATCH",
+      body: { enabled: false, timeout_seconds: 600, max_cache_size_mb: 2048 },
+    });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("etag"), '"2"');
+    assert.deepEqual(administration.repositories.find("acme", String(name)), {
+      id,
+      owner: "acme",
+      name,
+      enabled: false,
+      timeoutSeconds: 600,
+      maxCacheSizeMb: 2048,
+    });
+    assert.equal(
+      (await send(`/api/cached-repos/${id}`, { method: "PATCH", body: { enabled: true } })).json["enabled"],
+      true,
+    );
+  });
+
+  it("PATCH: limit 0 clears it, null resets both", async () => {
+    const { id } = await listed({ timeout_seconds: 60, max_cache_size_mb: 5 });
+    const patch = async (body: unknown): Promise<Record<string, unknown>> =>
+      (await send(`/api/cached-repos/${id}`, { method: "PATCH", body })).json;
+    assert.equal((await patch({ max_cache_size_mb: 0 }))["max_cache_size_mb"], null);
+    assert.equal((await patch({ max_cache_size_mb: 7 }))["max_cache_size_mb"], 7);
+    const reset = await patch({ max_cache_size_mb: null, timeout_seconds: null });
+    assert.deepEqual([reset["max_cache_size_mb"], reset["timeout_seconds"]], [null, 30]);
+  });
+
+  it("PATCH refuses wrong values, and owner and name", async () => {
+    const { id } = await listed();
+    for (const [body, status] of [
+      [{ timeout_seconds: 0 }, 422],
+      [{ timeout_seconds: 3601 }, 422],
+      [{ max_cache_size_mb: -1 }, 422],
+      [{ enabled: null }, 422],
+      [{ owner: "x" }, 400],
+      [[], 400],
+    ] as const) {
+      assert.equal((await send(`/api/cached-repos/${id}`, { method: "PATCH", body })).status, status);
+    }
+  });
+
+  it("PATCH and DELETE honour If-Match", async () => {
+    const { id } = await listed();
+    const path = `/api/cached-repos/${id}`;
+    const patch = async (tag: string, enabled: boolean): Promise<number> =>
+      (await send(path, { method: "PATCH", body: { enabled }, headers: { "if-match": tag } })).status;
+    assert.equal(await patch('"2"', false), 412);
+    assert.equal(await patch('"1"', false), 200);
+    assert.equal(await patch('"1"', true), 412);
+    assert.equal(await patch('"9", "2"', true), 200);
+    assert.equal(await patch("*", false), 200);
+    assert.equal((await send(path, { method: "DELETE", headers: { "if-match": '"1"' } })).status, 412);
+    assert.equal((await send(path, { method: "DELETE", headers: { "if-match": '"4"' } })).status, 204);
+  });
+
+  it("DELETE takes it off the list at once, removes its data, and is 404 the second time", async () => {
+    const { id, name } = await listed();
+    assert.equal((await send(`/api/cached-repos/${id}`, { method: "DELETE" })).status, 204);
+    assert.equal(administration.repositories.find("acme", String(name)), undefined);
+    assert.ok(administration.purged.includes(`acme/${String(name)}`));
+    assert.equal((await send(`/api/cached-repos/${id}`, { method: "DELETE" })).status, 404);
+    await listed({ name });
+  });
+
+  it("purge removes the data and keeps the record", async () => {
+    const { id, name } = await listed();
+    assert.equal((await send(`/api/cached-repos/${id}/purge`, { method: "POST" })).status, 202);
+    assert.ok(administration.purged.includes(`acme/${String(name)}`));
+    assert.equal((await send(`/api/cached-repos/${id}`)).status, 200);
+  });
+
+  it("an id that is not there is 404 for every method", async () => {
+    for (const method of ["GET", "PATCH", "DELETE"]) {
+      const sent = { method, ...(method === "PATCH" ? { body: {} } : {}) };
+      assert.equal((await send("/api/cached-repos/none", sent)).status, 404, method);
+    }
+  });
+});
+
+describe("paths and methods", () => {
+  it("another method is 405 with Allow", async () => {
+    const answer = await send("/api/cached-repos", { method: "PUT", body: {} });
+    assert.equal(answer.status, 405);
+    assert.equal(answer.headers.get("allow"), "GET, POST, HEAD");
+    assert.equal((await send("/api/openapi.json", { method: "DELETE" })).headers.get("allow"), "GET, HEAD");
+  });
+
+  it("another path is 404 as a problem", async () => {
+    const answer = await send("/api/none");
+    assert.equal(answer.status, 404);
+    assert.equal(answer.json["code"], "no_such_path");
+  });
+
+  it("every answer carries the security headers", async () => {
+    for (const path of ["/healthz", "/admin", "/api/none", "/api/cached-repos"]) {
+      const { headers } = await send(path);
+      assert.match(headers.get("content-security-policy") ?? "", /default-src 'self'/, path);
+      assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+      assert.equal(headers.get("cache-control"), "no-store", path);
+    }
+  });
+
+  it("health and readiness need nothing", async () => {
+    assert.equal((await send("/healthz", { token: undefined })).text, "ok\n");
+    assert.equal((await send("/readyz", { token: undefined })).status, 200);
+  });
+
+  it("metrics on the main port need an admin", async () => {
+    assert.equal((await send("/metrics", { token: undefined })).status, 401);
+    assert.equal((await send("/metrics", { token: user })).status, 403);
+    assert.match((await send("/metrics")).text, /svc_build_info/);
+  });
+});
+
+describe("who may administer", () => {
+  it("nobody and unknown tokens are 401 with a challenge, other kinds 403", async () => {
+    for (const [token, status] of [
+      [undefined, 401],
+      ["x", 401],
+      [createToken("session").reveal(), 401],
+      [createToken("proxy").reveal(), 403],
+      [createToken("agent").reveal(), 403],
+      [user, 403],
+      [admin, 200],
+    ] as const) {
+      const answer = await send("/api/cached-repos", { token });
+      assert.equal(answer.status, status);
+      assert.equal(answer.headers.has("www-authenticate"), status === 401);
+    }
+  });
+
+  it("a cookie session reads, and changes only from pages of ours", async () => {
+    const cookie = `a=b; svc_session=${admin}`;
+    assert.equal((await send("/api/cached-repos", { token: undefined, headers: { cookie } })).status, 200);
+    const change = async (headers: Record<string, string>): Promise<number> =>
+      (
+        await send("/api/cached-repos", {
+          token: undefined,
+          body: { owner: "cookie", name: `c${++names}` },
+          headers: { cookie, ...headers },
+        })
+      ).status;
+    assert.equal(await change({}), 403);
+    assert.equal(await change({ origin: "http://evil.example" }), 403);
+    assert.equal(await change({ origin: "null" }), 403);
+    assert.equal(await change({ origin: administration.url }), 201);
+  });
+
+  it("the session that logs out is over", async () => {
+    const token = await administration.session("leaver", "admin");
+    assert.equal((await send("/auth/logout", { method: "POST", token })).status, 204);
+    assert.equal((await send("/api/cached-repos", { token })).status, 401);
+  });
+});
+
+describe("POST /auth/test-login", () => {
+  it("gives a session token for any user name and both roles", async () => {
+    const answer = await send("/auth/test-login", {
+      token: undefined,
+      body: { username: "Zoë ☃", role: "admin" },
+    });
+    assert.equal(answer.status, 200);
+    assert.match(String(answer.json["session_token"]), /^svcr_/);
+    assert.equal(
+      (await send("/api/cached-repos", { token: String(answer.json["session_token"]) })).status,
+      200,
+    );
+  });
+
+  it("takes JSON only, no foreign page, no unknown role, and names what is wrong", async () => {
+    const body = { username: "x", role: "admin" };
+    const status = async (sent: Sent): Promise<number> =>
+      (await send("/auth/test-login", { token: undefined, ...sent })).status;
+    assert.equal(await status({ raw: JSON.stringify(body), headers: { "content-type": "text/plain" } }), 415);
+    assert.equal(await status({ body, headers: { origin: "http://evil.example" } }), 403);
+    assert.equal(await status({ body: { ...body, role: "root" } }), 422);
+    assert.equal(await status({ body: { role: "admin" } }), 422);
+    assert.equal(await status({ body: { username: " ", role: "admin" } }), 422);
+    assert.equal(await status({ body: { username: "a\u0007", role: "admin" } }), 422);
+    assert.equal(await status({ body: { ...body, password: "x" } }), 400);
+  });
+
+  it("is not there outside development mode, and neither is the login form", async () => {
+    const production = await startAdministration({ developmentMode: false });
+    const answer = await fetch(`${production.url}/auth/test-login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "x", role: "admin" }),
+    });
+    assert.equal(answer.status, 404);
+    assert.equal((await fetch(`${production.url}/admin/login`, { method: "POST" })).status, 404);
+    assert.doesNotMatch(await (await fetch(`${production.url}/admin`)).text(), /<form/);
+    await production.stop();
+  });
+});
+
+describe("development mode", () => {
+  it("answers only loopback names and the base address", async () => {
+    const { request } = await import("node:http");
+    const status = async (host: string): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        request(`${administration.url}/healthz`, { headers: { host } }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        })
+          .on("error", reject)
+          .end();
+      });
+    assert.equal(await status("localhost:1"), 200);
+    assert.equal(await status("[::1]"), 200);
+    assert.equal(await status("evil.example"), 421);
+    assert.equal(await status("localhost.evil.example"), 421);
+  });
+});
+
+describe("tokens", () => {
+  it("POST mints for any user, and shows the value once", async () => {
+    const answer = await send("/api/tokens", {
+      token: user,
+      body: {
+        repository: "acme/x",
+        scopes: "contents:read",
+        duration: "1h30m",
+        description: "ci",
+        session_id: "r1",
+      },
+    });
+    assert.equal(answer.status, 201);
+    const minted = mintedTokenSchema.parse(answer.json);
+    assert.equal(Date.parse(minted.expires_at ?? "") - Date.parse(minted.created_at), 5_400_000);
+    assert.deepEqual(minted.scopes, { contents: "read", metadata: "read" });
+    const list = await send("/api/tokens", { token: user });
+    assert.doesNotMatch(list.text, new RegExp(minted.token));
+    const shown = z
+      .array(tokenSchema)
+      .parse(list.json)
+      .find(({ id }) => id === minted.id);
+    assert.equal(shown?.token_start, minted.token.slice(0, 12));
+    assert.equal((await send(`/api/tokens/${minted.id}`, { token: user })).json["session_id"], "r1");
+    assert.equal((await send(`/api/tokens/${minted.id}`, { method: "DELETE", token: user })).status, 204);
+    assert.equal((await send(`/api/tokens/${minted.id}`, { method: "DELETE", token: user })).status, 404);
+  });
+
+  it("a leaked one is revoked by value by any user", async () => {
+    const minted = await send("/api/tokens", {
+      body: { repository: "acme/x", scopes: "contents:read", duration: "1h" },
+    });
+    const revoke = async (token: unknown): Promise<number> =>
+      (await send("/api/tokens/revoke", { token: user, body: { token } })).status;
+    assert.equal(await revoke(minted.json["token"]), 204);
+    assert.equal((await send(`/api/tokens/${String(minted.json["id"])}`)).status, 404);
+    assert.equal(await revoke(minted.json["token"]), 204);
+    assert.equal(await revoke(createToken("proxy").reveal()), 404);
+  });
+
+  const good = { repository: "acme/x", scopes: "contents:read", duration: "1h" };
+  const wrong: [name: string, body: unknown, status: number, where: string[]][] = [
+    ["nothing", {}, 422, ["/scopes", "/duration"]],
+    ["no repository", { scopes: "contents:read", duration: "1h" }, 422, ["/repository"]],
+    ["an unknown scope", { ...good, scopes: "content:read" }, 422, ["/scopes"]],
+    ["a duration too long", { ...good, duration: "8d" }, 422, ["/duration"]],
+    ["fields of agent tokens", { ...good, app_id: "1" }, 422, ["/app_id"]],
+    ["an unknown type", { ...good, type: "root" }, 422, ["/type"]],
+    ["an unknown field", { ...good, scope: "x" }, 400, ["/scope"]],
+    ["a repository that cannot be reached", { ...good, repository: "acme/hidden" }, 422, ["/repository"]],
+    ["an agent token by a user", { ...good, type: "agent" }, 403, []],
+  ];
+  for (const [name, body, status, where] of wrong) {
+    it(`POST refuses ${name}`, async () => {
+      const answer = await send("/api/tokens", { token: user, body });
+      assert.equal(answer.status, status, answer.text);
+      assert.deepEqual(pointers(answer), where);
+    });
+  }
+
+  it("?check=false leaves the code host out; an agent token by an admin is 409 and says why", async () => {
+    const hidden = { ...good, repository: "acme/hidden" };
+    assert.equal((await send("/api/tokens?check=false", { token: user, body: hidden })).status, 201);
+    const agent = await send("/api/tokens", { body: { ...good, type: "agent" } });
+    assert.equal(agent.status, 409);
+    assert.match(String(agent.json["message"]), /registered code-host app/);
+  });
+});
+
+describe("GET /api/openapi.json", () => {
+  type Document = {
+    paths: Record<string, Record<string, { operationId: string }>>;
+    components: {
+      schemas: Record<
+        string,
+        {
+          additionalProperties: boolean;
+          required: string[];
+          properties: Record<string, { anyOf?: { minimum?: number; maximum?: number }[] }>;
+        }
+      >;
+    };
+  };
+
+  it("describes exactly the operations that are served", async () => {
+    const document = (await send("/api/openapi.json", { token: undefined })).json as unknown as Document;
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(
+        ([method, { operationId }]) => `${method.toUpperCase()} ${path} ${operationId}`,
+      ),
+    );
+    const served = administration.operations.map(({ method, path, id }) => `${method} ${path} ${id}`);
+    assert.deepEqual(described.toSorted(), served.toSorted());
+    assert.deepEqual(document, openApiDocument(administration.operations, "0.0.0-test"));
+  });
+
+  it("what it says of access holds: without a credential everything else than public is 401", async () => {
+    for (const { method, path, access, id } of administration.operations) {
+      const { status } = await send(path.replace("{id}", "x"), { method, token: undefined });
+      assert.equal(status === 401, access !== "public", id);
+      if (access === "admin") {
+        assert.equal((await send(path.replace("{id}", "x"), { method, token: user })).status, 403, id);
+      }
+    }
+  });
+
+  it("the bounds that it names are the bounds that hold", async () => {
+    const document = (await send("/api/openapi.json")).json as unknown as Document;
+    const schema = document.components.schemas["NewCachedRepository"];
+    assert.ok(schema !== undefined);
+    assert.equal(schema.additionalProperties, false);
+    assert.deepEqual(schema.required, ["owner", "name"]);
+    for (const field of ["timeout_seconds", "max_cache_size_mb"]) {
+      const { minimum = 0, maximum = 0 } = schema.properties[field]?.anyOf?.[0] ?? {};
+      const cases: [value: number, status: number][] = [
+        [minimum - 1, 422],
+        [minimum, 201],
+        [maximum, 201],
+        [maximum + 1, 422],
+      ];
+      for (const [value, status] of cases) {
+        const sent = { owner: "bounds", name: `b${++names}`, [field]: value };
+        assert.equal((await send("/api/cached-repos", { body: sent })).status, status, `${field} ${value}`);
+      }
+    }
+  });
+});
+
+describe("logs of the administration", () => {
+  it("hold no token and no credential", async () => {
+    const answer = await send("/auth/test-login", {
+      token: undefined,
+      body: { username: "planted", role: "admin", host_token: "planted-host-token" },
+    });
+    const session = String(answer.json["session_token"]);
+    await send("/api/tokens", {
+      token: session,
+      body: { repository: "planted-host-token", scopes: "", duration: "" },
+    });
+    await send("/api/tokens/revoke", { token: session, body: { token: "svcx_planted" } });
+    assert.doesNotMatch(administration.log(), /planted|svc[rxa]_/);
+  });
+});

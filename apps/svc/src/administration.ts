@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { parseDuration, type Clock, type Logger } from "@devplat/base";
+import { Assets, addCommonAssets } from "@devplat/web-kit";
+import { cachedRepositoryOperations } from "./admin-api/cached-repos.ts";
+import { logoutOperation, testLoginOperation } from "./admin-api/login.ts";
+import { openApiOperation } from "./admin-api/openapi.ts";
+import type { Operation } from "./admin-api/operation.ts";
+import { tokenOperations } from "./admin-api/tokens.ts";
+import type { CacheMaintenance } from "./cache/policy.ts";
+import type { CachedRepositories } from "./cached-repositories.ts";
+import type { Config } from "./config/schema.ts";
+import { Authenticator } from "./login/authenticator.ts";
+import { Sessions } from "./login/sessions.ts";
+import { TestLogin } from "./login/test-login.ts";
+import { managementListener } from "./management.ts";
+import type { OwnAddress } from "./own-address.ts";
+import type { Store } from "./storage/store.ts";
+import type { RepositoryProbe } from "./tokens/repository-probe.ts";
+import type { TokenLookup } from "./tokens/token-lookup.ts";
+import { TokenMint } from "./tokens/token-mint.ts";
+
+export interface AdministrationParts {
+  readonly config: Config;
+  readonly store: Store;
+  readonly repositories: CachedRepositories;
+  readonly maintenance: CacheMaintenance;
+  readonly lookup: TokenLookup;
+  readonly probe: RepositoryProbe;
+  readonly address: OwnAddress;
+  readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
+  readonly notReady: () => Promise<string | undefined>;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The assembly of the management surface: everything that is not git. Part of assemble.ts, on its own for tests. */
+export function assembleAdministration(parts: AdministrationParts): {
+  readonly operations: readonly Operation[];
+  readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
+} {
+  const { config, store, repositories, maintenance, lookup, address, clock, logger, version } = parts;
+  const sessions = new Sessions(store, clock, config.admins);
+  const authenticator = new Authenticator(sessions, address);
+  const testLogin = config.dev.mode
+    ? new TestLogin({ store, sessions, lookup, clock, defaultHostToken: config.dev.host_token })
+    : undefined;
+  const mint = new TokenMint({
+    store,
+    lookup,
+    probe: parts.probe,
+    clock,
+    maxDurationMs: parseDuration(config.tokens.max_duration) ?? 0,
+    allowUnrestricted: config.tokens.allow_unrestricted,
+  });
+  const assets = new Assets();
+  addCommonAssets(assets);
+  assets.add("svc.css", new URL("admin-ui/svc.css", import.meta.url));
+  assets.add("mark.svg", new URL("admin-ui/mark.svg", import.meta.url));
+  const described: Operation[] = [
+    ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
+    logoutOperation(sessions),
+    ...cachedRepositoryOperations({ repositories, maintenance, store, probe: parts.probe, address, logger }),
+    ...tokenOperations(mint),
+  ];
+  const operations = [...described, openApiOperation(described, version)];
+  const listener = managementListener({
+    operations,
+    assets,
+    renderMetrics: parts.renderMetrics,
+    metricsPublic: config.metrics.public,
+    notReady: parts.notReady,
+    ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
+    logger,
+    ui: {
+      assets,
+      version,
+      repositories,
+      maintenance,
+      cacheEnabled: config.cache.enabled,
+      mint,
+      authenticator,
+      sessions,
+      testLogin,
+      address,
+      clock,
+      logger,
+    },
+  });
+  return { operations, listener };
+}

@@ -1,0 +1,187 @@
+import { join, resolve } from "node:path";
+import { systemClock, type Logger } from "@devplat/base";
+import { assembleAdministration } from "./administration.ts";
+import { BRAND } from "./brand.ts";
+import { GitCache } from "./cache/git-cache.ts";
+import { CachedRepositories } from "./cached-repositories.ts";
+import { parseListen, type ListenAddress } from "./config/listen.ts";
+import type { Config } from "./config/schema.ts";
+import { GitRoutes, hostBasePath } from "./git/routes.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { createListener } from "./http/listener.ts";
+import { Surfaces } from "./http/surface.ts";
+import { Listening } from "./listening.ts";
+import { OwnAddress } from "./own-address.ts";
+import { encryptionKey } from "./storage/encryption-key.ts";
+import { openStore } from "./storage/open-store.ts";
+import { Metrics } from "./telemetry/metrics.ts";
+import { createMetricsListener } from "./telemetry/metrics-listener.ts";
+import { holdsTokenPrefix } from "./tokens/format.ts";
+import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
+import { TokenGate } from "./tokens/token-gate.ts";
+import { TokenLookup } from "./tokens/token-lookup.ts";
+import { TokenUses } from "./tokens/token-uses.ts";
+
+export interface AssemblyOptions {
+  readonly config: Config;
+  /** Whether a database that is behind is migrated now. */
+  readonly migrate: boolean;
+  readonly version: string;
+  readonly logger: Logger;
+}
+
+/** The whole service, built and not yet listening. */
+export interface Service {
+  /**
+   * Binds both listeners and starts what runs in the background.
+   *
+   * @returns where it listens, for the log
+   * @throws SvcError `listen_failed`; nothing listens then
+   */
+  start(): Promise<{ readonly baseUrl: string; readonly metrics: string }>;
+  /** Finishes running requests for up to `server.drain_seconds`, then ends everything. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Builds every part of the service and hands them to each other; the one place that does.
+ *
+ * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
+ */
+export async function assemble({ config, migrate, version, logger }: AssemblyOptions): Promise<Service> {
+  const clock = systemClock;
+  const dataDir = resolve(config.data_dir);
+  const developmentMode = config.dev.mode;
+  const key = await encryptionKey({ configured: config.encryption.key, developmentMode, dataDir });
+  const store = await openStore(
+    { dsn: config.database.dsn, dataDir },
+    { current: key, previous: config.encryption.key_previous },
+    migrate || developmentMode,
+  );
+  const repositories = await CachedRepositories.open(store.cachedRepositories, clock);
+  const metrics = new Metrics({
+    version,
+    activeRepositories: () =>
+      config.cache.enabled ? repositories.all().filter(({ enabled }) => enabled).length : 0,
+  });
+  const lookup = new TokenLookup(store, clock);
+  const uses = new TokenUses(store.tokens, clock, logger);
+  const address = new OwnAddress(config.server.base_url);
+  const cache = new GitCache({
+    storagePath: resolve(config.cache.storage_path ?? join(dataDir, "cache")),
+    hostUrl: config.host.url,
+    policies: repositories,
+    tipsSeconds: config.cache.tips_seconds,
+    maxUpstreamFetches: config.cache.max_upstream_fetches,
+    queueSeconds: config.cache.queue_seconds,
+    metrics,
+    logger,
+    clock,
+  });
+  const git = new GitRoutes({
+    hostUrl: config.host.url,
+    credentials: new TokenGate({ lookup, uses, clock, logger }),
+    policies: repositories,
+    cache: config.cache.enabled ? cache : undefined,
+    grantSeconds: config.cache.grant_seconds,
+    strictLsRefs: config.cache.strict_lsrefs,
+    gitCommandBytes: config.limits.git_command_bytes,
+    userAgent: `${BRAND.command}/${version}`,
+    metrics,
+    logger,
+    clock,
+  });
+  let stopping = false;
+  const administration = assembleAdministration({
+    config,
+    store,
+    repositories,
+    maintenance: cache,
+    lookup,
+    probe: new GitRepositoryProbe(config.host.url),
+    address,
+    renderMetrics: async () => metrics.render(),
+    notReady: async () => {
+      if (stopping) return "the service is stopping";
+      await store.ping();
+      return undefined;
+    },
+    version,
+    clock,
+    logger,
+  });
+  const main = new Listening(
+    () =>
+      createListener({
+        surfaces: new Surfaces({
+          baseUrl: address.baseUrl,
+          managementHost: config.server.management_host,
+          hostUrl: config.host.url,
+          apiUrl: config.host.api_url,
+        }),
+        hostBasePath: hostBasePath(config.host.url),
+        git,
+        management: administration.listener,
+        metrics,
+        accessLog: logger.child({ log: "access" }),
+        logger,
+        withCache: config.cache.enabled,
+        ownToken: holdsTokenPrefix,
+      }),
+    "server.listen",
+  );
+  const metricsListening = new Listening(() => createMetricsListener(metrics), "metrics.listen");
+  const background: ((signal: AbortSignal) => Promise<void>)[] = [
+    async (signal) => uses.run(signal),
+    async (signal) => new Housekeeping(store, clock, logger).run(signal),
+    ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
+  ];
+  const abort = new AbortController();
+  let running: Promise<unknown> = Promise.resolve();
+
+  return {
+    async start() {
+      const mainAddress = listenAddress(config.server.listen);
+      const metricsAddress = listenAddress(config.metrics.listen);
+      const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
+      try {
+        if (config.cache.enabled) await cache.prepare();
+        // The listener asks for the base address when it is made; port 0 is known only after.
+        if (mainAddress.kind === "tcp") address.bound(mainAddress.port);
+        const metricsPort = await metricsListening.open(metricsAddress, loopbackOnly);
+        address.bound(await main.open(mainAddress, loopbackOnly));
+        running = Promise.all(background.map(async (run) => run(abort.signal)));
+        const metricsHost = metricsAddress.kind === "tcp" ? (metricsAddress.host ?? "localhost") : "";
+        return {
+          baseUrl: address.baseUrl,
+          metrics:
+            metricsAddress.kind === "tcp"
+              ? `http://${metricsHost}:${metricsPort}/metrics`
+              : config.metrics.listen,
+        };
+      } catch (error) {
+        await Promise.all([main.close(0), metricsListening.close(0)]);
+        await store.close();
+        throw error;
+      }
+    },
+
+    // The reverse of the start: no new requests, the running ones finish, what serves them ends, the store last.
+    async stop() {
+      stopping = true;
+      await main.close(config.server.drain_seconds * 1000);
+      abort.abort();
+      await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
+      await cache.settled();
+      await git.close();
+      await metricsListening.close(0);
+      await store.close();
+    },
+  };
+}
+
+function listenAddress(text: string): ListenAddress {
+  const address = parseListen(text);
+  if (address === undefined) throw new TypeError("the schema lets only addresses through");
+  return address;
+}

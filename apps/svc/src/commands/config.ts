@@ -1,0 +1,17 @@
+import { ineffective, refuseUnusable } from "../config/refusals.ts";
+import { printConfig, printConfigJson } from "../config/print.ts";
+import { readConfig, type ConfigOption } from "./settings.ts";
+
+/** Ends well, or throws what is wrong. */
+export async function checkConfig(option: ConfigOption): Promise<void> {
+  const { config, file, warnings } = readConfig(option);
+  refuseUnusable(config);
+  for (const warning of [...warnings, ...ineffective(config)]) process.stderr.write(`warning: ${warning}\n`);
+  process.stdout.write(`${file ?? "no file; defaults and environment"}: ok\n`);
+}
+
+export async function printEffectiveConfig(option: ConfigOption & { readonly json: boolean }): Promise<void> {
+  const { config, warnings } = readConfig(option);
+  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  process.stdout.write(option.json ? `${printConfigJson(config)}\n` : printConfig(config));
+}

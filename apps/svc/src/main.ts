@@ -1,0 +1,183 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { AppError, messageOf } from "@devplat/base";
+import { BRAND } from "./brand.ts";
+import type { AddOptions, SetOptions } from "./commands/repo.ts";
+import type { CreateOptions } from "./commands/token.ts";
+import { programVersion } from "./version.ts";
+
+/** Exit codes: done, failed, used or configured wrongly. */
+const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
+const USAGE_CODES: readonly string[] = ["usage", "config_invalid", "config_unreadable", "config_refused"];
+
+process.exitCode = await run(process.argv.slice(2));
+
+async function run(parameters: readonly string[]): Promise<number> {
+  try {
+    await program().parseAsync([...parameters], { from: "user" });
+    return EXIT.ok;
+  } catch (error) {
+    // commander has printed its own message already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    process.stderr.write(`${BRAND.command}: ${messageOf(error).replaceAll("\n", `\n${BRAND.command}: `)}\n`);
+    if (!(error instanceof AppError)) return EXIT.failed;
+    if (error.hint !== undefined) process.stderr.write(`${error.hint}\n`);
+    return USAGE_CODES.includes(error.code) ? EXIT.usage : EXIT.failed;
+  }
+}
+
+function program(): Command {
+  const root = new Command(BRAND.command)
+    .description(
+      "A caching proxy in front of a code host: clones and fetches of listed repositories come from here.",
+    )
+    .option(
+      "-c, --config <file>",
+      "configuration file (default: SVC_CONFIG, ./svc.yaml, /etc/svc/config.yaml)",
+    )
+    .exitOverride()
+    .showHelpAfterError(`(${BRAND.command} --help shows what there is)`)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  SVC_DEV_MODE=true SVC_CACHE_ENABLED=true svc serve     try it out: http://localhost:8080/admin
+  svc migrate && svc serve --config /etc/svc/config.yaml
+  svc repo add octocat/Hello-World --timeout 600         list a repository (SVC_URL, SVC_TOKEN)
+  git clone http://localhost:8080/octocat/Hello-World.git
+
+Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
+    );
+  const config = (): { file: string | undefined } => ({ file: root.opts<{ config?: string }>().config });
+
+  root
+    .command("serve")
+    .description("run the service until SIGTERM or SIGINT")
+    .option("--migrate", "prepare the database first")
+    .action(async (options: { migrate?: boolean }) => {
+      const { serve } = await import("./commands/serve.ts");
+      await serve({ ...config(), migrate: options.migrate === true });
+    });
+
+  const migrate = root.command("migrate").description("prepare the database, or bring it up to date");
+  migrate
+    .command("up", { isDefault: true })
+    .description("apply what is pending (the default)")
+    .action(async () => (await import("./commands/migrate.ts")).migrateUp(config()));
+  migrate
+    .command("status")
+    .description("show what is applied and what is pending; exit code 1 if something is")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await import("./commands/migrate.ts")).migrateStatus({ ...config(), json: options.json === true }),
+    );
+
+  const configuration = root.command("config").description("look at the configuration without starting");
+  configuration
+    .command("check")
+    .description("say what is wrong, with file, line and key")
+    .action(async () => (await import("./commands/config.ts")).checkConfig(config()));
+  configuration
+    .command("print")
+    .description("print the effective configuration; secrets are masked")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await import("./commands/config.ts")).printEffectiveConfig({
+        ...config(),
+        json: options.json === true,
+      }),
+    );
+
+  addRepositoryCommands(root);
+  addTokenCommands(root);
+
+  root
+    .command("version")
+    .description("print the version")
+    .action(() => void process.stdout.write(`${BRAND.command} ${programVersion()}\n`));
+  return root;
+}
+
+function addRepositoryCommands(root: Command): void {
+  const repo = root
+    .command("repo")
+    .description("cached repositories of a running service (SVC_URL, SVC_TOKEN)");
+  const commands = async () => import("./commands/repo.ts");
+  const json = (): Option => new Option("--json", "as JSON");
+  repo
+    .command("list")
+    .description("list them with their figures")
+    .addOption(json())
+    .action(async (options: { json?: boolean }) =>
+      (await commands()).listRepositories(options.json === true),
+    );
+  repo
+    .command("add <owner/name>")
+    .description("add a repository to the cache list")
+    .option("--timeout <seconds>", "how long to wait for the code host", wholeNumber)
+    .option("--limit <MB>", "cap on the size of the cached responses", wholeNumber)
+    .option("--disabled", "list it, but do not cache yet")
+    .option("--check", "ask the code host first whether you can read it")
+    .action(async (name: string, options: AddOptions) => (await commands()).addRepository(name, options));
+  repo
+    .command("set <owner/name>")
+    .description("change a repository's settings")
+    .option(
+      "--timeout <seconds>",
+      "how long to wait for the code host; 'default' resets it",
+      wholeNumberOr("default"),
+    )
+    .option(
+      "--limit <MB>",
+      "cap on the size of the cached responses; 'none' clears it",
+      wholeNumberOr("none"),
+    )
+    .addOption(new Option("--enable", "serve from the cache").conflicts("disable"))
+    .addOption(new Option("--disable", "pass through to the code host, keep the record"))
+    .action(async (name: string, options: SetOptions) => (await commands()).setRepository(name, options));
+  repo
+    .command("remove <owner/name>")
+    .description("take a repository off the list and remove its data")
+    .action(async (name: string) => (await commands()).removeRepository(name));
+  repo
+    .command("purge <owner/name>")
+    .description("remove the cached data, keep the record")
+    .action(async (name: string) => (await commands()).purgeRepository(name));
+}
+
+function addTokenCommands(root: Command): void {
+  const token = root.command("token").description("tokens of a running service (SVC_URL, SVC_TOKEN)");
+  const commands = async () => import("./commands/token.ts");
+  token
+    .command("create <owner/name...>")
+    .description("create a proxy token and print it; it is not shown again")
+    .requiredOption("--scopes <list>", "<resource>:<level>, comma-separated, such as contents:read")
+    .requiredOption("--duration <time>", "lifetime, such as 30m, 12h, 7d")
+    .option("--description <text>", "for lists")
+    .option("--no-check", "do not ask the code host whether you can reach the repositories")
+    .option("--json", "the whole answer as JSON")
+    .action(async (names: string[], options: CreateOptions) =>
+      (await commands()).createToken(names, options),
+    );
+  token
+    .command("list")
+    .description("list your tokens")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) => (await commands()).listTokens(options.json === true));
+  token
+    .command("revoke <id>")
+    .description("revoke a token at once")
+    .action(async (id: string) => (await commands()).revokeToken(id));
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("Expected a whole number.");
+  return Number(text);
+}
+
+function wholeNumberOr(word: string): (text: string) => number | null {
+  return (text) => {
+    if (text === word) return null;
+    if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError(`Expected a whole number or '${word}'.`);
+    return Number(text);
+  };
+}
