@@ -12,3 +12,8 @@ export { MODE_GITLINK, MODE_SYMLINK, MODE_TREE, TreeCursor } from "./tree.ts";
 export { parseTag, type Tag } from "./tag.ts";
 export { indexPack, type IndexedPack, type IndexPackOptions } from "./index-pack/index-pack.ts";
 export type { IndexPackLimits } from "./index-pack/limits.ts";
+export { Repository, type Head, type InitOptions } from "./repository/repository.ts";
+export type { Ref } from "./repository/packed-refs.ts";
+export { isRefName } from "./repository/ref-name.ts";
+export type { Lock, LockOptions } from "./repository/lock-file.ts";
+export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./connectivity.ts";

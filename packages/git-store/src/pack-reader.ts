@@ -125,7 +125,7 @@ export class PackReader {
 
   /** Type number and size of the object at a pack position, without inflating it. */
   info(pack: Pack, position: number): { type: number; size: number } {
-    let entry = this.entry(pack, position);
+    const entry = this.entry(pack, position);
     if (entry.base < 0) return { type: entry.type, size: entry.size };
     const room = entry.end - entry.dataStart;
     const at = this.#pages.locate(pack, entry.dataStart, room);
@@ -195,4 +195,11 @@ function tooLarge(pack: Pack, entry: PackEntry): GitStoreError {
       offset: entry.start,
     },
   );
+}
+
+function endless(pack: Pack, entry: PackEntry): GitStoreError {
+  return new GitStoreError("delta_cycle", `read ${pack.path}: the delta chain at ${entry.start} has no end`, {
+    path: pack.path,
+    offset: entry.start,
+  });
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, open, rename, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,6 +5,7 @@ import { syncFile, syncFolder } from "../durable.ts";
 import { GitStoreError } from "../errors.ts";
 import type { ObjectDatabase } from "../object-database.ts";
 import type { ObjectFormat } from "../object-format.ts";
+import { temporaryName } from "../repository/leftovers.ts";
 import { Control } from "./control.ts";
 import {
   DEFAULT_DELTA_WINDOW_BYTES,
@@ -56,7 +56,7 @@ export interface IndexedPack extends PipelineResult {
  * `.idx` and `.rev` as stock git does, and only then gives the files their names, the `.idx` last.
  *
  * Memory: about 49 bytes per object (SHA-1) and the windows of the options, whatever the pack's size.
- * That the objects which the pack refers to are there is not looked at: see `checkConnected`.
+ * That the objects which the pack refers to are there is not looked at: see `checkPackConnected`.
  *
  * @param source the bytes of the pack and nothing else
  * @throws {GitStoreError} when the pack is at fault; system errors as they are (`ENOSPC`); the reason of the signal.
@@ -68,12 +68,10 @@ export async function indexPack(
 ): Promise<IndexedPack> {
   options.signal?.throwIfAborted();
   const { folder } = options;
-  const id = randomBytes(8).toString("hex");
-  // Names that `git prune` and `git gc` know as leftovers.
   const aside = {
-    pack: join(folder, `tmp_pack_${id}`),
-    rev: join(folder, `tmp_rev_${id}`),
-    idx: join(folder, `tmp_idx_${id}`),
+    pack: join(folder, temporaryName("pack")),
+    rev: join(folder, temporaryName("rev")),
+    idx: join(folder, temporaryName("idx")),
   };
   const handle = await open(aside.pack, "wx+", 0o600);
   let result: PipelineResult;

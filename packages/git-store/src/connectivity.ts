@@ -1,0 +1,117 @@
+import { parseCommit } from "./commit.ts";
+import { GitStoreError } from "./errors.ts";
+import type { ObjectDatabase } from "./object-database.ts";
+import { COMMIT, oidBytes, TAG, TREE } from "./object-format.ts";
+import { compareBytes, hexAt, parseOid, type Oid } from "./oid.ts";
+import type { Pack } from "./pack.ts";
+import { parseTag } from "./tag.ts";
+import { TreeCursor } from "./tree.ts";
+
+/** Slots for ids that were found a moment ago. Trees of one history share most of their entries. */
+const RECENT_SLOTS = 65_536;
+/** Objects between two looks at the signal. */
+const CHECK_INTERVAL = 256;
+
+/** Options of {@link checkPackConnected}. */
+export interface ConnectivityOptions {
+  /** Stops the check; its reason is thrown. Only of use where another thread aborts it. */
+  readonly signal?: AbortSignal;
+  /** Commits whose parents are not asked for: the `shallow` file of the repository. */
+  readonly shallow?: ReadonlySet<Oid>;
+}
+
+/**
+ * Proves that everything which the objects of a pack refer to is in the store. When that holds of each pack as it
+ * comes in, the store as a whole is closed: any object in it can be served with all that it needs. Submodule commits
+ * are not asked for.
+ *
+ * One pass over the pack in its own order, each commit, tree and tag read once; blobs are not touched.
+ *
+ * @param pack of `database`
+ * @throws {GitStoreError} `missing_object`, naming the object that is not there; `corrupt_object`
+ */
+export function checkPackConnected(
+  database: ObjectDatabase,
+  pack: Pack,
+  options: ConnectivityOptions = {},
+): void {
+  const { format } = database;
+  const length = oidBytes(format);
+  const recent = new RecentIds(length);
+  const cursor = new TreeCursor(Buffer.alloc(0), format);
+  const scratch = Buffer.alloc(length);
+  const need = (bytes: Buffer, start: number, by: number): void => {
+    if (recent.has(bytes, start)) return;
+    if (!database.hasBytes(bytes, start)) throw missing(hexAt(bytes, start, length), pack.oidAt(by));
+    recent.add(bytes, start);
+  };
+  const needHex = (oid: Oid, by: number): void => {
+    scratch.write(oid, "hex");
+    need(scratch, 0, by);
+  };
+  for (let position = 0; position < pack.count; position++) {
+    if (position % CHECK_INTERVAL === 0) options.signal?.throwIfAborted();
+    const type = database.reader.typeOf(pack, position);
+    if (type !== COMMIT && type !== TREE && type !== TAG) continue;
+    const { content } = database.reader.read(pack, position);
+    if (type === TREE) {
+      cursor.reset(content);
+      while (cursor.next()) if (!cursor.isGitlink) need(content, cursor.oidStart, position);
+    } else if (type === COMMIT) {
+      const commit = parseCommit(content, format);
+      needHex(commit.tree, position);
+      if (options.shallow?.has(pack.oidAt(position)) === true) continue;
+      for (const parent of commit.parents) needHex(parent, position);
+    } else {
+      needHex(parseTag(content, format).object, position);
+    }
+  }
+}
+
+/**
+ * Proves that these ids are in the store: the tips that a fetch asked for.
+ *
+ * @throws {GitStoreError} `missing_object`, `bad_oid`
+ */
+export function checkPresent(database: ObjectDatabase, oids: Iterable<Oid>): void {
+  for (const oid of oids) {
+    if (!database.hasBytes(parseOid(database.format, oid), 0)) throw missing(oid, undefined);
+  }
+}
+
+/** A direct-mapped memory of ids: exact, forgets whatever another id's slot overwrites. */
+class RecentIds {
+  readonly #length: number;
+  readonly #ids: Buffer;
+  readonly #used = new Uint8Array(RECENT_SLOTS);
+
+  constructor(length: number) {
+    this.#length = length;
+    this.#ids = Buffer.alloc(RECENT_SLOTS * length);
+  }
+
+  has(bytes: Buffer, start: number): boolean {
+    const slot = slotOf(bytes, start);
+    return (
+      this.#used[slot] === 1 && compareBytes(this.#ids, slot * this.#length, bytes, start, this.#length) === 0
+    );
+  }
+
+  add(bytes: Buffer, start: number): void {
+    const slot = slotOf(bytes, start);
+    this.#used[slot] = 1;
+    for (let i = 0; i < this.#length; i++) this.#ids[slot * this.#length + i] = bytes[start + i]!;
+  }
+}
+
+/** Two bytes from the middle of the id, which are as random as any. */
+function slotOf(bytes: Buffer, start: number): number {
+  return (bytes[start + 8]! << 8) | bytes[start + 9]!;
+}
+
+function missing(oid: Oid, by: Oid | undefined): GitStoreError {
+  const need = by === undefined ? "" : `, but ${by} refers to it`;
+  return new GitStoreError("missing_object", `check connectivity: ${oid} is not in the store${need}`, {
+    oid,
+  });
+}

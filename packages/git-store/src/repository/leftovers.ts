@@ -1,0 +1,48 @@
+import { randomBytes } from "node:crypto";
+import { readdir, stat, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { OWNER, ownerIsGone } from "./owner.ts";
+
+/** Where files are written aside, below the repository's folder. */
+const FOLDERS = [".", "objects/pack", "objects/info"];
+
+/** Temporary files whose owner cannot be asked after, and packs without index, are left alone for this long, ms. */
+const GRACE_MS = 60 * 60 * 1000;
+
+/** A name for a file written aside, `tmp_<kind>_<owner>_<random>`: git takes it for a leftover, too. */
+export function temporaryName(kind: string): string {
+  return `tmp_${kind}_${OWNER}_${randomBytes(6).toString("hex")}`;
+}
+
+/**
+ * Removes temporary files of processes that have ended, and packs without index that a crash left between two renames.
+ * What a living process writes is left alone.
+ *
+ * @returns the removed files
+ */
+export async function removeLeftovers(repositoryPath: string): Promise<string[]> {
+  const removed: string[] = [];
+  for (const folder of FOLDERS) {
+    const path = join(repositoryPath, folder);
+    const names = new Set(await readdir(path).catch(() => []));
+    for (const name of names) {
+      if (!(await isLeftover(join(path, name), name, names))) continue;
+      await unlink(join(path, name));
+      removed.push(join(path, name));
+    }
+  }
+  return removed;
+}
+
+async function isLeftover(path: string, name: string, names: ReadonlySet<string>): Promise<boolean> {
+  const temporary = /^tmp_.*_([0-9a-f]+\.[0-9]+\.[0-9a-f]+)_[0-9a-f]+$/u.exec(name);
+  if (temporary !== null) return ownerIsGone(temporary[1]!) ?? (await isOld(path));
+  if (/^tmp_(?:pack|idx|rev|obj)_/u.test(name)) return isOld(path);
+  const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap)$/u.exec(name);
+  return pack !== null && !names.has(`${pack[1]}.idx`) && isOld(path);
+}
+
+async function isOld(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && found.isFile() && Date.now() - found.mtimeMs > GRACE_MS;
+}

@@ -1,0 +1,60 @@
+import { GitStoreError } from "../errors.ts";
+import { isOid, type Oid } from "../oid.ts";
+import type { ObjectFormat } from "../object-format.ts";
+import { checkRefName, isRefName } from "./ref-name.ts";
+
+/** A ref and what it points at. */
+export interface Ref {
+  readonly name: string;
+  readonly oid: Oid;
+  /** What an annotated tag points at in the end. */
+  readonly peeled?: Oid;
+}
+
+const HEADER = "# pack-refs with: peeled fully-peeled sorted \n";
+
+/** Reads the text of a `packed-refs` file. @throws {GitStoreError} `corrupt_repository` */
+export function parsePackedRefs(text: string, format: ObjectFormat): Ref[] {
+  const refs: Ref[] = [];
+  for (const [i, line] of text.split("\n").entries()) {
+    if (line === "" || line.startsWith("#")) continue;
+    if (line.startsWith("^")) {
+      const last = refs.pop();
+      if (last === undefined || !isOid(format, line.slice(1))) throw corrupt(i + 1);
+      refs.push({ ...last, peeled: line.slice(1) });
+      continue;
+    }
+    const space = line.indexOf(" ");
+    const [oid, name] = [line.slice(0, space), line.slice(space + 1)];
+    if (!isOid(format, oid) || !isRefName(name)) throw corrupt(i + 1);
+    refs.push({ name, oid });
+  }
+  return refs;
+}
+
+/**
+ * The text of a `packed-refs` file, sorted as git sorts it. `peeled` must be given for every annotated tag: the file
+ * says that what is not peeled in it is not a tag.
+ *
+ * @throws {GitStoreError} `bad_ref_name`, `bad_oid`
+ */
+export function formatPackedRefs(refs: Iterable<Ref>, format: ObjectFormat): string {
+  const sorted = [...refs].toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+  let text = HEADER;
+  for (const { name, oid, peeled } of sorted) {
+    checkRefName(name);
+    if (!isOid(format, oid) || (peeled !== undefined && !isOid(format, peeled))) {
+      throw new GitStoreError(
+        "bad_oid",
+        `write ref ${JSON.stringify(name)}: not an id of a ${format} repository`,
+      );
+    }
+    text += `${oid} ${name}\n`;
+    if (peeled !== undefined) text += `^${peeled}\n`;
+  }
+  return text;
+}
+
+function corrupt(line: number): GitStoreError {
+  return new GitStoreError("corrupt_repository", `read packed-refs: line ${line} does not parse`);
+}

@@ -1,0 +1,20 @@
+import { GitStoreError } from "../errors.ts";
+
+/** Control characters, and what `git check-ref-format` forbids: space ~ ^ : ? * [ \ and DEL. */
+// oxlint-disable-next-line no-control-regex -- these are what is looked for
+const FORBIDDEN = /[\u0000-\u0020\u007f~^:?*[\\]|\.\.|@\{|\/\/|\/$|\.$|^\/|(?:^|\/)\.|\.lock(?:\/|$)/u;
+
+/** Whether a name may be that of a ref: `HEAD`, or below `refs/` by the rules of `git check-ref-format`. */
+export function isRefName(name: string): boolean {
+  return name === "HEAD" || (name.startsWith("refs/") && name.length > 5 && !FORBIDDEN.test(name));
+}
+
+/** @throws {GitStoreError} `bad_ref_name` */
+export function checkRefName(name: string): void {
+  if (!isRefName(name)) {
+    throw new GitStoreError(
+      "bad_ref_name",
+      `use ref ${JSON.stringify(name)}: git does not allow such a name`,
+    );
+  }
+}

@@ -1,0 +1,242 @@
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { GitStoreError } from "../errors.ts";
+import { indexPack, type IndexedPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
+import { ObjectDatabase, type ObjectDatabaseOptions } from "../object-database.ts";
+import type { ObjectFormat } from "../object-format.ts";
+import { isOid, type Oid } from "../oid.ts";
+import { parseTag } from "../tag.ts";
+import { formatConfig, parseConfig, type GitConfig } from "./config-file.ts";
+import { removeLeftovers } from "./leftovers.ts";
+import { acquireLock, type Lock, type LockOptions } from "./lock-file.ts";
+import { formatPackedRefs, parsePackedRefs, type Ref } from "./packed-refs.ts";
+import { checkRefName, isRefName } from "./ref-name.ts";
+import { replaceFile } from "./replace-file.ts";
+
+/** Where HEAD points: at a ref, which need not exist, or at a commit. */
+export type Head = { readonly ref: string } | { readonly oid: Oid };
+
+/** Options of {@link Repository.init}. */
+export interface InitOptions extends Omit<ObjectDatabaseOptions, "format"> {
+  /** Default `sha1`. */
+  readonly format?: ObjectFormat;
+  /** Default `refs/heads/main`. */
+  readonly head?: string;
+  /** More values for its `config`, by key (`section.name`). */
+  readonly config?: Readonly<Record<string, string>>;
+}
+
+/** Extensions that a reader of objects and packed refs need not act on, or that are handled here. */
+const KNOWN_EXTENSIONS = new Set(["extensions.objectformat", "extensions.noop", "extensions.partialclone"]);
+
+/**
+ * A bare repository on disk that stock git reads too. Every file is written aside, put on the disk and then renamed,
+ * so a crash at any instant leaves the old state or the new one.
+ */
+export class Repository {
+  /** The repository's folder. */
+  readonly path: string;
+  readonly format: ObjectFormat;
+  readonly objects: ObjectDatabase;
+  #config: GitConfig;
+
+  private constructor(path: string, format: ObjectFormat, config: GitConfig, objects: ObjectDatabase) {
+    this.path = path;
+    this.format = format;
+    this.objects = objects;
+    this.#config = config;
+  }
+
+  /**
+   * Makes an empty repository, or opens the one that is there. One that a crash left half made is completed.
+   *
+   * @throws {GitStoreError} as {@link open}; `bad_ref_name`
+   */
+  static async init(path: string, options: InitOptions = {}): Promise<Repository> {
+    if (!(await exists(join(path, "HEAD")))) {
+      const format = options.format ?? "sha1";
+      const head = options.head ?? "refs/heads/main";
+      checkRefName(head);
+      for (const folder of ["objects/pack", "objects/info", "refs/heads", "refs/tags"]) {
+        await mkdir(join(path, folder), { recursive: true });
+      }
+      const values = new Map([
+        ["core.repositoryformatversion", format === "sha1" ? "0" : "1"],
+        ["core.filemode", "true"],
+        ["core.bare", "true"],
+      ]);
+      if (format !== "sha1") values.set("extensions.objectformat", format);
+      for (const [key, value] of Object.entries(options.config ?? {})) values.set(key, value);
+      await replaceFile(join(path, "config"), formatConfig(values));
+      // Last: it is what makes the folder a repository.
+      await replaceFile(join(path, "HEAD"), `ref: ${head}\n`);
+    }
+    return Repository.open(path, options);
+  }
+
+  /**
+   * @throws {GitStoreError} `not_a_repository`, `unsupported_repository`, `corrupt_repository`, and what
+   *   `ObjectDatabase.open` throws
+   */
+  static async open(path: string, options: Omit<ObjectDatabaseOptions, "format"> = {}): Promise<Repository> {
+    const text = await readOptional(join(path, "config"));
+    if (text === undefined || !(await exists(join(path, "HEAD"))) || !(await exists(join(path, "objects")))) {
+      throw new GitStoreError("not_a_repository", `open ${path}: no bare repository is there`, { path });
+    }
+    const config = parseConfig(text);
+    const format = formatOf(config, path);
+    const objects = ObjectDatabase.open(join(path, "objects"), { ...options, format });
+    return new Repository(path, format, config, objects);
+  }
+
+  /** A value of the repository's own `config`, as it was when opened or last set here. */
+  config(key: string): string | undefined {
+    return this.#config.get(key);
+  }
+
+  /** Sets values of `config`. Comments and the order of a file that another wrote are not kept. */
+  async setConfig(values: Readonly<Record<string, string>>): Promise<void> {
+    const path = join(this.path, "config");
+    const changed = new Map(parseConfig(await readFile(path, "utf8")));
+    for (const [key, value] of Object.entries(values)) changed.set(key, value);
+    await replaceFile(path, formatConfig(changed));
+    this.#config = changed;
+  }
+
+  /** @throws {GitStoreError} `corrupt_repository` */
+  async head(): Promise<Head> {
+    const text = (await readFile(join(this.path, "HEAD"), "utf8")).trimEnd();
+    const ref = /^ref:\s*(.*)$/su.exec(text)?.[1];
+    if (ref !== undefined && isRefName(ref)) return { ref };
+    if (isOid(this.format, text)) return { oid: text };
+    throw new GitStoreError("corrupt_repository", `read ${this.path}/HEAD: neither a ref nor an id`);
+  }
+
+  /** @throws {GitStoreError} `bad_ref_name`, `bad_oid` */
+  async setHead(head: Head): Promise<void> {
+    if ("ref" in head) {
+      checkRefName(head.ref);
+    } else if (!isOid(this.format, head.oid)) {
+      throw new GitStoreError(
+        "bad_oid",
+        `set HEAD of ${this.path}: not an id of a ${this.format} repository`,
+      );
+    }
+    await replaceFile(join(this.path, "HEAD"), "ref" in head ? `ref: ${head.ref}\n` : `${head.oid}\n`);
+  }
+
+  /**
+   * All refs by name: `packed-refs`, and loose ones that stock git may have written, which win. Loose symbolic refs
+   * are left out.
+   *
+   * @throws {GitStoreError} `corrupt_repository`
+   */
+  async refs(): Promise<Map<string, Ref>> {
+    // Loose first: git packs a ref before it removes the loose one, so that in this order none is missed.
+    const loose: Ref[] = [];
+    await this.#readLooseRefs("refs", loose);
+    const text = await readOptional(join(this.path, "packed-refs"));
+    const refs = new Map<string, Ref>();
+    for (const ref of parsePackedRefs(text ?? "", this.format)) refs.set(ref.name, ref);
+    for (const ref of loose) refs.set(ref.name, ref);
+    return refs;
+  }
+
+  async #readLooseRefs(folder: string, found: Ref[]): Promise<void> {
+    for (const entry of await readdir(join(this.path, folder), { withFileTypes: true })) {
+      const name = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) {
+        await this.#readLooseRefs(name, found);
+      } else if (isRefName(name)) {
+        const text = (await readOptional(join(this.path, name)))?.trimEnd();
+        if (text === undefined || text.startsWith("ref:")) continue;
+        if (!isOid(this.format, text)) {
+          throw new GitStoreError("corrupt_repository", `read ${this.path}/${name}: not an id`, {
+            path: name,
+          });
+        }
+        found.push({ name, oid: text });
+      }
+    }
+  }
+
+  /**
+   * Makes these all the refs there are. Annotated tags without `peeled` are peeled here where their objects are.
+   * Hold {@link lock} when others may do the same.
+   *
+   * @throws {GitStoreError} `bad_ref_name`, `bad_oid`
+   */
+  async replaceRefs(refs: Iterable<Ref>): Promise<void> {
+    const peeled = [...refs].map((ref) => (ref.peeled === undefined ? this.#peel(ref) : ref));
+    await replaceFile(join(this.path, "packed-refs"), formatPackedRefs(peeled, this.format));
+    // Loose refs would win over what was just written.
+    const loose: Ref[] = [];
+    await this.#readLooseRefs("refs", loose);
+    for (const { name } of loose) await rm(join(this.path, name), { force: true });
+  }
+
+  #peel(ref: Ref): Ref {
+    let { oid } = ref;
+    while (isOid(this.format, oid) && this.objects.has(oid) && this.objects.info(oid).type === "tag") {
+      oid = parseTag(this.objects.read(oid).content, this.format).object;
+    }
+    return oid === ref.oid ? ref : { ...ref, peeled: oid };
+  }
+
+  /** Takes in a pack, thin or not: see `indexPack`. Its objects can be read when the promise fulfils. */
+  async receivePack(
+    source: AsyncIterable<Uint8Array>,
+    options: Omit<IndexPackOptions, "folder" | "format" | "bases"> = {},
+  ): Promise<IndexedPack> {
+    const folder = join(this.path, "objects", "pack");
+    const pack = await indexPack(source, { ...options, folder, format: this.format, bases: this.objects });
+    this.objects.refresh();
+    return pack;
+  }
+
+  /** Takes a lock of this repository that other processes respect; `name` says for what. */
+  async lock(name: string, options: LockOptions = {}): Promise<Lock> {
+    return acquireLock(join(this.path, `${name}.lock~`), options);
+  }
+
+  /** Removes what processes that have ended left half written. */
+  async removeLeftovers(): Promise<string[]> {
+    return removeLeftovers(this.path);
+  }
+
+  /** Closes its files. */
+  close(): void {
+    this.objects.close();
+  }
+}
+
+/** gitrepository-layout and `Documentation/technical/repository-version.txt`: unknown extensions must be refused. */
+function formatOf(config: GitConfig, path: string): ObjectFormat {
+  const version = config.get("core.repositoryformatversion") ?? "0";
+  const refuse = (what: string): GitStoreError =>
+    new GitStoreError("unsupported_repository", `open ${path}: ${what}`, { path });
+  if (version === "0") return "sha1";
+  if (version !== "1") throw refuse("its repository format is newer than 1");
+  for (const key of config.keys()) {
+    if (key.startsWith("extensions.") && !KNOWN_EXTENSIONS.has(key)) throw refuse(`it uses ${key}`);
+  }
+  const format = config.get("extensions.objectformat") ?? "sha1";
+  if (format !== "sha1" && format !== "sha256") throw refuse("its object format is unknown");
+  return format;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readOptional(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
