@@ -104,16 +104,7 @@ export class PackReader {
       }
       chain.push(entry);
       chainPositions.push(at);
-      if (chain.length > pack.count) {
-        throw new GitStoreError(
-          "delta_cycle",
-          `read ${pack.path}: the delta chain at ${entry.start} has no end`,
-          {
-            path: pack.path,
-            offset: entry.start,
-          },
-        );
-      }
+      if (chain.length > pack.count) throw endless(pack, entry);
       at = entry.base;
     }
     for (let link = chain.length - 1; link >= 0; link--) {
@@ -133,21 +124,17 @@ export class PackReader {
     const count = this.#inflater.prefix(this.#pages.bytes, at, at + room, sizes, DELTA_SIZES_BYTES);
     if (count < 0) throw inflateError(count, { path: pack.path, offset: entry.start });
     this.#deltaHeader.decode(sizes, 0, count);
-    const size = this.#deltaHeader.resultSize;
+    return { type: this.typeOf(pack, entry.base), size: this.#deltaHeader.resultSize };
+  }
+
+  /** Type number of the object at a pack position: follows its delta chain by the headers alone. */
+  typeOf(pack: Pack, position: number): number {
+    let entry = this.entry(pack, position);
     for (let links = 0; entry.base >= 0; links++) {
-      if (links > pack.count) {
-        throw new GitStoreError(
-          "delta_cycle",
-          `read ${pack.path}: the delta chain at ${entry.start} has no end`,
-          {
-            path: pack.path,
-            offset: entry.start,
-          },
-        );
-      }
+      if (links > pack.count) throw endless(pack, entry);
       entry = this.entry(pack, entry.base);
     }
-    return { type: entry.type, size };
+    return entry.type;
   }
 
   /** Copies bytes of the pack as they stand, for instance an entry's compressed data. */
