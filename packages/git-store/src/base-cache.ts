@@ -8,10 +8,25 @@ export interface RawObject {
   readonly content: Buffer;
 }
 
-/** Objects met while delta chains are followed, least recently used first out, bounded in bytes. */
+interface Node {
+  readonly key: number;
+  object: RawObject;
+  /** Used next after this one. */
+  newer: Node | undefined;
+  older: Node | undefined;
+}
+
+/**
+ * Objects met while delta chains are followed, least recently used first out, bounded in bytes.
+ *
+ * The order is a list of its own: the order of a Map looks as if it would do, but taking its first key steps over
+ * every key deleted before, which made this the most expensive part of a walk.
+ */
 export class BaseCache {
   readonly #capacity: number;
-  readonly #entries = new Map<number, RawObject>();
+  readonly #nodes = new Map<number, Node>();
+  #newest: Node | undefined;
+  #oldest: Node | undefined;
   #size = 0;
 
   constructor(capacityBytes: number = DEFAULT_BASE_CACHE_BYTES) {
@@ -24,33 +39,52 @@ export class BaseCache {
   }
 
   get(key: number): RawObject | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    // A Map keeps the order of insertion: putting it in again makes it the newest.
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry;
+    const node = this.#nodes.get(key);
+    if (node === undefined) return undefined;
+    if (node !== this.#newest) {
+      this.#unlink(node);
+      this.#link(node);
+    }
+    return node.object;
   }
 
-  set(key: number, entry: RawObject): void {
+  set(key: number, object: RawObject): void {
     // One large blob must not empty the cache.
-    if (entry.content.length > this.#capacity / 4) return;
-    const old = this.#entries.get(key);
-    if (old !== undefined) {
-      this.#size -= old.content.length;
-      this.#entries.delete(key);
-    }
-    this.#entries.set(key, entry);
-    this.#size += entry.content.length;
-    for (const [oldest, dropped] of this.#entries) {
-      if (this.#size <= this.#capacity) break;
-      this.#entries.delete(oldest);
-      this.#size -= dropped.content.length;
-    }
+    if (object.content.length > this.#capacity / 4) return;
+    this.#drop(this.#nodes.get(key));
+    const node: Node = { key, object, newer: undefined, older: undefined };
+    this.#nodes.set(key, node);
+    this.#link(node);
+    this.#size += object.content.length;
+    while (this.#size > this.#capacity) this.#drop(this.#oldest);
   }
 
   clear(): void {
-    this.#entries.clear();
+    this.#nodes.clear();
+    this.#newest = undefined;
+    this.#oldest = undefined;
     this.#size = 0;
+  }
+
+  #drop(node: Node | undefined): void {
+    if (node === undefined) return;
+    this.#nodes.delete(node.key);
+    this.#unlink(node);
+    this.#size -= node.object.content.length;
+  }
+
+  #link(node: Node): void {
+    node.older = this.#newest;
+    node.newer = undefined;
+    if (this.#newest !== undefined) this.#newest.newer = node;
+    this.#newest = node;
+    this.#oldest ??= node;
+  }
+
+  #unlink(node: Node): void {
+    if (node.newer === undefined) this.#newest = node.older;
+    else node.newer.older = node.older;
+    if (node.older === undefined) this.#oldest = node.newer;
+    else node.older.newer = node.newer;
   }
 }

@@ -49,9 +49,13 @@ export function checkPackConnected(
     scratch.write(oid, "hex");
     need(scratch, 0, by);
   };
+  const types = new Uint8Array(pack.count);
   for (let position = 0; position < pack.count; position++) {
     if (position % CHECK_INTERVAL === 0) options.signal?.throwIfAborted();
-    const type = database.reader.typeOf(pack, position);
+    const entry = database.reader.entry(pack, position);
+    // A base nearly always stands before its deltas; then its type is known, and no chain need be followed.
+    const type = entry.base < 0 ? entry.type : types[entry.base] || database.reader.typeOf(pack, entry.base);
+    types[position] = type;
     if (type !== COMMIT && type !== TREE && type !== TAG) continue;
     const { content } = database.reader.read(pack, position);
     if (type === TREE) {

@@ -96,7 +96,7 @@ export class PackReader {
       const entry = this.entry(pack, at);
       if (entry.size > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
       if (entry.base < 0) {
-        const content = Buffer.allocUnsafeSlow(entry.size + 1);
+        const content = Buffer.allocUnsafe(entry.size + 1);
         this.#inflate(pack, entry, content);
         object = { type: entry.type, content: content.subarray(0, entry.size) };
         this.#bases.set(key(pack, at), object);
@@ -162,7 +162,7 @@ export class PackReader {
     const header = this.#deltaHeader;
     header.decode(this.#delta, 0, entry.size);
     if (header.resultSize > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
-    const content = Buffer.allocUnsafeSlow(header.resultSize);
+    const content = Buffer.allocUnsafe(header.resultSize);
     applyDelta(header, this.#delta, entry.size, base.content, 0, base.content.length, content, 0);
     return { type: base.type, content };
   }
