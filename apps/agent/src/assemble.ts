@@ -1,0 +1,226 @@
+import { systemCode, type Clock, type Logger } from "@devplat/base";
+import { ConfigError } from "@devplat/config";
+import {
+  VaultClient,
+  openEmbeddedStore,
+  openVaultStore,
+  proxyFor,
+  userRoot,
+  type SecretStore,
+} from "@devplat/secret-store";
+import { access, readFile } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
+import type { LoadedConfig } from "./config/load.ts";
+import type { Places } from "./config/places.ts";
+import type { Config } from "./config/schema.ts";
+import { Backups } from "./sync/backups.ts";
+import { Daemon } from "./sync/daemon.ts";
+import { emptyStore } from "./sync/empty-store.ts";
+import { SyncEngine } from "./sync/engine.ts";
+import { InPlaceJournal } from "./sync/in-place.ts";
+import { WriterLock } from "./sync/lock.ts";
+import { Renderer } from "./sync/render.ts";
+import { expandHome } from "./sync/rule.ts";
+import { StateFile } from "./sync/state.ts";
+import type { StatusFacts } from "./sync/status-report.ts";
+import { TargetPolicy } from "./sync/targets.ts";
+import { VERSION } from "./version.ts";
+import type { WebServer } from "./web/server.ts";
+
+/** The surroundings of one process. */
+export interface Host {
+  readonly places: Places;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The secrets store and who is signed in to it. Close both with `close`. */
+export interface StoreParts {
+  readonly store: SecretStore;
+  readonly signIn: SignIn;
+  readonly facts: StatusFacts;
+  close(): Promise<void>;
+}
+
+/** Everything that syncs, with the writer lock held. */
+export interface SyncParts extends StoreParts {
+  readonly engine: SyncEngine;
+  readonly state: StateFile;
+}
+
+/**
+ * Builds the store of the configuration.
+ * @param create false for a look that must leave nothing behind: an embedded store that does not exist stays so
+ */
+export async function assembleStore(host: Host, loaded: LoadedConfig, create: boolean): Promise<StoreParts> {
+  const { config } = loaded;
+  const username = config.store.username ?? systemUserName();
+  const root = userRoot({ mount: config.store.kv_mount, prefix: config.store.user_prefix, username });
+  const facts = { ...factsOf(host, loaded), username };
+  if (config.store.driver === "embedded") {
+    const store =
+      create || (await exists(embeddedFile(host.places)))
+        ? await openEmbeddedStore({ folder: host.places.data, root, clock: host.clock })
+        : emptyStore;
+    return { store, signIn: embeddedSignIn, facts, close: () => store.close() };
+  }
+  const signIn: SignIn = new TokenSignIn({
+    environment: host.environment,
+    tokenFile: host.places.tokenFile,
+    lookup: (token, signal) => client.lookupSelf({ token, signal }),
+    clock: host.clock,
+    logger: host.logger,
+  });
+  const options = { ...(await vaultOptions(host, config)), clock: host.clock, token: () => signIn.token() };
+  const client = new VaultClient(options);
+  const store = openVaultStore({ ...options, root });
+  const close = async (): Promise<void> => {
+    await store.close();
+    await client.close();
+  };
+  return { store, signIn, facts, close };
+}
+
+/** Builds everything for writing. @throws AgentError `locked` */
+export async function assembleSync(host: Host, loaded: LoadedConfig): Promise<SyncParts> {
+  const lock = await WriterLock.acquire(host.places.state);
+  try {
+    const state = await StateFile.open(host.places.state);
+    if (state.rebuilt) host.logger.warn({}, "state file was lost or damaged and is rebuilt");
+    const parts = await assembleStore(host, loaded, true);
+    const close = async (): Promise<void> => {
+      await parts.close();
+      lock[Symbol.dispose]();
+    };
+    return { ...parts, state, engine: engineOf(host, loaded, parts.store, state), close };
+  } catch (error) {
+    lock[Symbol.dispose]();
+    throw error;
+  }
+}
+
+/** Builds everything for looking: writes nothing and takes no lock. Do not call `engine.cycle`. */
+export async function assemblePreview(host: Host, loaded: LoadedConfig): Promise<SyncParts> {
+  const state = await StateFile.peek(host.places.state);
+  const parts = await assembleStore(host, loaded, false);
+  return { ...parts, state, engine: engineOf(host, loaded, parts.store, state) };
+}
+
+/** Builds the daemon and, where the configuration wants it, its web server. Listening is a step of its own. */
+export async function assembleDaemon(
+  host: Host,
+  loaded: LoadedConfig,
+): Promise<{ daemon: Daemon; web: WebServer | undefined; close(): Promise<void> }> {
+  const parts = await assembleSync(host, loaded);
+  const { config } = loaded;
+  const daemon = new Daemon({
+    ...parts,
+    clock: host.clock,
+    logger: host.logger,
+    intervalMs: config.sync.interval,
+  });
+  return { daemon, web: await webServer(host, config, daemon), close: () => parts.close() };
+}
+
+/** The configured token's place and the store's settings, without touching either. */
+export function factsOf(host: Host, { config, sources, warnings }: LoadedConfig): StatusFacts {
+  const embedded = config.store.driver === "embedded";
+  return {
+    version: VERSION,
+    authMethod: embedded ? "embedded" : config.store.auth_method,
+    driver: config.store.driver,
+    address: embedded ? embeddedFile(host.places) : (config.store.address ?? ""),
+    kvMount: config.store.kv_mount,
+    userPrefix: config.store.user_prefix,
+    username: config.store.username ?? systemUserName(),
+    sources,
+    problems: warnings,
+  };
+}
+
+function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: StateFile): SyncEngine {
+  const { places, environment, clock, logger } = host;
+  const { config, sources } = loaded;
+  return new SyncEngine(
+    {
+      store,
+      state,
+      renderer: new Renderer({
+        environment,
+        username: config.store.username ?? systemUserName(),
+        hash: (text) => state.hmac(text),
+      }),
+      targets: new TargetPolicy(places, config.sync.allowed_targets, sources),
+      journal: new InPlaceJournal(places.state),
+      backups: new Backups(places.state),
+      clock,
+      logger,
+      home: places.home,
+    },
+    config.rules,
+  );
+}
+
+async function webServer(host: Host, { web }: Config, daemon: Daemon): Promise<WebServer | undefined> {
+  if (!web.enabled) return undefined;
+  const [{ WebServer: Server }, { ensureFolder }] = await Promise.all([
+    import("./web/server.ts"),
+    import("./config/places.ts"),
+  ]);
+  await ensureFolder(host.places.runtime);
+  return new Server({
+    view: daemon,
+    listen: web.listen,
+    requireUnlock: web.require_unlock,
+    runtimeFolder: host.places.runtime,
+    logger: host.logger,
+    clock: host.clock,
+  });
+}
+
+async function vaultOptions({ places, environment }: Host, { store }: Config) {
+  const address = store.address ?? "";
+  const proxy = proxyFor(address, environment, store.proxy);
+  const caCert =
+    store.ca_cert === undefined ? undefined : await readCertificate(expandHome(store.ca_cert, places.home));
+  return {
+    address,
+    tlsSkipVerify: store.tls_skip_verify,
+    ...(store.namespace !== undefined && { namespace: store.namespace }),
+    ...(caCert !== undefined && { caCert }),
+    ...(proxy !== undefined && { proxy }),
+  };
+}
+
+async function readCertificate(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const message = `cannot be read (${systemCode(error) ?? "unknown error"})`;
+    throw new ConfigError(
+      "config_unreadable",
+      [{ source: path, line: 0, column: 0, key: "store.ca_cert", message }],
+      error,
+    );
+  }
+}
+
+/** The operating system's user, without the domain that directory services put before or behind it. */
+function systemUserName(): string {
+  const name = userInfo().username;
+  return (name.split("\\").at(-1) ?? name).split("@")[0] ?? name;
+}
+
+function embeddedFile(places: Places): string {
+  return join(places.data, "embedded.db");
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

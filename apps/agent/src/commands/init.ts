@@ -1,0 +1,50 @@
+import { writeAtomically } from "@devplat/base";
+import { access } from "node:fs/promises";
+import { BRAND } from "../brand.ts";
+import { readConfigFile } from "../config/file.ts";
+import { ensureFolder } from "../config/places.ts";
+import { STARTER_CONFIG } from "../config/starter.ts";
+import { AgentError } from "../errors.ts";
+import type { RunCommand } from "./command.ts";
+import { hostOf } from "./context.ts";
+
+/** Writes the starter configuration as the user's own, unless there is one already. */
+export const run: RunCommand = async (invocation) => {
+  const { places } = hostOf(invocation);
+  for (const path of places.systemConfigs) {
+    if ((await readConfigFile(path)) !== undefined) {
+      throw new AgentError("config_refused", `this host has a system configuration: ${path}`, {
+        hint: "It applies to every user; there is nothing to write.",
+      });
+    }
+  }
+  if (await exists(places.userConfig)) {
+    throw new AgentError("config_refused", `${places.userConfig} exists already`, {
+      hint: `'${BRAND.command} config check' checks it.`,
+    });
+  }
+  if (invocation.flags.dryRun) {
+    process.stdout.write(`would write ${places.userConfig}\n`);
+    return 0;
+  }
+  await ensureFolder(places.configFolder);
+  await writeAtomically(places.userConfig, STARTER_CONFIG);
+  process.stdout.write(
+    [
+      `Wrote ${places.userConfig}. Try:`,
+      `  ${BRAND.command} secrets put example token=s3cret user=me`,
+      `  ${BRAND.command} sync`,
+      "  cat ~/agent-example.yaml",
+      `  ${BRAND.command} run`,
+      "",
+    ].join("\n"),
+  );
+  return 0;
+};
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

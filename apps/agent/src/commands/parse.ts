@@ -1,0 +1,141 @@
+import { parseArgs } from "node:util";
+import { BRAND } from "../brand.ts";
+import type { CommandSpec, GlobalFlags, Invocation, OptionSpecs } from "./command.ts";
+import { GLOBAL_OPTIONS } from "./table.ts";
+
+/** Kept apart from the loggers that know them: `agent version` loads no logger. */
+const LOG_LEVELS = ["debug", "info", "warn", "error"];
+const LOG_FORMATS = ["auto", "text", "json"];
+
+/** The command line is wrong. The message never repeats an argument that could be a value. */
+export class UsageError extends Error {}
+
+export type Parsed =
+  | { readonly kind: "help"; readonly command: CommandSpec | undefined; readonly group: string | undefined }
+  | { readonly kind: "command"; readonly command: CommandSpec; readonly invocation: Invocation };
+
+/** Reads a command line. @throws UsageError */
+export function parseCommandLine(
+  args: readonly string[],
+  commands: readonly CommandSpec[],
+  environment: NodeJS.ProcessEnv,
+): Parsed {
+  const { words, rest } = splitCommand(args, commands);
+  const name = words.join(" ");
+  const command = commands.find((candidate) => candidate.name === name);
+  const { options, positionals } = parseOptions(rest, command, commands);
+  if (command === undefined) {
+    const isGroup = name !== "" && commands.some((candidate) => candidate.name.startsWith(`${name} `));
+    if (isGroup && positionals.length > 0) throw new UsageError(`unknown command below '${name}'`);
+    if (isGroup || options["help"] === true || positionals.length === 0) {
+      return { kind: "help", command: undefined, group: isGroup ? name : undefined };
+    }
+    if (positionals[0] === "help") return { kind: "help", command: undefined, group: undefined };
+    throw new UsageError(`unknown command${nameable(positionals[0] ?? "")}`);
+  }
+  if (options["help"] === true) return { kind: "help", command, group: undefined };
+  const { min, max } = command.arguments ?? { min: 0, max: 0 };
+  if (positionals.length < min) throw new UsageError(`'${name}' needs: ${command.usage ?? ""}`);
+  if (positionals.length > max)
+    throw new UsageError(`'${name}' takes ${max === 0 ? "no" : `at most ${max}`} arguments`);
+  return {
+    kind: "command",
+    command,
+    invocation: { positionals, options, flags: globalFlags(options), environment },
+  };
+}
+
+/** The command's words may stand after global flags, and are the first words that are no flags. */
+function splitCommand(
+  args: readonly string[],
+  commands: readonly CommandSpec[],
+): { words: string[]; rest: string[] } {
+  const words: string[] = [];
+  const rest: string[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i] ?? "";
+    if (arg === "--") return { words, rest: [...rest, ...args.slice(i)] };
+    if (arg.startsWith("-") && arg !== "-") {
+      rest.push(arg);
+      const takesValue = GLOBAL_OPTIONS[arg.slice(2)]?.type === "string";
+      if (takesValue && args[i + 1] !== undefined) rest.push(args[++i] ?? "");
+      continue;
+    }
+    const longer = [...words, arg].join(" ");
+    const known = commands.some(({ name }) => name === longer || name.startsWith(`${longer} `));
+    if (!known) return { words, rest: [...rest, ...args.slice(i)] };
+    words.push(arg);
+    if (commands.some(({ name }) => name === longer)) return { words, rest: [...rest, ...args.slice(i + 1)] };
+  }
+  return { words, rest };
+}
+
+function parseOptions(
+  args: readonly string[],
+  command: CommandSpec | undefined,
+  commands: readonly CommandSpec[],
+): { options: Record<string, string | boolean>; positionals: string[] } {
+  const specs: OptionSpecs = { ...command?.options, ...GLOBAL_OPTIONS };
+  const short = { h: "help" } as Record<string, string>;
+  // Not strict: its messages repeat arguments, which may be secrets.
+  const types = Object.fromEntries(Object.entries(specs).map(([name, { type }]) => [name, { type }]));
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: types,
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  });
+  const options: Record<string, string | boolean> = {};
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    const name = token.rawName.startsWith("--") ? token.name : (short[token.name] ?? "");
+    const spec = specs[name];
+    if (spec === undefined) throw unknownOption(token.rawName, token.name, command, commands);
+    if (spec.type === "boolean") {
+      if (token.value !== undefined) throw new UsageError(`--${name} takes no value`);
+      options[name] = true;
+    } else {
+      if (token.value === undefined || token.value === "") throw new UsageError(`--${name} needs a value`);
+      options[name] = token.value;
+    }
+  }
+  return { options, positionals };
+}
+
+function unknownOption(
+  raw: string,
+  name: string,
+  command: CommandSpec | undefined,
+  commands: readonly CommandSpec[],
+): UsageError {
+  const owners = commands.filter((candidate) => candidate.options?.[name] !== undefined);
+  if (raw.startsWith("--") && owners.length > 0) {
+    const names = owners.map((owner) => `'${BRAND.command} ${owner.name}'`).join(", ");
+    return new UsageError(`--${name} is an option of ${names} only`);
+  }
+  const where = command === undefined ? "" : ` of '${BRAND.command} ${command.name}'`;
+  return new UsageError(`unknown option${where}${nameable(raw)}`);
+}
+
+function globalFlags(options: Readonly<Record<string, string | boolean>>): GlobalFlags {
+  const oneOf = (name: string, known: readonly string[], fallback: string): string => {
+    const value = options[name] ?? fallback;
+    if (typeof value === "string" && known.includes(value)) return value;
+    throw new UsageError(`--${name} takes one of: ${known.join(", ")}`);
+  };
+  const config = options["config"];
+  return {
+    config: typeof config === "string" ? config : undefined,
+    logLevel: oneOf("log-level", LOG_LEVELS, "info"),
+    logFormat: oneOf("log-format", LOG_FORMATS, "auto"),
+    dryRun: options["dry-run"] === true,
+  };
+}
+
+/** A word for a message if it looks like a name and not like a value. */
+function nameable(word: string): string {
+  return /^-{0,2}[a-z][a-z-]{0,30}$/.test(word) ? `: ${word}` : "";
+}

@@ -1,0 +1,28 @@
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { AgentError } from "../errors.ts";
+
+/**
+ * Asks on the terminal.
+ * @param options `hidden`: what is typed is not shown
+ * @throws AgentError `usage` without a terminal
+ */
+export async function ask(question: string, options: { readonly hidden: boolean }): Promise<string> {
+  if (!process.stdin.isTTY) throw new AgentError("usage", "there is no terminal to ask on");
+  process.stderr.write(question);
+  // readline echoes to its output; without one nothing is shown, and editing keys still work.
+  const output = options.hidden
+    ? new Writable({ write: (_chunk, _encoding, done) => done() })
+    : process.stderr;
+  const lines = createInterface({ input: process.stdin, output, terminal: true });
+  const closed = new Promise<never>((_resolve, reject) => {
+    lines.once("close", () => reject(new AgentError("usage", "nothing was entered")));
+  });
+  try {
+    return await Promise.race([lines.question(""), closed]);
+  } finally {
+    closed.catch(() => undefined);
+    lines.close();
+    if (options.hidden) process.stderr.write("\n");
+  }
+}

@@ -1,0 +1,53 @@
+import { BRAND } from "../brand.ts";
+import { AgentError } from "../errors.ts";
+import { Backups } from "../sync/backups.ts";
+import { InPlaceJournal } from "../sync/in-place.ts";
+import { WriterLock } from "../sync/lock.ts";
+import { TargetPolicy } from "../sync/targets.ts";
+import { writeTarget } from "../sync/writer.ts";
+import type { RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+
+/** Puts back what a rule's file held before the rule first touched it. */
+export const run: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  const [name = ""] = invocation.positionals;
+  const rule = loaded.config.rules.find((candidate) => candidate.name === name);
+  // Rules that are no longer configured still have their backups; the name becomes a path, so it is checked.
+  if (rule === undefined && !/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name)) throw nothingToRestore(name);
+  const { places } = host;
+  const backup = (await new Backups(places.state).list(name)).at(-1);
+  if (backup === undefined) throw nothingToRestore(name);
+  const active = rule !== undefined && rule.enabled && !rule.paused;
+  if (active && invocation.options["force"] !== true) {
+    throw new AgentError("confirmation_needed", `rule '${name}' is active and would write the file again`, {
+      hint: "Set paused: true for it first, or use --force.",
+    });
+  }
+  if (invocation.flags.dryRun) {
+    process.stdout.write(`would restore ${backup.path} as of ${backup.takenAt}\n`);
+    return 0;
+  }
+  using lock = await WriterLock.acquire(places.state);
+  const targets = new TargetPolicy(places, loaded.config.sync.allowed_targets, loaded.sources);
+  const target = await targets.resolve(backup.path);
+  const request = {
+    path: backup.path,
+    target,
+    merge: () => backup.content,
+    mode: backup.mode,
+    dirMode: 0o700,
+  };
+  const { changed } = await writeTarget(request, new InPlaceJournal(places.state));
+  host.logger.debug({ lock: lock.path }, "restored under the writer lock");
+  process.stdout.write(
+    changed ? `restored ${backup.path} as of ${backup.takenAt}\n` : `${backup.path} is already as it was\n`,
+  );
+  return 0;
+};
+
+function nothingToRestore(name: string): AgentError {
+  return new AgentError("nothing_to_restore", `there is no backup for rule '${name}'`, {
+    hint: `'${BRAND.command} rules list' shows the rules. A file that a rule has made itself has none.`,
+  });
+}

@@ -1,0 +1,36 @@
+import { printJson, type FieldValue } from "@devplat/secret-store";
+import { AgentError } from "../errors.ts";
+import type { RunCommand } from "./command.ts";
+import { withStore } from "./secret-session.ts";
+
+/** Names only, unless one field or `--reveal` is asked for. */
+export const run: RunCommand = (invocation) =>
+  withStore(invocation, async (store, signal) => {
+    const [path = "", field] = invocation.positionals;
+    const { fields, version } = await store.read(path, { signal });
+    const json = invocation.options["json"] === true;
+    if (field !== undefined) {
+      const value = fields.get(field);
+      if (value === undefined) throw new AgentError("secret_missing", `the secret ${path} has no such field`);
+      process.stdout.write(`${json ? printJson(value) : asText(value)}\n`);
+      return 0;
+    }
+    const reveal = invocation.options["reveal"] === true;
+    if (json) {
+      const shown: FieldValue = reveal ? fields : [...fields.keys()];
+      const document = new Map<string, FieldValue>([
+        ["path", path],
+        ["version", { number: String(version) }],
+        ["fields", shown],
+      ]);
+      process.stdout.write(`${printJson(document)}\n`);
+      return 0;
+    }
+    const lines = [...fields].map(([name, value]) => `${name}: ${reveal ? asText(value) : "••••"}`);
+    process.stdout.write(`${[`# ${path}, version ${version}`, ...lines].join("\n")}\n`);
+    return 0;
+  });
+
+function asText(value: FieldValue): string {
+  return typeof value === "string" ? value : printJson(value);
+}

@@ -1,0 +1,109 @@
+import type { CommandSpec, OptionSpec, OptionSpecs } from "./command.ts";
+
+const json: OptionSpec = { type: "boolean", description: "Print JSON." };
+
+/** In the order of the help. */
+export const COMMANDS: readonly CommandSpec[] = [
+  {
+    name: "run",
+    summary: "Run the daemon in the foreground.",
+    options: { once: { type: "boolean", description: "Do one sync cycle, then exit." } },
+    load: () => import("./run.ts"),
+  },
+  { name: "sync", summary: "Do one sync cycle, then exit.", load: () => import("./sync.ts") },
+  {
+    name: "status",
+    summary: "Show who is signed in, and the state of every rule.",
+    options: {
+      json,
+      check: { type: "boolean", description: "Exit with 1 when something is failed or stale." },
+    },
+    load: () => import("./status.ts"),
+  },
+  {
+    name: "init",
+    summary: "Write a commented configuration with a store on this host.",
+    load: () => import("./init.ts"),
+  },
+  {
+    name: "secrets put",
+    usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
+    summary: "Set fields of a secret; its other fields stay.",
+    options: { replace: { type: "boolean", description: "Drop the fields that are not given." } },
+    arguments: { min: 2, max: 200 },
+    load: () => import("./secrets-put.ts"),
+  },
+  {
+    name: "secrets get",
+    usage: "KEY [FIELD]",
+    summary: "Show the names of a secret's fields, or the value of one.",
+    options: { json, reveal: { type: "boolean", description: "Show all values." } },
+    arguments: { min: 1, max: 2 },
+    load: () => import("./secrets-get.ts"),
+  },
+  {
+    name: "secrets list",
+    usage: "[FOLDER/]",
+    summary: "List secrets and folders.",
+    options: { json },
+    arguments: { min: 0, max: 1 },
+    load: () => import("./secrets-list.ts"),
+  },
+  {
+    name: "secrets rm",
+    usage: "KEY",
+    summary: "Remove a secret with every version; there is no undelete.",
+    options: { yes: { type: "boolean", description: "Do not ask." } },
+    arguments: { min: 1, max: 1 },
+    load: () => import("./secrets-rm.ts"),
+  },
+  {
+    name: "rules list",
+    summary: "Show every rule and its state.",
+    options: { json },
+    load: () => import("./rules-list.ts"),
+  },
+  {
+    name: "restore",
+    usage: "RULE",
+    summary: "Bring back the file as it was before the rule first touched it.",
+    options: {
+      force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
+    },
+    arguments: { min: 1, max: 1 },
+    load: () => import("./restore.ts"),
+  },
+  {
+    name: "open",
+    summary: "Print a link that opens the web UI: single use, 30 seconds.",
+    load: () => import("./open.ts"),
+  },
+  { name: "config check", summary: "Check the configuration.", load: () => import("./config-check.ts") },
+  {
+    name: "config print",
+    summary: "Print the configuration with its defaults.",
+    load: () => import("./config-print.ts"),
+  },
+  {
+    name: "config schema",
+    summary: "Print the JSON Schema of the configuration.",
+    load: () => import("./config-schema.ts"),
+  },
+  { name: "version", summary: "Print the version.", options: { json }, load: () => import("./version.ts") },
+];
+
+export const GLOBAL_OPTIONS: OptionSpecs = {
+  config: {
+    type: "string",
+    value: "<path>",
+    description: "Configuration file (default: the system's, else the user's).",
+  },
+  "log-level": {
+    type: "string",
+    value: "<level>",
+    description: "debug, info, warn or error (default info).",
+  },
+  "log-format": { type: "string", value: "<format>", description: "auto, text or json (default auto)." },
+  "dry-run": { type: "boolean", description: "Show what would change without writing files." },
+  help: { type: "boolean", description: "Show help." },
+};

@@ -1,0 +1,83 @@
+import { ConfigError, parseConfigDocument, validateConfig } from "@devplat/config";
+import { BRAND } from "../brand.ts";
+import { AgentError } from "../errors.ts";
+import { readConfigFile, type ConfigFile } from "./file.ts";
+import type { Places } from "./places.ts";
+import { configSchema, type Config } from "./schema.ts";
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** The files that it was read from. */
+  readonly sources: readonly string[];
+  /** What is odd about them but no error; for the log and the status. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Finds, reads and checks the configuration.
+ *
+ * The system's file counts if there is one; `explicit` (`--config`) is then refused unless the system's file says
+ * `bypass_system_config: true`. Without a system file it is `explicit`, else the user's own file.
+ *
+ * @throws ConfigError with file, line, column and key of every fault
+ * @throws AgentError `not_configured` | `config_refused`
+ */
+export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
+  const file = await chooseFile(places, explicit);
+  return { config: parseConfig(file), sources: [file.path], warnings: warningsOf(file) };
+}
+
+/** Checks one file's content on its own. */
+export function parseConfig(file: { readonly path: string; readonly text: string }): Config {
+  const document = parseConfigDocument(file.path, file.text);
+  return validateConfig(configSchema, document.value, (path) => ({
+    source: file.path,
+    ...document.position(path),
+  }));
+}
+
+async function chooseFile(places: Places, explicit: string | undefined): Promise<ConfigFile> {
+  const system = await firstFile(places.systemConfigs);
+  if (explicit === undefined) {
+    const found = system ?? (await readConfigFile(places.userConfig));
+    if (found === undefined) throw notConfigured(places);
+    return found;
+  }
+  if (system !== undefined) checkBypass(system);
+  const chosen = await readConfigFile(explicit);
+  if (chosen !== undefined) return chosen;
+  throw new ConfigError("config_unreadable", [
+    { source: explicit, line: 0, column: 0, key: "", message: "no such file" },
+  ]);
+}
+
+async function firstFile(paths: readonly string[]): Promise<ConfigFile | undefined> {
+  for (const path of paths) {
+    const file = await readConfigFile(path);
+    if (file !== undefined) return file;
+  }
+  return undefined;
+}
+
+/** @throws AgentError `config_refused` unless the system configuration allows `--config` and may be believed */
+function checkBypass(system: ConfigFile): void {
+  const refuse = (reason: string): AgentError =>
+    new AgentError("config_refused", `refused --config: the system configuration ${system.path} ${reason}`, {
+      hint: "Run without --config, or ask whoever runs this host for bypass_system_config: true.",
+    });
+  if (!parseConfig(system).bypass_system_config) throw refuse("does not set bypass_system_config: true");
+  if (!system.trusted) {
+    throw refuse("cannot allow it, because it is not owned by root or others than root can write it");
+  }
+}
+
+function warningsOf(file: ConfigFile): string[] {
+  return file.groupWritable ? [`${file.path} can be written by its group`] : [];
+}
+
+function notConfigured(places: Places): AgentError {
+  const looked = [...places.systemConfigs, places.userConfig].join(", ");
+  return new AgentError("not_configured", `no configuration found; looked at ${looked}`, {
+    hint: `'${BRAND.command} init' writes a commented one with a store on this host.`,
+  });
+}

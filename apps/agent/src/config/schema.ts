@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "../sync/rule.ts";
+import { duration } from "./duration.ts";
+
+/** Polling a store more often than this is load without use: 10 s, in milliseconds. */
+const MIN_SYNC_INTERVAL_MS = 10_000;
+
+/** The UI hands out secrets: no configuration can put it on another address. Port 0 takes any free port. */
+const LOOPBACK_LISTEN = /^(?:127\.0\.0\.1|\[::1\]|localhost):\d{1,5}$/;
+
+const httpUrl = z.string().superRefine((text, context) => {
+  const url = URL.parse(text);
+  const fault =
+    url === null || (url.protocol !== "https:" && url.protocol !== "http:")
+      ? "expected an http or https address"
+      : url.username !== "" || url.password !== ""
+        ? "must not hold a user name or password"
+        : undefined;
+  if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
+});
+
+const store = z.strictObject({
+  driver: z.enum(["vault", "embedded"]).default("vault"),
+  address: httpUrl.optional(),
+  namespace: z.string().min(1).optional(),
+  proxy: httpUrl.optional(),
+  ca_cert: z.string().min(1).optional(),
+  tls_skip_verify: z.boolean().default(false),
+  kv_mount: z.string().min(1).default("kv"),
+  user_prefix: z.string().default("users/"),
+  username: z.string().min(1).optional(),
+  auth_method: z.enum(["token"]).default("token"),
+});
+
+const sync = z.strictObject({
+  interval: duration({ min: MIN_SYNC_INTERVAL_MS }).prefault("15m"),
+  allowed_targets: z
+    .array(
+      z.string().superRefine((path, context) => {
+        const fault = path === "~" || path === "/" ? undefined : targetPathFault(path);
+        if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
+      }),
+    )
+    .default(["~"]),
+});
+
+const web = z.strictObject({
+  enabled: z.boolean().default(false),
+  listen: z
+    .string()
+    .regex(LOOPBACK_LISTEN, { message: "must be on loopback: 127.0.0.1, [::1] or localhost, with a port" })
+    .default("127.0.0.1:8200"),
+  login_text: z.string().default(""),
+  secret_view_text: z.string().default(""),
+  editable_paths: z.array(z.string()).default([]),
+  require_unlock: z.union([z.literal("auto"), z.boolean()]).default("auto"),
+});
+
+/** A section of the whole design that this version does not have: setting it must not look as if it worked. */
+const notBuilt = z
+  .unknown()
+  .optional()
+  .superRefine((value, context) => {
+    if (value !== undefined) context.addIssue({ code: "custom", message: "not built yet in this version" });
+  });
+
+/** A section whose only value in this version is that it is off. */
+const off = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .refine((on) => !on, { message: "not built yet in this version: only false" })
+      .default(false),
+  })
+  .prefault({});
+
+/** The whole configuration file. Durations are milliseconds, file modes are numbers. */
+export const configSchema = z
+  .strictObject({
+    bypass_system_config: z.boolean().default(false),
+    store: store.prefault({}),
+    sync: sync.prefault({}),
+    web: web.prefault({}),
+    api: off,
+    fuse: off,
+    docker: off,
+    agent: off,
+    rules: z.array(ruleSchema).default([]),
+    ssh: notBuilt,
+    git_credentials: notBuilt,
+    observability: notBuilt,
+    enrolments: notBuilt,
+    remote_config: notBuilt,
+  })
+  .superRefine((config, context) => {
+    if (config.store.driver === "vault" && config.store.address === undefined) {
+      context.addIssue({
+        code: "custom",
+        path: ["store", "address"],
+        message: "required, but missing (for a store on this host: driver: embedded)",
+      });
+    }
+    for (const { index, path, message } of ruleConflicts(config.rules)) {
+      context.addIssue({ code: "custom", path: ["rules", index, ...path], message });
+    }
+  });
+
+export type Config = z.infer<typeof configSchema>;
+
+interface Conflict {
+  readonly index: number;
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** What no single rule shows: names given twice, and rules that cannot share their file. */
+function ruleConflicts(rules: readonly Rule[]): Conflict[] {
+  const conflicts: Conflict[] = [];
+  const names = new Set<string>();
+  const byPath = new Map<string, Rule>();
+  for (const [index, rule] of rules.entries()) {
+    if (names.has(rule.name))
+      conflicts.push({ index, path: ["name"], message: "another rule has this name" });
+    names.add(rule.name);
+    if (!rule.enabled) continue;
+    // The home folder itself does not matter here: it is the same one for every rule.
+    const path = expandHome(rule.target.path, "~");
+    const other = byPath.get(path);
+    if (other === undefined) {
+      byPath.set(path, rule);
+      continue;
+    }
+    const fault = sharingFault(rule, other);
+    if (fault !== undefined) {
+      conflicts.push({ index, path: ["target", "path"], message: `rule '${other.name}' ${fault}` });
+    }
+  }
+  return conflicts;
+}
+
+/** Why two rules cannot write one file, as the end of a sentence about the first; undefined if they can. */
+export function sharingFault(rule: Rule, other: Rule): string | undefined {
+  if (ownsWholeFile(rule) || ownsWholeFile(other)) return "has the same file, and one of them owns it whole";
+  if (rule.target.format !== other.target.format) return "has the same file with another format";
+  if (rule.target.mode !== other.target.mode) return "has the same file with another mode";
+  if (rule.target.dialect !== other.target.dialect) return "has the same file with another dialect";
+  return undefined;
+}

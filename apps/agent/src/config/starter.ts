@@ -1,0 +1,40 @@
+/** What `agent init` writes: works as it stands, and shows by example what is usual. */
+export const STARTER_CONFIG = `# Configuration of the credential-sync daemon. 'agent config check' tells faults by line.
+
+store:
+  # 'embedded' keeps the secrets encrypted in a file on this host. For a central store:
+  #   driver: vault
+  #   address: https://vault.example.com:8200
+  driver: embedded
+
+sync:
+  # How often the store is asked for new versions (at least 10s). Changes in an embedded store are seen at once.
+  interval: 15m
+  # Rules may write below these folders only.
+  allowed_targets: ["~"]
+
+web:
+  enabled: true
+  # Loopback only.
+  listen: 127.0.0.1:8200
+
+# Each rule brings one secret (or several) into one file. Only the keys that a rule sets are changed; comments, order
+# and everything else in the file stay as they are. Try it:
+#   agent secrets put example token=s3cret user=me
+#   agent sync
+#   cat ~/agent-example.yaml
+rules:
+  - name: example
+    description: A YAML file with the credentials of an example service
+    key: example
+    target:
+      path: ~/agent-example.yaml
+      format: yaml
+      template: |
+        service:
+          user: {{ .user | default "me" }}
+          token: {{ .token | quote }}
+    # A command that is run after the file has changed:
+    # run:
+    #   command: [systemctl, --user, reload, example]
+`;

@@ -1,0 +1,228 @@
+import { backoffMs, type Clock, type Logger } from "@devplat/base";
+import type { SecretStore } from "@devplat/secret-store";
+import type { SignIn } from "../auth/sign-in.ts";
+import { AgentError } from "../errors.ts";
+import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../status.ts";
+import { isStoreWide } from "./cycle-secrets.ts";
+import type { SyncEngine } from "./engine.ts";
+import { iso, publicMessage } from "./records.ts";
+import type { StateFile } from "./state.ts";
+import { StatusReport, type StatusFacts } from "./status-report.ts";
+
+/** Share of the poll interval that is drawn at random, so that a fleet does not ask in step. */
+const POLL_JITTER = 0.1;
+/** Waits between tries while the store cannot be used, in milliseconds. */
+const OUTAGE_BACKOFF = { firstMs: 1000, maxMs: 60_000 } as const;
+/** Nobody who has just put a token into its file waits longer than this; looking is a stat. In milliseconds. */
+const SIGN_IN_POLL_MS = 5000;
+/** Changes that arrive together are one cycle; a person does not notice the wait. In milliseconds. */
+const EVENT_SETTLE_MS = 15;
+/** Wait before a broken event stream is opened again. */
+const WATCH_BACKOFF = { firstMs: 500, maxMs: 30_000 } as const;
+/** Waking up earlier than this for a rule's next try is not worth a cycle, in milliseconds. */
+const MIN_SLEEP_MS = 50;
+
+export interface DaemonParts {
+  readonly engine: SyncEngine;
+  readonly store: SecretStore;
+  readonly signIn: SignIn;
+  readonly state: StateFile;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** `sync.interval` in milliseconds. */
+  readonly intervalMs: number;
+  readonly facts: StatusFacts;
+}
+
+/**
+ * The sync loop: a first cycle, then one on every event of the store, poll, retry of a failed rule, and on demand.
+ * Answers the surfaces from memory.
+ */
+export class Daemon implements DaemonView {
+  readonly #parts: DaemonParts;
+  readonly #report: StatusReport;
+  readonly #listeners = new Set<() => void>();
+  #running: { readonly job: string; readonly done: Promise<CycleResult> } | undefined;
+  #cycles = 0;
+  /** A reason for another cycle came while one was running. */
+  #again = false;
+  #outages = 0;
+  #events: AgentStatus["sync"]["events"];
+  #nextCycleAt: number | null = null;
+  #lifetime: AbortSignal = new AbortController().signal;
+  #wake: (() => void) | undefined;
+
+  constructor(parts: DaemonParts) {
+    this.#parts = parts;
+    this.#report = new StatusReport(parts.facts, parts.clock);
+    this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
+  }
+
+  status(): AgentStatus {
+    const { signIn, state, engine } = this.#parts;
+    return this.#report.status({
+      signIn: signIn.state(),
+      document: state.document,
+      rules: engine.rules,
+      running: this.#running !== undefined,
+      nextCycleAt: this.#nextCycleAt,
+      events: this.#events,
+    });
+  }
+
+  rules(): readonly RuleView[] {
+    return this.#report.rules(this.#parts.engine.rules, this.#parts.state.document);
+  }
+
+  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> } {
+    return this.#running ?? this.#start(true);
+  }
+
+  onChange(listener: () => void, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#listeners.add(listener);
+    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+  }
+
+  /** Runs until the signal fires and the cycle under way has ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#lifetime = signal;
+    const stopped = new Promise<void>((resolve) => {
+      signal.addEventListener(
+        "abort",
+        () => {
+          this.#wake?.();
+          resolve();
+        },
+        { once: true },
+      );
+    });
+    const watching = this.#watch(signal);
+    while (!signal.aborted) {
+      // An event concerns rules that wait after a failure as well.
+      await (this.#running ?? this.#start(this.#again)).done;
+      if (!signal.aborted) await this.#sleep(stopped);
+    }
+    await this.#running?.done;
+    await watching;
+  }
+
+  #start(force: boolean): { readonly job: string; readonly done: Promise<CycleResult> } {
+    this.#cycles += 1;
+    this.#again = false;
+    this.#nextCycleAt = null;
+    const done = this.#cycle(force).finally(() => {
+      this.#running = undefined;
+      this.#nextCycleAt = this.#parts.clock.now() + this.#waitMs();
+      this.#changed();
+      // The loop may be asleep until a time that this cycle has made wrong.
+      this.#wake?.();
+    });
+    this.#running = { job: `cycle-${this.#cycles}`, done };
+    this.#changed();
+    return this.#running;
+  }
+
+  /** Never rejects: a cycle that could not take place has failed for all rules. */
+  async #cycle(force: boolean): Promise<CycleResult> {
+    const { engine, signIn, clock, logger } = this.#parts;
+    const started = iso(clock.now());
+    try {
+      await signIn.ensure(this.#lifetime);
+      const result = await engine.cycle(this.#lifetime, { force, onProgress: () => this.#changed() });
+      this.#outages = 0;
+      const { changed, unchanged, failed } = result;
+      logger.debug(
+        { changed: changed.length, unchanged: unchanged.length, failed: failed.length },
+        "cycle done",
+      );
+      return result;
+    } catch (error) {
+      if (!this.#lifetime.aborted) this.#noteOutage(error);
+      const failed = engine.rules.filter((rule) => rule.enabled && !rule.paused).map((rule) => rule.name);
+      return { started_at: started, finished_at: iso(clock.now()), changed: [], unchanged: [], failed };
+    }
+  }
+
+  #noteOutage(error: unknown): void {
+    const { signIn, state, logger, clock } = this.#parts;
+    this.#outages += 1;
+    if (error instanceof Error && "code" in error && error.code === "unauthenticated") signIn.invalidate();
+    const waiting = error instanceof AgentError && error.code === "not_signed_in";
+    if (isStoreWide(error) || waiting) {
+      state.document.stale_since ??= iso(clock.now());
+      state.document.last_error = publicMessage(error);
+    }
+    // The same outage is one line, not one for each try.
+    if (this.#outages === 1) logger.warn({ err: error }, "cycle not possible, files stay as they are");
+    else logger.debug({ err: error }, "cycle still not possible");
+  }
+
+  /** Time until the next cycle is due, in milliseconds. */
+  #waitMs(): number {
+    const { intervalMs, clock, signIn, engine, state } = this.#parts;
+    if (this.#again) return 0;
+    if (!signIn.state().authenticated) return Math.min(SIGN_IN_POLL_MS, intervalMs);
+    if (this.#outages > 0) return Math.min(intervalMs, backoffMs(this.#outages, OUTAGE_BACKOFF));
+    const retries = engine.rules.flatMap((rule) => {
+      const at = state.document.rules[rule.name]?.next_attempt;
+      return at === null || at === undefined || !rule.enabled ? [] : [Date.parse(at) - clock.now()];
+    });
+    const poll = intervalMs * (1 + POLL_JITTER * (2 * Math.random() - 1));
+    return Math.max(MIN_SLEEP_MS, Math.min(poll, ...retries));
+  }
+
+  async #sleep(stopped: Promise<void>): Promise<void> {
+    const { clock } = this.#parts;
+    while (!this.#lifetime.aborted && this.#running === undefined) {
+      const left = (this.#nextCycleAt ?? 0) - clock.now();
+      if (left <= 0) return;
+      const timer = new AbortController();
+      const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+      const slept = clock.sleep(left, timer.signal).catch(() => undefined);
+      await Promise.race([slept, woken, stopped]);
+      timer.abort();
+      this.#wake = undefined;
+    }
+  }
+
+  /** Turns events of the store into cycles, and opens the stream again for ever. */
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { store, clock, logger } = this.#parts;
+    if (store.watch === undefined) return;
+    for (let failures = 0; !signal.aborted;) {
+      try {
+        const changes = store.watch(signal);
+        this.#setEvents("connected");
+        for await (const change of changes) {
+          failures = 0;
+          logger.debug({ path: change.path, kind: change.kind }, "secret changed");
+          this.#trigger();
+        }
+      } catch (error) {
+        if (!signal.aborted)
+          logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
+      }
+      if (signal.aborted) return;
+      failures += 1;
+      this.#setEvents("polling");
+      await clock.sleep(backoffMs(failures, WATCH_BACKOFF), signal).catch(() => undefined);
+    }
+  }
+
+  #trigger(): void {
+    this.#again = true;
+    if (this.#running !== undefined) return;
+    this.#nextCycleAt = this.#parts.clock.now() + EVENT_SETTLE_MS;
+    this.#wake?.();
+  }
+
+  #setEvents(events: AgentStatus["sync"]["events"]): void {
+    this.#events = events;
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,550 @@
+import assert from "node:assert/strict";
+import {
+  chmod,
+  chown,
+  link,
+  mkdir,
+  readFile,
+  readdir,
+  stat,
+  symlink,
+  unlink,
+  writeFile,
+} from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
+import type { CycleResult } from "../status.ts";
+import { workspace, type EngineOptions, type Workspace } from "./test-workspace.ts";
+
+let w: Workspace;
+beforeEach(async () => {
+  w = await workspace();
+});
+afterEach(() => w.remove());
+
+const never = new AbortController().signal;
+
+async function cycle(rules: readonly unknown[], options: EngineOptions = {}): Promise<CycleResult> {
+  const { engine } = await w.engine(rules, options);
+  return engine.cycle(never, { force: true });
+}
+
+async function errorOf(name: string): Promise<string | null> {
+  const { state } = await w.engine([]);
+  return state.document.rules[name]?.error ?? null;
+}
+
+const yaml = (
+  name: string,
+  key: string,
+  path = "~/f.yaml",
+  target: object = {},
+  more: object = {},
+): unknown => ({
+  name,
+  key,
+  target: { path, format: "yaml", ...target },
+  ...more,
+});
+const EXISTING = "# mine\na: 1   # one\ntoken: old\nlist: [x,  y]\n";
+
+/** A store that counts, and that can be told to fail. */
+function watched(
+  store: SecretStore,
+  calls: string[],
+  fault?: (path: string) => Error | undefined,
+): SecretStore {
+  const attempt = async <T>(kind: string, path: string, action: () => Promise<T>): Promise<T> => {
+    calls.push(`${kind} ${path}`);
+    const error = fault?.(path);
+    if (error !== undefined) throw error;
+    return action();
+  };
+  return {
+    ...store,
+    driver: store.driver,
+    list: (folder) => store.list(folder),
+    write: (path, fields, options) => store.write(path, fields, options),
+    delete: (path) => store.delete(path),
+    ping: () => store.ping(),
+    close: () => store.close(),
+    metadata: (path, options) => attempt("metadata", path, () => store.metadata(path, options)),
+    read: (path, options) => attempt("read", path, () => store.read(path, options)),
+  };
+}
+
+describe("a cycle", () => {
+  it("changes only the managed bytes of an existing file, and keeps its mode", async () => {
+    await w.put("k", { token: "new" });
+    await w.file("f.yaml", EXISTING, 0o640);
+    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+    assert.equal(await w.read("f.yaml"), EXISTING.replace("old", "new"));
+    assert.equal((await stat(join(w.home, "f.yaml"))).mode & 0o777, 0o640);
+  });
+
+  it("makes a file with 0600 in folders with 0700, whatever the umask", async () => {
+    await w.put("k", { token: "t" });
+    const before = process.umask(0o277);
+    try {
+      await cycle([yaml("a", "k", "~/x/y/f.yaml")]);
+    } finally {
+      process.umask(before);
+    }
+    assert.equal((await stat(join(w.home, "x/y/f.yaml"))).mode & 0o777, 0o600);
+    assert.equal((await stat(join(w.home, "x"))).mode & 0o777, 0o700);
+    assert.equal(await w.read("x/y/f.yaml"), "token: t\n");
+  });
+
+  it("reads no value and touches no file when nothing has changed", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    const before = await stat(join(w.home, "f.yaml"), { bigint: true });
+    const calls: string[] = [];
+    const result = await cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", {}, { paused: true })], {
+      store: watched(w.store, calls),
+    });
+    assert.deepEqual(result.unchanged, ["a"]);
+    assert.deepEqual(calls, ["metadata k"]);
+    const after = await stat(join(w.home, "f.yaml"), { bigint: true });
+    assert.deepEqual([after.ino, after.mtimeNs], [before.ino, before.mtimeNs]);
+  });
+
+  it("asks for one version of a secret that many rules use", async () => {
+    await w.put("k", { token: "t" });
+    const rules = Array.from({ length: 20 }, (_, i) => yaml(`r${i}`, "k", `~/f${i}.yaml`));
+    const calls: string[] = [];
+    await cycle(rules, { store: watched(w.store, calls) });
+    assert.deepEqual(calls, ["metadata k", "read k"]);
+  });
+
+  it("writes again when somebody has changed a managed key in the file", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await w.file("f.yaml", "other: 1\ntoken: edited\n");
+    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+    assert.equal(await w.read("f.yaml"), "other: 1\ntoken: t\n");
+  });
+
+  it("writes again when the file has gone", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await unlink(join(w.home, "f.yaml"));
+    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+  });
+
+  it("takes up a new version and a changed rule", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await w.put("k", { token: "u" });
+    await cycle([yaml("a", "k")]);
+    assert.equal(await w.read("f.yaml"), "token: u\n");
+    await w.put("l", { token: "v" });
+    await cycle([yaml("a", "l")]);
+    assert.equal(await w.read("f.yaml"), "token: v\n");
+  });
+
+  it("keeps numbers as they are stored", async () => {
+    await w.put("k", { big: { number: "9223372036854775808" }, one: { number: "1.10" } });
+    await cycle([yaml("a", "k")]);
+    assert.equal(await w.read("f.yaml"), "big: 9223372036854775808\none: 1.10\n");
+  });
+
+  it("puts several secrets under their names", async () => {
+    await w.put("k", { token: "t" });
+    await w.put("l", { token: "u" });
+    await cycle([
+      { name: "a", keys: { first: "k", second: "l" }, target: { path: "~/f.yaml", format: "yaml" } },
+    ]);
+    assert.equal(await w.read("f.yaml"), "first:\n  token: t\nsecond:\n  token: u\n");
+  });
+});
+
+describe("rules are isolated", () => {
+  it("a failing rule leaves the others alone, and says why", async () => {
+    await w.put("k", { token: "t" });
+    await mkdir(join(w.home, "folder"));
+    await w.file("broken.yaml", "a: [\n");
+    const result = await cycle([
+      yaml("bad", "k", "~/folder"),
+      yaml("worse", "k", "~/broken.yaml"),
+      yaml("good", "k"),
+    ]);
+    assert.deepEqual(result.changed, ["good"]);
+    assert.deepEqual(result.failed, ["bad", "worse"]);
+    assert.equal(await errorOf("bad"), "cannot write ~/folder: it is a folder");
+    assert.equal(await w.read("broken.yaml"), "a: [\n");
+  });
+
+  it("a secret that the store denies fails its rule only", async () => {
+    await w.put("k", { token: "t" });
+    await w.put("l", { token: "t" });
+    const denied = new SecretStoreError("denied", "the store refused");
+    const store = watched(w.store, [], (path) => (path === "k" ? denied : undefined));
+    const result = await cycle([yaml("a", "k"), yaml("b", "l", "~/g.yaml")], { store });
+    assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
+  });
+
+  it("each waits longer after each failure, and is tried at once when somebody asks", async () => {
+    await w.put("k", { token: "t" });
+    await mkdir(join(w.home, "f.yaml"));
+    let now = 1_000_000_000_000;
+    const clock = { now: () => now, monotonic: () => now, sleep: () => Promise.resolve() };
+    const { engine, state } = await w.engine([yaml("a", "k")], { clock });
+    const waits: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      await engine.cycle(never);
+      const record = state.document.rules["a"];
+      const next = Date.parse(record?.next_attempt ?? "");
+      waits.push(next - now);
+      assert.equal(record?.consecutive_failures, i + 1);
+      await engine.cycle(never);
+      assert.equal(record?.consecutive_failures, i + 1, "too early");
+      now = next;
+    }
+    assert.ok((waits[0] ?? 0) >= 4000 && (waits[0] ?? 0) <= 6000, String(waits));
+    assert.ok(Math.max(...waits) <= 15 * 60_000 && (waits.at(-1) ?? 0) > 10 * 60_000, String(waits));
+    await engine.cycle(never, { force: true });
+    assert.equal(state.document.rules["a"]?.consecutive_failures, 13);
+  });
+
+  it("a failure never holds a value", async () => {
+    await w.put("k", { token: "hunter2\0" });
+    await w.file("f.yaml", "hunter2: [hunter2\n");
+    await cycle([
+      yaml("a", "k"),
+      yaml("b", "k", "~/x", { format: "netrc", template: "machine h login l password hunter2\nx hunter2\n" }),
+    ]);
+    assert.doesNotMatch(JSON.stringify([await errorOf("a"), await errorOf("b")]), /hunter2/);
+  });
+});
+
+describe("the store is away", () => {
+  it("files and states stay, and the state says since when", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    const down = watched(w.store, [], () => new SecretStoreError("unavailable", "down", { remedy: "retry" }));
+    await assert.rejects(cycle([yaml("a", "k")], { store: down }), /down/);
+    const { state } = await w.engine([]);
+    const since = state.document.stale_since;
+    assert.ok(since !== null);
+    assert.equal(state.document.rules["a"]?.state, "ok");
+    assert.equal(state.document.last_error, "down");
+    await assert.rejects(cycle([yaml("a", "k")], { store: down }), /down/);
+    assert.equal((await w.engine([])).state.document.stale_since, since);
+    await cycle([yaml("a", "k")]);
+    assert.equal((await w.engine([])).state.document.stale_since, null);
+  });
+});
+
+describe("a secret that is missing", () => {
+  it("on_missing keep: the file stays and the state says missing, without failing", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await w.store.delete("k");
+    const result = await cycle([yaml("a", "k")]);
+    assert.deepEqual(result.failed, []);
+    assert.equal(await w.read("f.yaml"), "token: t\n");
+    assert.equal((await w.engine([])).state.document.rules["a"]?.state, "missing");
+    await w.put("k", { token: "back" });
+    await cycle([yaml("a", "k")]);
+    assert.equal(await w.read("f.yaml"), "token: back\n");
+  });
+
+  it("on_missing remove: takes away what the rule set, and only that", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "mine: 1\n");
+    await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
+    await w.store.delete("k");
+    await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
+    assert.equal(await w.read("f.yaml"), "mine: 1\n");
+  });
+
+  it("on_missing error: the rule fails", async () => {
+    const result = await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "error" })]);
+    assert.deepEqual(result.failed, ["a"]);
+    assert.equal(await errorOf("a"), "nothing is stored under k");
+  });
+});
+
+describe("ownership of keys", () => {
+  it("on_remove clean: a removed rule takes its keys with it, a removed field too", async () => {
+    await w.put("k", { token: "t", user: "u" });
+    await w.file("f.yaml", "mine: 1\n");
+    const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
+    await cycle([clean]);
+    await w.put("k", { token: "t" });
+    await cycle([clean]);
+    assert.equal(await w.read("f.yaml"), "mine: 1\ntoken: t\n");
+    await cycle([]);
+    assert.equal(await w.read("f.yaml"), "mine: 1\n");
+    assert.deepEqual((await w.engine([])).state.document.rules, {});
+  });
+
+  it("on_remove keep: they stay", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await cycle([]);
+    assert.equal(await w.read("f.yaml"), "token: t\n");
+  });
+
+  it("a renamed rule keeps its keys where they are", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "token: x # here\nmine: 1\n");
+    await cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
+    await cycle([yaml("b", "k", "~/f.yaml", { on_remove: "clean" })]);
+    assert.equal(await w.read("f.yaml"), "token: t # here\nmine: 1\n");
+  });
+
+  it("a rule that moves to another file cleans up in the former one", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "mine: 1\n");
+    await cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
+    await cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
+    await cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
+    assert.equal(await w.read("f.yaml"), "mine: 1\n");
+    assert.equal(await w.read("g.yaml"), "token: t\n");
+  });
+
+  it("two rules on one file are one edit", async () => {
+    await w.put("k", { one: "1st" });
+    await w.put("l", { two: "2nd" });
+    await w.file("f.yaml", "# c\n");
+    const result = await cycle([yaml("a", "k"), yaml("b", "l")]);
+    assert.deepEqual(result.changed, ["a", "b"]);
+    assert.equal(await w.read("f.yaml"), "# c\none: 1st\ntwo: 2nd\n");
+    assert.deepEqual((await cycle([yaml("a", "k"), yaml("b", "l")])).unchanged, ["a", "b"]);
+  });
+
+  it("two rules that set the same key both fail and name each other", async () => {
+    await w.put("k", { token: "1" });
+    await w.put("l", { token: "2" });
+    const result = await cycle([yaml("a", "k"), yaml("b", "l")]);
+    assert.deepEqual(result.failed, ["a", "b"]);
+    assert.equal(
+      await errorOf("a"),
+      "rule 'b' sets the key token of the same file. A key can belong to one rule only.",
+    );
+    await assert.rejects(w.read("f.yaml"), { code: "ENOENT" });
+  });
+
+  it("two paths to one file over a link are one file", async () => {
+    await w.put("k", { token: "1" });
+    await w.put("l", { other: "2" });
+    await w.file("real.yaml", "");
+    await symlink("real.yaml", join(w.home, "link.yaml"));
+    await cycle([yaml("a", "k", "~/real.yaml"), yaml("b", "l", "~/link.yaml")]);
+    assert.match(await w.read("real.yaml"), /token: "1"\nother: "2"\n/);
+  });
+});
+
+describe("where a rule may write", () => {
+  const refused = async (path: string, reason: RegExp, options: EngineOptions = {}): Promise<void> => {
+    await w.put("k", { token: "t" });
+    const result = await cycle([yaml("a", "k", path)], options);
+    assert.deepEqual(result.failed, ["a"]);
+    assert.match((await errorOf("a")) ?? "", reason);
+  };
+
+  it("a symlinked target is followed and its file replaced, never the link", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("dotfiles/f.yaml", "token: old\n");
+    await symlink("dotfiles/f.yaml", join(w.home, "f.yaml"));
+    await cycle([yaml("a", "k")]);
+    assert.equal(await w.read("dotfiles/f.yaml"), "token: t\n");
+    assert.deepEqual((await readdir(join(w.home, "dotfiles"))).toSorted(), ["f.yaml"]);
+  });
+
+  it("not outside of sync.allowed_targets, also not over a link", async () => {
+    const outside = await workspace();
+    try {
+      await symlink(join(outside.home, "f.yaml"), join(w.home, "f.yaml"));
+      await refused("~/f.yaml", /it leads outside of sync.allowed_targets/);
+    } finally {
+      await outside.remove();
+    }
+  });
+
+  it("not over a loop of links", async () => {
+    await symlink("b", join(w.home, "a"));
+    await symlink("a", join(w.home, "b"));
+    await refused("~/a", /more than 16 links/);
+  });
+
+  it("not into our own folders, the token file, or what decides who gets in", async () => {
+    await mkdir(join(w.home, ".ssh"), { mode: 0o700 });
+    for (const path of [
+      "~/.daemon-token",
+      "~/.local/state/daemon/state.json",
+      "~/.local/share/daemon/embedded.db",
+      "~/.config/daemon/config.yaml",
+      "~/.cache/daemon/x",
+      "~/.ssh/authorized_keys",
+      "~/.ssh/authorized_keys2",
+      "~/.ssh/rc",
+      "~/.ssh/environment",
+    ]) {
+      await refused(path, /no rule may write there/);
+    }
+  });
+
+  it("not into such a file over a hard link", async () => {
+    await w.file(".ssh/authorized_keys", "ssh-ed25519 AAAA\n");
+    await link(join(w.home, ".ssh/authorized_keys"), join(w.home, "f.yaml"));
+    await refused("~/f.yaml", /no rule may write there/);
+  });
+
+  it("not into a folder that others can write, and it says what to do", async () => {
+    await mkdir(join(w.home, "shared"));
+    await chmod(join(w.home, "shared"), 0o777);
+    await refused("~/shared/f.yaml", /others can write its folder .*shared. Run 'chmod go-w /);
+  });
+
+  it("not into a folder of another user", async (context) => {
+    if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a folder away");
+    await mkdir(join(w.home, "theirs"));
+    await chown(join(w.home, "theirs"), 65534, 65534);
+    await refused("~/theirs/f.yaml", /belongs to another user/);
+  });
+
+  it("keeps the owner of a file that root writes", async (context) => {
+    if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a file away");
+    await w.put("k", { token: "t" });
+    await chown(await w.file("f.yaml", "token: old\n"), 65534, 65534);
+    await cycle([yaml("a", "k")]);
+    const found = await stat(join(w.home, "f.yaml"));
+    assert.deepEqual([found.uid, found.gid], [65534, 65534]);
+  });
+
+  it("writes a hard-linked file in place, so that both names keep showing it", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "# long comment to be kept whole\ntoken: a-much-longer-old-value\n");
+    await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));
+    await cycle([yaml("a", "k")]);
+    assert.equal(await w.read("g.yaml"), "# long comment to be kept whole\ntoken: t\n");
+    const { state } = await w.engine([]);
+    assert.equal(state.document.files[join(w.home, "f.yaml")]?.in_place, true);
+    assert.deepEqual(await readdir(join(w.places.state, "in-place")), []);
+  });
+});
+
+describe("the state file", () => {
+  for (const [name, content] of [
+    ["lost", undefined],
+    ["corrupt", "{"],
+    ["of another schema", '{"schema": 99}'],
+    ["of wrong types", '{"schema": 1, "rules": 3}'],
+  ] as const) {
+    it(`${name}: rebuilt without rewriting equal files`, async () => {
+      await w.put("k", { token: "t" });
+      await cycle([yaml("a", "k")]);
+      const before = await stat(join(w.home, "f.yaml"), { bigint: true });
+      const path = join(w.places.state, "state.json");
+      if (content === undefined) await unlink(path);
+      else await writeFile(path, content);
+      assert.deepEqual((await cycle([yaml("a", "k")])).unchanged, ["a"]);
+      const after = await stat(join(w.home, "f.yaml"), { bigint: true });
+      assert.deepEqual([after.ino, after.mtimeNs], [before.ino, before.mtimeNs]);
+      assert.equal(JSON.parse(await readFile(path, "utf8")).rules.a.state, "ok");
+    });
+  }
+
+  it("holds no value and no plain hash, and is 0600", async () => {
+    await w.put("k", { token: "hunter2" });
+    await cycle([yaml("a", "k")]);
+    const path = join(w.places.state, "state.json");
+    assert.doesNotMatch(await readFile(path, "utf8"), /hunter2/);
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    assert.equal((await stat(w.places.state)).mode & 0o777, 0o700);
+  });
+});
+
+describe("backups", () => {
+  it("one copy is kept before a rule first touches an existing file, 0600", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", EXISTING, 0o644);
+    await cycle([yaml("a", "k")]);
+    await w.put("k", { token: "u" });
+    await cycle([yaml("a", "k")]);
+    const folder = join(w.places.state, "backups/a");
+    const copies = (await readdir(folder)).filter((name) => !name.endsWith(".json"));
+    assert.equal(copies.length, 1);
+    const copy = join(folder, copies[0] ?? "");
+    assert.equal(await readFile(copy, "utf8"), EXISTING);
+    assert.equal((await stat(copy)).mode & 0o777, 0o600);
+  });
+
+  it("none of a file that the rule has made itself", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    await w.put("k", { token: "u" });
+    await cycle([yaml("a", "k")]);
+    await assert.rejects(readdir(join(w.places.state, "backups/a")), { code: "ENOENT" });
+  });
+});
+
+describe("a rule's command", () => {
+  const withRun = (name: string, path: string, command: string[], more: object = {}): unknown =>
+    yaml(name, "k", path, {}, { run: { command, ...more } });
+
+  it("runs once for all rules that name it, and only when a file has changed", async () => {
+    await w.put("k", { token: "t" });
+    const command = ["/bin/sh", "-c", `echo ran >> ${join(w.home, "log")}; echo output`];
+    const rules = [withRun("a", "~/f.yaml", command), withRun("b", "~/g.yaml", command)];
+    await cycle(rules);
+    await cycle(rules);
+    assert.equal(await w.read("log"), "ran\n");
+    const run = (await w.engine([])).state.document.rules["a"]?.last_run;
+    assert.deepEqual([run?.exit_code, run?.stdout_bytes, run?.stderr_bytes], [0, 7, 0]);
+  });
+
+  it("that fails fails the rule, and is run again although the file is right", async () => {
+    await w.put("k", { token: "t" });
+    const flag = join(w.home, "flag");
+    const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `test -e ${flag}`])];
+    assert.deepEqual((await cycle(rules)).failed, ["a"]);
+    assert.equal(await errorOf("a"), "the command ended with exit code 1");
+    await writeFile(flag, "");
+    assert.deepEqual((await cycle(rules)).failed, []);
+  });
+
+  it("does not see the token, ends with its time-out, and its output is stored nowhere", async () => {
+    await w.put("k", { token: "t" });
+    process.env["AGENT_TOKEN"] = "hunter2";
+    try {
+      const script = `env > ${join(w.home, "env")}; echo hunter3; sleep 60`;
+      const result = await cycle([withRun("a", "~/f.yaml", ["/bin/sh", "-c", script], { timeout: "1s" })]);
+      assert.deepEqual(result.failed, ["a"]);
+    } finally {
+      delete process.env["AGENT_TOKEN"];
+    }
+    assert.equal(await errorOf("a"), "the command did not end within its time-out");
+    assert.doesNotMatch(await w.read("env"), /hunter2/);
+    assert.doesNotMatch(await readFile(join(w.places.state, "state.json"), "utf8"), /hunter/);
+  });
+});
+
+describe("a preview", () => {
+  it("writes nothing at all", async () => {
+    await w.put("k", { token: "new" });
+    await w.file("f.yaml", EXISTING);
+    const { engine } = await w.engine([yaml("a", "k"), yaml("b", "k", "~/x/y.yaml")]);
+    const before = await tree(w.home);
+    const preview = await engine.preview(never);
+    assert.deepEqual(
+      preview.files.map(({ path }) => path),
+      ["~/f.yaml", "~/x/y.yaml"],
+    );
+    assert.equal(String(preview.files[0]?.next), EXISTING.replace("old", "new"));
+    assert.deepEqual(await tree(w.home), before);
+  });
+});
+
+async function tree(folder: string): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true });
+  const rows = names.map(async (name) => {
+    const found = await stat(join(folder, name), { bigint: true });
+    return `${name} ${found.ino} ${found.mtimeNs} ${found.mode}`;
+  });
+  return (await Promise.all(rows)).filter((row) => !row.includes("embedded.db-")).toSorted();
+}

@@ -1,0 +1,332 @@
+import type { Logger } from "@devplat/base";
+import type { FormatName, LeafPath } from "@devplat/document-edit";
+import type { SecretStore } from "@devplat/secret-store";
+import { AgentError } from "../errors.ts";
+import type { CycleResult } from "../status.ts";
+import { applyPlan, previewPlan, type ApplyParts, type FilePlan } from "./apply.ts";
+import { CycleSecrets, inParallel, isStoreWide } from "./cycle-secrets.ts";
+import { planFiles, type Work } from "./file-plan.ts";
+import {
+  iso,
+  isWaiting,
+  noteFailure,
+  noteMissing,
+  notePaused,
+  noteSuccess,
+  publicMessage,
+  recordOf,
+} from "./records.ts";
+import type { Renderer } from "./render.ts";
+import { expandHome, secretPaths, type Rule } from "./rule.ts";
+import { runCommand, runFailure } from "./run-command.ts";
+import type { RuleRecord } from "./state.ts";
+import type { TargetPolicy } from "./targets.ts";
+import { fileSignature, removeLeftovers } from "./writer.ts";
+
+export interface SyncEngineParts extends ApplyParts {
+  readonly store: SecretStore;
+  readonly renderer: Renderer;
+  readonly targets: TargetPolicy;
+  readonly logger: Logger;
+  readonly home: string;
+}
+
+export interface CycleOptions {
+  /** Try also the rules that wait after a failure: somebody asked. */
+  readonly force?: boolean;
+  /** Called whenever a rule's state has changed. */
+  readonly onProgress?: () => void;
+}
+
+/** What `--dry-run` shows of one file. Texts, not values: whoever prints them masks them. */
+export interface PreviewedFile {
+  readonly path: string;
+  readonly format: FormatName;
+  readonly existing: Buffer | undefined;
+  /** The content that it would get; `remove` if it would be deleted; undefined if it stays. */
+  readonly next: Buffer | "remove" | undefined;
+}
+
+export interface Preview {
+  readonly files: readonly PreviewedFile[];
+  readonly failures: ReadonlyMap<string, string>;
+  readonly missing: ReadonlyMap<string, string>;
+}
+
+/** Brings files in step with secrets, one cycle at a time. Holds no timer; the daemon's loop calls it. */
+export class SyncEngine {
+  readonly #parts: SyncEngineParts;
+  #rules: readonly Rule[];
+  #swept = false;
+
+  constructor(parts: SyncEngineParts, rules: readonly Rule[]) {
+    this.#parts = parts;
+    this.#rules = rules;
+  }
+
+  get rules(): readonly Rule[] {
+    return this.#rules;
+  }
+
+  /**
+   * One cycle: versions first, values only of rules that have something to do, every rule on its own.
+   * @throws SecretStoreError when the store as a whole cannot be used; files and states of rules stay as they are
+   */
+  async cycle(signal: AbortSignal, options: CycleOptions = {}): Promise<CycleResult> {
+    const { state, clock } = this.#parts;
+    const { document } = state;
+    const started = iso(clock.now());
+    await this.#sweep();
+    const tally = new Tally();
+    try {
+      const work = await this.#prepare(signal, options.force === true, tally);
+      options.onProgress?.();
+      await this.#write(work, tally);
+      await state.save();
+      await this.#runCommands(signal, tally);
+      document.stale_since = null;
+      document.last_error = null;
+      document.last_cycle_at = iso(clock.now());
+    } catch (error) {
+      if (isStoreWide(error) && !signal.aborted) {
+        document.stale_since ??= iso(clock.now());
+        document.last_error = publicMessage(error);
+      }
+      throw error;
+    } finally {
+      await state.save();
+      options.onProgress?.();
+    }
+    return { started_at: started, finished_at: iso(clock.now()), ...tally.result() };
+  }
+
+  /** What a cycle would write, without writing anything anywhere. @throws SecretStoreError */
+  async preview(signal: AbortSignal): Promise<Preview> {
+    const tally = new Tally();
+    const work = await this.#prepare(signal, true, tally);
+    const { plans, failures } = await planFiles(work, this.#rules, this.#parts);
+    const failed = new Map(tally.failures);
+    for (const [rule, error] of failures) failed.set(rule, publicMessage(error));
+    const files: PreviewedFile[] = [];
+    for (const plan of plans) {
+      try {
+        const { merged, existing } = await previewPlan(plan, this.#parts.state);
+        for (const [rule, outcome] of merged.outcomes) {
+          if (outcome.kind === "failed") failed.set(rule, publicMessage(outcome.error));
+        }
+        files.push({ path: plan.path, format: plan.format, existing, next: merged.content });
+      } catch (error) {
+        for (const piece of plan.pieces) failed.set(piece.rule, publicMessage(error));
+      }
+    }
+    return { files, failures: failed, missing: tally.missing };
+  }
+
+  /** Finds what has to be done, rule by rule. @throws SecretStoreError if the store cannot be used at all */
+  async #prepare(signal: AbortSignal, force: boolean, tally: Tally): Promise<Work[]> {
+    const { store, clock, state } = this.#parts;
+    const secrets = new CycleSecrets(store, signal);
+    const now = clock.now();
+    const candidates: { rule: Rule; record: RuleRecord }[] = [];
+    for (const rule of this.#rules) {
+      if (!rule.enabled) continue;
+      const record = recordOf(state.document, rule);
+      if (rule.paused) notePaused(record);
+      else if (!force && isWaiting(record, now)) tally.failed(rule.name, record.error ?? "waiting");
+      else candidates.push({ rule, record });
+    }
+    await secrets.prefetch(
+      candidates.flatMap(({ rule, record }) => [...secretPaths(rule), ...Object.keys(record.inputs)]),
+    );
+    const work: Work[] = [];
+    await inParallel(candidates, async ({ rule, record }) => {
+      try {
+        if (await this.#isUpToDate(rule, record, secrets)) {
+          record.last_attempt = iso(now);
+          tally.unchanged(rule.name);
+          return;
+        }
+        work.push(await this.#render(rule, record, secrets, tally));
+      } catch (error) {
+        if (isStoreWide(error) || signal.aborted) throw error;
+        this.#fail(rule.name, record, error, tally);
+      }
+    });
+    // Rendering finishes in any order; what is written must not depend on it.
+    const order = new Map(this.#rules.map((rule, index) => [rule.name, index]));
+    return work.toSorted((a, b) => (order.get(a.rule.name) ?? 0) - (order.get(b.rule.name) ?? 0));
+  }
+
+  async #isUpToDate(rule: Rule, record: RuleRecord, secrets: CycleSecrets): Promise<boolean> {
+    const { state, home, renderer } = this.#parts;
+    const versions = await Promise.all(
+      [...new Set([...secretPaths(rule), ...Object.keys(record.inputs)])].map(
+        async (path) => [path, await secrets.version(path)] as const,
+      ),
+    );
+    if (record.state !== "ok" || record.run_pending) return false;
+    if (versions.some(([path, version]) => version === undefined || record.inputs[path] !== version))
+      return false;
+    if (record.config !== renderer.fingerprint(rule, record.environment)) return false;
+    const known = state.document.files[record.target.file]?.signature;
+    return known !== undefined && known === (await fileSignature(expandHome(rule.target.path, home)));
+  }
+
+  async #render(rule: Rule, record: RuleRecord, secrets: CycleSecrets, tally: Tally): Promise<Work> {
+    const { renderer, clock } = this.#parts;
+    const rendered = await renderer.render(rule, secrets);
+    if (rendered.kind === "content") {
+      const { content, inputs, environment } = rendered;
+      return { rule, record, content, inputs, environment };
+    }
+    const error = new AgentError("secret_missing", `nothing is stored under ${rendered.path}`);
+    if (rule.target.on_missing === "error") throw error;
+    tally.missing.set(rule.name, error.message);
+    noteMissing(record, error.message, clock.now());
+    return { rule, record, content: undefined, inputs: {}, environment: [] };
+  }
+
+  async #write(work: readonly Work[], tally: Tally): Promise<void> {
+    const { state } = this.#parts;
+    const { plans, failures, gone } = await planFiles(work, this.#rules, this.#parts);
+    const byRule = new Map(work.map((item) => [item.rule.name, item]));
+    for (const [rule, error] of failures) this.#failByName(rule, error, tally);
+    for (const plan of plans) await this.#writeFile(plan, byRule, tally);
+    for (const rule of gone) if (!tally.failures.has(rule)) delete state.document.rules[rule];
+    const used = new Set(Object.values(state.document.rules).map((record) => record.target.file));
+    for (const file of Object.keys(state.document.files))
+      if (!used.has(file)) delete state.document.files[file];
+  }
+
+  async #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>, tally: Tally): Promise<void> {
+    const { state, logger } = this.#parts;
+    try {
+      const applied = await applyPlan(plan, this.#parts, async (rules) => {
+        // Before the file changes: a crash right after it must not lose the command.
+        const withCommand = rules.filter((name) => work.get(name)?.rule.run !== undefined);
+        for (const name of withCommand) this.#recordByName(name).run_pending = true;
+        if (withCommand.length > 0) await state.save();
+      });
+      if (applied.changed)
+        logger.info({ path: plan.path, rules: plan.pieces.map((piece) => piece.rule) }, "file written");
+      for (const [rule, outcome] of applied.outcomes) {
+        if (outcome.kind === "failed") this.#failByName(rule, outcome.error, tally);
+        else this.#noteApplied(rule, plan, outcome, work.get(rule), tally);
+      }
+    } catch (error) {
+      for (const piece of plan.pieces) this.#failByName(piece.rule, error, tally);
+    }
+  }
+
+  #noteApplied(
+    name: string,
+    plan: FilePlan,
+    outcome: { readonly changed: boolean; readonly managed: readonly LeafPath[] },
+    item: Work | undefined,
+    tally: Tally,
+  ): void {
+    const { renderer, clock } = this.#parts;
+    if (item === undefined) return;
+    const { rule, record } = item;
+    record.managed = outcome.managed.map((leaf) => [...leaf]);
+    if (item.content === undefined) {
+      if (outcome.changed) tally.changed(name);
+      return;
+    }
+    const { format, dialect, on_remove: onRemove, allow_tracked: allowTracked } = rule.target;
+    record.target = {
+      path: rule.target.path,
+      file: plan.target.file,
+      format,
+      dialect: dialect ?? null,
+      on_remove: onRemove,
+      allow_tracked: allowTracked,
+    };
+    record.inputs = { ...item.inputs };
+    record.environment = [...item.environment];
+    record.config = renderer.fingerprint(rule, item.environment);
+    const versions = Object.values(item.inputs);
+    record.version = versions.length === 1 ? (versions[0] ?? null) : null;
+    noteSuccess(record, clock.now());
+    if (outcome.changed) tally.changed(name);
+    else tally.unchanged(name);
+  }
+
+  /** Runs the commands of all rules whose files have changed, each command once however many rules name it. */
+  async #runCommands(signal: AbortSignal, tally: Tally): Promise<void> {
+    const { clock, state, logger } = this.#parts;
+    const pending = this.#rules.flatMap((rule) => {
+      const record = state.document.rules[rule.name];
+      if (rule.run === undefined || !rule.enabled || record?.run_pending !== true || record.state !== "ok")
+        return [];
+      return [{ rule, run: rule.run, record }];
+    });
+    for (const group of Map.groupBy(pending, ({ run }) => JSON.stringify(run.command)).values()) {
+      const [first] = group;
+      if (first === undefined || signal.aborted) continue;
+      const timeoutMs = Math.max(...group.map(({ run }) => run.timeout));
+      const result = await runCommand({ command: first.run.command, timeoutMs }, clock, signal);
+      const failure = runFailure(result);
+      const rules = group.map(({ rule }) => rule.name);
+      logger.info({ rules, exit_code: result.exit_code, duration_ms: result.duration_ms }, "command run");
+      for (const { rule, record } of group) {
+        record.last_run = result;
+        if (failure === undefined) record.run_pending = false;
+        else this.#fail(rule.name, record, new AgentError("run_failed", failure), tally);
+      }
+    }
+  }
+
+  #failByName(name: string, error: unknown, tally: Tally): void {
+    this.#fail(name, this.#recordByName(name), error, tally);
+  }
+
+  #fail(name: string, record: RuleRecord, error: unknown, tally: Tally): void {
+    noteFailure(record, error, this.#parts.clock.now());
+    tally.failed(name, record.error ?? "");
+    this.#parts.logger.warn(
+      { rule: name, error: record.error, consecutive_failures: record.consecutive_failures },
+      "rule failed",
+    );
+  }
+
+  #recordByName(name: string): RuleRecord {
+    const record = this.#parts.state.document.rules[name];
+    if (record === undefined) throw new Error(`no record of the rule ${name}`);
+    return record;
+  }
+
+  /** Once per process: what a crash left beside our files goes. */
+  async #sweep(): Promise<void> {
+    if (this.#swept) return;
+    this.#swept = true;
+    const { state, home } = this.#parts;
+    const configured = this.#rules.map((rule) => expandHome(rule.target.path, home));
+    await removeLeftovers([...new Set([...configured, ...Object.keys(state.document.files)])]);
+  }
+}
+
+/** What a cycle did, rule by rule; a rule has one entry, and a failure outweighs the rest. */
+class Tally {
+  readonly #done = new Map<string, "changed" | "unchanged">();
+  readonly failures = new Map<string, string>();
+  readonly missing = new Map<string, string>();
+
+  changed(rule: string): void {
+    this.#done.set(rule, "changed");
+  }
+
+  unchanged(rule: string): void {
+    this.#done.set(rule, "unchanged");
+  }
+
+  failed(rule: string, message: string): void {
+    this.failures.set(rule, message);
+  }
+
+  result(): Pick<CycleResult, "changed" | "unchanged" | "failed"> {
+    const named = (kind: "changed" | "unchanged"): string[] =>
+      [...this.#done].flatMap(([rule, done]) => (done === kind && !this.failures.has(rule) ? [rule] : []));
+    return { changed: named("changed"), unchanged: named("unchanged"), failed: [...this.failures.keys()] };
+  }
+}

@@ -1,0 +1,52 @@
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { ensureFolder } from "../config/places.ts";
+import { AgentError } from "../errors.ts";
+
+/** SQLITE_BUSY: another connection holds the lock. */
+const SQLITE_BUSY = 5;
+/** A cycle of another `agent sync` is usually over by then; waiting longer looks like hanging. In milliseconds. */
+const LOCK_WAIT_MS = 3000;
+
+/**
+ * The one writer of a user: an open exclusive SQLite transaction, which the operating system ends with the process,
+ * however that ends. A lock file with a process id in it could outlive its process.
+ */
+export class WriterLock implements Disposable {
+  readonly path: string;
+  readonly #database: DatabaseSync;
+
+  private constructor(path: string, database: DatabaseSync) {
+    this.path = path;
+    this.#database = database;
+  }
+
+  /**
+   * @param state the state folder
+   * @throws AgentError `locked` after {@link LOCK_WAIT_MS}
+   */
+  static async acquire(state: string, waitMs: number = LOCK_WAIT_MS): Promise<WriterLock> {
+    await ensureFolder(state);
+    const path = join(state, "lock.db");
+    const database = new DatabaseSync(path, { timeout: waitMs });
+    try {
+      database.exec("BEGIN EXCLUSIVE");
+      chmodSync(path, 0o600);
+      return new WriterLock(path, database);
+    } catch (error) {
+      database.close();
+      const busy = error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
+      throw new AgentError("locked", busy ? `another agent holds ${path}` : `cannot lock ${path}`, {
+        cause: error,
+        hint: busy
+          ? "A running daemon syncs by itself; wait for the other command to end, or use Sync Now in the web UI."
+          : "If the file is damaged, remove it.",
+      });
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import type { FieldValue } from "@devplat/secret-store";
+import { publicMessage } from "./records.ts";
+import { workspace, type Workspace } from "./test-workspace.ts";
+
+let w: Workspace;
+beforeEach(async () => {
+  w = await workspace();
+});
+afterEach(() => w.remove());
+
+const never = new AbortController().signal;
+
+/** Syncs one rule; gives the file's content, or the rule's error. */
+async function synced(
+  fields: Record<string, FieldValue>,
+  target: { format: string; template: string },
+  environment: NodeJS.ProcessEnv = {},
+): Promise<string> {
+  await w.put("k", fields);
+  const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
+  const { engine, state } = await w.engine(rules, { environment });
+  await engine.cycle(never, { force: true });
+  const record = state.document.rules["a"];
+  return record?.state === "ok" ? w.read("f") : `${record?.state}: ${record?.error}`;
+}
+
+describe("a rule's template", () => {
+  it("renders fields into the document", async () => {
+    const template = "a:\n  token: {{ .token }}\n  port: {{ .port }}\n";
+    const found = await synced({ token: "t", port: { number: "443" } }, { format: "yaml", template });
+    assert.equal(found, "a:\n  token: t\n  port: 443\n");
+  });
+
+  it("fails on a missing key and names line and column", async () => {
+    assert.match(
+      await synced({ a: "1" }, { format: "yaml", template: "x: 1\ny: {{ .b }}\n" }),
+      /^failed: a:2:\d+: /,
+    );
+  });
+
+  it("fails on a template that does not parse and names line and column", async () => {
+    assert.match(
+      await synced({ a: "1" }, { format: "yaml", template: "x: {{ if }}\n" }),
+      /^failed: a:1:\d+: /,
+    );
+  });
+
+  it("reads another secret by secret, and follows its versions", async () => {
+    await w.put("other/one", { token: "1st" });
+    const target = { format: "text", template: '{{ (secret "other/one").token }}/{{ .a }}' };
+    assert.equal(await synced({ a: "x" }, target), "1st/x");
+    await w.put("other/one", { token: "2nd" });
+    const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
+    const { engine } = await w.engine(rules);
+    await engine.cycle(never);
+    assert.equal(await w.read("f"), "2nd/x");
+    assert.deepEqual((await engine.cycle(never)).unchanged, ["a"]);
+  });
+
+  it("is missing when a secret that it asks for is missing", async () => {
+    const template = '{{ (secret "other/none").token }}';
+    assert.equal(
+      await synced({ a: "x" }, { format: "text", template }),
+      "missing: nothing is stored under other/none",
+    );
+  });
+
+  it("reads the environment, follows its changes, and never the daemon's own variables", async () => {
+    const target = { format: "text", template: '{{ env "WHO" }}' };
+    assert.equal(await synced({ a: "x" }, target, { WHO: "me" }), "me");
+    const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
+    const { engine } = await w.engine(rules, { environment: { WHO: "you" } });
+    await engine.cycle(never);
+    assert.equal(await w.read("f"), "you");
+    const refused = await synced(
+      { a: "x" },
+      { format: "text", template: '{{ env "AGENT_TOKEN" }}' },
+      { AGENT_TOKEN: "hunter2" },
+    );
+    assert.match(refused, /^failed: .*AGENT_/);
+    assert.doesNotMatch(refused, /hunter2/);
+  });
+
+  it("gives the user's name", async () => {
+    assert.equal(await synced({ a: "x" }, { format: "text", template: "{{ username }}" }), "tester");
+  });
+});
+
+describe("a value cannot become structure", () => {
+  const hostile: [string, string, string, string][] = [
+    ["a new key in yaml", "yaml", "a:\n  t: {{ .v }}\n", "x\n  admin: true"],
+    ["a mapping in yaml", "yaml", "t: {{ .v }}\n", "{admin: true}"],
+    ["a list in yaml", "yaml", "t: {{ .v }}\n", "[1, 2]"],
+    ["a key of yaml", "yaml", "{{ .v }}: 1\n", "admin"],
+    ["a quote's end in yaml", "yaml", 't: "{{ .v }}"\n', 'x"\nadmin: "1'],
+    ["a quote's end in json", "json", '{"t": "{{ .v }}"}', 'x", "admin": "1'],
+    ["an object in json", "json", '{"t": {{ .v }}}', '{"admin": true}'],
+    [
+      "a line in netrc",
+      "netrc",
+      "machine h login l password {{ .v }}\n",
+      "x\nmachine evil login m password p",
+    ],
+    ["a carriage return in netrc", "netrc", "machine h login l password {{ .v }}\n", "x\rmachine"],
+  ];
+  for (const [name, format, template, value] of hostile) {
+    it(name, async () => {
+      const found = await synced({ v: value }, { format, template });
+      assert.match(found, /^failed: template( line \d+)?: the value /, found);
+      assert.doesNotMatch(found, /admin|evil/);
+      await assert.rejects(w.read("f"), { code: "ENOENT" });
+    });
+  }
+
+  it("names the line of the action at fault", async () => {
+    const template = "a: {{ .ok }}\nb: {{ .v }}\nc: {{ .ok }}\n";
+    assert.match(await synced({ ok: "1", v: "{x: 1}" }, { format: "yaml", template }), /template line 2:/);
+  });
+
+  it("unless it is quoted, then it is carried as it is", async () => {
+    const value = 'x"\nadmin: true # $(touch /tmp/x) `id`';
+    const found = await synced({ v: value }, { format: "json", template: '{"t": {{ .v | quote }}}' });
+    assert.equal(JSON.parse(found).t, value);
+    const yaml = await synced({ v: value }, { format: "yaml", template: "t: {{ .v | toJSON }}\n" });
+    assert.ok(!/^admin/m.test(yaml), yaml);
+  });
+
+  it("and harmless values pass, multi-line blocks, numbers, nulls and flags too", async () => {
+    const template =
+      "url: https://{{ .host }}:{{ .port }}/\nflag: {{ .flag }}\nkey: |\n{{ .pem | indent 2 }}\nlist:\n{{- range .names }}\n  - {{ . }}\n{{- end }}\n";
+    const fields = {
+      host: "h",
+      port: { number: "1" },
+      flag: true,
+      pem: "-----\nab\n-----\n",
+      names: ["one", "two"],
+    };
+    const found = await synced(fields, { format: "yaml", template });
+    assert.match(found, /^url: https:\/\/h:1\/$/m, found);
+    assert.match(found, /- two/);
+  });
+
+  it("a text file takes line breaks: a key is made of lines", async () => {
+    assert.equal(await synced({ v: "a\nb\n" }, { format: "text", template: "{{ .v }}" }), "a\nb\n");
+  });
+});
+
+describe("a whole text file", () => {
+  it("of somebody else is replaced only with overwrite: true, or when it is equal", async () => {
+    const target = { format: "text", template: "{{ .v }}" };
+    await w.file("f", "mine");
+    assert.match(
+      await synced({ v: "a" }, target),
+      /^failed: the file exists and was not written by this rule/,
+    );
+    assert.match(
+      await synced({ v: "a" }, target),
+      /^failed: /,
+      "the second try knows no more than the first",
+    );
+    assert.equal(await w.read("f"), "mine");
+    assert.equal(await synced({ v: "mine" }, target), "mine");
+    assert.equal(await synced({ v: "b" }, target), "b");
+    await w.file("f", "mine again");
+    const overwriting = { ...target, overwrite: true };
+    assert.equal(await synced({ v: "c" }, overwriting), "c");
+  });
+});
+
+describe("what is shown of an error", () => {
+  it("is nothing of one that is not ours", () => {
+    assert.equal(publicMessage(new TypeError("hunter2 is not a function")), "internal error (TypeError)");
+  });
+});

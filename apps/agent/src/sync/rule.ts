@@ -1,0 +1,142 @@
+import { messageOf } from "@devplat/base";
+import { FORMAT_NAMES } from "@devplat/document-edit";
+import { checkPath } from "@devplat/secret-store";
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import { duration } from "../config/duration.ts";
+
+/** A rule's name stands in file names, URLs and command lines. */
+const RULE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+/** What a template can write as `.name`. */
+const TEMPLATE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const MODE = /^0?[0-7]{3}$/;
+/** A rule's command is killed at the latest after this, in milliseconds: a cycle waits for it. */
+const MAX_RUN_TIMEOUT_MS = 10 * 60_000;
+/** Formats whose content has no shape that plain fields could fill: they need a template. */
+const TEMPLATE_ONLY: ReadonlySet<string> = new Set(["text", "netrc", "ssh_config"]);
+
+const secretPath = z.string().superRefine((path, context) => {
+  try {
+    checkPath(path);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: messageOf(error) });
+  }
+});
+
+const fileMode = (fallback: string) =>
+  z
+    .unknown()
+    .transform((value, context) => {
+      if (typeof value === "string" && MODE.test(value)) return Number.parseInt(value, 8);
+      // YAML 1.2 reads 0600 without quotes as the decimal number 600: guessing would set a wrong mode.
+      context.addIssue({ code: "custom", message: 'expected permissions in quotes, such as "0600"' });
+      return z.NEVER;
+    })
+    .prefault(fallback);
+
+const targetPath = z.string().superRefine((path, context) => {
+  const fault = targetPathFault(path);
+  if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
+});
+
+const target = z.strictObject({
+  path: targetPath,
+  format: z.enum(FORMAT_NAMES),
+  template: z.string().optional(),
+  merge: z.enum(["deep", "replace"]).default("deep"),
+  delete_nulls: z.boolean().default(false),
+  lists: z.record(z.string(), z.string()).default({}),
+  mode: fileMode("0600"),
+  dir_mode: fileMode("0700"),
+  on_missing: z.enum(["keep", "remove", "error"]).default("keep"),
+  on_remove: z.enum(["keep", "clean"]).default("keep"),
+  overwrite: z.boolean().default(false),
+  allow_tracked: z.boolean().default(false),
+  dialect: z.enum(["generic", "npmrc", "gitconfig", "pip", "aws"]).optional(),
+});
+
+/** One sync rule: which secrets go into which file, and how. */
+export const ruleSchema = z
+  .strictObject({
+    name: z.string().regex(RULE_NAME, {
+      message: "expected letters, digits, dots, dashes and underscores (at most 100)",
+    }),
+    description: z.string().default(""),
+    key: secretPath.optional(),
+    vault_key: secretPath.optional(),
+    keys: z.record(z.string(), secretPath).optional(),
+    target,
+    run: z
+      .strictObject({
+        command: z.array(z.string().min(1)).min(1),
+        timeout: duration({ min: 1000, max: MAX_RUN_TIMEOUT_MS }).prefault("30s"),
+      })
+      .optional(),
+    paused: z.boolean().default(false),
+    enabled: z.boolean().default(true),
+  })
+  .superRefine((rule, context) => {
+    const fault = (path: string[], message: string): void => {
+      context.addIssue({ code: "custom", path, message });
+    };
+    const given = [rule.key, rule.vault_key, rule.keys].filter((entry) => entry !== undefined).length;
+    if (given === 0) fault([], "one of key and keys is required");
+    if (given > 1) fault([], "give only one of key, vault_key and keys");
+    if (rule.keys !== undefined && Object.keys(rule.keys).length === 0) fault(["keys"], "must not be empty");
+    for (const name of Object.keys(rule.keys ?? {})) {
+      if (!TEMPLATE_NAME.test(name)) {
+        fault(["keys", name], "expected a name of letters, digits and underscores, for use in templates");
+      }
+    }
+    const { format, template, merge, delete_nulls: deleteNulls, lists, dialect } = rule.target;
+    if (template === undefined && TEMPLATE_ONLY.has(format)) {
+      fault(["target", "template"], `required for the format ${format}`);
+    }
+    const structured = format === "yaml" || format === "json";
+    if (deleteNulls && !structured) fault(["target", "delete_nulls"], "only for the formats yaml and json");
+    if (Object.keys(lists).length > 0 && !structured) {
+      fault(["target", "lists"], "only for the formats yaml and json");
+    }
+    if (dialect !== undefined && format !== "ini") fault(["target", "dialect"], "only for the format ini");
+    if (format === "text" && merge === "replace") {
+      fault(["target", "merge"], "the format text always replaces the whole file");
+    }
+  })
+  .transform(({ vault_key: alias, ...rule }) => ({ ...rule, key: rule.key ?? alias }));
+
+export type Rule = z.infer<typeof ruleSchema>;
+
+/** The secrets that a rule reads, as configured (a template's `secret "path"` may add more). */
+export function secretPaths(rule: Rule): readonly string[] {
+  return rule.keys === undefined ? [rule.key ?? ""] : [...new Set(Object.values(rule.keys))];
+}
+
+/** The rule's key for people: the path, or `name=path` pairs. */
+export function keyText(rule: Rule): string {
+  if (rule.keys === undefined) return rule.key ?? "";
+  return Object.entries(rule.keys)
+    .map(([name, path]) => `${name}=${path}`)
+    .join(", ");
+}
+
+/** Whether the rule owns the whole file, so that no other rule may write it. */
+export function ownsWholeFile(rule: Rule): boolean {
+  return rule.target.format === "text" || rule.target.merge === "replace";
+}
+
+/** What is wrong with a configured path, or undefined. Where it leads is checked when it is used. */
+export function targetPathFault(path: string): string | undefined {
+  if (path.includes("\0")) return "must not hold a NUL";
+  if (/^~[^/]/.test(path)) return "expected ~/… or an absolute path (another user's home is not supported)";
+  if (!path.startsWith("~/") && !isAbsolute(path)) return "expected ~/… or an absolute path";
+  const segments = path.split("/").slice(1);
+  if (segments.some((segment) => segment === ".." || segment === "."))
+    return "must not hold . or .. segments";
+  if (segments.at(-1) === "") return "must name a file, not a folder";
+  return undefined;
+}
+
+/** `~/x` below the home folder; an absolute path as it is. */
+export function expandHome(path: string, home: string): string {
+  return path === "~" ? home : path.startsWith("~/") ? `${home}/${path.slice(2)}` : path;
+}

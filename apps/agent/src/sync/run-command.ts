@@ -1,0 +1,96 @@
+import type { Clock } from "@devplat/base";
+import { spawn } from "node:child_process";
+import { BRAND } from "../brand.ts";
+import type { RunRecord } from "./state.ts";
+
+/** Time between asking a command to end and killing it, in milliseconds. */
+const KILL_AFTER_MS = 2000;
+/** How long output is still counted after the command itself has ended, in milliseconds. */
+const DRAIN_MS = 100;
+
+export interface RunRequest {
+  readonly command: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/**
+ * Runs a rule's command without a shell, in a process group of its own that ends with the time-out. Its output is
+ * counted and thrown away: a reload command may well print what it has just read.
+ */
+export async function runCommand(request: RunRequest, clock: Clock, signal: AbortSignal): Promise<RunRecord> {
+  const [program = "", ...args] = request.command;
+  const started = clock.monotonic();
+  const record = { at: new Date(clock.now()).toISOString(), stdout_bytes: 0, stderr_bytes: 0 };
+  const outcome = await new Promise<{ exitCode: number | null; timedOut: boolean }>((resolve) => {
+    const grouped = process.platform !== "win32";
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: childEnvironment(process.env),
+      detached: grouped,
+    });
+    let timedOut = false;
+    let killer: NodeJS.Timeout | undefined;
+    let drain: NodeJS.Timeout | undefined;
+    const end = (how: NodeJS.Signals): void => {
+      try {
+        if (grouped && child.pid !== undefined) process.kill(-child.pid, how);
+        else child.kill(how);
+      } catch {
+        // It has ended meanwhile.
+      }
+    };
+    const stop = (): void => {
+      end("SIGTERM");
+      killer = setTimeout(() => {
+        end("SIGKILL");
+        // A grandchild in a session of its own may still hold the pipes open.
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, KILL_AFTER_MS);
+    };
+    const timer = setTimeout(() => {
+      timedOut = true;
+      stop();
+    }, request.timeoutMs);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+    child.stdout.on("data", (chunk: Buffer) => (record.stdout_bytes += chunk.length));
+    child.stderr.on("data", (chunk: Buffer) => (record.stderr_bytes += chunk.length));
+    const finish = (exitCode: number | null): void => {
+      clearTimeout(timer);
+      clearTimeout(killer);
+      clearTimeout(drain);
+      signal.removeEventListener("abort", stop);
+      resolve({ exitCode, timedOut });
+    };
+    child.on("error", () => finish(null));
+    child.on("close", (code) => finish(code));
+    // A server that the command started in the background may keep the pipes open for ever.
+    child.on("exit", (code) => {
+      drain = setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+        finish(code);
+      }, DRAIN_MS);
+    });
+  });
+  return {
+    ...record,
+    exit_code: outcome.exitCode,
+    timed_out: outcome.timedOut,
+    duration_ms: Math.round(clock.monotonic() - started),
+  };
+}
+
+/** The environment of every child: ours without the token. */
+export function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { [`${BRAND.environmentPrefix}_TOKEN`]: _token, ...rest } = environment;
+  return rest;
+}
+
+/** What the failure of a command says in the rule's state; undefined for success. */
+export function runFailure(record: RunRecord): string | undefined {
+  if (record.timed_out) return `the command did not end within its time-out`;
+  if (record.exit_code === null) return "the command could not be started or was killed";
+  return record.exit_code === 0 ? undefined : `the command ended with exit code ${record.exit_code}`;
+}

@@ -1,0 +1,118 @@
+import type { Clock } from "@devplat/base";
+import type { SignInState } from "../auth/sign-in.ts";
+import type { AgentStatus, RuleStatus, RuleView } from "../status.ts";
+import { iso, statusOf } from "./records.ts";
+import { keyText, type Rule } from "./rule.ts";
+import type { StateDocument } from "./state.ts";
+
+/** What does not change while the daemon runs. */
+export interface StatusFacts {
+  readonly version: string;
+  readonly authMethod: string;
+  readonly driver: "vault" | "embedded";
+  /** `store.address`, or the embedded store's file. */
+  readonly address: string;
+  readonly kvMount: string;
+  readonly userPrefix: string;
+  readonly username: string;
+  readonly sources: readonly string[];
+  readonly problems: readonly string[];
+}
+
+export interface StatusInputs {
+  readonly signIn: SignInState;
+  readonly document: StateDocument;
+  readonly rules: readonly Rule[];
+  readonly running: boolean;
+  /** Milliseconds since the epoch. */
+  readonly nextCycleAt: number | null;
+  readonly events: AgentStatus["sync"]["events"];
+}
+
+/** Puts the status together from what is in memory; asks nobody. */
+export class StatusReport {
+  readonly #facts: StatusFacts;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+
+  constructor(facts: StatusFacts, clock: Clock) {
+    this.#facts = facts;
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+  }
+
+  status(inputs: StatusInputs): AgentStatus {
+    const { signIn, document, rules, nextCycleAt, events } = inputs;
+    const facts = this.#facts;
+    const expiresAt = signIn.info?.expiresAt;
+    const ttlMs = expiresAt === undefined ? undefined : Math.max(0, expiresAt - this.#clock.now());
+    return {
+      version: facts.version,
+      time: iso(this.#clock.now()),
+      uptime_seconds: Math.round((this.#clock.monotonic() - this.#startedAt) / 1000),
+      authenticated: signIn.authenticated,
+      auth: {
+        method: facts.authMethod,
+        token_ttl_seconds: ttlMs === undefined ? null : Math.round(ttlMs / 1000),
+        renewable: signIn.info?.renewable ?? false,
+        expires_at: expiresAt === undefined ? null : iso(expiresAt),
+        source: signIn.source,
+      },
+      bootstrap: { active: false, method: null },
+      store: {
+        driver: facts.driver,
+        address: facts.address,
+        kv_mount: facts.kvMount,
+        user_prefix: facts.userPrefix,
+        // Without a token the store has not been asked, or it has answered no.
+        reachable: document.stale_since === null || !signIn.authenticated,
+        last_error: signIn.reason ?? document.last_error,
+      },
+      username: facts.username,
+      sync: {
+        state: syncState(inputs),
+        last_cycle_at: document.last_cycle_at,
+        next_cycle_at: nextCycleAt === null ? null : iso(nextCycleAt),
+        events,
+      },
+      rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document)])),
+      enrolments: [],
+      remotes: [],
+      config: { sources: facts.sources, problems: facts.problems, reload_needed: [] },
+    };
+  }
+
+  rules(rules: readonly Rule[], document: StateDocument): RuleView[] {
+    return rules.map((rule) => ({
+      ...ruleStatus(rule, document),
+      name: rule.name,
+      description: rule.description,
+      key: keyText(rule),
+      target: {
+        path: rule.target.path,
+        format: rule.target.format,
+        mode: rule.target.mode.toString(8).padStart(4, "0"),
+      },
+    }));
+  }
+}
+
+function syncState({ running, signIn, document }: StatusInputs): AgentStatus["sync"]["state"] {
+  if (running) return "running";
+  if (!signIn.authenticated) return "waiting";
+  return document.stale_since === null ? "idle" : "stale";
+}
+
+function ruleStatus(rule: Rule, document: StateDocument): RuleStatus {
+  const record = document.rules[rule.name];
+  if (record !== undefined) return statusOf(record);
+  return {
+    state: rule.paused ? "paused" : "pending",
+    error: null,
+    last_attempt: null,
+    last_synced: null,
+    next_attempt: null,
+    consecutive_failures: 0,
+    version: null,
+  };
+}

@@ -1,0 +1,84 @@
+import { silentLogger, systemClock, type Clock } from "@devplat/base";
+import { openEmbeddedStore, userRoot, type FieldValue, type SecretStore } from "@devplat/secret-store";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { findPlaces, type Places } from "../config/places.ts";
+import { Backups } from "./backups.ts";
+import { SyncEngine } from "./engine.ts";
+import { InPlaceJournal } from "./in-place.ts";
+import { Renderer } from "./render.ts";
+import { ruleSchema, type Rule } from "./rule.ts";
+import { StateFile } from "./state.ts";
+import { TargetPolicy } from "./targets.ts";
+
+/** A home folder with an embedded store, for tests of the sync engine. */
+export interface Workspace {
+  readonly home: string;
+  readonly places: Places;
+  readonly store: SecretStore;
+  /** Writes a secret of plain fields. */
+  put(path: string, fields: Record<string, FieldValue>): Promise<void>;
+  /** Writes a file below the home folder and gives its path. */
+  file(name: string, content: string, mode?: number): Promise<string>;
+  read(name: string): Promise<string>;
+  /** An engine as a fresh process would have it, on the state that is on disk. */
+  engine(
+    rules: readonly unknown[],
+    options?: EngineOptions,
+  ): Promise<{ engine: SyncEngine; state: StateFile }>;
+  remove(): Promise<void>;
+}
+
+export interface EngineOptions {
+  readonly clock?: Clock;
+  readonly store?: SecretStore;
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly allowed?: readonly string[];
+}
+
+/** A rule as the configuration would have it. */
+export function rule(definition: unknown): Rule {
+  return ruleSchema.parse(definition);
+}
+
+export async function workspace(): Promise<Workspace> {
+  const home = await mkdtemp(join(tmpdir(), "agent-sync-"));
+  const places = findPlaces({ HOME: home });
+  const root = userRoot({ mount: "kv", prefix: "users/", username: "tester" });
+  await mkdir(dirname(places.data), { recursive: true });
+  const store = await openEmbeddedStore({ folder: places.data, root });
+  return {
+    home,
+    places,
+    store,
+    put: async (path, fields) => void (await store.write(path, new Map(Object.entries(fields)))),
+    file: async (name, content, mode = 0o600) => {
+      const path = join(home, name);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, content, { mode });
+      return path;
+    },
+    read: (name) => readFile(join(home, name), "utf8"),
+    engine: async (rules, { clock = systemClock, store: other, environment = {}, allowed = ["~"] } = {}) => {
+      const state = await StateFile.open(places.state);
+      const hash = (text: string): string => state.hmac(text);
+      const parts = {
+        store: other ?? store,
+        state,
+        renderer: new Renderer({ environment, username: "tester", hash }),
+        targets: new TargetPolicy(places, allowed, []),
+        journal: new InPlaceJournal(places.state),
+        backups: new Backups(places.state),
+        clock,
+        logger: silentLogger,
+        home,
+      };
+      return { engine: new SyncEngine(parts, rules.map(rule)), state };
+    },
+    remove: async () => {
+      await store.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

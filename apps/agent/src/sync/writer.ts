@@ -1,0 +1,303 @@
+import { ASIDE_SUFFIX, asidePath, createAside, syncFolder, systemCode } from "@devplat/base";
+import { linkSync, renameSync, statSync, type BigIntStats, type Stats } from "node:fs";
+import { chmod, mkdir, open, readFile, readdir, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { AgentError } from "../errors.ts";
+import type { InPlaceJournal } from "./in-place.ts";
+import type { ResolvedTarget } from "./targets.ts";
+
+/** A file that changes under every one of so many tries is being written by a program in a loop. */
+const MAX_TRIES = 5;
+
+/**
+ * What is to become of a file's content, or undefined to leave it as it is; called again if somebody else changed
+ * the file meanwhile.
+ */
+export type Merge = (existing: Buffer | undefined) => Buffer | undefined;
+
+export interface WriteRequest {
+  /** As configured, for messages. */
+  readonly path: string;
+  readonly target: ResolvedTarget;
+  readonly merge: Merge;
+  /** Permission bits of a new file; an existing one keeps its own. */
+  readonly mode: number;
+  /** Permission bits of folders that have to be made. */
+  readonly dirMode: number;
+  /** Called once, right before the file is touched, with what it holds; undefined if it is being made. */
+  readonly beforeChange?: (existing: { content: Buffer; mode: number } | undefined) => Promise<void>;
+}
+
+export interface WriteResult {
+  readonly changed: boolean;
+  /** The file could not be replaced by renaming (it is a mount point or has hard links) and was written in place. */
+  readonly inPlace: boolean;
+  /** What the file holds now; undefined if there is none. */
+  readonly content: Buffer | undefined;
+  /** See {@link fileSignature}: of exactly this content, also if somebody has changed the file since. */
+  readonly signature: string | undefined;
+}
+
+/**
+ * Brings a file to the content that `merge` gives, and touches it only when that differs.
+ *
+ * A reader sees the old or the new content whole: written aside in the same folder, fsync, rename, fsync of the
+ * folder. Where a rename is impossible (EBUSY) or would cut hard links, a copy of the old content is kept in a
+ * journal, and the file is written in place; after a crash the next write starts from that copy.
+ *
+ * @throws AgentError `target_busy` | `target_refused` | `target_unwritable`, and whatever `merge` throws
+ */
+export async function writeTarget(request: WriteRequest, journal: InPlaceJournal): Promise<WriteResult> {
+  try {
+    return await tryWrite(request, journal);
+  } catch (error) {
+    const code = systemCode(error);
+    if (error instanceof AgentError || code === undefined || !/^E[A-Z]+$/.test(code)) throw error;
+    const { path, target } = request;
+    throw new AgentError("target_unwritable", `cannot write ${path}: ${unwritable(code, target)}`, {
+      cause: error,
+      remedy: "retry",
+    });
+  }
+}
+
+/** Removes what a crash left beside these files: written aside, never renamed. Only the writer may call it. */
+export async function removeLeftovers(files: readonly string[]): Promise<void> {
+  const byFolder = Map.groupBy(files, dirname);
+  for (const [folder, inFolder] of byFolder) {
+    const names = await readdir(folder).catch(() => []);
+    const prefixes = inFolder.map((file) => `.${basename(file)}.`);
+    for (const name of names) {
+      if (!name.endsWith(ASIDE_SUFFIX)) continue;
+      const prefix = prefixes.find((candidate) => name.startsWith(candidate));
+      const random = prefix === undefined ? "" : name.slice(prefix.length, -ASIDE_SUFFIX.length);
+      if (/^[0-9a-f]{12}$/.test(random)) await unlink(join(folder, name)).catch(() => undefined);
+    }
+  }
+}
+
+async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise<WriteResult> {
+  const { target, merge, path } = request;
+  let announced = false;
+  const announce = async (existing: { content: Buffer; mode: number } | undefined): Promise<void> => {
+    if (!announced) await request.beforeChange?.(existing);
+    announced = true;
+  };
+  /** What an editor saved while we were writing: the next merge starts from it. */
+  let saved: Buffer | undefined;
+  let wrote = false;
+  for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
+    const current = await readExisting(target.file);
+    if (current === undefined) {
+      const content = merge(undefined);
+      if (content === undefined) return { changed: false, inPlace: false, content, signature: undefined };
+      await announce(undefined);
+      const signature = await createNew(request, content);
+      if (signature !== undefined) return { changed: true, inPlace: false, content, signature };
+      continue;
+    }
+    const unfinished = await journal.read(target.file);
+    const base = saved ?? unfinished ?? current.content;
+    const content = merge(base) ?? base;
+    if (content.equals(current.content) && unfinished === undefined) {
+      return { changed: wrote, inPlace: false, content, signature: current.signature };
+    }
+    await announce({ content: base, mode: current.stats.mode });
+    const outcome: Replaced =
+      current.stats.nlink > 1 ? { kind: "busy" } : await replace(request, current, content);
+    if (outcome.kind === "busy") {
+      const signature = await writeInPlace(target.file, base, content, journal);
+      return { changed: true, inPlace: true, content, signature };
+    }
+    wrote = true;
+    if (outcome.kind === "done")
+      return { changed: true, inPlace: false, content, signature: outcome.signature };
+    saved = outcome.content;
+  }
+  throw new AgentError("target_busy", `cannot write ${path}: it changed ${MAX_TRIES} times meanwhile`, {
+    remedy: "retry",
+  });
+}
+
+interface Existing {
+  readonly content: Buffer;
+  readonly stats: Stats;
+  readonly signature: string;
+}
+
+/** `busy`: it cannot be renamed over; `saved`: somebody saved this between our read and the rename. */
+type Replaced =
+  | { readonly kind: "done"; readonly signature: string }
+  | { readonly kind: "busy" }
+  | { readonly kind: "saved"; readonly content: Buffer };
+
+async function readExisting(file: string): Promise<Existing | undefined> {
+  try {
+    const handle = await open(file, "r");
+    try {
+      // Looked at before it is read: a save in between makes the signature old, never the content.
+      const signature = signatureOf(await handle.stat({ bigint: true }));
+      return { signature, stats: await handle.stat(), content: await handle.readFile() };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Makes the file and gives its signature; undefined if one appeared meanwhile. */
+async function createNew(request: WriteRequest, content: Buffer): Promise<string | undefined> {
+  const { target, mode, dirMode, path } = request;
+  checkFolder(request);
+  for (const folder of target.missingFolders) {
+    // Not recursive: a folder that appeared meanwhile was not checked.
+    await mkdir(folder, { mode: dirMode }).catch((error: unknown) => {
+      if (systemCode(error) === "EEXIST") throw changedUnderneath(path);
+      throw error;
+    });
+    await chmod(folder, dirMode);
+  }
+  const { aside, signature } = await writeAside(target.file, content, mode, undefined);
+  try {
+    // A link, unlike a rename, does not replace a file that appeared meanwhile.
+    linkSync(aside, target.file);
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return undefined;
+    if (!noHardLinks(error)) throw error;
+    renameSync(aside, target.file);
+  } finally {
+    await unlink(aside).catch(() => undefined);
+  }
+  await syncFolder(dirname(target.file));
+  return signature;
+}
+
+/** Puts new content in place of the old one. */
+async function replace(request: WriteRequest, current: Existing, content: Buffer): Promise<Replaced> {
+  const { file } = request.target;
+  const { stats } = current;
+  const { aside, signature } = await writeAside(file, content, stats.mode & 0o7777, stats);
+  const linked = asidePath(file);
+  let haveLink = true;
+  try {
+    // These calls stand together and are synchronous: what happens between them is the window in which a save by
+    // somebody else can be lost.
+    checkFolder(request);
+    try {
+      linkSync(file, linked);
+    } catch (error) {
+      if (!noHardLinks(error)) throw error;
+      haveLink = false;
+      const now = statSync(file);
+      if (now.ino !== stats.ino || now.mtimeMs !== stats.mtimeMs || now.size !== stats.size) {
+        return { kind: "saved", content: await readFile(file) };
+      }
+    }
+    try {
+      renameSync(aside, file);
+    } catch (error) {
+      if (systemCode(error) === "EBUSY") return { kind: "busy" };
+      throw error;
+    }
+    await syncFolder(dirname(file));
+    if (!haveLink) return { kind: "done", signature };
+    // Whoever saved since our read did so into the file that this link still names.
+    const old = await readFile(linked);
+    return old.equals(current.content) ? { kind: "done", signature } : { kind: "saved", content: old };
+  } finally {
+    await unlink(aside).catch(() => undefined);
+    if (haveLink) await unlink(linked).catch(() => undefined);
+  }
+}
+
+async function writeAside(
+  file: string,
+  content: Buffer,
+  mode: number,
+  owner: Stats | undefined,
+): Promise<{ aside: string; signature: string }> {
+  const aside = asidePath(file);
+  const handle = await createAside(aside, mode & 0o700);
+  try {
+    const own = await handle.stat();
+    if (owner !== undefined && (owner.uid !== own.uid || owner.gid !== own.gid)) {
+      await handle.chown(owner.uid, owner.gid);
+    }
+    await handle.chmod(mode);
+    await handle.writeFile(content);
+    await handle.sync();
+    return { aside, signature: signatureOf(await handle.stat({ bigint: true })) };
+  } catch (error) {
+    await unlink(aside).catch(() => undefined);
+    throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeInPlace(
+  file: string,
+  base: Buffer,
+  content: Buffer,
+  journal: InPlaceJournal,
+): Promise<string> {
+  await journal.begin(file, base);
+  const handle = await open(file, "r+");
+  try {
+    let written = 0;
+    while (written < content.length) {
+      const { bytesWritten } = await handle.write(content, written, content.length - written, written);
+      written += bytesWritten;
+    }
+    await handle.truncate(content.length);
+    await handle.sync();
+    const signature = signatureOf(await handle.stat({ bigint: true }));
+    await journal.end(file);
+    return signature;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** @throws AgentError if the folder is not the one that was checked */
+function checkFolder({ path, target }: WriteRequest): void {
+  const { dev, ino } = statSync(target.existingFolder);
+  if (dev !== target.folderId.dev || ino !== target.folderId.ino) throw changedUnderneath(path);
+}
+
+function changedUnderneath(path: string): AgentError {
+  return new AgentError("target_busy", `cannot write ${path}: a folder on the way was replaced meanwhile`, {
+    remedy: "retry",
+  });
+}
+
+/** File systems without hard links (FAT, some network shares) say so in several ways. */
+function noHardLinks(error: unknown): boolean {
+  return ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"].includes(systemCode(error) ?? "");
+}
+
+function unwritable(code: string, target: ResolvedTarget): string {
+  const folder = dirname(target.file);
+  if (code === "EACCES" || code === "EPERM") return `no permission to write in ${folder}`;
+  if (code === "EROFS") return "the file system is read-only";
+  if (code === "ENOSPC" || code === "EDQUOT") return "the disk is full";
+  return `the operating system says ${code}`;
+}
+
+/**
+ * Tells whether a file is still the one that we wrote or looked at, without reading it; undefined if there is none.
+ * The time of the last change of its inode is left out: our own rename sets it.
+ */
+export async function fileSignature(file: string): Promise<string | undefined> {
+  try {
+    return signatureOf(await stat(file, { bigint: true }));
+  } catch {
+    return undefined;
+  }
+}
+
+function signatureOf({ dev, ino, size, mtimeNs, mode }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, mode.toString(8)].join(":");
+}
