@@ -35,6 +35,8 @@ export interface StandOptions {
   readonly storagePath?: string;
   readonly hostUrl?: string;
   readonly managementHost?: string;
+  /** Repositories of `org` that are listed before the start. */
+  readonly listed?: readonly string[];
 }
 
 /** A plain answer to a plain request. */
@@ -84,6 +86,11 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const folder = await tempFolder("svc-git");
   const policies = new Map<string, CachePolicy>();
   const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
+  const add = (owner: string, name: string, given: Partial<CachePolicy> = {}): void => {
+    const base = { id: "1", owner, name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb: undefined };
+    policies.set(keyOf(owner, name), { ...base, ...given });
+  };
+  for (const name of options.listed ?? []) add("org", name);
   const list: CachePolicies = {
     find: (owner, name) => policies.get(keyOf(owner, name)),
     all: () => [...policies.values()],
@@ -175,10 +182,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     log,
     access,
     actions,
-    list: (owner, name, given) => {
-      const base = { id: "1", owner, name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb: undefined };
-      policies.set(keyOf(owner, name), { ...base, ...given });
-    },
+    list: add,
     unlist: (owner, name) => void policies.delete(keyOf(owner, name)),
     git: (args, env) =>
       run("git", args, { cwd: folder.path, env: { ...gitEnvironment(), ...env }, timeoutMs: 60_000 }),

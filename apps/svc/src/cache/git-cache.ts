@@ -117,7 +117,10 @@ export class GitCache implements CacheMaintenance {
     this.#slots = new UpstreamSlots({ max: options.maxUpstreamFetches, queueSeconds: options.queueSeconds });
   }
 
-  /** Removes what crashed processes left, and counts what is there. Before the first request. Never rejects. */
+  /**
+   * Removes what crashed processes left and data of repositories that are not listed, and counts what is there. To be
+   * called once, when the list is loaded and before the first request. Never rejects.
+   */
   async prepare(): Promise<void> {
     try {
       await mkdir(this.#options.storagePath, { recursive: true, mode: 0o700 });

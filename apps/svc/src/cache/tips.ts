@@ -82,7 +82,9 @@ export class Tips {
     const covered = [...this.#refs.keys()].filter((ref) => covers(ref));
     let continuity: Continuity = "same";
     if (known && !shared && (covered.length > 0 || refs.length > 0)) {
-      continuity = covered.length > 0 ? "contradicted" : "unproven";
+      // HEAD stands for some branch: an unknown one contradicts the branches that were known.
+      const head = refs.some((ref) => ref.name === "HEAD") && this.#knowsBranches();
+      continuity = covered.length > 0 || head ? "contradicted" : "unproven";
       this.clear();
     }
     for (const ref of covered) this.#remove(ref);
@@ -146,6 +148,10 @@ export class Tips {
 
   #knows(oid: string | undefined): boolean {
     return oid !== undefined && this.#byOid.has(oid);
+  }
+
+  #knowsBranches(): boolean {
+    return this.#refs.keys().some((name) => name.startsWith("refs/heads/"));
   }
 
   #add(name: string, tip: Tip): void {

@@ -1,6 +1,7 @@
 import {
   LsRefsFraming,
   ProtocolError,
+  decodeLsRefsResponse,
   encodeCommandRequest,
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
@@ -90,7 +91,7 @@ export class RefQuestions {
       return { kind: "no", answer: kept(answer, await answer.read(MAX_REFUSAL_BYTES)) };
     const body = new YesBody();
     for await (const chunk of answer.chunks) body.push(chunk);
-    if (body.isYes) return { kind: "yes", body: body.bytes };
+    if (body.isYes && areRefs(body.bytes)) return { kind: "yes", body: body.bytes };
     return {
       kind: "no",
       answer: kept(answer, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
@@ -106,6 +107,17 @@ export function isUploadPackResult(answer: UpstreamAnswer): boolean {
     mediaType(answer.headers["content-type"]) === UPLOAD_PACK_RESULT &&
     (encoding === undefined || encoding === "identity")
   );
+}
+
+/** Whether the lines are refs; a body that was too long to keep is taken by its framing. */
+function areRefs(body: Buffer | undefined): boolean {
+  try {
+    if (body !== undefined) decodeLsRefsResponse(body);
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError) return false;
+    throw error;
+  }
 }
 
 /** An answer whose body was read, so that several callers can be given it. */

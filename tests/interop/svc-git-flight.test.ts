@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { git, repositories } from "@devplat/testkit";
+import { command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+
+/** Big enough for many chunks, so that an answer can be cut or stalled in its middle. */
+const PACK_BYTES = 3 * 2 ** 20;
+
+interface Cold {
+  readonly fetch: Buffer;
+  readonly path: string;
+  readonly folder: string;
+}
+
+async function cold(stand: Stand, name: string, timeoutSeconds = 30): Promise<Cold> {
+  const { path } = await stand.codeHost.addRepository("org", name, {
+    build: (dir) => repositories.bigBlobs(dir, { blobs: 1, bytes: PACK_BYTES }),
+  });
+  stand.list("org", name, { timeoutSeconds });
+  await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
+  const oid = await git(["-C", path, "rev-parse", "refs/heads/main"]);
+  stand.codeHost.resetCalls();
+  return {
+    fetch: command("fetch", ["no-progress", `want ${oid}`, "done"]),
+    path,
+    folder: join(stand.storagePath, "_responses", "org", name),
+  };
+}
+
+const stored = async (folder: string): Promise<string[]> =>
+  (await readdir(folder).catch(() => [])).filter((name) => /^[0-9a-f]{64}$/.test(name));
+const leftovers = async (folder: string): Promise<string[]> =>
+  (await readdir(folder).catch(() => [])).filter((name) => name.endsWith("~"));
+
+/** What follows the last side-band 3 of an answer. */
+const lastError = (answer: Answer): string => answer.text.slice(answer.text.lastIndexOf("\u0003") + 1);
+
+/** Posts a fetch and leaves after some bytes. */
+async function leaveEarly(stand: Stand, name: string, body: Buffer, afterBytes: number): Promise<void> {
+  const outgoing = httpRequest(`${stand.url}/org/${name}/git-upload-pack`, {
+    method: "POST",
+    agent: false,
+    headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
+  });
+  outgoing.on("error", () => undefined);
+  outgoing.end(body);
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  response.on("error", () => undefined);
+  let seen = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    seen += chunk.length;
+    if (seen >= afterBytes) break;
+  }
+  outgoing.destroy();
+}
+
+describe("one upstream fetch for identical misses", () => {
+  let stand: Stand;
+  let name = "";
+  let count = 0;
+  let one: Cold;
+  before(async () => {
+    stand = await startStand();
+  });
+  beforeEach(async () => {
+    name = `cold-${++count}`;
+    one = await cold(stand, name);
+  });
+  after(() => stand.stop());
+
+  const post = (): Promise<Answer> => stand.post(`org/${name}`, one.fetch);
+  const counted = (result: string): Promise<number> =>
+    stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="${result}"}`);
+
+  it("20 at once give one upstream fetch, equal bytes, one miss and 19 hits", async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, post));
+    assert.equal(stand.upstream("fetch"), 1);
+    for (const answer of answers) assert.ok(answer.body.equals(answers[0]?.body ?? Buffer.alloc(0)));
+    assert.ok((answers[0]?.body.length ?? 0) > PACK_BYTES);
+    assert.equal(await counted("miss"), 1);
+    assert.equal(await counted("hit"), 19);
+    await stand.cache.settled();
+    const [file = ""] = await stored(one.folder);
+    assert.ok((await readFile(join(one.folder, file))).equals(answers[0]?.body ?? Buffer.alloc(0)));
+    assert.deepEqual(await leftovers(one.folder), []);
+  });
+
+  it("20 stock clones at once give one upstream fetch", async () => {
+    const clones = Array.from({ length: 20 }, (_, at) =>
+      stand.git(["clone", "-q", "--bare", `${stand.url}/org/${name}`, `${name}-${at}`]),
+    );
+    for (const result of await Promise.all(clones)) assert.equal(result.code, 0, result.stderr);
+    assert.equal(stand.upstream("fetch"), 1);
+    assert.equal(await contentOf(stand.folder(`${name}-7`)), await contentOf(one.path));
+  });
+
+  it("a leader that stops reading holds nobody up", async () => {
+    const outgoing = httpRequest(`${stand.url}/org/${name}/git-upload-pack`, {
+      method: "POST",
+      agent: false,
+      headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
+    });
+    outgoing.on("error", () => undefined);
+    outgoing.end(one.fetch);
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    response.on("error", () => undefined);
+    response.pause();
+    const answer = await post();
+    assert.ok(answer.body.length > PACK_BYTES);
+    assert.equal(stand.upstream("fetch"), 1);
+    outgoing.destroy();
+  });
+
+  it("the leader leaving does not end the fetch for the others", async () => {
+    stand.codeHost.inject({ command: "fetch" }, { delayMs: 200 });
+    const leader = leaveEarly(stand, name, one.fetch, 1);
+    await sleep(50);
+    const followers = [post(), post()];
+    await leader;
+    stand.codeHost.clearFaults();
+    for (const answer of await Promise.all(followers)) assert.ok(answer.body.length > PACK_BYTES);
+    assert.equal(stand.upstream("fetch"), 1);
+  });
+
+  it("when everybody left the upstream fetch is cancelled and nothing is stored", async () => {
+    stand.codeHost.inject({ command: "fetch" }, { stallAfterBytes: 500_000 });
+    await leaveEarly(stand, name, one.fetch, 1000);
+    await sleep(150);
+    stand.codeHost.clearFaults();
+    await stand.cache.settled();
+    assert.equal(stand.codeHost.calls.find((call) => call.command === "fetch")?.finished, false);
+    assert.deepEqual(await stored(one.folder), []);
+    assert.deepEqual(await leftovers(one.folder), []);
+    assert.equal((await post()).headers["x-svc-cache"], "miss");
+  });
+
+  it("a leader's 500 is not shared: the next follower leads", async () => {
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { delayMs: 150, status: 500, body: "broken" });
+    const first = post();
+    await sleep(50);
+    const others = await Promise.all([post(), post()]);
+    stand.codeHost.clearFaults();
+    assert.equal((await first).status, 500);
+    for (const answer of others) assert.ok(answer.body.length > PACK_BYTES);
+    assert.equal(stand.upstream("fetch"), 2);
+  });
+
+  it("a cut in the middle ends every reader with an error in band, and stores nothing", async () => {
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { cutAfterBytes: 1_000_000 });
+    const answers = await Promise.all([post(), post(), post()]);
+    assert.equal(stand.upstream("fetch"), 1);
+    for (const answer of answers) {
+      assert.match(lastError(answer), /^the answer of 127\.0\.0\.1:\d+ broke off; try again\n0000$/);
+    }
+    await stand.cache.settled();
+    assert.deepEqual(await stored(one.folder), []);
+    assert.deepEqual(await leftovers(one.folder), []);
+    assert.equal(await counted("error"), 3);
+    assert.equal((await post()).headers["x-svc-cache"], "miss");
+  });
+
+  it("a cut shows stock git the reason", async () => {
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { cutAfterBytes: 1_000_000 });
+    const result = await stand.git(["clone", "-q", "--bare", `${stand.url}/org/${name}`, `${name}-cut`]);
+    assert.notEqual(result.code, 0);
+    assert.match(result.stderr, /broke off; try again/);
+  });
+
+  it("429 is relayed with its Retry-After and stores nothing", async () => {
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { status: 429, headers: { "retry-after": "9" } });
+    const answer = await post();
+    assert.equal(answer.status, 429);
+    assert.equal(answer.headers["retry-after"], "9");
+    assert.equal(await counted("error"), 1);
+    assert.deepEqual(await stored(one.folder), []);
+  });
+
+  it("an answer whose pack is damaged on the way is not stored", async () => {
+    const whole = await post();
+    await stand.cache.settled();
+    await stand.cache.purge("org", name);
+    await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
+    const damaged = Buffer.from(whole.body);
+    damaged[2_000_000] = (damaged[2_000_000] ?? 0) ^ 1;
+    const headers = { "content-type": "application/x-git-upload-pack-result" };
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { status: 200, headers, body: damaged });
+    assert.ok((await post()).body.equals(damaged));
+    await stand.cache.settled();
+    assert.deepEqual(await stored(one.folder), []);
+  });
+
+  it("a stored answer that the disk damaged is set aside, and the clone comes from the code host", async () => {
+    await post();
+    await stand.cache.settled();
+    const second = await startStand({
+      storagePath: stand.storagePath,
+      hostUrl: stand.codeHost.url,
+      listed: [name],
+    });
+    try {
+      const [file = ""] = await stored(one.folder);
+      await truncate(join(one.folder, file), 1_000_000);
+      await second.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
+      const answer = await second.post(`org/${name}`, one.fetch);
+      assert.ok(answer.body.length > PACK_BYTES);
+      await second.cache.settled();
+      assert.deepEqual(await leftovers(one.folder), [`${file}.corrupt~`]);
+      assert.equal((await second.post(`org/${name}`, one.fetch)).headers["x-svc-cache"], "hit");
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it("a cache folder that cannot be written passes clones through, outcome error, logged once", async () => {
+    await rm(one.folder, { recursive: true, force: true });
+    await mkdir(join(one.folder, ".."), { recursive: true });
+    await writeFile(one.folder, "a file where the folder should be");
+    for (let n = 0; n < 2; n++) assert.ok((await post()).body.length > PACK_BYTES);
+    assert.equal(await counted("error"), 2);
+    const lines = stand.log.filter((line) => line["repo"] === `org/${name}`);
+    assert.equal(lines.length, new Set(lines.map((line) => line["message"])).size);
+    assert.ok(lines.length > 0);
+  });
+});
+
+describe("time-outs, turns and eviction", () => {
+  it("a code host that stays silent for timeout_seconds gives 504 with its name", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "slow", 1);
+      stand.codeHost.inject({ command: "fetch", times: 1 }, { hang: true });
+      const answer = await stand.post("org/slow", one.fetch);
+      assert.equal(answer.status, 504);
+      assert.match(answer.text, /127\.0\.0\.1:\d+ did not answer for 1 seconds/);
+      stand.codeHost.inject({ command: "fetch", times: 1 }, { stallAfterBytes: 1_000_000 });
+      const stalled = await stand.post("org/slow", one.fetch);
+      assert.match(lastError(stalled), /^the answer of/);
+      stand.codeHost.inject({ command: "ls-refs", times: 1 }, { hang: true });
+      assert.equal((await stand.post("org/slow", command("ls-refs", []))).status, 504);
+      await stand.codeHost.stop();
+      const down = await stand.post("org/slow", command("ls-refs", []));
+      assert.equal(down.status, 502);
+      assert.match(down.text, /127\.0\.0\.1:\d+ cannot be reached/);
+    } finally {
+      await stand.stop().catch(() => undefined);
+    }
+  });
+
+  it("past queue_seconds a cold fetch gets 503 with Retry-After", async () => {
+    const stand = await startStand({ maxUpstreamFetches: 1, queueSeconds: 1 });
+    try {
+      const first = await cold(stand, "first");
+      const second = await cold(stand, "second");
+      stand.codeHost.inject({ path: /first/, command: "fetch", times: 1 }, { delayMs: 1500 });
+      const running = stand.post("org/first", first.fetch);
+      await sleep(50);
+      const answer = await stand.post("org/second", second.fetch);
+      assert.equal(answer.status, 503);
+      assert.ok(Number(answer.headers["retry-after"]) > 0);
+      assert.equal((await running).status, 200);
+      assert.equal((await stand.post("org/second", second.fetch)).status, 200);
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it("cleanup evicts the longest unused until the total is under the limit, and counts", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "big");
+      const text = one.fetch.toString("latin1");
+      const other = Buffer.from(text.replace("0010no-progress\n", ""), "latin1");
+      await stand.post("org/big", one.fetch);
+      await stand.post("org/big", other);
+      await stand.cache.settled();
+      const files = await stored(one.folder);
+      assert.equal(files.length, 2);
+      const size = `svc_cache_response_size_bytes{owner="org",repo="big"}`;
+      assert.ok((await stand.metric(size)) > 2 * PACK_BYTES);
+      const [oldest = ""] = files;
+      await utimes(join(one.folder, oldest), 1000, 1000);
+      stand.list("org", "big", { maxCacheSizeMb: 4 });
+      await stand.cache.cleanup();
+      assert.deepEqual(await stored(one.folder), files.slice(1));
+      assert.equal(await stand.metric(`svc_cache_eviction_total{owner="org",repo="big"}`), 1);
+      assert.ok((await stand.metric(size)) < 2 * PACK_BYTES);
+      assert.equal(stand.cache.stats("org", "big").responseFiles, 1);
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it("a hit touches the file, so that it is evicted last", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "touched");
+      await stand.post("org/touched", one.fetch);
+      await stand.cache.settled();
+      const [file = ""] = await stored(one.folder);
+      const path = join(one.folder, file);
+      await utimes(path, 1000, 1000);
+      await stand.post("org/touched", one.fetch);
+      const { mtimeMs } = await stat(path);
+      assert.ok(Date.now() - mtimeMs < 60_000);
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it("purge and a delisted repository's cleanup remove the data; the next fetch is a miss", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "gone");
+      await stand.post("org/gone", one.fetch);
+      await stand.cache.settled();
+      await stand.cache.purge("org", "gone");
+      assert.deepEqual(await stored(one.folder), []);
+      await stand.post("org/gone", command("ls-refs", ["ref-prefix refs/heads/"]));
+      assert.equal((await stand.post("org/gone", one.fetch)).headers["x-svc-cache"], "miss");
+      await stand.cache.settled();
+      stand.unlist("org", "gone");
+      await stand.cache.cleanup();
+      await stand.cache.settled();
+      assert.deepEqual(await readdir(join(stand.storagePath, "_responses", "org")), []);
+    } finally {
+      await stand.stop();
+    }
+  });
+
+  it("leftovers of an interrupted run are removed at start, whole files stay", async () => {
+    const stand = await startStand();
+    try {
+      const one = await cold(stand, "crash");
+      await stand.post("org/crash", one.fetch);
+      await stand.cache.settled();
+      const files = await stored(one.folder);
+      // As kill -9 leaves it: a file written aside by a process that is gone (no process has this id).
+      await writeFile(join(one.folder, `.${"a".repeat(64)}.4194305.abc.aside~`), "half an answer");
+      const again = await startStand({
+        storagePath: stand.storagePath,
+        hostUrl: stand.codeHost.url,
+        listed: ["crash"],
+      });
+      assert.deepEqual(await leftovers(one.folder), []);
+      await again.stop();
+      assert.deepEqual(await stored(one.folder), files);
+    } finally {
+      await stand.stop();
+    }
+  });
+});
