@@ -1,14 +1,21 @@
 import type { DocumentFormat, FormatName, IniDialect } from "./contract.ts";
 import { SurgicalFormat } from "./core/format.ts";
+import { openDotenv } from "./dotenv/dotenv.ts";
 import { DocumentEditError } from "./errors.ts";
+import { openIni } from "./ini/ini.ts";
 import { openJson } from "./json/json.ts";
 import { openNetrc } from "./netrc/netrc.ts";
+import { openProperties } from "./properties/properties.ts";
+import { openSshConfig } from "./ssh-config/ssh-config.ts";
 import { textFormat } from "./text/text.ts";
 import { openYaml } from "./yaml/yaml.ts";
 
-const FORMATS: Partial<Record<FormatName, DocumentFormat>> = {
+const FORMATS: Partial<Record<Exclude<FormatName, "ini">, DocumentFormat>> = {
+  dotenv: new SurgicalFormat("dotenv", openDotenv),
   json: new SurgicalFormat("json", openJson),
   netrc: new SurgicalFormat("netrc", openNetrc),
+  properties: new SurgicalFormat("properties", openProperties),
+  ssh_config: new SurgicalFormat("ssh_config", openSshConfig),
   text: textFormat,
   yaml: new SurgicalFormat("yaml", openYaml),
 };
@@ -16,11 +23,12 @@ const FORMATS: Partial<Record<FormatName, DocumentFormat>> = {
 /** What a format has to know besides its name. */
 export interface FormatOptions {
   /** ini only; default `generic`. `iniDialectOf` tells it from a path. */
-  readonly dialect?: IniDialect;
+  readonly dialect?: IniDialect | undefined;
 }
 
 /** The format of that name. */
-export function documentFormat(name: FormatName, _options: FormatOptions = {}): DocumentFormat {
+export function documentFormat(name: FormatName, options: FormatOptions = {}): DocumentFormat {
+  if (name === "ini") return new SurgicalFormat("ini", openIni(options.dialect ?? "generic"));
   const format = FORMATS[name];
   if (format === undefined) throw new DocumentEditError("unsupported", `the format ${name} is not built yet`);
   return format;

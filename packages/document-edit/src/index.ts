@@ -12,4 +12,5 @@ export {
 } from "./contract.ts";
 export { DocumentEditError, type DocumentEditErrorCode } from "./errors.ts";
 export { sameShape } from "./core/value.ts";
-export { documentFormat } from "./formats.ts";
+export { iniDialectOf } from "./ini/dialect.ts";
+export { documentFormat, type FormatOptions } from "./formats.ts";

@@ -1,0 +1,141 @@
+import {
+  refuseLineBreaks,
+  openEntries,
+  type EntriesSyntax,
+  type EntriesText,
+  type Entry,
+} from "../core/entries.ts";
+import type { Span } from "../core/mask.ts";
+import { lineEnd, nextLine } from "../core/splice.ts";
+import type { OpenSyntax } from "../core/syntax.ts";
+import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
+
+const KEY = /[A-Za-z_][A-Za-z0-9_.-]*/y;
+
+/** Text that the shell and every dotenv reader take for itself without quotes. */
+const BARE = /^[A-Za-z0-9_.,:/@%+=-]*$/;
+
+/**
+ * Opens a dotenv file: `KEY=value` lines, with `export` or without, values bare or in quotes. Read as the POSIX shell
+ * does, and as the readers of other languages where those agree with it.
+ */
+export const openDotenv: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
+
+const SYNTAX: EntriesSyntax = {
+  read: readDotenv,
+  isList: () => false,
+  joinsSections: false,
+  spacesSections: false,
+  printHeader(name) {
+    throw new DocumentEditError("unsupported", `dotenv has no sections: ${name} must be text`);
+  },
+  printKey(key, model) {
+    if (!new RegExp(`^${KEY.source}$`).test(key)) {
+      throw new DocumentEditError(
+        "unsafe_value",
+        "a dotenv key holds characters that a variable's name cannot have",
+      );
+    }
+    // `export` is kept where a file has it; a separator with blanks is not, as the shell does not know it.
+    return `${model?.style.startsWith("export") === true ? "export " : ""}${key}=`;
+  },
+  printValue: (key, value, present, model) => quote(key, value, present ?? model),
+  indent: () => "",
+  placeFor: () => undefined,
+};
+
+/** Single quotes unless the value holds one; bare where the file has it so and every reader agrees. */
+function quote(key: string, text: string, near: Entry | undefined): string {
+  refuseLineBreaks(key, text);
+  const style = near?.style.at(-1);
+  if (style === "=" && BARE.test(text)) return text;
+  const isSafeInDouble = !/["$`\\]/.test(text);
+  if (style === '"' && isSafeInDouble) return `"${text}"`;
+  if (!text.includes("'")) return `'${text}'`;
+  return `"${text.replace(/["$`\\]/g, "\\$&")}"`;
+}
+
+function readDotenv(text: string, origin: Origin): EntriesText {
+  const entries: Entry[] = [];
+  const comments: Span[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const end = lineEnd(text, at);
+    const start = skipBlanks(text, at);
+    if (start >= end) {
+      at = nextLine(text, at);
+    } else if (text[start] === "#") {
+      comments.push({ start, end });
+      at = nextLine(text, at);
+    } else {
+      const entry = readEntry(text, start, end, origin, comments);
+      if (entry !== undefined) entries.push(entry);
+      at = nextLine(text, entry?.span.end ?? end);
+    }
+  }
+  return { sections: [{ name: undefined, header: { start: 0, end: 0 }, entries }], comments };
+}
+
+function readEntry(
+  text: string,
+  start: number,
+  end: number,
+  origin: Origin,
+  comments: Span[],
+): Entry | undefined {
+  const prefix = /export[ \t]+(?=[A-Za-z_])/y;
+  prefix.lastIndex = start;
+  const isExported = prefix.test(text);
+  KEY.lastIndex = isExported ? prefix.lastIndex : start;
+  const key = KEY.exec(text)?.[0];
+  if (key === undefined) throw unparsable(origin, "this is not dotenv: KEY=value was expected", text, start);
+  const sign = skipBlanks(text, KEY.lastIndex);
+  // `export KEY` hands on what is set elsewhere; there is nothing to edit.
+  if (sign >= end && origin === "existing") return undefined;
+  if (text[sign] !== "=") throw unparsable(origin, "this is not dotenv: KEY=value was expected", text, sign);
+  const first = skipBlanks(text, sign + 1);
+  const isEmpty = first >= end || (text[first] === "#" && first > sign + 1);
+  const from = isEmpty ? sign + 1 : first;
+  const { value, to } = isEmpty ? { value: "", to: from } : readValue(text, from, end, origin);
+  const rest = skipBlanks(text, to);
+  if (text[rest] === "#") comments.push({ start: rest, end: lineEnd(text, rest) });
+  else if (rest < lineEnd(text, to))
+    throw unparsable(origin, "this is not dotenv: text behind a value", text, rest);
+  const quoteSign = text[from] === "'" || text[from] === '"' ? text[from] : "=";
+  return {
+    key,
+    value,
+    span: { start, end: to },
+    valueSpan: { start: from, end: to },
+    separator: "=",
+    style: (isExported ? "export" : "") + quoteSign,
+  };
+}
+
+function readValue(text: string, from: number, end: number, origin: Origin): { value: string; to: number } {
+  const sign = text[from];
+  if (sign !== "'" && sign !== '"' && sign !== "`") {
+    // A comment begins behind a blank.
+    const note = /[ \t]#/.exec(text.slice(from, end));
+    const raw = text.slice(from, note === null ? end : from + note.index).trimEnd();
+    return { value: raw, to: from + raw.length };
+  }
+  let value = "";
+  for (let at = from + 1; at < text.length; at++) {
+    const char = text[at];
+    if (char === sign) return { value, to: at + 1 };
+    const next = text[at + 1] ?? "";
+    if (sign === '"' && char === "\\" && '"$`\\'.includes(next)) {
+      value += next;
+      at++;
+    } else {
+      value += char;
+    }
+  }
+  throw unparsable(origin, "a quote is not closed", text, from);
+}
+
+function skipBlanks(text: string, at: number): number {
+  while (text[at] === " " || text[at] === "\t") at++;
+  return at;
+}

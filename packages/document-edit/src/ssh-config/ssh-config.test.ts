@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import fc from "fast-check";
+import { documentFormat } from "../index.ts";
+import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.ts";
+import { corpus, edit, refuses } from "../../test/support.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "ssh-config-"));
+after(() => rmSync(folder, { recursive: true }));
+const file = join(folder, "config");
+
+const sshConfig = documentFormat("ssh_config");
+
+/** What the installed OpenSSH makes of the file for a host: keyword in lower case → value. */
+function openssh(text: string, host: string): Map<string, string> {
+  writeFileSync(file, text);
+  const { stdout, stderr, status } = spawnSync("ssh", ["-G", "-F", file, host], { encoding: "utf8" });
+  assert.equal(status, 0, `ssh -G failed (is openssh-client installed?): ${stderr}`);
+  const found = new Map<string, string>();
+  for (const line of stdout.split("\n")) {
+    const [, key = "", value = ""] = /^(\S+) (.*)$/.exec(line) ?? [];
+    if (!found.has(key)) found.set(key, value);
+  }
+  return found;
+}
+
+const KEYWORDS = ["User", "HostName", "HostKeyAlias", "ControlPath"];
+
+const CASE: EntriesCase = {
+  format: "ssh_config",
+  sections: fc.stringMatching(/^Host [a-z]{2,5}$/),
+  hasTop: false,
+  key: fc.constantFrom(...KEYWORDS),
+  value: fc.oneof(fc.stringMatching(/^[a-z][a-z0-9.]{0,8}$/), fc.constantFrom('"in.quotes"', "x#y")),
+  write(key, value, choices) {
+    const indent = choices.pick(["  ", "\t", ""]);
+    return `${indent}${choices.pick([key, key.toLowerCase(), key.toUpperCase()])}${choices.pick([" ", "=", " = ", "\t"])}${value}${choices.pick(["", "  "])}`;
+  },
+  header: (name, choices) =>
+    choices.chance(50) ? name : name.replace("Host ", choices.pick(["host  ", "HOST=", "Host = "])),
+  comments: ["# Host evil", "  # User x", ""],
+  read(text) {
+    const found = new Map<string, string>();
+    const blocks = text.split(/^(?=[ \t]*host\b)/im).filter((block) => /^[ \t]*host\b/i.test(block));
+    for (const block of blocks) {
+      const host = /^[ \t]*host[ \t]*=?[ \t]*(\S+)/i.exec(block)?.[1] ?? "";
+      const effective = openssh(text, host);
+      for (const key of KEYWORDS) {
+        if (!new RegExp(`^[ \\t]*${key}\\b`, "im").test(block)) continue;
+        const value = effective.get(key.toLowerCase()) ?? "";
+        found.set(`Host ${host}\0${key}`, value === "in.quotes" ? '"in.quotes"' : value);
+      }
+    }
+    return found;
+  },
+  runs: 20,
+};
+
+test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay", () => {
+  checkEdits(CASE);
+});
+
+test("ssh_config edit: adding blocks and removing them again gives the old text", () => {
+  checkAddRemove({ ...CASE, runs: 80 });
+});
+
+test("ssh_config edit: a real file with Match and Include keeps its bytes, a new block goes before the first that matches all", () => {
+  const before = corpus("ssh_config");
+  const result = edit(
+    "ssh_config",
+    before,
+    "Host build *.build.example.org\n  HostName build2.example.org\n  Port 2222\nHost new\n  User me\n  IdentityFile ~/.ssh/a\n  IdentityFile ~/.ssh/b\n",
+  );
+  assert.equal(
+    result,
+    before
+      .replace("HostName=build.example.org", "HostName=build2.example.org")
+      .replace("IdentityFile ~/.ssh/build\n", "IdentityFile ~/.ssh/build\n\tPort=2222\n")
+      .replace(
+        "# for everything else\n",
+        "Host new\n\tUser me\n\tIdentityFile ~/.ssh/a\n\tIdentityFile ~/.ssh/b\n\n# for everything else\n",
+      ),
+  );
+  assert.equal(openssh(result, "new").get("user"), "me");
+  assert.equal(openssh(result, "x.build.example.org").get("port"), "2222");
+  assert.equal(openssh(result, "other").get("user"), "everybody");
+});
+
+test("ssh_config edit: a block is known by its exact criteria", () => {
+  const before = "Host a b\n  User x\nhost=a\n  User y\n";
+  assert.equal(edit("ssh_config", before, "Host a\n  User z"), "Host a b\n  User x\nhost=a\n  User z\n");
+  assert.equal(
+    edit("ssh_config", "Host  a \t b # two\n  User x\n", "Host a b\n  User z"),
+    "Host  a \t b # two\n  User z\n",
+  );
+  assert.equal(
+    edit(
+      "ssh_config",
+      'Match host x exec "test  -f #y"\n  User a\n',
+      'Match host x exec "test  -f #y"\n  User b',
+    ),
+    'Match host x exec "test  -f #y"\n  User b\n',
+  );
+});
+
+test("ssh_config edit: options above the first block, and lists", () => {
+  assert.equal(
+    edit("ssh_config", "# top\n\nHost a\n  User x\n", "Compression yes"),
+    "# top\n\nCompression yes\n\nHost a\n  User x\n",
+  );
+  assert.equal(
+    edit("ssh_config", "identityfile ~/a\nIdentityFile ~/b # two\nPort 1\n", "IdentityFile ~/c\nPort 2"),
+    "identityfile ~/c\n# two\nPort 2\n",
+  );
+  assert.equal(
+    edit("ssh_config", undefined, "Host a\n  ProxyCommand ssh -W %h:%p j # all\n"),
+    "Host a\n    ProxyCommand ssh -W %h:%p j # all\n",
+  );
+});
+
+test("ssh_config remove: the emptied block goes, comments and other options stay", () => {
+  assert.equal(
+    edit("ssh_config", "Host a\n  User x # me\n\nHost b\n  User y\n  Port 1\n", "", {
+      remove: [
+        ["Host a", "User"],
+        ["Host b", "Port"],
+      ],
+    }),
+    "# me\n\nHost b\n  User y\n".replace("# me", "  # me"),
+  );
+});
+
+test("ssh_config edit: values and criteria that are not one line or have another form are refused and not quoted", () => {
+  for (const value of [
+    "hunter2\nProxyCommand evil",
+    "\rhunter2",
+    "hunter2\0",
+    " hunter2",
+    "hunter2 # x",
+    '"hunter2',
+    "",
+  ]) {
+    refuses("unsafe_value", () => edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])), [
+      "hunter2",
+    ]);
+  }
+  for (const name of ["Host a\nHost *", "a", "Host", "Host  a", "Match"]) {
+    refuses("unsafe_value", () => edit("ssh_config", "", new Map([[name, new Map([["User", "x"]])]])));
+  }
+  refuses("unsafe_value", () =>
+    edit("ssh_config", "", new Map([["Host a", new Map([["User x\nHost", "y"]])]])),
+  );
+  refuses("unsupported", () => edit("ssh_config", "Host a\n User x\nHost a\n User y\n", "Host a\n User z"));
+  refuses("unsupported", () => edit("ssh_config", "Host a\n User x\n User y\n", "Host a\n User z"));
+});
+
+test("ssh_config parse: malformed input is refused and not quoted", () => {
+  for (const text of ["hunter2", 'User "hunter2', "- hunter2"]) {
+    refuses("unparsable_content", () => sshConfig.parse(text), ["hunter2"]);
+    refuses("unparsable_existing", () => edit("ssh_config", text, "User x"), ["hunter2"]);
+  }
+});
+
+test("ssh_config mask: values and comments are masked, criteria and keywords stay", () => {
+  assert.equal(
+    sshConfig.mask("# hunter1\nHost a *.b # c\n\tUser=me # x\n\tProxyCommand run hunter2 # y\n"),
+    "••••\nHost a *.b ••••\n\tUser=•••• ••••\n\tProxyCommand ••••\n",
+  );
+});

@@ -1,0 +1,128 @@
+import {
+  openEntries,
+  refuseLineBreaks,
+  type EntriesSyntax,
+  type EntriesText,
+  type Entry,
+  type Section,
+} from "../core/entries.ts";
+import type { Span } from "../core/mask.ts";
+import { indentAt, lineEnd, nextLine } from "../core/splice.ts";
+import type { OpenSyntax } from "../core/syntax.ts";
+import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
+import { LIST_KEYWORDS, RAW_KEYWORDS, keywordOf } from "./keywords.ts";
+
+/** The indentation of a new block where the file shows none: as in ssh_config(5)'s examples. */
+const DEFAULT_INDENT = "    ";
+
+/**
+ * Opens an ssh_config(5) file. A block is known by its criteria as written (`Host a *.b`, `Match user x`), blanks
+ * made one. Values are the text behind the keyword, quotes included. `Include` is an option like others: not followed.
+ */
+export const openSshConfig: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
+
+const SYNTAX: EntriesSyntax = {
+  read: readSshConfig,
+  isList: (key) => LIST_KEYWORDS.has(key),
+  joinsSections: false,
+  spacesSections: true,
+  printHeader(name) {
+    refuseLineBreaks("a block's criteria", name);
+    if (!/^(?:Host|Match) [^\s#]/.test(name) || criteriaOf(name) !== name) {
+      throw new DocumentEditError("unsafe_value", "a block's criteria are not as ssh_config writes them");
+    }
+    return name;
+  },
+  printKey(key, model) {
+    if (!/^[A-Za-z0-9]+$/.test(key) || key === "Host" || key === "Match") {
+      throw new DocumentEditError("unsafe_value", "a keyword holds characters that ssh_config cannot carry");
+    }
+    return key + (model?.separator ?? " ");
+  },
+  printValue(key, text) {
+    refuseLineBreaks(key, text);
+    const isQuoted = valueLength(key, text) === text.length && text !== "" && text.trim() === text;
+    if (!isQuoted) {
+      throw new DocumentEditError(
+        "unsafe_value",
+        `the value of ${key} is empty, has blanks around it or holds a comment`,
+      );
+    }
+    return text;
+  },
+  indent(section, models, text) {
+    if (section === undefined) return "";
+    const indented = models.find((entry) => indentAt(text, entry.span.start) !== "");
+    return indented === undefined ? DEFAULT_INDENT : indentAt(text, indented.span.start);
+  },
+  placeFor: (_name, sections) => sections.find(({ name }) => name !== undefined && matchesAll(name)),
+};
+
+/** The first value counts for ssh, so nothing may come behind a block that matches every host. */
+function matchesAll(name: string): boolean {
+  return name === "Match all" || (name.startsWith("Host ") && name.split(" ").includes("*"));
+}
+
+function criteriaOf(written: string): string {
+  return written.replace(/"[^"]*"|[ \t]+/g, (match) => (match.startsWith('"') ? match : " ")).trim();
+}
+
+function readSshConfig(text: string, origin: Origin): EntriesText {
+  const comments: Span[] = [];
+  let entries: Entry[] = [];
+  const sections: Section[] = [{ name: undefined, header: { start: 0, end: 0 }, entries }];
+  for (let at = 0; at < text.length; at = nextLine(text, at)) {
+    const start = at + indentAt(text, at).length;
+    const end = lineEnd(text, at);
+    if (start >= end) continue;
+    if (text[start] === "#") {
+      comments.push({ start, end });
+      continue;
+    }
+    const line = text.slice(start, end);
+    const match = /^([A-Za-z0-9]+)([ \t]*=[ \t]*|[ \t]+)(?=\S)/.exec(line);
+    const [head = "", word = "", separator = ""] = match ?? [];
+    if (match === null)
+      throw unparsable(origin, "this is not ssh_config: a keyword and its value were expected", text, start);
+    const key = keywordOf(word);
+    const from = start + head.length;
+    const length = valueLength(key, line.slice(head.length));
+    if (length === undefined) throw unparsable(origin, "a quote is not closed", text, from);
+    const to = from + length;
+    if (text.slice(to, end).trim() !== "")
+      comments.push({ start: to + text.slice(to, end).search(/\S/), end });
+    if (key === "Host" || key === "Match") {
+      entries = [];
+      sections.push({
+        name: criteriaOf(`${key} ${text.slice(from, to)}`),
+        header: { start, end: to },
+        entries,
+      });
+    } else {
+      const value = text.slice(from, to);
+      entries.push({
+        key,
+        value,
+        span: { start, end: to },
+        valueSpan: { start: from, end: to },
+        separator,
+        style: "",
+      });
+    }
+  }
+  return { sections, comments };
+}
+
+/** The length of a value without the comment behind it; undefined if a quote is open. Commands take the whole line. */
+function valueLength(key: string, text: string): number | undefined {
+  if (RAW_KEYWORDS.has(key)) return text.trimEnd().length;
+  let inQuotes = false;
+  let length = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] ?? "";
+    if (char === '"') inQuotes = !inQuotes;
+    if (!inQuotes && char === "#" && (at === 0 || /[ \t]/.test(text[at - 1] ?? ""))) break;
+    if (!/[ \t]/.test(char)) length = at + 1;
+  }
+  return inQuotes ? undefined : length;
+}
