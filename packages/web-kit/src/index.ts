@@ -14,5 +14,5 @@ export {
   type EventStreamsOptions,
   type StreamOptions,
 } from "./event-streams.ts";
-export { page, type Html, type PageOptions } from "./page.ts";
+export { livePartial, page, type Html, type PageOptions } from "./page.ts";
 export { targetFault } from "./request-target.ts";

@@ -14,11 +14,11 @@ describe("page", () => {
     assert.match(text, /<html lang="en">/);
   });
 
-  it("loads scripts from here and deferred, with nothing inline", async () => {
+  it("loads scripts from here, before the body, with nothing inline", async () => {
     const text = String(await page({ title: "T", assets, body: html``, scripts: [] }));
     const scripts = text.match(/<script[^>]*>/g) ?? [];
     assert.equal(scripts.length, 2);
-    for (const script of scripts) assert.match(script, /^<script src="\/static\/[\w.-]+\.js" defer>$/);
+    for (const script of scripts) assert.match(script, /^<script src="\/static\/[\w.-]+\.js">$/);
     assert.doesNotMatch(text, /<style|style="| on\w+="/);
   });
 

@@ -13,7 +13,7 @@ export interface PageOptions {
   readonly body: Html;
   /** Names of style sheets after `kit.css`. */
   readonly styles?: readonly string[];
-  /** Names of scripts after htmx and its SSE extension; undefined: a page without any script. */
+  /** Names of scripts after htmx and its SSE extension, run before the body is there; undefined: no script at all. */
   readonly scripts?: readonly string[];
   /** Name of the svg asset that is the page's icon. */
   readonly icon?: string;
@@ -24,6 +24,7 @@ export interface PageOptions {
 /** A whole HTML document. Everything interpolated is escaped by the template. */
 export function page(options: PageOptions): Html {
   const { assets, refresh } = options;
+  // Not deferred: a deferred htmx starts by a timer, which may fire before the script of its extension has come.
   const scripts = options.scripts === undefined ? [] : ["htmx.js", "hx-sse.js", ...options.scripts];
   const target = refresh?.url === undefined ? "" : `; url=${refresh.url}`;
   return html`<!doctype html>
@@ -42,11 +43,22 @@ export function page(options: PageOptions): Html {
           (name) => html`<link rel="stylesheet" href="${assets.path(name)}" />`,
         )}
         ${scripts.length === 0 ? "" : html`<meta name="htmx-config" content="${HTMX_CONFIG}" />`}
-        ${scripts.map((name) => html`<script src="${assets.path(name)}" defer></script>`)}
+        ${scripts.map((name) => html`<script src="${assets.path(name)}"></script>`)}
         ${refresh === undefined ? "" : html`<meta http-equiv="refresh" content="${refresh.seconds}${target}" />`}
       </head>
       <body>
         ${options.body}
       </body>
     </html>`;
+}
+
+/**
+ * A part of a page as an event stream sends it: htmx puts the content into the element with that id, morphing what
+ * is there, so that the focus and a selection stay.
+ *
+ * @param id ours, not somebody's input
+ */
+export async function livePartial(id: string, content: Html): Promise<string> {
+  // One string, not a template of html: htmx finds these tags by a regular expression that allows no blank in them.
+  return `<hx-partial hx-target="#${id}" hx-swap="innerMorph">${String(await content)}</hx-partial>`;
 }

@@ -3,8 +3,12 @@ import { liveStatus } from "./status-document.ts";
 
 const STATES: readonly RuleStatus["state"][] = ["ok", "pending", "failed", "missing", "paused"];
 
-/** The state in the Prometheus text format, version 0.0.4. Every figure is a gauge read from memory. */
-export function metricsText(status: AgentStatus): string {
+/**
+ * The state in the Prometheus text format, version 0.0.4. Every figure is a gauge read from memory.
+ *
+ * @param openStreams live streams of pages and API
+ */
+export function metricsText(status: AgentStatus, openStreams: number): string {
   const rules = Object.entries(status.rules);
   const lines = [
     ...gauge("agent_info", "Version of the daemon.", [[`{version="${escapeLabel(status.version)}"}`, 1]]),
@@ -21,6 +25,7 @@ export function metricsText(status: AgentStatus): string {
     ...gauge("agent_last_cycle_timestamp_seconds", "End of the last completed sync cycle.", [
       ["", epochSeconds(status.sync.last_cycle_at)],
     ]),
+    ...gauge("agent_event_streams", "Open live streams.", [["", openStreams]]),
     ...gauge(
       "agent_rules",
       "Sync rules by state.",

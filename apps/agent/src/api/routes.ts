@@ -72,7 +72,9 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
   });
 
   app.get("/metrics", (c) =>
-    c.body(metricsText(view.status()), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" }),
+    c.body(metricsText(view.status(), streams.size), 200, {
+      "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
+    }),
   );
   return app;
 }

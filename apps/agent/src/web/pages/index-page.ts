@@ -1,4 +1,4 @@
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../status.ts";
 import { LIVE_STATE_ID, liveState, sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
@@ -30,16 +30,13 @@ export function indexPage(
   );
 }
 
-/** The parts that change, as htmx swaps them in. Morphing keeps the focus and what is selected. */
+/** The parts that change, for the live stream. */
 export async function livePartials(status: AgentStatus, rules: readonly RuleView[]): Promise<string> {
-  return String(
-    await html`<hx-partial hx-target="#${LIVE_STATE_ID}" hx-swap="innerMorph"
-        >${liveState(status)}</hx-partial
-      >
-      <hx-partial hx-target="#${LIVE_CONTENT_ID}" hx-swap="innerMorph"
-        >${content(status, rules)}</hx-partial
-      >`,
-  );
+  const parts = [
+    livePartial(LIVE_STATE_ID, liveState(status)),
+    livePartial(LIVE_CONTENT_ID, content(status, rules)),
+  ];
+  return (await Promise.all(parts)).join("");
 }
 
 function content(status: AgentStatus, rules: readonly RuleView[]): Html {

@@ -1,10 +1,7 @@
 // Says so when the page no longer follows the daemon: otherwise an old state would look like the present one.
-// Runs as a deferred script after htmx.
-const notice = document.getElementById("live-lost");
+function tellLost(lost) {
+  document.getElementById("live-lost").hidden = !lost;
+}
 
-document.addEventListener("htmx:sse:error", () => {
-  notice.hidden = false;
-});
-document.addEventListener("htmx:sse:after:connection", () => {
-  notice.hidden = true;
-});
+document.addEventListener("htmx:sse:error", () => tellLost(true));
+document.addEventListener("htmx:sse:after:connection", () => tellLost(false));

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { createInterface } from "node:readline";
+import { after, before, describe, it } from "node:test";
+import { run, tempFolder } from "@devplat/testkit";
+import { startTestServer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+import { asNobody, runAsNobody } from "./agent-web/other-user.ts";
+
+/** `curl` prints the status last, on a line of its own. */
+const CURL = ["--silent", "--show-error", "--max-time", "10", "--write-out", "\n%{http_code}"];
+
+function statusOf(output: { stdout: string }): number {
+  return Number(output.stdout.trimEnd().split("\n").at(-1));
+}
+
+describe("the web port and another user of the host, web.require_unlock auto", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+  });
+  after(() => server.stop());
+
+  it("lets curl of the daemon's user in without a cookie", async () => {
+    const answer = await run("curl", [...CURL, `${server.url}/api/v1/status`]);
+    assert.equal(statusOf(answer), 200, answer.stderr);
+    assert.match(answer.stdout, /"username":"ada"/);
+  });
+
+  it("refuses another user with 403 and a reason in words, on every path but the probes", async () => {
+    for (const path of [
+      "/",
+      "/ui/",
+      "/ui/sse",
+      "/api/v1/status",
+      "/api/v1/csrf",
+      "/metrics",
+      "/unlock?code=x",
+      "/none",
+    ]) {
+      const answer = await runAsNobody("curl", [...CURL, `${server.url}${path}`]);
+      assert.equal(statusOf(answer), 403, path + answer.stderr);
+      assert.match(answer.stdout, /does not come from the user that runs this daemon/);
+      assert.doesNotMatch(answer.stdout, /ada|vault/);
+    }
+    for (const path of ["/healthz", "/readyz"]) {
+      const answer = await runAsNobody("curl", [...CURL, `${server.url}${path}`]);
+      assert.equal(statusOf(answer), 200, path);
+    }
+  });
+
+  it("refuses another user on a connection that was let in for a probe", async () => {
+    const answer = await runAsNobody("curl", [
+      ...CURL,
+      `${server.url}/healthz`,
+      `${server.url}/api/v1/status`,
+    ]);
+    assert.equal(statusOf(answer), 403);
+    assert.doesNotMatch(answer.stdout, /ada/);
+  });
+
+  it("refuses another user that sends a form and closes at once, when the kernel shows uid 0", async () => {
+    const { hostname, port } = new URL(server.url);
+    const form = `POST /ui/sync HTTP/1.1\\r\\nHost: ${server.host}\\r\\nOrigin: ${server.url}\\r\\nContent-Length: 0\\r\\n\\r\\n`;
+    const once20 = `for i in $(seq 20); do exec 3<>/dev/tcp/${hostname}/${port}; printf '${form}' >&3; exec 3>&-; done`;
+    const finished = await runAsNobody("bash", ["-c", once20]);
+    assert.equal(finished.code, 0, finished.stderr);
+    // An answer to a request after them shows that they have been dealt with.
+    assert.equal((await server.send("/api/v1/status")).status, 200);
+    assert.equal(server.view.cycles, 0);
+  });
+
+  it("keeps the web key from another user", async () => {
+    const answer = await runAsNobody("cat", [`${server.runtimeFolder}/web.key`]);
+    assert.notEqual(answer.code, 0);
+  });
+});
+
+describe("the web port of a daemon that is not root's", () => {
+  it("refuses root, and serves its own user", async () => {
+    const folder = await tempFolder("agent-web-");
+    await chmod(folder.path, 0o777);
+    const [program = "", ...words] = asNobody;
+    const script = fileURLToPath(new URL("agent-web/serve.ts", import.meta.url));
+    const child = spawn(
+      program,
+      [...words, process.execPath, "--disable-warning=ExperimentalWarning", script, folder.path],
+      { cwd: "/", stdio: ["ignore", "pipe", "inherit"] },
+    );
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const url = String((await lines.next()).value);
+    const root = await run("curl", [...CURL, `${url}/api/v1/status`]);
+    const self = await runAsNobody("curl", [...CURL, `${url}/api/v1/status`]);
+    child.kill("SIGTERM");
+    assert.equal((await lines.next()).value, "cycles 0");
+    await once(child, "exit");
+    await folder.remove();
+    assert.equal(statusOf(root), 403, root.stderr);
+    assert.match(root.stdout, /does not come from the user that runs this daemon/);
+    assert.equal(statusOf(self), 200, self.stderr);
+  });
+});
+
+describe("web.require_unlock true, with another user", () => {
+  it("refuses another user even with the key, and asks the own one for it", async () => {
+    await using server = await startTestServer({ requireUnlock: true });
+    const key = (await run("cat", [`${server.runtimeFolder}/web.key`])).stdout.trim();
+    const bearer = ["--header", `Authorization: Bearer ${key}`];
+    assert.equal(statusOf(await run("curl", [...CURL, `${server.url}/api/v1/status`])), 401);
+    assert.equal(statusOf(await run("curl", [...CURL, ...bearer, `${server.url}/api/v1/status`])), 200);
+    assert.equal(
+      statusOf(await runAsNobody("curl", [...CURL, ...bearer, `${server.url}/api/v1/status`])),
+      403,
+    );
+  });
+});
