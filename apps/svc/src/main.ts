@@ -14,7 +14,8 @@ process.exitCode = await run(process.argv.slice(2));
 async function run(parameters: readonly string[]): Promise<number> {
   try {
     await program().parseAsync([...parameters], { from: "user" });
-    return EXIT.ok;
+    // A command that found something wrong, but did what it was asked, has set the code itself.
+    return typeof process.exitCode === "number" ? process.exitCode : EXIT.ok;
   } catch (error) {
     // commander has printed its own message already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
@@ -174,9 +175,9 @@ function wholeNumber(text: string): number {
   return Number(text);
 }
 
-function wholeNumberOr(word: string): (text: string) => number | null {
+function wholeNumberOr<Word extends string>(word: Word): (text: string) => number | Word {
   return (text) => {
-    if (text === word) return null;
+    if (text === word) return word;
     if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError(`Expected a whole number or '${word}'.`);
     return Number(text);
   };

@@ -16,9 +16,8 @@ export interface AddOptions {
 }
 
 export interface SetOptions {
-  /** null: back to the default. */
-  readonly timeout?: number | null;
-  readonly limit?: number | null;
+  readonly timeout?: number | "default";
+  readonly limit?: number | "none";
   readonly enable?: boolean;
   readonly disable?: boolean;
 }
@@ -58,8 +57,12 @@ export async function addRepository(text: string, options: AddOptions): Promise<
 export async function setRepository(text: string, options: SetOptions): Promise<void> {
   const { id } = await find(text);
   const changed = (await callApi("PATCH", `${PATH}/${id}`, {
-    ...(options.timeout === undefined ? {} : { timeout_seconds: options.timeout }),
-    ...(options.limit === undefined ? {} : { max_cache_size_mb: options.limit }),
+    ...(options.timeout === undefined
+      ? {}
+      : { timeout_seconds: options.timeout === "default" ? null : options.timeout }),
+    ...(options.limit === undefined
+      ? {}
+      : { max_cache_size_mb: options.limit === "none" ? null : options.limit }),
     ...(options.enable === true ? { enabled: true } : {}),
     ...(options.disable === true ? { enabled: false } : {}),
   })) as Repository;

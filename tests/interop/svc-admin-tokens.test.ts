@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { DatabaseSync } from "node:sqlite";
+import { gitEnvironment, run } from "@devplat/testkit";
+import { HOST_TOKEN, startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
+
+const REPOSITORY = "acme/widgets";
+const READ = "contents:read";
+const WRITE = "contents:write";
+
+describe("proxy tokens on git routes, with stock git", { timeout: 120_000 }, () => {
+  let stand: AdminStand;
+  before(async () => {
+    stand = await startAdminStand();
+    await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "widgets" });
+  });
+  after(async () => stand.stop());
+
+  const refused = async (userinfo: string, repository = REPOSITORY): Promise<string> => {
+    stand.host.resetCalls();
+    const { code, stderr } = await stand.clone(repository, userinfo);
+    assert.notEqual(code, 0);
+    assert.deepEqual(
+      stand.host.calls.filter(({ authorization }) => authorization !== undefined),
+      [],
+      "a refused token must not become a credential upstream",
+    );
+    return stderr;
+  };
+  const pushTo = async (path: string): Promise<{ code: number; stderr: string }> => {
+    const inClone = { cwd: path, env: gitEnvironment() };
+    const author = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"];
+    await run("git", [...author, "commit", "--quiet", "--allow-empty", "-m", "pushed"], inClone);
+    return run("git", ["push", "--quiet", "origin", "HEAD:refs/heads/pushed"], inClone);
+  };
+
+  it("a private repository is cloned with a token alone, and the second clone comes from the cache", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    for (const fetches of [1, 0]) {
+      stand.host.resetCalls();
+      const { code, stderr } = await stand.clone(REPOSITORY, `x:${token}`);
+      assert.equal(code, 0, stderr);
+      assert.equal(stand.host.calls.filter(({ command }) => command === "fetch").length, fetches);
+    }
+  });
+
+  it("the code host sees the stored credential in its own form, and never the token", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    stand.host.resetCalls();
+    await stand.clone(REPOSITORY, `x:${token}`);
+    const sent = new Set(stand.host.calls.map(({ authorization }) => authorization).filter(Boolean));
+    assert.deepEqual([...sent], [`Basic ${btoa(`x-access-token:${HOST_TOKEN}`)}`]);
+    assert.doesNotMatch(JSON.stringify(stand.host.calls), /svcx_/);
+  });
+
+  it("the token is taken as user name, as bearer and as token", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    assert.equal((await stand.clone(REPOSITORY, `${token}:x-oauth-basic`)).code, 0);
+    for (const scheme of ["Bearer", "token"]) {
+      const header = ["-c", `http.extraHeader=Authorization: ${scheme} ${token}`];
+      assert.equal((await stand.clone(REPOSITORY, "", header)).code, 0, scheme);
+    }
+  });
+
+  it("without any credential nothing is given, although the clone is in the cache", async () => {
+    assert.notEqual((await stand.clone(REPOSITORY)).code, 0);
+  });
+
+  it("a token does not open another repository", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    assert.match(await refused(`x:${token}`, "acme/other"), /403/);
+  });
+
+  it("a token without contents opens nothing", async () => {
+    const { token } = await stand.mint(REPOSITORY, "issues:write");
+    assert.match(await refused(`x:${token}`), /403/);
+  });
+
+  it("a read token does not push, a write token does", async () => {
+    const reader = await stand.clone(REPOSITORY, `x:${(await stand.mint(REPOSITORY, READ)).token}`);
+    stand.host.resetCalls();
+    assert.notEqual((await pushTo(reader.path)).code, 0);
+    assert.equal(stand.host.calls.filter(({ path }) => path.endsWith("git-receive-pack")).length, 0);
+    const writer = await stand.clone(REPOSITORY, `x:${(await stand.mint(REPOSITORY, WRITE)).token}`);
+    const pushed = await pushTo(writer.path);
+    assert.equal(pushed.code, 0, pushed.stderr);
+  });
+
+  it("a revoked token opens nothing from then on", async () => {
+    const { token, id } = await stand.mint(REPOSITORY, READ);
+    assert.equal((await stand.clone(REPOSITORY, `x:${token}`)).code, 0);
+    assert.equal((await stand.call("DELETE", `/api/tokens/${id}`)).status, 204);
+    assert.match(await refused(`x:${token}`), /Authentication failed/);
+  });
+
+  it("an expired token is refused", async () => {
+    const { token, id } = await stand.mint(REPOSITORY, READ);
+    const database = new DatabaseSync(join(stand.svc.dataDir, "svc.db"), { timeout: 5000 });
+    database.prepare("UPDATE tokens SET expires_at = 1 WHERE id = ?").run(id);
+    database.close();
+    assert.match(await refused(`x:${token}`), /Authentication failed/);
+  });
+
+  it("a session token does not open repositories: 403", async () => {
+    assert.match(await refused(`x:${stand.admin}`), /403/);
+  });
+
+  it("a token of ours outside of Authorization is not forwarded", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    stand.host.resetCalls();
+    const url = `${stand.svc.url}/${REPOSITORY}.git/info/refs?service=git-upload-pack`;
+    assert.equal((await fetch(url, { headers: { "user-agent": `git/${token}` } })).status, 400);
+    assert.equal(stand.host.calls.length, 0);
+    await fetch(`${url}&x=${token}`, { headers: { "x-token": token, cookie: token } });
+    assert.doesNotMatch(JSON.stringify(stand.host.calls), /svcx_/);
+  });
+
+  it("a stored credential that the code host takes back opens nothing, also from the cache", async () => {
+    const { body } = await stand.call("POST", "/auth/test-login", {
+      username: "leaver",
+      role: "user",
+      host_token: "ghp_leaver",
+    });
+    stand.host.addUser("leaver", "ghp_leaver");
+    const minted = await stand.call(
+      "POST",
+      "/api/tokens",
+      { repository: REPOSITORY, scopes: READ, duration: "1h" },
+      String(body["session_token"]),
+    );
+    const userinfo = `x:${String(minted.body["token"])}`;
+    assert.equal((await stand.clone(REPOSITORY, userinfo)).code, 0);
+    stand.host.revoke("ghp_leaver");
+    assert.notEqual((await stand.clone(REPOSITORY, userinfo)).code, 0);
+  });
+
+  it("minting asks the code host whether the repository can be read", async () => {
+    const request = { repository: "acme/none", scopes: READ, duration: "1h" };
+    assert.equal((await stand.call("POST", "/api/tokens", request)).status, 422);
+    assert.equal((await stand.call("POST", "/api/tokens?check=false", request)).status, 201);
+  });
+
+  it("a disabled repository is passed through, and counted as bypass", async () => {
+    const { body } = await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "other" });
+    const { token } = await stand.mint("acme/other", READ);
+    await stand.clone("acme/other", `x:${token}`);
+    await stand.call("PATCH", `/api/cached-repos/${String(body["id"])}`, { enabled: false });
+    stand.host.resetCalls();
+    assert.equal((await stand.clone("acme/other", `x:${token}`)).code, 0);
+    assert.equal(stand.host.calls.filter(({ command }) => command === "fetch").length, 1);
+    const metrics = await (await fetch(stand.svc.metricsUrl)).text();
+    assert.match(metrics, /svc_cache_request_total\{owner="acme",repo="other",result="bypass"\} 1/);
+    assert.match(metrics, /svc_cache_repos_active 1/);
+  });
+
+  it("no secret is in the log, the database or the folder, and the key is the owner's alone", async () => {
+    const { token } = await stand.mint(REPOSITORY, READ);
+    await stand.clone(REPOSITORY, `x:${token}`);
+    assert.match(stand.svc.log(), /"cache_state":"hit"/);
+    assert.doesNotMatch(stand.svc.log(), /svc[rxa]_|ghp_/);
+    for (const file of readdirSync(stand.svc.dataDir, { recursive: true, withFileTypes: true })) {
+      if (!file.isFile()) continue;
+      const content = readFileSync(join(file.parentPath, file.name));
+      for (const secret of [HOST_TOKEN, token, stand.admin]) {
+        assert.equal(content.includes(secret), false, file.name);
+      }
+    }
+    assert.equal(statSync(join(stand.svc.dataDir, "encryption.key")).mode & 0o777, 0o600);
+  });
+});

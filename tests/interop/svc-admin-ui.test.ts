@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { after, before, describe, it } from "node:test";
+import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
+import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+const PHONE = { width: 390, height: 844 };
+const DESK = { width: 1280, height: 900 };
+
+describe("admin UI in Chromium", { timeout: 180_000 }, () => {
+  let stand: AdminStand;
+  let browser: Browser;
+  before(async () => {
+    [stand, browser] = await Promise.all([startAdminStand(), launchChromium()]);
+  });
+  after(async () => {
+    await browser.close();
+    await stand.stop();
+  });
+
+  const open = async (
+    options: Parameters<Browser["newContext"]>[0],
+  ): Promise<{ context: BrowserContext; page: Page }> => {
+    const context = await browser.newContext({ viewport: DESK, ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(20_000);
+    await page.goto(`${stand.svc.url}/admin`);
+    return { context, page };
+  };
+  const signIn = async (page: Page, name: string, role: "admin" | "user"): Promise<void> => {
+    await page.getByLabel("User name").fill(name);
+    await page.getByLabel("Role").selectOption(role);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
+  const row = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+
+  for (const javaScriptEnabled of [false, true]) {
+    it(`adds, edits, disables, purges and deletes a repository with scripting ${javaScriptEnabled ? "on" : "off"}`, async () => {
+      const { context, page } = await open({ javaScriptEnabled });
+      const complaints: string[] = [];
+      page.on("console", (message) => {
+        if (/Content Security Policy/.test(message.text())) complaints.push(message.text());
+      });
+      await signIn(page, "Any Name ☃", "admin");
+      await page.getByRole("heading", { name: "Cached Repositories", level: 1 }).waitFor();
+
+      await page.getByLabel("Owner").fill("acme");
+      await page.getByLabel("Name", { exact: true }).fill("bad/name");
+      await page.getByLabel("Timeout").fill("9999");
+      await page.getByLabel("Cache Size Limit (MB)").fill("lots");
+      await page.getByRole("button", { name: "Add repository" }).click();
+      await page.getByText("Must be at most 3600.").waitFor();
+      assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "bad/name");
+      assert.equal(await page.getByLabel("Cache Size Limit (MB)").inputValue(), "lots");
+      assert.equal(await page.getByLabel("Timeout").getAttribute("aria-invalid"), "true");
+      assert.equal(stand.svc.log().includes("bad/name"), false);
+
+      await page.getByLabel("Name", { exact: true }).fill("widgets");
+      await page.getByLabel("Timeout").fill("600");
+      await page.getByLabel("Cache Size Limit (MB)").fill("");
+      await page.getByRole("button", { name: "Add repository" }).click();
+      await page.getByRole("status").filter({ hasText: "was added" }).waitFor();
+      assert.match(await row(page, "acme/widgets").innerText(), /600 s/);
+
+      await page.getByLabel("Owner").fill("ACME");
+      await page.getByLabel("Name", { exact: true }).fill("Widgets");
+      await page.getByRole("button", { name: "Add repository" }).click();
+      await page.getByRole("alert").filter({ hasText: "is listed already" }).waitFor();
+      assert.equal(await page.getByLabel("Owner").inputValue(), "ACME");
+
+      await row(page, "acme/widgets").getByRole("button", { name: "Edit" }).click();
+      const form = page.getByRole("form", { name: "Edit acme/widgets" });
+      assert.equal(await form.getByLabel("Timeout").inputValue(), "600");
+      await form.getByLabel("Timeout").fill("0");
+      await form.getByRole("button", { name: "Save" }).click();
+      await form.getByText("Must be at least 1.").waitFor();
+      await form.getByLabel("Timeout").fill("");
+      await form.getByLabel("Cache Size Limit (MB)").fill("2048");
+      await form.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("status").filter({ hasText: "was saved" }).waitFor();
+      assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*2048 MB/);
+
+      await row(page, "acme/widgets").getByRole("button", { name: "Disable" }).click();
+      assert.match(await row(page, "acme/widgets").innerText(), /Disabled/);
+      await row(page, "acme/widgets").getByRole("button", { name: "Enable" }).click();
+      await row(page, "acme/widgets").getByRole("button", { name: "Purge" }).click();
+      await page.getByRole("status").filter({ hasText: "being removed" }).waitFor();
+
+      await row(page, "acme/widgets").getByRole("link", { name: "Delete" }).click();
+      await page.getByRole("heading", { name: "Delete acme/widgets?" }).waitFor();
+      await page.getByRole("link", { name: "Cancel" }).click();
+      await row(page, "acme/widgets").getByRole("link", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("status").filter({ hasText: "removed from the list" }).waitFor();
+      assert.equal(await row(page, "acme/widgets").count(), 0);
+      assert.deepEqual(complaints, []);
+      await context.close();
+    });
+  }
+
+  it("mints a token that clones, and revokes it", async () => {
+    const { context, page } = await open({ javaScriptEnabled: false });
+    await signIn(page, "minter", "user");
+    await page.getByRole("heading", { name: "Tokens", level: 1 }).waitFor();
+    await page.getByLabel("Repository").fill("acme/none");
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByText("not readable at the code host").waitFor();
+    await page.getByLabel("Repository").fill("acme/widgets");
+    await page.getByRole("button", { name: "Create token" }).click();
+    const token = await page.getByTestId("token").innerText();
+    assert.equal((await stand.clone("acme/widgets", `x:${token}`)).code, 0);
+    await page.goto(`${stand.svc.url}/admin/tokens`);
+    assert.equal((await page.content()).includes(token), false);
+    await page.getByRole("button", { name: /^Revoke/ }).click();
+    await page.getByRole("status").filter({ hasText: "was revoked" }).waitFor();
+    assert.notEqual((await stand.clone("acme/widgets", `x:${token}`)).code, 0);
+    await context.close();
+  });
+  it("a plain user sees the tokens, not the repositories, and signing out ends the session", async () => {
+    const { context, page } = await open({});
+    await signIn(page, "plain", "user");
+    assert.equal(await page.getByRole("link", { name: "Cached Repositories" }).count(), 0);
+    assert.equal((await page.goto(`${stand.svc.url}/admin/repositories/x/delete`))?.status(), 403);
+    const cookies = await context.cookies();
+    assert.deepEqual(
+      cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
+      [["svc_session", true, "Lax"]],
+    );
+    await page.goto(`${stand.svc.url}/admin`);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    const answer = await fetch(`${stand.svc.url}/api/tokens`, {
+      headers: { cookie: `svc_session=${cookies[0]?.value ?? ""}` },
+    });
+    assert.equal(answer.status, 401);
+    await context.close();
+  });
+
+  it("a post from a page of another origin changes nothing", async () => {
+    const answer = await fetch(`${stand.svc.url}/admin/login`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/x-www-form-urlencoded", origin: "http://evil.example" },
+      body: "username=x&role=admin",
+    });
+    assert.equal(answer.status, 403);
+    const added = await fetch(`${stand.svc.url}/admin/repositories`, {
+      method: "POST",
+      redirect: "manual",
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        origin: "http://evil.example",
+        cookie: `svc_session=${stand.admin}`,
+      },
+      body: "owner=evil&name=x",
+    });
+    assert.equal(added.status, 403);
+    assert.equal(JSON.stringify((await stand.call("GET", "/api/cached-repos")).body).includes("evil"), false);
+  });
+
+  it("is reached by keyboard alone", async () => {
+    const { context, page } = await open({});
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
+    await page.getByLabel("User name").focus();
+    await page.keyboard.type("keys");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Cached Repositories", level: 1 }).waitFor();
+    await context.close();
+  });
+
+  it("has no accessibility fault and no sideways scroll, on desk and phone, light and dark", async () => {
+    const { body } = await stand.call("POST", "/api/cached-repos", {
+      owner: "an-owner-with-a-rather-long-name",
+      name: "and.a_repository-with-an-even-longer-name-than-that",
+    });
+    for (const [viewport, colorScheme] of [
+      [DESK, "light"],
+      [PHONE, "dark"],
+    ] as const) {
+      // The checker is put into the page as a script, which the page's policy forbids.
+      const { context, page } = await open({ viewport, colorScheme, bypassCSP: true });
+      const check = async (name: string): Promise<void> => {
+        await page.evaluate(AXE);
+        const found = await page.evaluate<{ violations: { id: string }[] }>("axe.run()");
+        assert.deepEqual(
+          found.violations.map(({ id }) => id),
+          [],
+          `${name} ${viewport.width} ${colorScheme}`,
+        );
+        const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        assert.ok(Number(over) <= 0, `${name} ${viewport.width} scrolls sideways by ${String(over)}`);
+      };
+      await check("login");
+      await signIn(page, "looker", "admin");
+      for (const path of [
+        "",
+        `?edit=${String(body["id"])}`,
+        `/repositories/${String(body["id"])}/delete`,
+        "/tokens",
+        "/repositories/none/delete",
+      ]) {
+        await page.goto(`${stand.svc.url}/admin${path}`);
+        await check(path);
+      }
+      await context.close();
+    }
+  });
+});
