@@ -44,51 +44,74 @@ export class CommandBodies {
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes);
     const compressed = isCompressed(request.headers["content-encoding"]);
-    const source = compressed ? request.pipe(createGunzip()) : request;
-    let tooSlow = false;
-    const slow = (): void => {
-      tooSlow = true;
-      source.destroy(new GitError("body_too_slow", 408, "the request's body took too long"));
+    const { bytes, size } = await this.#collect(request, compressed, { maxBytes, idleMs, totalMs });
+    let held = true;
+    return {
+      bytes,
+      release: () => {
+        if (held) this.#held -= size;
+        held = false;
+      },
     };
+  }
+
+  /** Collects the body. The request itself is never destroyed: its connection is needed for the answer. */
+  #collect(
+    request: IncomingMessage,
+    compressed: boolean,
+    { maxBytes, idleMs, totalMs }: Required<CommandBodyLimits>,
+  ): Promise<{ bytes: Buffer; size: number }> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ bytes: Buffer; size: number }>();
+    const gunzip = compressed ? createGunzip() : undefined;
+    const source = gunzip ?? request;
+    const parts: Buffer[] = [];
+    let size = 0;
+    let settled = false;
+    const settle = (): boolean => {
+      if (settled) return false;
+      settled = true;
+      idle.stop();
+      clearTimeout(total);
+      request.off("data", touch).off("close", onClose).off("error", onClose);
+      source.off("data", onData).off("end", onEnd);
+      return true;
+    };
+    const fail = (error: GitError): void => {
+      if (!settle()) return;
+      this.#held -= size;
+      request.unpipe();
+      gunzip?.destroy();
+      reject(error);
+    };
+    const slow = (): void => fail(new GitError("body_too_slow", 408, "the request's body took too long"));
     const idle = new IdleTimer(idleMs, slow);
     const total = setTimeout(slow, totalMs);
     total.unref();
     const touch = (): void => idle.touch();
-    const gone = (): void => void source.destroy(new GitError("client_gone", 499, "the client left"));
-    if (compressed) request.on("data", touch);
-    request.once("close", () => {
-      if (!request.complete) gone();
-    });
-    const parts: Buffer[] = [];
-    let size = 0;
-    const release = (): void => {
-      this.#held -= size;
-      size = 0;
+    const onClose = (): void => {
+      if (!request.complete) fail(new GitError("client_gone", 499, "the client left"));
     };
-    try {
-      for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        idle.touch();
-        if (size + chunk.length > maxBytes) throw tooLarge(maxBytes);
-        if (this.#held + chunk.length > MAX_HELD_BYTES) throw busy();
+    const onData = (chunk: Buffer): void => {
+      if (size + chunk.length > maxBytes) fail(tooLarge(maxBytes));
+      else if (this.#held + chunk.length > MAX_HELD_BYTES) fail(busy());
+      else {
         parts.push(chunk);
         size += chunk.length;
         this.#held += chunk.length;
       }
-    } catch (error) {
-      release();
-      if (compressed) request.unpipe();
-      if (tooSlow)
-        throw new GitError("body_too_slow", 408, "the request's body took too long", { cause: error });
-      if (error instanceof GitError) throw error;
-      if (!compressed || request.destroyed) throw new GitError("client_gone", 499, "the client left");
-      throw malformed("the request's body is not gzip", error);
-    } finally {
-      idle.stop();
-      clearTimeout(total);
-      request.off("data", touch);
-      if (compressed) source.destroy();
-    }
-    return { bytes: parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts), release };
+    };
+    const onEnd = (): void => {
+      if (!settle()) return;
+      resolve({
+        bytes: parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts),
+        size,
+      });
+    };
+    request.on("data", touch).on("close", onClose).on("error", onClose);
+    source.on("data", onData).on("end", onEnd);
+    gunzip?.on("error", (error) => fail(malformed("the request's body is not gzip, or it is cut", error)));
+    if (gunzip !== undefined) request.pipe(gunzip);
+    return promise;
   }
 }
 

@@ -78,10 +78,22 @@ export function classifyTarget(requestTarget: string, surface: Surface, hostBase
   const inside = prefix.every((segment, index) => segments[index] === segment)
     ? segments.slice(prefix.length)
     : [];
+  // Servers disagree on whether an encoded slash separates: a path that is a repository's in either reading is refused.
+  if (/%2f/i.test(path)) {
+    const unsplit = path
+      .replaceAll(/%2f/gi, "_")
+      .split("/")
+      .slice(1 + prefix.length);
+    if (
+      repositoryTail(unsplit, query, surface) !== undefined ||
+      repositoryTail(inside, query, surface) !== undefined
+    ) {
+      return malformed("the path has an encoded slash");
+    }
+  }
   const found = repositoryTail(inside, query, surface);
   if (found === undefined) return { kind: "other", upstreamPath: query === "" ? path : `${path}?${query}` };
   if ("reason" in found) return malformed(found.reason);
-  if (/%2f/i.test(path)) return malformed("the path has an encoded slash");
   const [owner = "", written = ""] = inside;
   const name = written.endsWith(".git") ? written.slice(0, -".git".length) : written;
   if (owner === "" || name === "") return malformed("the path names no repository");
