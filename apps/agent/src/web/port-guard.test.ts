@@ -58,6 +58,16 @@ describe("PortGuard.ownerOf", () => {
     });
   }
 
+  it("finds an IPv4 connection of an IPv6 socket in the second table", async () => {
+    const asked: string[] = [];
+    const read: SocketOwners["read"] = async (asking) => {
+      asked.push(asking);
+      return asking === "tcp6" ? [record] : [];
+    };
+    assert.equal(await new PortGuard({ uid: ME, read }).ownerOf(accepted), "own");
+    assert.deepEqual(asked, ["tcp", "tcp6"]);
+  });
+
   it("is unknown where there is no list", async () => {
     const guard = new PortGuard({ uid: ME, read: () => Promise.reject(new Error("no /proc")) });
     assert.equal(await guard.ownerOf(accepted), "unknown");
@@ -80,13 +90,13 @@ describe("PortGuard.works", () => {
 
   it("is false where the own connection is not listed, or there are no user ids", async () => {
     assert.equal(await new PortGuard(owners([])).works(), false);
-    const noUid = { uid: undefined, read: () => systemSocketOwners.read() };
+    const noUid = { uid: undefined, read: () => Promise.resolve([]) };
     assert.equal(await new PortGuard(noUid).works(), false);
   });
 
   it("is false where every socket shows as somebody else's", async () => {
-    const read = async (): Promise<readonly SocketRecord[]> =>
-      (await systemSocketOwners.read()).map((entry) => ({ ...entry, uid: 4711 }));
+    const read: SocketOwners["read"] = async (table, localPort) =>
+      (await systemSocketOwners.read(table, localPort)).map((entry) => ({ ...entry, uid: 4711 }));
     assert.equal(await new PortGuard({ uid: ME, read }).works(), false);
   });
 });

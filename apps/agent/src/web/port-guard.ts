@@ -10,21 +10,20 @@ import { endpoint, parseSocketTable, type SocketRecord } from "./socket-table.ts
  */
 export type Owner = "own" | "other" | "unknown";
 
+/** IPv4 sockets, and IPv6 sockets; the latter may speak IPv4 with a mapped address. */
+export type SocketTable = "tcp" | "tcp6";
+
 /** Where the kernel lists the sockets, and who we are. Passed in, so that a test can be another user. */
 export interface SocketOwners {
-  /** The sockets of this network namespace; rejects where there is no such list. */
-  read(): Promise<readonly SocketRecord[]>;
+  /** The sockets of this network namespace with that local port; rejects where there is no such list. */
+  read(table: SocketTable, localPort: number): Promise<readonly SocketRecord[]>;
   /** Effective user id of this process; undefined where there is none. */
   readonly uid: number | undefined;
 }
 
 export const systemSocketOwners: SocketOwners = {
-  read: async () => {
-    const ipv4 = await readFile("/proc/net/tcp", "latin1");
-    // A kernel without IPv6 has no second table, and then no such connection either.
-    const ipv6 = await readFile("/proc/net/tcp6", "latin1").catch(() => "");
-    return [...parseSocketTable(ipv4), ...parseSocketTable(ipv6)];
-  },
+  read: async (table, localPort) =>
+    parseSocketTable(await readFile(`/proc/net/${table}`, "latin1"), localPort),
   uid: process.geteuid?.(),
 };
 
@@ -82,17 +81,25 @@ export class PortGuard {
     const local = endpoint(socket.remoteAddress, socket.remotePort);
     const remote = endpoint(socket.localAddress, socket.localPort);
     if (local === undefined || remote === undefined) return "unknown";
-    let records: readonly SocketRecord[];
+    let found: readonly SocketRecord[] = [];
     try {
-      records = await this.#owners.read();
+      // The kernel takes milliseconds to list a table, so the second is read only where the first has nothing.
+      for (const table of tablesFor(socket)) {
+        const records = await this.#owners.read(table, socket.remotePort ?? 0);
+        found = records.filter((record) => record.local === local && record.remote === remote);
+        if (found.length > 0) break;
+      }
     } catch {
       return "unknown";
     }
-    const found = records.filter((record) => record.local === local && record.remote === remote);
     // A closed socket has inode 0 and uid 0: for a daemon of root that must not look like root.
     if (found.length === 0 || found.some((record) => record.inode === 0)) return "unknown";
     return found.every((record) => record.uid === this.#owners.uid) ? "own" : "other";
   }
+}
+
+function tablesFor(socket: Socket): readonly SocketTable[] {
+  return socket.remoteFamily === "IPv6" ? ["tcp6"] : ["tcp", "tcp6"];
 }
 
 /** In a user namespace every user without a mapping shows as the overflow uid; if we are that, all look like us. */

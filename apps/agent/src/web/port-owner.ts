@@ -13,8 +13,11 @@ export async function portOwner(listen: ListenAddress): Promise<string | undefin
     endpoint("0.0.0.0", listen.port),
     endpoint("::", listen.port),
   ];
-  const records = await systemSocketOwners.read().catch(() => []);
-  const record = records.find(({ local, listening }) => listening && wanted.includes(local));
+  const tables = ["tcp", "tcp6"] as const;
+  const records = await Promise.all(
+    tables.map((table) => systemSocketOwners.read(table, listen.port).catch(() => [])),
+  );
+  const record = records.flat().find(({ local, listening }) => listening && wanted.includes(local));
   if (record === undefined) return undefined;
   return (await processOf(record.inode)) ?? `user ${record.uid}`;
 }

@@ -6,7 +6,7 @@ import { readdir } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
 import { AgentError } from "../errors.ts";
 import { requestOpenLink } from "./open-link.ts";
-import { PortGuard, systemSocketOwners } from "./port-guard.ts";
+import { PortGuard, systemSocketOwners, type SocketOwners } from "./port-guard.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./test-server.ts";
 import { ruleView } from "./memory-view.ts";
 
@@ -499,8 +499,8 @@ describe("web.require_unlock", () => {
 
   it("never lets another user in, whatever it is set to, but answers the probes", async () => {
     let foreign = false;
-    const read = async (): Promise<Awaited<ReturnType<typeof systemSocketOwners.read>>> =>
-      (await systemSocketOwners.read()).map((record) =>
+    const read: SocketOwners["read"] = async (table, localPort) =>
+      (await systemSocketOwners.read(table, localPort)).map((record) =>
         foreign ? { ...record, uid: record.uid + 1 } : record,
       );
     for (const requireUnlock of ["auto", true, false] as const) {

@@ -26,6 +26,15 @@ describe("parseSocketTable", () => {
     assert.equal(parseSocketTable(TCP)[0]?.listening, true);
   });
 
+  it("gives only the records of a local port", () => {
+    assert.deepEqual(
+      parseSocketTable(TCP, 8080).map(({ inode }) => inode),
+      [41_231],
+    );
+    assert.equal(parseSocketTable(TCP, 54_321).length, 1);
+    assert.equal(parseSocketTable(TCP, 1).length, 0);
+  });
+
   it("gives a closed socket as inode 0", () => {
     assert.equal(parseSocketTable(TCP)[2]?.inode, 0);
   });

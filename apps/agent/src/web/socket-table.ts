@@ -12,14 +12,21 @@ export interface SocketRecord {
 /** Kernel state of a listening socket (include/net/tcp_states.h). */
 const TCP_LISTEN = "0A";
 
-/** The records of one table. Lines that do not look as expected are left out. */
-export function parseSocketTable(text: string): SocketRecord[] {
+/**
+ * The records of one table. Lines that do not look as expected are left out.
+ *
+ * @param localPort only records with this local port; a busy host has thousands of others
+ */
+export function parseSocketTable(text: string, localPort?: number): SocketRecord[] {
   const records: SocketRecord[] = [];
+  const mark = localPort === undefined ? "" : `:${localPort.toString(16).toUpperCase().padStart(4, "0")} `;
   for (const line of text.split("\n").slice(1)) {
+    if (!line.includes(mark)) continue;
     const [, local, remote, state, , , , uid, , inode] = line.trim().split(/\s+/);
     if (local === undefined || remote === undefined || uid === undefined || inode === undefined) continue;
     const [from, to] = [kernelEndpoint(local), kernelEndpoint(remote)];
     if (from === undefined || to === undefined || !/^\d+$/.test(uid) || !/^\d+$/.test(inode)) continue;
+    if (localPort !== undefined && !from.endsWith(`:${localPort}`)) continue;
     const listening = state === TCP_LISTEN;
     records.push({ local: from, remote: to, listening, uid: Number(uid), inode: Number(inode) });
   }
