@@ -1,4 +1,4 @@
-import { closeSync, constants, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
+import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { systemCode } from "@devplat/base";
 import { SecretStoreError, unavailable } from "../errors.ts";
@@ -63,6 +63,17 @@ export function checkPrivate(path: string, kind: "file" | "folder"): void {
         hint: `chmod ${wanted} ${path}`,
       },
     );
+  }
+}
+
+/** Makes names in the folder durable. Windows cannot open folders. */
+export function syncFolder(folder: string): void {
+  if (process.platform === "win32") return;
+  const descriptor = openSync(folder, constants.O_RDONLY);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

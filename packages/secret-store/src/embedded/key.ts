@@ -9,9 +9,10 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
+import { dirname } from "node:path";
 import { systemCode } from "@devplat/base";
 import { SecretStoreError } from "../errors.ts";
-import { checkPrivate } from "./files.ts";
+import { checkPrivate, syncFolder } from "./files.ts";
 
 const CIPHER = "aes-256-gcm";
 /** AES-256. */
@@ -84,6 +85,8 @@ export class KeyFile {
     } finally {
       closeSync(descriptor);
     }
+    // A power cut must not take the key and leave the database that needs it.
+    syncFolder(dirname(this.path));
     return key;
   }
 
@@ -94,6 +97,7 @@ export class KeyFile {
       // Another process that opened the store in between has done it, or there is no key at all.
       if (systemCode(error) !== "ENOENT") throw error;
     }
+    syncFolder(dirname(this.path));
   }
 
   /** @throws SecretStoreError `corrupt` if there is none or it is no key, `insecure_files` if others can read it */

@@ -362,6 +362,17 @@ describe("VaultClient: TLS and proxies", () => {
     assert.equal(calls.length, 0);
   });
 
+  for (const [what, caCert] of [
+    ["no certificate", "garbage"],
+    ["a damaged one", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
+  ] as const) {
+    it(`a caCert that holds ${what} is misconfigured, and no token is sent`, async () => {
+      const { address, calls } = await secureServer();
+      await rejectsWith("misconfigured", clientOf(address, { caCert }).request(get));
+      assert.equal(calls.length, 0);
+    });
+  }
+
   it("caCert names the authority; tlsSkipVerify asks for none", async () => {
     const { address, ca, calls } = await secureServer();
     await clientOf(address, { caCert: ca }).request(get);

@@ -34,7 +34,8 @@ const UNSENT = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 /** Faults of the certificate check (Node's tls), for which trying again is no use. */
-const TLS_FAULT = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/;
+const TLS_FAULT =
+  /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|ERR_OSSL_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/;
 
 /** A request that got no answer. */
 export class TransportError extends SecretStoreError {

@@ -102,6 +102,7 @@ describe("VaultStore", () => {
     const narrow = open(vault, await vault.createUserToken("ada", ["narrow"]));
     await store.write("open", fieldsOf({ v: "1" }));
     assert.equal((await narrow.read("open")).version, 1);
+    await narrow.ping();
     await rejectsWith("denied", narrow.write("open", fieldsOf({ v: "2" })));
     await rejectsWith("denied", narrow.read("closed"));
     await rejectsWith("denied", narrow.list(""));
