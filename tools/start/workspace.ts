@@ -26,10 +26,9 @@ export async function prepareSvc(
     SVC_SERVER_LISTEN: `:${port}`,
     SVC_SERVER_BASE_URL: `http://localhost:${port}`,
     SVC_METRICS_LISTEN: `127.0.0.1:${metricsPort}`,
-    SVC_DATABASE_DRIVER: "sqlite",
-    SVC_DATABASE_DSN: join(folder, "svc.db"),
+    SVC_DATA_DIR: folder,
     SVC_CACHE_ENABLED: "true",
-    SVC_CACHE_STORAGE_PATH: join(folder, "cache"),
+    SVC_LOG_FORMAT: "text",
     ...process.env,
   };
   return {
@@ -56,7 +55,7 @@ export async function prepareAgent(
   await readFile(file).catch(() => writeFile(file, EXISTING_FILE, { mode: 0o600 }));
   return {
     command: join(root, "node_modules/.bin/agent"),
-    args: ["run"],
+    args: ["--log-format", "text", "run"],
     env: { ...process.env, ...agentFolders(folder) },
     url: `http://127.0.0.1:${port}`,
     file,
