@@ -1,3 +1,4 @@
+import type { Logger } from "@devplat/base";
 import type { EventFrame, EventStreams } from "@devplat/web-kit";
 import { liveStatus, statusDocument } from "../api/status-document.ts";
 import type { AgentStatus, DaemonView } from "../status.ts";
@@ -14,17 +15,22 @@ const COALESCE_MS = 50;
 export class LiveUpdates {
   readonly #view: DaemonView;
   readonly #streams: EventStreams;
+  readonly #logger: Logger;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(view: DaemonView, streams: EventStreams) {
+  constructor(view: DaemonView, streams: EventStreams, logger: Logger) {
     this.#view = view;
     this.#streams = streams;
+    this.#logger = logger;
   }
 
   /** Follows the daemon until the signal fires. */
   follow(signal: AbortSignal): void {
     this.#view.onChange(() => {
-      this.#timer ??= setTimeout(() => void this.#push(), COALESCE_MS);
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        this.#push().catch((error: unknown) => this.#logger.error({ err: error }, "live update failed"));
+      }, COALESCE_MS);
     }, signal);
     signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
   }
@@ -42,7 +48,6 @@ export class LiveUpdates {
   }
 
   async #push(): Promise<void> {
-    this.#timer = undefined;
     const status = this.#view.status();
     // A stream was opened by somebody who was signed in; it ends with that.
     if (!status.authenticated) this.#streams.closeAll();

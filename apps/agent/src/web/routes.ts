@@ -107,6 +107,12 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return RESPONSE_ALREADY_SENT;
   });
 
+  // Whatever else is asked for below /ui/: who is not let in is sent to where one signs in, and learns nothing else.
+  app.get("/ui/*", async (c, next) => {
+    const letIn = gate.isUnlocked(c.env.incoming) && view.status().authenticated;
+    return letIn ? await next() : c.redirect("/", 303);
+  });
+
   app.post("/ui/sync", ownPageOnly, letInOnly, async (c) => {
     const { job, done } = view.syncNow();
     logger.info({ job, by: "page" }, "sync requested");

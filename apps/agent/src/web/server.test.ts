@@ -236,8 +236,11 @@ describe("GET /", () => {
     assert.match(login.body, /\.daemon-token/);
     assert.match(login.body, /Ask <strong>ops<\/strong>/);
     assert.doesNotMatch(login.body, /<script|vault\.example\.test|\bada\b/);
-    const site = await server.send("/ui/");
-    assert.deepEqual([site.status, site.headers.location], [303, "/"]);
+    for (const path of ["/ui", "/ui/", "/ui/secrets/a/b", "/ui/none"]) {
+      const site = await server.send(path);
+      assert.equal(site.status, 303);
+      assert.equal(site.headers.location, path === "/ui" ? "/ui/" : "/");
+    }
   });
 });
 

@@ -75,7 +75,7 @@ export class WebServer {
     this.#guard = options.guard ?? new PortGuard();
     this.#webKey = new WebKey(options.runtimeFolder);
     this.#sessions = new Sessions((session) => this.#streams.closeOwned(session), this.#clock);
-    this.#live = new LiveUpdates(options.view, this.#streams);
+    this.#live = new LiveUpdates(options.view, this.#streams, options.logger);
   }
 
   /** `http://host:port`, once {@link WebServer.listen} has resolved. */
