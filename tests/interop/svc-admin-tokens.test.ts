@@ -133,7 +133,14 @@ describe("proxy tokens on git routes, with stock git", { timeout: 120_000 }, () 
     const userinfo = `x:${String(minted.body["token"])}`;
     assert.equal((await stand.clone(REPOSITORY, userinfo)).code, 0);
     stand.host.revoke("ghp_leaver");
-    assert.notEqual((await stand.clone(REPOSITORY, userinfo)).code, 0);
+    const gone = await stand.clone(REPOSITORY, userinfo);
+    assert.notEqual(gone.code, 0);
+    // Not 401, which would make git forget a token that is good.
+    assert.match(
+      gone.stderr,
+      /stored credential of leaver any more: connect the account again at http[^ ]*\/ui/,
+    );
+    assert.match(gone.stderr, /403/);
   });
 
   it("minting asks the code host whether the repository can be read", async () => {

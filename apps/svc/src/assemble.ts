@@ -80,7 +80,7 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
   });
   const git = new GitRoutes({
     hostUrl: config.host.url,
-    credentials: new TokenGate({ lookup, uses, clock, logger }),
+    credentials: new TokenGate({ lookup, uses, address, clock, logger }),
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
     grantSeconds: config.cache.grant_seconds,
@@ -128,9 +128,12 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
         withCache: config.cache.enabled,
         ownToken: holdsTokenPrefix,
       }),
-    "server.listen",
+    "server.listen (SVC_SERVER_LISTEN)",
   );
-  const metricsListening = new Listening(() => createMetricsListener(metrics), "metrics.listen");
+  const metricsListening = new Listening(
+    () => createMetricsListener(metrics),
+    "metrics.listen (SVC_METRICS_LISTEN)",
+  );
   const background: ((signal: AbortSignal) => Promise<void>)[] = [
     async (signal) => uses.run(signal),
     async (signal) => new Housekeeping(store, clock, logger).run(signal),

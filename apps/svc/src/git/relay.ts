@@ -14,6 +14,8 @@ export interface RelayOptions {
   readonly stripPrefix: string;
   /** Whether a redirect to another host may be passed on (archives, LFS, web pages), or is an error (git routes). */
   readonly allowElsewhere: boolean;
+  /** The body of the 403 that stands for a 401 of the code host; undefined: its 401 is relayed. */
+  readonly whenUnauthorized?: string | undefined;
   /** More headers of ours. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -29,6 +31,11 @@ export async function relay(
   options: RelayOptions,
 ): Promise<void> {
   const { response, request } = exchange;
+  if (answer.status === 401 && options.whenUnauthorized !== undefined) {
+    answer.cancel();
+    answerText(exchange, 403, options.whenUnauthorized, options.headers);
+    return;
+  }
   if (replacePage(exchange, answer, options)) return;
   const headers = headOf(exchange, answer, options);
   response.writeHead(answer.status, headers);

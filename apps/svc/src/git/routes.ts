@@ -175,6 +175,7 @@ export class GitRoutes implements GitHandler {
         requested: new URL(target.upstreamPath, this.#upstream.origin),
         stripPrefix: surface === "code_host" ? "" : this.#basePath,
         allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
+        whenUnauthorized: admission.whenUnauthorized,
         headers: cacheHeader(this.#cached !== undefined, policy),
       },
     };

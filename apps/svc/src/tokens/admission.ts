@@ -19,7 +19,16 @@ export interface Principal {
  * - `refuse`: answer with this status; the body is text/plain because git prints nothing else.
  */
 export type Admission =
-  | { readonly kind: "forward"; readonly authorization: string | undefined; readonly principal: Principal }
+  | {
+      readonly kind: "forward";
+      readonly authorization: string | undefined;
+      readonly principal: Principal;
+      /**
+       * With a token of ours: the text/plain body of the 403 that stands for a 401 of the code host, which is about the
+       * stored credential. Relayed as 401, it would make git forget a good token.
+       */
+      readonly whenUnauthorized?: string;
+    }
   | {
       readonly kind: "refuse";
       readonly status: 401 | 403 | 429 | 503;

@@ -1,5 +1,6 @@
 import type { Clock, Logger } from "@devplat/base";
 import { BRAND } from "../brand.ts";
+import type { OwnAddress } from "../own-address.ts";
 import type { Admission, CredentialGate, GitAction } from "./admission.ts";
 import { holdsTokenPrefix, isWellFormed } from "./format.ts";
 import { presentedCredential } from "./presented.ts";
@@ -10,6 +11,7 @@ import type { TokenUses } from "./token-uses.ts";
 export interface TokenGateOptions {
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
+  readonly address: OwnAddress;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -18,12 +20,14 @@ export interface TokenGateOptions {
 export class TokenGate implements CredentialGate {
   readonly #lookup: TokenLookup;
   readonly #uses: TokenUses;
+  readonly #address: OwnAddress;
   readonly #clock: Clock;
   readonly #logger: Logger;
 
-  constructor({ lookup, uses, clock, logger }: TokenGateOptions) {
+  constructor({ lookup, uses, address, clock, logger }: TokenGateOptions) {
     this.#lookup = lookup;
     this.#uses = uses;
+    this.#address = address;
     this.#clock = clock;
     this.#logger = logger;
   }
@@ -76,6 +80,11 @@ export class TokenGate implements CredentialGate {
       kind: "forward",
       authorization: token.authorization?.reveal(),
       principal: { kind: "proxy_token", login: token.login, tokenId: record.id },
+      whenUnauthorized:
+        (token.authorization === undefined
+          ? `No code-host account of ${token.login} is connected here, and the code host wants one`
+          : `The code host does not take the stored credential of ${token.login} any more`) +
+        `: connect the account again at ${this.#address.baseUrl}/ui`,
     };
   }
 }

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { FieldError } from "../errors.ts";
 import { Sessions, type Identity } from "../login/sessions.ts";
 import { TestLogin } from "../login/test-login.ts";
+import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
 import type { GitAction } from "./admission.ts";
@@ -159,7 +160,8 @@ describe("minting and admitting", () => {
     store = await memoryStore();
     const lookup = new TokenLookup(store, clock);
     uses = new TokenUses(store.tokens, clock, silentLogger);
-    gate = new TokenGate({ lookup, uses, clock, logger: silentLogger });
+    const address = new OwnAddress("http://svc.example");
+    gate = new TokenGate({ lookup, uses, address, clock, logger: silentLogger });
     const options = { store, lookup, clock, maxDurationMs: 168 * 3_600_000, allowUnrestricted: false };
     mint = new TokenMint({ ...options, probe: { ask: async () => answer } });
     const sessions = new Sessions(store, clock, []);
@@ -189,6 +191,8 @@ describe("minting and admitting", () => {
       kind: "forward",
       authorization: `Basic ${btoa("x-access-token:ghp_alice")}`,
       principal: { kind: "proxy_token", login: "alice", tokenId: id },
+      whenUnauthorized:
+        "The code host does not take the stored credential of alice any more: connect the account again at http://svc.example/ui",
     });
   });
 
