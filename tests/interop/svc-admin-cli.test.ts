@@ -260,4 +260,16 @@ describe("svc commands against a running service", { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${own.svc.url}/healthz`));
     await own.host.stop();
   });
+
+  it("SIGTERM cuts a clone off that outlives server.drain_seconds, and ends with 0", async () => {
+    const own = await startAdminStand({ env: { SVC_SERVER_DRAIN_SECONDS: "1" } });
+    const { token } = await own.mint("acme/widgets", "contents:read");
+    own.host.inject({ command: "fetch" }, { hang: true });
+    const cloning = own.clone("acme/widgets", `x:${token}`);
+    while (!own.host.calls.some(({ command }) => command === "fetch"))
+      await new Promise((done) => setTimeout(done, 20));
+    assert.equal(await own.svc.stop(), 0);
+    assert.notEqual((await cloning).code, 0);
+    await own.host.stop();
+  });
 });

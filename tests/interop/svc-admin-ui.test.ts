@@ -123,6 +123,9 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     await signIn(page, "plain", "user");
     assert.equal(await page.getByRole("link", { name: "Cached Repositories" }).count(), 0);
     assert.equal((await page.goto(`${stand.svc.url}/admin/repositories/x/delete`))?.status(), 403);
+    assert.equal((await page.goto(`${stand.svc.url}/admin/none`))?.status(), 404);
+    await page.goto(`${stand.svc.url}/admin/tokens?done=constructor`);
+    assert.equal(await page.getByRole("status").count(), 0);
     const cookies = await context.cookies();
     assert.deepEqual(
       cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
@@ -162,12 +165,14 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
 
   it("is reached by keyboard alone", async () => {
     const { context, page } = await open({});
-    await page.keyboard.press("Tab");
-    assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
-    await page.getByLabel("User name").focus();
+    // The name has the focus from the start.
     await page.keyboard.type("keys");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Cached Repositories", level: 1 }).waitFor();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
+    await page.keyboard.press("Enter");
+    assert.match(page.url(), /#content$/);
     await context.close();
   });
 

@@ -1,12 +1,15 @@
 import type { Server } from "node:http";
 import { createConnection, type AddressInfo } from "node:net";
-import { unlink } from "node:fs/promises";
+import { chmod, unlink } from "node:fs/promises";
 import { messageOf, systemCode } from "@devplat/base";
 import { formatListen, type ListenAddress } from "./config/listen.ts";
 import { SvcError } from "./errors.ts";
 
 /** Milliseconds between two looks for connections without a request while the last ones finish. */
 const IDLE_CLOSE_MS = 100;
+
+/** A proxy in front runs as another user, of the same group. */
+const SOCKET_MODE = 0o660;
 
 /** Listeners of one address: two where `localhost` means two addresses. */
 export class Listening {
@@ -73,6 +76,7 @@ export class Listening {
       await unlink(path);
       await this.#bind({ kind: "unix", path });
     }
+    await chmod(path, SOCKET_MODE);
   }
 
   async #bind(address: ListenAddress): Promise<number> {

@@ -9,6 +9,8 @@ import { programVersion } from "./version.ts";
 const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 const USAGE_CODES: readonly string[] = ["usage", "config_invalid", "config_unreadable", "config_refused"];
 
+// What this program writes (repositories, the database, keys) is for its own user alone.
+process.umask(0o077);
 process.exitCode = await run(process.argv.slice(2));
 
 async function run(parameters: readonly string[]): Promise<number> {

@@ -53,6 +53,8 @@ export interface FieldOptions {
   readonly required?: boolean;
   readonly placeholder?: string;
   readonly autocomplete?: string;
+  /** Takes the focus when the page is loaded; at most one of a page. */
+  readonly autofocus?: boolean;
   readonly form: FormState;
 }
 
@@ -79,6 +81,7 @@ export function textField(options: FieldOptions): Html {
       ${options.inputMode === undefined ? "" : html`inputmode="${options.inputMode}"`}
       ${options.placeholder === undefined ? "" : html`placeholder="${options.placeholder}"`}
       ${options.required === true ? html`required` : ""}
+      ${options.autofocus === true ? html`autofocus` : ""}
       ${fault === undefined ? "" : html`aria-invalid="true"`}
       ${described.length === 0 ? "" : html`aria-describedby="${described.join(" ")}"`}
     />

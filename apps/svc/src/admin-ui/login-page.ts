@@ -26,7 +26,7 @@ function developmentForm(form: FormState): Html {
     <p class="muted">Development mode: any user name is accepted, without a password.</p>
     ${formMessage(form)}
     <form class="stack" method="post" action="/admin/login">
-      ${textField({ id: "username", name: "username", label: "User name", required: true, autocomplete: "username", form })}
+      ${textField({ id: "username", name: "username", label: "User name", required: true, autocomplete: "username", autofocus: true, form })}
       <div class="field">
         <label for="role">Role</label>
         <select id="role" name="role">

@@ -8,14 +8,16 @@ import { formatAgo, formatBytes, formatShare } from "./format.ts";
 import { layout } from "./layout.ts";
 
 /** What was just done, as the page after it says; the key travels in the address. */
-const DONE: Readonly<Record<string, string>> = {
-  added: "The repository was added. Its next clone fills the cache.",
-  saved: "The change was saved and counts at once.",
-  enabled: "Caching is on again for the repository.",
-  disabled: "Caching is off for the repository; requests go to the code host.",
-  purged: "The cached data is being removed.",
-  deleted: "The repository was removed from the list.",
-};
+const DONE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    added: "The repository was added. Its next clone fills the cache.",
+    saved: "The change was saved and counts at once.",
+    enabled: "Caching is on again for the repository.",
+    disabled: "Caching is off for the repository; requests go to the code host.",
+    purged: "The cached data is being removed.",
+    deleted: "The repository was removed from the list.",
+  }),
+);
 
 export interface RepositoriesPageOptions {
   readonly assets: Assets;
@@ -37,7 +39,7 @@ export interface RepositoriesPageOptions {
 
 export function repositoriesPage(options: RepositoriesPageOptions): Html {
   const { repositories, cacheEnabled } = options;
-  const done = options.done === undefined ? undefined : DONE[options.done];
+  const done = DONE.get(options.done ?? "");
   const rows = repositories.map((record) => ({
     record,
     stats: options.maintenance.stats(record.owner, record.name),
@@ -123,7 +125,7 @@ function addCard(form: FormState): Html {
   </section>`;
 }
 
-function limitFields(prefix: string, form: FormState): Html {
+function limitFields(prefix: "add" | "edit", form: FormState): Html {
   return html`${textField({
     id: `${prefix}-timeout`,
     name: "timeout_seconds",
@@ -132,6 +134,7 @@ function limitFields(prefix: string, form: FormState): Html {
     inputMode: "numeric",
     placeholder: String(DEFAULT_TIMEOUT_SECONDS),
     hint: "Optional, 1 to 3600",
+    autofocus: prefix === "edit",
     form,
   })}
   ${textField({

@@ -293,10 +293,23 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
     }
   });
 
+  // A page that answered a post, loaded again.
+  get("/admin/login", false, async (context) => context.redirect("/admin", 303));
+  get("/admin/repositories", true, async (context) => context.redirect("/admin", 303));
+  get("/admin/repositories/:id", true, async (context) => {
+    const { id } = repositories.get(context.req.param("id") ?? "");
+    return context.redirect(`/admin?edit=${id}`, 303);
+  });
+  get("/ui", false, async (context) => context.redirect("/admin/tokens", 303));
+
   post("/admin/tokens/:id/revoke", false, async (context, identity) => {
     await options.mint.revoke(identity, context.req.param("id") ?? "");
     return context.redirect("/admin/tokens?done=revoked", 303);
   });
+
+  get("/admin/*", false, async (context, identity) =>
+    say(context, 404, "Not found", "No page has this address.", identity),
+  );
 }
 
 function hasBody(context: Context): boolean {

@@ -16,9 +16,11 @@ const DURATIONS = [
   { value: "7d", name: "7 days" },
 ] as const;
 
-const DONE: Readonly<Record<string, string>> = {
-  revoked: "The token was revoked; it opens nothing any more.",
-};
+const DONE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    revoked: "The token was revoked; it opens nothing any more.",
+  }),
+);
 
 export interface TokensPageOptions {
   readonly assets: Assets;
@@ -34,7 +36,7 @@ export interface TokensPageOptions {
 }
 
 export function tokensPage(options: TokensPageOptions): Html {
-  const done = options.done === undefined ? undefined : DONE[options.done];
+  const done = DONE.get(options.done ?? "");
   return layout({
     title: "Tokens",
     assets: options.assets,
