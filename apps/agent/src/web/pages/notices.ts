@@ -5,12 +5,14 @@ import { timeText } from "./time-text.ts";
 /** What the user should know or do, above everything else. */
 export function notices(status: AgentStatus): Html {
   const { store, sync, config, time } = status;
-  const since = sync.last_cycle_at === null ? "" : html` since ${timeText(sync.last_cycle_at, time)}`;
+  const lastCycle = sync.last_cycle_at;
+  const since = lastCycle === null ? "" : html` since ${timeText(lastCycle, time)}`;
   return html`${
     store.reachable
       ? ""
       : html`<p class="banner bad">
-          The secrets store does not answer${since}. Files stay as they are.
+          The secrets store ${lastCycle === null ? "does not answer" : html`has not answered${since}`}. Files
+          stay as they are.
           ${store.last_error === null ? "" : html`<br /><span class="small">${store.last_error}</span>`}
         </p>`
   }
