@@ -84,9 +84,13 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
   return { store, signIn, facts, close };
 }
 
-/** Builds everything for writing. @throws AgentError `locked` */
-export async function assembleSync(host: Host, loaded: LoadedConfig): Promise<SyncParts> {
-  const lock = await WriterLock.acquire(host.places.state);
+/**
+ * Builds everything for writing.
+ * @param waitMs how long to wait for another writer, in milliseconds; see WriterLock for the default
+ * @throws AgentError `locked`
+ */
+export async function assembleSync(host: Host, loaded: LoadedConfig, waitMs?: number): Promise<SyncParts> {
+  const lock = await WriterLock.acquire(host.places.state, waitMs);
   try {
     const state = await StateFile.open(host.places.state);
     if (state.rebuilt) host.logger.warn({}, "state file was lost or damaged and is rebuilt");
@@ -176,6 +180,7 @@ async function webServer(host: Host, { web }: Config, daemon: Daemon): Promise<W
     listen: web.listen,
     requireUnlock: web.require_unlock,
     runtimeFolder: host.places.runtime,
+    texts: { login: web.login_text, secretView: web.secret_view_text },
     logger: host.logger,
     clock: host.clock,
   });
