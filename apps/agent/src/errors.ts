@@ -23,6 +23,7 @@ import { AppError } from "@devplat/base";
  * - `listen_refused`: `web.listen` is not an address on loopback.
  * - `port_in_use`: another program listens where the web UI should.
  * - `daemon_unreachable`: no running daemon of this user answers.
+ * - `daemon_refused`: the running daemon answers and could not do what it was asked.
  */
 export type AgentErrorCode =
   | "usage"
@@ -46,7 +47,8 @@ export type AgentErrorCode =
   | "confirmation_needed"
   | "listen_refused"
   | "port_in_use"
-  | "daemon_unreachable";
+  | "daemon_unreachable"
+  | "daemon_refused";
 
 /** Every error that the daemon and its command line raise themselves. */
 export class AgentError extends AppError<AgentErrorCode> {}

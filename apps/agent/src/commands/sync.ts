@@ -1,30 +1,48 @@
-import { assembleSync } from "../assemble.ts";
+import { assembleSync, type Host, type SyncParts } from "../assemble.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
 import { untilStopped } from "./signals.ts";
 
-/** One sync cycle; exit code 1 if a rule failed. */
+/** One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   if (invocation.flags.dryRun) return dryRun(host, loaded);
-  const parts = await assembleSync(host, loaded);
+  // The running daemon has its own configuration; one that was named here must not be left out in silence.
+  const mayAsk = invocation.flags.config === undefined && invocation.options["once"] !== true;
+  const parts = mayAsk ? await assembleOrAsk(host, loaded) : await assembleSync(host, loaded);
+  if (typeof parts === "number") return parts;
   const stop = untilStopped();
   try {
     await parts.signIn.ensure(stop.signal);
     const result = await parts.engine.cycle(stop.signal, { force: true });
-    for (const rule of result.failed) {
-      process.stderr.write(`${rule}: ${parts.state.document.rules[rule]?.error ?? "failed"}\n`);
-    }
-    process.stdout.write(`${summary(result)}\n`);
-    return result.failed.length === 0 ? 0 : 1;
+    return report(result, parts.state.document.rules);
   } finally {
     stop.release();
     await parts.close();
   }
 };
 
-function summary({ changed, unchanged, failed }: CycleResult): string {
-  return `${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed`;
+/** Everything to sync with; or the exit code, if the daemon that holds the lock did it. */
+async function assembleOrAsk(host: Host, loaded: LoadedConfig): Promise<SyncParts | number> {
+  try {
+    return await assembleSync(host, loaded, 0);
+  } catch (error) {
+    if (!(error instanceof AgentError) || error.code !== "locked") throw error;
+    const { syncByDaemon } = await import("./running-daemon.ts");
+    const done = await syncByDaemon(host.places.runtime);
+    return done === undefined ? assembleSync(host, loaded) : report(done.result, done.errors);
+  }
+}
+
+function report(
+  { changed, unchanged, failed }: CycleResult,
+  rules: Readonly<Record<string, { readonly error: string | null }>>,
+): number {
+  for (const rule of failed) process.stderr.write(`${rule}: ${rules[rule]?.error ?? "failed"}\n`);
+  process.stdout.write(`${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed\n`);
+  return failed.length === 0 ? 0 : 1;
 }

@@ -7,7 +7,7 @@ const MAX_PARALLEL = 8;
 export class CycleSecrets {
   readonly #store: SecretStore;
   readonly #signal: AbortSignal;
-  readonly #versions = new Map<string, Promise<number | undefined>>();
+  readonly #stamps = new Map<string, Promise<string | undefined>>();
   readonly #documents = new Map<string, Promise<SecretDocument | undefined>>();
 
   constructor(store: SecretStore, signal: AbortSignal) {
@@ -15,11 +15,11 @@ export class CycleSecrets {
     this.#signal = signal;
   }
 
-  /** Newest version, or undefined if nothing is stored. Reads no value. @throws SecretStoreError */
-  version(path: string): Promise<number | undefined> {
-    return once(this.#versions, path, async () => {
+  /** {@link stampOf} the newest version, or undefined if nothing is stored. Reads no value. @throws SecretStoreError */
+  stamp(path: string): Promise<string | undefined> {
+    return once(this.#stamps, path, async () => {
       const found = await orMissing(this.#store.metadata(path, { signal: this.#signal }));
-      return found?.version;
+      return found === undefined ? undefined : stampOf(found);
     });
   }
 
@@ -28,12 +28,23 @@ export class CycleSecrets {
     return once(this.#documents, path, () => orMissing(this.#store.read(path, { signal: this.#signal })));
   }
 
-  /** Asks for the versions of many secrets, some at a time. Errors show when the version is asked for. */
+  /** Asks for the versions of many secrets, some at a time. Errors show when the stamp is asked for. */
   async prefetch(paths: Iterable<string>): Promise<void> {
     await inParallel([...new Set(paths)], async (path) => {
-      await this.version(path).catch(() => undefined);
+      await this.stamp(path).catch(() => undefined);
     });
   }
+}
+
+/** Tells a version from every other one: a secret that was removed and made again counts from 1 again. */
+export function stampOf({
+  version,
+  createdAt,
+}: {
+  readonly version: number;
+  readonly createdAt: number;
+}): string {
+  return `${version}@${createdAt}`;
 }
 
 /** Runs `action` for all items, at most {@link MAX_PARALLEL} at once; ends when all have, with the first error. */

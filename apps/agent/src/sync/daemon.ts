@@ -100,10 +100,10 @@ export class Daemon implements DaemonView {
     const watching = this.#watch(signal);
     while (!signal.aborted) {
       // An event concerns rules that wait after a failure as well.
-      await (this.#running ?? this.#start(this.#again)).done;
+      await (this.#running ?? this.#start(this.#again)).done.catch(() => undefined);
       if (!signal.aborted) await this.#sleep(stopped);
     }
-    await this.#running?.done;
+    await this.#running?.done.catch(() => undefined);
     await watching;
   }
 
@@ -118,15 +118,16 @@ export class Daemon implements DaemonView {
       // The loop may be asleep until a time that this cycle has made wrong.
       this.#wake?.();
     });
+    // The loop looks at it only when it gets there.
+    done.catch(() => undefined);
     this.#running = { job: `cycle-${this.#cycles}`, done };
     this.#changed();
     return this.#running;
   }
 
-  /** Never rejects: a cycle that could not take place has failed for all rules. */
+  /** Rejects when the cycle could not take place; the reason is then in the status and, once, in the log. */
   async #cycle(force: boolean): Promise<CycleResult> {
-    const { engine, signIn, clock, logger } = this.#parts;
-    const started = iso(clock.now());
+    const { engine, signIn, logger } = this.#parts;
     try {
       await signIn.ensure(this.#lifetime);
       const result = await engine.cycle(this.#lifetime, { force, onProgress: () => this.#changed() });
@@ -139,8 +140,7 @@ export class Daemon implements DaemonView {
       return result;
     } catch (error) {
       if (!this.#lifetime.aborted) this.#noteOutage(error);
-      const failed = engine.rules.filter((rule) => rule.enabled && !rule.paused).map((rule) => rule.name);
-      return { started_at: started, finished_at: iso(clock.now()), changed: [], unchanged: [], failed };
+      throw error;
     }
   }
 

@@ -159,14 +159,13 @@ export class SyncEngine {
 
   async #isUpToDate(rule: Rule, record: RuleRecord, secrets: CycleSecrets): Promise<boolean> {
     const { state, home, renderer } = this.#parts;
-    const versions = await Promise.all(
+    const stamps = await Promise.all(
       [...new Set([...secretPaths(rule), ...Object.keys(record.inputs)])].map(
-        async (path) => [path, await secrets.version(path)] as const,
+        async (path) => [path, await secrets.stamp(path)] as const,
       ),
     );
     if (record.state !== "ok" || record.run_pending) return false;
-    if (versions.some(([path, version]) => version === undefined || record.inputs[path] !== version))
-      return false;
+    if (stamps.some(([path, stamp]) => stamp === undefined || record.inputs[path] !== stamp)) return false;
     if (record.config !== renderer.fingerprint(rule, record.environment)) return false;
     const known = state.document.files[record.target.file]?.signature;
     return known !== undefined && known === (await fileSignature(expandHome(rule.target.path, home)));
@@ -176,14 +175,14 @@ export class SyncEngine {
     const { renderer, clock } = this.#parts;
     const rendered = await renderer.render(rule, secrets);
     if (rendered.kind === "content") {
-      const { content, inputs, environment } = rendered;
-      return { rule, record, content, inputs, environment };
+      const { content, inputs, version, environment } = rendered;
+      return { rule, record, content, inputs, version, environment };
     }
     const error = new AgentError("secret_missing", `nothing is stored under ${rendered.path}`);
     if (rule.target.on_missing === "error") throw error;
     tally.missing.set(rule.name, error.message);
     noteMissing(record, error.message, clock.now());
-    return { rule, record, content: undefined, inputs: {}, environment: [] };
+    return { rule, record, content: undefined, inputs: {}, version: null, environment: [] };
   }
 
   async #write(work: readonly Work[], tally: Tally): Promise<void> {
@@ -245,8 +244,7 @@ export class SyncEngine {
     record.inputs = { ...item.inputs };
     record.environment = [...item.environment];
     record.config = renderer.fingerprint(rule, item.environment);
-    const versions = Object.values(item.inputs);
-    record.version = versions.length === 1 ? (versions[0] ?? null) : null;
+    record.version = item.version;
     noteSuccess(record, clock.now());
     if (outcome.changed) tally.changed(name);
     else tally.unchanged(name);

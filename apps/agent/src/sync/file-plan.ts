@@ -14,8 +14,10 @@ export interface Work {
   readonly record: RuleRecord;
   /** Rendered content; undefined: its secret is gone. */
   readonly content: EditMap | undefined;
-  /** Version of each secret that the content was made from. */
-  readonly inputs: Readonly<Record<string, number>>;
+  /** Stamp of each secret that the content was made from. */
+  readonly inputs: Readonly<Record<string, string>>;
+  /** Version of the secret, where there is just one. */
+  readonly version: number | null;
   /** Names of the environment variables that the template read. */
   readonly environment: readonly string[];
 }

@@ -7,7 +7,7 @@ import {
 } from "@devplat/document-edit";
 import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
-import type { CycleSecrets } from "./cycle-secrets.ts";
+import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "./rule.ts";
 import type { Interpolation, RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 
@@ -16,8 +16,10 @@ export type Rendered =
   | {
       readonly kind: "content";
       readonly content: EditMap;
-      /** Version of each secret that was read. */
-      readonly inputs: Readonly<Record<string, number>>;
+      /** Stamp of each secret that was read. */
+      readonly inputs: Readonly<Record<string, string>>;
+      /** Version of the secret, where there is just one. */
+      readonly version: number | null;
       /** Names of the environment variables that the template asked for. */
       readonly environment: readonly string[];
     }
@@ -61,7 +63,7 @@ export class Renderer {
     for (const path of secretPaths(rule)) {
       const missing = { kind: "missing", path } as const;
       // The version is known already; asking for a value that is not there would be one more request in each cycle.
-      if ((await secrets.version(path)) === undefined) return missing;
+      if ((await secrets.stamp(path)) === undefined) return missing;
       const document = await secrets.read(path);
       if (document === undefined) return missing;
       documents.set(path, document);
@@ -70,7 +72,7 @@ export class Renderer {
     const { template } = rule.target;
     if (template === undefined) {
       const content = dataOf(rule, documents);
-      return { kind: "content", content, inputs: versionsOf(documents), environment: [] };
+      return { kind: "content", content, ...madeFrom(documents), environment: [] };
     }
     return this.#renderTemplate(rule, await this.#template(rule, template), format, documents, secrets);
   }
@@ -100,7 +102,7 @@ export class Renderer {
         return {
           kind: "content",
           content,
-          inputs: versionsOf(documents),
+          ...madeFrom(documents),
           environment: [...environment].toSorted(),
         };
       }
@@ -133,8 +135,14 @@ function dataOf(rule: Rule, documents: ReadonlyMap<string, SecretDocument>): Rea
   return new Map(Object.entries(rule.keys).map(([name, path]) => [name, fields(path)]));
 }
 
-function versionsOf(documents: ReadonlyMap<string, SecretDocument>): Record<string, number> {
-  return Object.fromEntries([...documents].map(([path, { version }]) => [path, version]));
+/** What the content was made from. */
+function madeFrom(documents: ReadonlyMap<string, SecretDocument>): {
+  inputs: Record<string, string>;
+  version: number | null;
+} {
+  const [only] = documents.size === 1 ? documents.values() : [];
+  const inputs = Object.fromEntries([...documents].map(([path, document]) => [path, stampOf(document)]));
+  return { inputs, version: only?.version ?? null };
 }
 
 function keep(text: string): string {

@@ -27,8 +27,8 @@ const ruleRecord = z.object({
   next_attempt: z.string().nullable(),
   consecutive_failures: z.int().min(0),
   version: z.int().nullable(),
-  /** Version of each secret that the file was last made from. */
-  inputs: z.record(z.string(), z.int()),
+  /** Stamp (see CycleSecrets) of each secret that the file was last made from, by path. */
+  inputs: z.record(z.string(), z.string()),
   /** HMAC of the rule as configured and of the environment values that its template read. */
   config: z.string(),
   environment: z.array(z.string()),

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { parseCommandLine } from "./parse.ts";
+import { COMMANDS } from "./table.ts";
+
+const parse = (...args: string[]) => parseCommandLine(args, COMMANDS, {});
+
+describe("the command line", () => {
+  it("without a command is help", () => {
+    assert.deepEqual(parse(), { kind: "help", command: undefined, group: undefined });
+    assert.deepEqual(parse("secrets"), { kind: "help", command: undefined, group: "secrets" });
+  });
+
+  it("takes global flags before and after the command, with = or without", () => {
+    for (const args of [
+      ["--config", "c.yaml", "--dry-run", "sync", "--log-level=warn"],
+      ["sync", "--config=c.yaml", "--log-level", "warn", "--dry-run"],
+    ]) {
+      const parsed = parse(...args);
+      assert.ok(parsed.kind === "command");
+      assert.equal(parsed.command.name, "sync");
+      const { config, logLevel, logFormat, dryRun } = parsed.invocation.flags;
+      assert.deepEqual([config, logLevel, logFormat, dryRun], ["c.yaml", "warn", "auto", true]);
+    }
+  });
+
+  it("takes commands of two words, and what follows as arguments", () => {
+    const parsed = parse("secrets", "put", "a/b", "run=-", "list");
+    assert.ok(parsed.kind === "command");
+    assert.equal(parsed.command.name, "secrets put");
+    assert.deepEqual(parsed.invocation.positionals, ["a/b", "run=-", "list"]);
+  });
+
+  const refused: [string, string[], RegExp][] = [
+    ["--once outside run", ["sync", "--once"], /--once is an option of 'agent run' only/],
+    [
+      "an unknown log level",
+      ["--log-level", "loud", "sync"],
+      /--log-level takes one of: debug, info, warn, error/,
+    ],
+    ["an unknown log format", ["--log-format", "xml", "sync"], /--log-format takes one of: auto, text, json/],
+    ["an unknown command", ["snyc"], /unknown command: snyc/],
+    ["an unknown option", ["sync", "--fast"], /unknown option of 'agent sync': --fast/],
+    ["a flag without its value", ["sync", "--config"], /--config needs a value/],
+    ["a value where none is taken", ["sync", "--dry-run=yes"], /--dry-run takes no value/],
+    ["too many arguments", ["sync", "now"], /'sync' takes no arguments/],
+    ["too few arguments", ["secrets", "get"], /'secrets get' needs: KEY/],
+  ];
+  for (const [name, args, message] of refused)
+    it(`refuses ${name}`, () => assert.throws(() => parse(...args), message));
+
+  it("repeats nothing that could be a value", () => {
+    for (const args of [
+      ["S3cret!"],
+      ["sync", "--S3cret!"],
+      ["sync", "S3cret!"],
+      ["sync", "--dry-run=S3cret!"],
+    ]) {
+      assert.throws(
+        () => parse(...args),
+        (error: Error) => !error.message.includes("S3cret!"),
+      );
+    }
+  });
+
+  it("every command of the table can be loaded", async () => {
+    for (const command of COMMANDS) assert.equal(typeof (await command.load()).run, "function", command.name);
+  });
+});

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { findPlaces } from "../config/places.ts";
+import { InPlaceJournal } from "./in-place.ts";
+import { WriterLock } from "./lock.ts";
+import { TargetPolicy } from "./targets.ts";
+import { removeLeftovers, writeTarget, type Merge, type WriteResult } from "./writer.ts";
+
+let home = "";
+let file = "";
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "writer-"));
+  file = join(home, "f");
+});
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+async function write(merge: Merge, beforeChange?: () => Promise<void>): Promise<WriteResult> {
+  const places = findPlaces({ HOME: home });
+  const target = await new TargetPolicy(places, ["~"], []).resolve("~/f");
+  return writeTarget(
+    {
+      path: "~/f",
+      target,
+      merge,
+      mode: 0o600,
+      dirMode: 0o700,
+      ...(beforeChange !== undefined && { beforeChange }),
+    },
+    new InPlaceJournal(places.state),
+  );
+}
+
+const append =
+  (line: string): Merge =>
+  (existing) => {
+    const text = existing?.toString() ?? "";
+    return Buffer.from(text.includes(line) ? text : text + line);
+  };
+
+describe("writing against an editor that saves at the same time", () => {
+  it("in place: the edit is kept and the merge is made again from it", async () => {
+    await writeFile(file, "a\n");
+    const result = await write(append("ours\n"), async () => appendFileSync(file, "edited\n"));
+    assert.equal(await readFile(file, "utf8"), "a\nedited\nours\n");
+    assert.equal(result.changed, true);
+  });
+
+  it("by rename: the edit is kept and the merge is made again from it", async () => {
+    await writeFile(file, "a\n");
+    await write(append("ours\n"), async () => {
+      await writeFile(`${file}.new`, "renamed in\n");
+      await rename(`${file}.new`, file);
+    });
+    assert.equal(await readFile(file, "utf8"), "renamed in\nours\n");
+  });
+
+  it("that makes the file first: it is merged into, not replaced", async () => {
+    await write(append("ours\n"), async () => writeFileSync(file, "theirs\n"));
+    assert.equal(await readFile(file, "utf8"), "theirs\nours\n");
+  });
+
+  it("without end: it gives up with an error, and the last content is whole", async () => {
+    await writeFile(file, "a\n");
+    let count = 0;
+    const merge: Merge = () => {
+      appendFileSync(file, `edit ${++count}\n`);
+      return Buffer.from(`ours ${count}\n`);
+    };
+    await assert.rejects(write(merge), { code: "target_busy" });
+    assert.match(await readFile(file, "utf8"), /^(ours|a|edit)/);
+  });
+
+  it("no file of ours is left beside it", async () => {
+    await writeFile(file, "a\n");
+    await write(append("ours\n"), async () => appendFileSync(file, "edited\n"));
+    assert.deepEqual(await readdir(home), ["f"]);
+  });
+});
+
+describe("a write in place that did not finish", () => {
+  it("is taken up again from the journal's copy", async () => {
+    const journal = new InPlaceJournal(findPlaces({ HOME: home }).state);
+    await writeFile(file, "trunc");
+    await journal.begin(file, Buffer.from("whole\n"));
+    await write(append("ours\n"));
+    assert.equal(await readFile(file, "utf8"), "whole\nours\n");
+  });
+});
+
+describe("leftovers of a crash", () => {
+  it("are removed, and nothing else", async () => {
+    const ours = ".f.0123456789ab.aside~";
+    const others = [".f.xyz.aside~", ".g.0123456789ab.aside~", "f", ".f.0123456789ab"];
+    for (const name of [ours, ...others]) await writeFile(join(home, name), "x");
+    await removeLeftovers([file]);
+    assert.deepEqual((await readdir(home)).toSorted(), others.toSorted());
+  });
+});
+
+describe("the writer lock", () => {
+  it("is one writer's, ends with it, and is 0600", async () => {
+    const state = join(home, "state");
+    const first = await WriterLock.acquire(state);
+    await assert.rejects(WriterLock.acquire(state, 0), { code: "locked" });
+    assert.equal((await stat(join(state, "lock.db"))).mode & 0o777, 0o600);
+    first[Symbol.dispose]();
+    (await WriterLock.acquire(state, 0))[Symbol.dispose]();
+  });
+});

@@ -1,0 +1,383 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { after, before, describe, it } from "node:test";
+import {
+  loopSeconds,
+  run,
+  startVault,
+  tempFolder,
+  testSeed,
+  type Finished,
+  type TempFolder,
+  type Vault,
+} from "@devplat/testkit";
+
+const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
+/** A value that must never be seen outside of the store and the target files. */
+const PLANTED = "planted-hunter2-value";
+
+/** A home of its own, with `agent` as its user runs it. */
+class Home {
+  readonly path: string;
+  readonly env: NodeJS.ProcessEnv;
+
+  constructor(path: string, more: NodeJS.ProcessEnv = {}) {
+    this.path = path;
+    this.env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc"), ...more };
+  }
+
+  agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
+    return run(LAUNCHER, args, { env: { ...this.env, ...more } });
+  }
+
+  /** Runs it and insists on success. */
+  async ok(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.agent(args);
+    assert.equal(code, 0, `agent ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  async write(name: string, content: string, mode = 0o600): Promise<string> {
+    const path = join(this.path, name);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, content);
+    await chmod(path, mode);
+    return path;
+  }
+
+  read(name: string): Promise<string> {
+    return readFile(join(this.path, name), "utf8");
+  }
+
+  configure(text: string): Promise<string> {
+    return this.write(".config/daemon/config.yaml", text);
+  }
+}
+
+const folders: TempFolder[] = [];
+async function home(): Promise<Home> {
+  const folder = await tempFolder("agent-home");
+  folders.push(folder);
+  return new Home(folder.path);
+}
+
+let vault: Vault;
+before(async () => {
+  vault = await startVault();
+});
+after(async () => {
+  await vault.stop();
+  for (const folder of folders) await folder.remove();
+});
+
+const RULE = `rules:
+  - name: registry
+    key: work/registry
+    target:
+      path: ~/app.yaml
+      format: yaml
+      template: |
+        registry:
+          token: {{ .token }}
+          port: {{ .port }}
+`;
+const EXISTING = `# Written by hand.
+registry:
+    url: "https://registry.example"   # stays
+    token: none yet   # managed
+    port: 1
+big: 12345678901234567890   # not ours
+list: [a,   b]
+`;
+
+/** Both drivers, set up with the same secret. */
+const DRIVERS = {
+  vault: async (place: Home): Promise<void> => {
+    await place.configure(`store: {address: "${vault.address}", username: ada}\n${RULE}`);
+    await place.write(".daemon-token", `${vault.rootToken}\n`);
+  },
+  embedded: async (place: Home): Promise<void> => {
+    await place.configure(`store: {driver: embedded, username: ada}\n${RULE}`);
+  },
+} as const;
+
+for (const [driver, prepare] of Object.entries(DRIVERS)) {
+  describe(`agent sync with the ${driver} store`, () => {
+    it("updates a commented YAML file changing only the managed bytes", async () => {
+      const place = await home();
+      await prepare(place);
+      await place.write("app.yaml", EXISTING, 0o640);
+      await place.ok("secrets", "put", "work/registry", "token=t0ken", "port=443");
+      assert.match(await place.ok("sync"), /1 changed, 0 unchanged, 0 failed/);
+      const expected = EXISTING.replace("none yet", "t0ken").replace("port: 1", "port: 443");
+      assert.equal(await place.read("app.yaml"), expected);
+      assert.equal((await stat(join(place.path, "app.yaml"))).mode & 0o777, 0o640);
+      assert.match(await place.ok("run", "--once"), /0 changed, 1 unchanged, 0 failed/);
+    });
+
+    it("secrets: put merges, get hides, list and rm", async () => {
+      const place = await home();
+      await prepare(place);
+      await place.ok("secrets", "put", "a/b", "x=1", "y=2");
+      await place.ok("secrets", "put", "a/b", "y=3");
+      assert.doesNotMatch(await place.ok("secrets", "get", "a/b"), /[13]$/m);
+      assert.equal(await place.ok("secrets", "get", "a/b", "x"), "1\n");
+      assert.deepEqual(JSON.parse(await place.ok("secrets", "get", "a/b", "--json", "--reveal")), {
+        path: "a/b",
+        version: 2,
+        fields: { x: "1", y: "3" },
+      });
+      assert.match(await place.ok("secrets", "list"), /^a\/$/m);
+      assert.equal(await place.ok("secrets", "list", "a/"), "b\n");
+      assert.equal(
+        (await place.agent(["secrets", "rm", "a/b"])).code,
+        1,
+        "without --yes and without a terminal",
+      );
+      await place.ok("secrets", "rm", "a/b", "--yes");
+      assert.equal((await place.agent(["secrets", "get", "a/b"])).code, 1);
+    });
+  });
+}
+
+describe("signing in with a token", () => {
+  it("AGENT_TOKEN comes before the token file, and an invalid one is passed over with a warning", async () => {
+    const place = await home();
+    await DRIVERS.vault(place);
+    await place.write(".daemon-token", "hvs.not-a-token");
+    assert.equal((await place.agent(["status", "--check"])).code, 1);
+    const { stdout } = await place.agent(["status", "--json"], { AGENT_TOKEN: vault.rootToken });
+    assert.equal(JSON.parse(stdout).auth.source, "environment");
+    await place.write(".daemon-token", vault.rootToken);
+    const second = await place.agent(["status", "--json"], { AGENT_TOKEN: "hvs.not-a-token" });
+    assert.equal(JSON.parse(second.stdout).auth.source, "file");
+    assert.match(second.stderr, /does not accept the token of AGENT_TOKEN/);
+    assert.doesNotMatch(second.stderr, /hvs\./);
+  });
+
+  it("the store's own standard variable is ignored", async () => {
+    const place = await home();
+    await DRIVERS.vault(place);
+    await writeFile(join(place.path, ".daemon-token"), "");
+    const { code, stderr } = await place.agent(["sync"], { VAULT_TOKEN: vault.rootToken });
+    assert.equal(code, 1);
+    assert.match(stderr, /not signed in to the secrets store: no token found/);
+  });
+
+  it("a token file that others can read is refused, and says what to do", async () => {
+    const place = await home();
+    await DRIVERS.vault(place);
+    await chmod(join(place.path, ".daemon-token"), 0o644);
+    const { code, stderr } = await place.agent(["sync"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /refused the token file .*others can read or write it.*chmod 600/);
+  });
+
+  it("--dry-run without a valid token exits 1 and says so", async () => {
+    const place = await home();
+    await DRIVERS.vault(place);
+    await place.write(".daemon-token", "hvs.bad");
+    const { code, stderr } = await place.agent(["sync", "--dry-run"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /not signed in/);
+    await assert.rejects(readdir(join(place.path, ".local")), { code: "ENOENT" });
+  });
+});
+
+describe("a planted secret", () => {
+  it("is in no output, log, state file, dry run, or process title", async () => {
+    const place = await home();
+    await DRIVERS.vault(place);
+    await place.write("app.yaml", EXISTING.replace("none yet", `${PLANTED}-old`));
+    await place.write("value", PLANTED);
+    const outputs: string[] = [];
+    const note = async (...args: string[]): Promise<void> => {
+      const { stdout, stderr } = await place.agent([...args, "--log-level", "debug"]);
+      outputs.push(stdout, stderr);
+    };
+    await note("secrets", "put", "work/registry", "token=@" + join(place.path, "value"), "port=1");
+    await note("sync", "--dry-run");
+    assert.match(outputs.join(""), /^-\s+token: ••••/m, "the dry run shows the changed line masked");
+    await note("sync");
+    await note("status");
+    await note("status", "--json");
+    await note("rules", "list", "--json");
+    await note("secrets", "get", "work/registry");
+    // Now errors: a broken file, and a value that would be structure.
+    await place.write("app.yaml", `a: [${PLANTED}\n`);
+    await note("sync");
+    await place.write("app.yaml", EXISTING);
+    await place.ok("secrets", "put", "work/registry", `token=${PLANTED}\nadmin: true`);
+    await note("sync");
+    await note("sync", "--dry-run");
+    await note("status");
+    await note("config", "check", `--${PLANTED}`);
+    assert.doesNotMatch(outputs.join("\n"), new RegExp(PLANTED));
+    assert.doesNotMatch(await place.read(".local/state/daemon/state.json"), new RegExp(PLANTED));
+    assert.equal(
+      await place.read("app.yaml"),
+      EXISTING,
+      "a value that would be structure is written nowhere",
+    );
+  });
+
+  it("is gone from the process title while a command waits", async () => {
+    const place = await home();
+    await DRIVERS.embedded(place);
+    const child = spawn(LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });
+    try {
+      await sleep(1500);
+      const title = await readFile(`/proc/${child.pid}/cmdline`, "latin1");
+      assert.match(title, /^agent/);
+      assert.doesNotMatch(title, new RegExp(PLANTED));
+    } finally {
+      child.stdin.end("x\n");
+      await once(child, "close");
+    }
+    assert.equal(child.exitCode, 0);
+  });
+});
+
+/** Starts `agent run` and waits until the file is there. */
+async function daemon(
+  place: Home,
+  ready: () => Promise<boolean>,
+): Promise<{ stop(): Promise<number | null>; log(): string; output(): string }> {
+  const child = spawn(LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
+  let log = "";
+  let output = "";
+  child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  await until(ready, () => log);
+  return {
+    log: () => log,
+    output: () => output,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill("SIGTERM");
+        await once(child, "close");
+      }
+      return child.exitCode;
+    },
+  };
+}
+
+async function until(condition: () => Promise<boolean>, describeState: () => string): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (await condition().catch(() => false)) return;
+    await sleep(50);
+  }
+  assert.fail(`not within 10 s: ${describeState()}`);
+}
+
+describe("agent run", () => {
+  it("syncs at once, follows the embedded store's changes, answers sync, and stops on SIGTERM", async () => {
+    const place = await home();
+    await place.configure(`store: {driver: embedded}\nweb: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`);
+    await place.ok("secrets", "put", "work/registry", "token=one", "port=1");
+    const holds = (text: string) => async (): Promise<boolean> =>
+      (await place.read("app.yaml")).includes(text);
+    const running = await daemon(place, holds("one"));
+    try {
+      assert.match(running.output(), /^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m);
+      await place.ok("secrets", "put", "work/registry", "token=two");
+      await until(holds("two"), () => running.log());
+      assert.match(
+        await place.ok("sync"),
+        /0 changed, 1 unchanged, 0 failed/,
+        "the daemon does it, as it holds the lock",
+      );
+      const second = await place.agent(["run"]);
+      assert.equal(second.code, 1);
+      assert.match(second.stderr, /another agent holds .*lock\.db/);
+      assert.equal(await running.stop(), 0);
+    } finally {
+      await running.stop();
+    }
+    assert.match(await place.ok("sync"), /0 changed, 1 unchanged, 0 failed/);
+  });
+
+  it("keeps files and says stale since when while the store is down, and recovers without a restart", async () => {
+    const place = await home();
+    const own = await startVault();
+    const web = 'web: {enabled: true, listen: "127.0.0.1:0"}';
+    await place.configure(`store: {address: "${own.address}", username: ada}\n${web}\n${RULE}`);
+    await place.write(".daemon-token", own.rootToken);
+    await own.put("users/ada/work/registry", { token: "one", port: 1 });
+    const holds = (text: string) => async (): Promise<boolean> =>
+      (await place.read("app.yaml")).includes(text);
+    const running = await daemon(place, holds("one"));
+    try {
+      const synced = await place.read("app.yaml");
+      await own.pause();
+      const failed = await place.agent(["sync"]);
+      assert.equal(failed.code, 1);
+      assert.match(failed.stderr, /the running daemon could not sync: cannot reach the store/);
+      const { stdout } = await place.agent(["status"]);
+      assert.match(stdout, /stale since \d{4}-/);
+      assert.equal((await place.agent(["status", "--check"])).code, 1);
+      assert.equal(await place.read("app.yaml"), synced);
+      // Its memory is lost with it: versions count from 1 again, and the new value has to be noticed all the same.
+      await own.resume();
+      await own.put("users/ada/work/registry", { token: "two", port: 1 });
+      await until(holds("two"), () => running.log());
+      assert.equal((await place.agent(["status", "--check"])).code, 0);
+      assert.equal(await running.stop(), 0);
+    } finally {
+      await running.stop();
+      await own.stop();
+    }
+  });
+});
+
+describe("kill -9 at random points of a sync loop", () => {
+  it("never leaves a truncated or wrong-mode file, and the next sync works", async () => {
+    const place = await home();
+    const seed = testSeed();
+    let random = seed;
+    const next = (): number => (random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0) / 2 ** 32;
+    const filler = Array.from({ length: 2000 }, (_, i) => `k${i}: v${i} # comment ${i}`).join("\n");
+    await place.configure(
+      `store: {driver: embedded}\nrules:\n${["a", "b"]
+        .map((name) => `  - {name: ${name}, key: k, target: {path: ~/${name}.yaml, format: yaml}}\n`)
+        .join("")}`,
+    );
+    await place.write("real/a.yaml", `${filler}\ntoken: start\n`, 0o640);
+    await symlink("real/a.yaml", join(place.path, "a.yaml"));
+    await place.ok("secrets", "put", "k", "token=value-0");
+    await place.ok("sync");
+    const end = performance.now() + loopSeconds(0.01) * 1000;
+    let kills = 0;
+    for (let round = 1; round <= 5 || performance.now() < end; round++) {
+      await place.ok("secrets", "put", "k", `token=value-${round}`);
+      const child = spawn(LAUNCHER, ["sync"], { env: place.env, stdio: "ignore" });
+      await sleep(100 + next() * 250);
+      if (child.kill("SIGKILL")) kills += 1;
+      if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+      for (const [file, mode] of [
+        ["real/a.yaml", 0o640],
+        ["b.yaml", 0o600],
+      ] as const) {
+        const content = await place.read(file);
+        const expected = new RegExp(
+          `^${file === "b.yaml" ? "" : "k0: v0[\\s\\S]*\\n"}token: value-(${round - 1}|${round})\\n$`,
+        );
+        assert.match(content, expected, `seed ${seed}, round ${round}`);
+        assert.equal((await stat(join(place.path, file))).mode & 0o777, mode);
+      }
+      await place.ok("sync");
+      assert.match(await place.read("real/a.yaml"), new RegExp(`token: value-${round}\\n$`));
+    }
+    const left = [...(await readdir(place.path)), ...(await readdir(join(place.path, "real")))];
+    assert.deepEqual(
+      left.filter((name) => name.endsWith("~")),
+      [],
+      "leftovers of killed writers are removed",
+    );
+    assert.ok(kills > 0);
+  });
+});
