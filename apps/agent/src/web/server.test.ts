@@ -295,6 +295,28 @@ describe("the JSON API", () => {
     }
   });
 
+  it("answers a fault of its own with internal, and tells its text to the log alone", async () => {
+    server.view.cycle = () => {
+      throw new TypeError("token hvs.SECRET");
+    };
+    const headers = { "X-CSRF-Token": await csrf(server) };
+    const answer = await server.send("/api/v1/sync", { method: "POST", headers });
+    assert.equal(answer.status, 500);
+    assert.equal(code(answer), "internal");
+    assertProtected(answer);
+    assert.doesNotMatch(answer.body, /SECRET/);
+    assert.deepEqual(server.warnings, ["request failed"]);
+  });
+
+  it("serves an asset under its digest for good, and no other name", async () => {
+    const path = /\/static\/kit\.[0-9a-f]{8}\.css/.exec((await server.send("/ui/")).body)?.[0] ?? "";
+    const answer = await server.send(path);
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers["cache-control"], "private, max-age=31536000, immutable");
+    assert.equal(answer.headers["content-type"], "text/css; charset=utf-8");
+    assertProtected(answer);
+  });
+
   it("says little and does nothing without a store token", async () => {
     server.view.set({ status: { authenticated: false } });
     const status = JSON.parse((await server.send("/api/v1/status")).body) as object;
