@@ -1,22 +1,23 @@
 import type { DocumentFormat, FormatName, IniDialect } from "./contract.ts";
 import { SurgicalFormat } from "./core/format.ts";
 import { openDotenv } from "./dotenv/dotenv.ts";
-import { DocumentEditError } from "./errors.ts";
 import { openIni } from "./ini/ini.ts";
 import { openJson } from "./json/json.ts";
 import { openNetrc } from "./netrc/netrc.ts";
 import { openProperties } from "./properties/properties.ts";
 import { openSshConfig } from "./ssh-config/ssh-config.ts";
 import { textFormat } from "./text/text.ts";
+import { openToml } from "./toml/toml.ts";
 import { openYaml } from "./yaml/yaml.ts";
 
-const FORMATS: Partial<Record<Exclude<FormatName, "ini">, DocumentFormat>> = {
+const FORMATS: Readonly<Record<Exclude<FormatName, "ini">, DocumentFormat>> = {
   dotenv: new SurgicalFormat("dotenv", openDotenv),
   json: new SurgicalFormat("json", openJson),
   netrc: new SurgicalFormat("netrc", openNetrc),
   properties: new SurgicalFormat("properties", openProperties),
   ssh_config: new SurgicalFormat("ssh_config", openSshConfig),
   text: textFormat,
+  toml: new SurgicalFormat("toml", openToml),
   yaml: new SurgicalFormat("yaml", openYaml),
 };
 
@@ -29,7 +30,5 @@ export interface FormatOptions {
 /** The format of that name. */
 export function documentFormat(name: FormatName, options: FormatOptions = {}): DocumentFormat {
   if (name === "ini") return new SurgicalFormat("ini", openIni(options.dialect ?? "generic"));
-  const format = FORMATS[name];
-  if (format === undefined) throw new DocumentEditError("unsupported", `the format ${name} is not built yet`);
-  return format;
+  return FORMATS[name];
 }

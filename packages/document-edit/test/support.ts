@@ -201,14 +201,14 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** A content for a document: changes at some of its leaves, and something new. */
-export function contentFor(document: EditMap): fc.Arbitrary<EditMap> {
+export function contentFor(document: EditMap, scalar = anyScalar, map = anyMap): fc.Arbitrary<EditMap> {
   const fields = [...document].map(([key, value]) => {
     const changed: fc.Arbitrary<EditValue> =
-      value instanceof Map ? fc.oneof(contentFor(value), anyScalar) : anyScalar;
+      value instanceof Map ? fc.oneof(contentFor(value, scalar, map), scalar) : scalar;
     return fc.option(changed, { nil: undefined }).map((to) => [key, to] as const);
   });
   return fc
-    .tuple(fc.tuple(...fields), fc.oneof(fc.constant(new Map<string, EditValue>()), anyMap))
+    .tuple(fc.tuple(...fields), fc.oneof(fc.constant(new Map<string, EditValue>()), map))
     .map(([changes, fresh]) => {
       const content = new Map<string, EditValue>();
       for (const [key, to] of changes) if (to !== undefined) content.set(key, to);

@@ -2,7 +2,16 @@ import type { EditMap, EditValue, LeafPath } from "../contract.ts";
 import { DocumentEditError, errorAt, unparsable, type Origin } from "../errors.ts";
 import { Comments } from "./comments.ts";
 import { maskSpans, type Span } from "./mask.ts";
-import { applySplices, endingNear, indentAt, isBlank, lineEnd, lineStart, type Splice } from "./splice.ts";
+import {
+  applySplices,
+  emptyLineBefore,
+  endingNear,
+  indentAt,
+  isBlank,
+  lineEnd,
+  lineStart,
+  type Splice,
+} from "./splice.ts";
 import type { OpenDocument } from "./syntax.ts";
 import { isList, isMap, isNumber } from "./value.ts";
 
@@ -312,10 +321,10 @@ class EntriesDocument implements OpenDocument {
   /** Cuts a header; at the end of the document with the empty line that stood in front of it. */
   #cutHeader(header: Span): void {
     const text = this.#text;
-    const blank = /\r?\n[ \t]*(?=\r?\n$)/.exec(text.slice(0, lineStart(text, header.start)));
+    const empty = emptyLineBefore(text, header.start);
     const isLast = this.#sections.at(-1)?.header === header && this.#syntax.spacesSections;
-    if (isLast && blank !== null && this.#comments.within(header.start, text.length).length === 0) {
-      this.#splices.push({ start: blank.index, end: blank.index + blank[0].length, text: "" });
+    if (isLast && empty !== undefined && this.#comments.within(header.start, text.length).length === 0) {
+      this.#splices.push({ ...empty, text: "" });
     }
     this.#cut(header.start, header.end);
   }

@@ -79,3 +79,13 @@ export function wholeLines(text: string, start: number, end: number): { start: n
   }
   return { start: from, end: to };
 }
+
+/** The empty line that ends right before the line of `offset`, from line break to line break; undefined if there is none. */
+export function emptyLineBefore(text: string, offset: number): { start: number; end: number } | undefined {
+  const line = lineStart(text, offset);
+  if (line === 0) return undefined;
+  const end = lineEnd(text, lineStart(text, line - 1));
+  const above = lineStart(text, line - 1);
+  if (above === 0 || !isBlank(text, above, end)) return undefined;
+  return { start: lineEnd(text, lineStart(text, above - 1)), end };
+}

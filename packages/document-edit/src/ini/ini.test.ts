@@ -221,7 +221,7 @@ test("ini npmrc: registry keys, lists and quoted values", () => {
 });
 
 test("ini npmrc: what a bare value cannot carry is quoted as JSON, or refused in front of a comment", () => {
-  for (const value of [" x ", "a\nb", '"q"', "[x]", "\t"]) {
+  for (const value of [" x ", "a\nb", '"q"', "\t"]) {
     const after = edit("ini", "k=old\n", new Map([["k", value]]), {}, { dialect: "npmrc" });
     assert.equal(npm(after).get("k"), value);
     refuses("unsupported", () =>

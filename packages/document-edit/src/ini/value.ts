@@ -109,7 +109,7 @@ function readNpm(raw: string): RawValue {
 }
 
 function printNpm(text: string, quoted: boolean): string {
-  const needsQuotes = quoted || text !== text.trim() || /^\[|^["'].*["']$|\p{Cc}/u.test(text);
+  const needsQuotes = quoted || text !== text.trim() || /^["'].*["']$|\p{Cc}/u.test(text);
   return needsQuotes ? JSON.stringify(text) : text.replace(/[\\;#]/g, "\\$&");
 }
 

@@ -57,7 +57,7 @@ const CASE: EntriesCase = {
     }
     return found;
   },
-  runs: 20,
+  runs: 8,
 };
 
 test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay", () => {

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FORMAT_NAMES, documentFormat, sameShape, type EditMap, type EditValue } from "../index.ts";
+import { refuses } from "../../test/support.ts";
+import { applySplices, endingNear, wholeLines } from "./splice.ts";
+import { maskLines } from "./mask.ts";
+import { planCuts, withoutPaths } from "./merge.ts";
+
+test("applySplices: sorts, keeps the order at one offset, and refuses what overlaps", () => {
+  const text = "abcdef";
+  assert.equal(
+    applySplices(text, [
+      { start: 4, end: 5, text: "X" },
+      { start: 0, end: 0, text: "1" },
+      { start: 0, end: 0, text: "2" },
+    ]),
+    "12abcdXf",
+  );
+  assert.throws(
+    () =>
+      applySplices(text, [
+        { start: 1, end: 3, text: "x" },
+        { start: 2, end: 4, text: "y" },
+      ]),
+    RangeError,
+  );
+  assert.equal(
+    applySplices(text, [
+      { start: 1, end: 3, text: "" },
+      { start: 2, end: 4, text: "" },
+    ]),
+    "aef",
+  );
+});
+
+test("wholeLines: takes the line break before the last line of a text without a final one", () => {
+  assert.deepEqual(wholeLines("a\n b \nc", 3, 4), { start: 2, end: 6 });
+  assert.deepEqual(wholeLines("a\r\nb", 3, 4), { start: 1, end: 4 });
+  assert.deepEqual(wholeLines("a # c\nb", 0, 1), { start: 0, end: 1 });
+});
+
+test("endingNear: the line's own ending counts, in a text of both", () => {
+  assert.equal(endingNear("a\r\nb\nc", 0), "\r\n");
+  assert.equal(endingNear("a\r\nb\nc", 3), "\n");
+  assert.equal(endingNear("a", 0), "\n");
+});
+
+test("maskLines: every line gets one mask of one length, whatever is in it", () => {
+  assert.equal(maskLines("secret words here"), "••••");
+  assert.equal(maskLines("a\r\n  b c\n\n\td"), "••••\r\n  ••••\n\n\t••••");
+});
+
+test("planCuts: cuts the highest mapping that is emptied, and nothing that others have filled", () => {
+  const inner = (entries: [string, EditValue][]): EditMap => new Map(entries);
+  const map = inner([
+    [
+      "a",
+      inner([
+        ["b", inner([["c", "1"]])],
+        ["d", "2"],
+      ]),
+    ],
+    ["e", inner([["f", "3"]])],
+  ]);
+  assert.deepEqual(planCuts(map, [["a", "b", "c"]], []), [["a", "b"]]);
+  assert.deepEqual(
+    planCuts(
+      map,
+      [
+        ["a", "b", "c"],
+        ["a", "d"],
+      ],
+      [],
+    ),
+    [["a"]],
+  );
+  assert.deepEqual(planCuts(map, [["a"], ["x"], ["e", "f", "g"]], []), []);
+  assert.deepEqual(planCuts(map, [], [["a"]]), [["a"]]);
+  assert.deepEqual([...withoutPaths(map, [["a"]]).keys()], ["e"]);
+});
+
+test("sameShape: scalars may differ, keys, their order and sequences' lengths may not", () => {
+  const yaml = documentFormat("yaml");
+  const shape = (a: string, b: string): boolean => sameShape(yaml.parse(a), yaml.parse(b));
+  assert.equal(shape("a: 1\nb: [x, y]\n", "a: placeholder\nb: [p, q]\n"), true);
+  assert.equal(shape("a: 1\n", "a: 1\nb: 2\n"), false);
+  assert.equal(shape("a: 1\n", "a: {b: 2}\n"), false);
+  assert.equal(shape("a: [x]\n", "a: [x, y]\n"), false);
+  assert.equal(shape("a: 1\nb: 2\n", "b: 2\na: 1\n"), false);
+});
+
+/** One value that each format can carry, and where it stands. */
+const SAMPLES: Readonly<Record<string, { content: string; leaf: string[] }>> = {
+  yaml: { content: "a: {k: v}\n", leaf: ["a", "k"] },
+  json: { content: '{"a": {"k": "v"}}', leaf: ["a", "k"] },
+  text: { content: "v", leaf: [] },
+  netrc: { content: "machine a login k password v\n", leaf: ["a", "k", "password"] },
+  ini: { content: "[a]\nk = v\n", leaf: ["a", "k"] },
+  toml: { content: '[a]\nk = "v"\n', leaf: ["a", "k"] },
+  ssh_config: { content: "Host a\n  User v\n", leaf: ["Host a", "User"] },
+  dotenv: { content: "k=v\n", leaf: ["k"] },
+  properties: { content: "k=v\n", leaf: ["k"] },
+};
+
+for (const name of FORMAT_NAMES) {
+  const { content, leaf } = SAMPLES[name] ?? { content: "", leaf: [] };
+  const format = documentFormat(name);
+
+  test(`${name}: a BOM stays, in front of what is added too, and is none of the content`, () => {
+    const bom = `\uFEFF${content}`;
+    if (name === "text") return;
+    assert.deepEqual(format.parse(bom), format.parse(content));
+    assert.equal(format.edit(bom, format.parse(content)).text, bom);
+    assert.equal(format.edit("\uFEFF", format.parse(content)).text.startsWith("\uFEFF"), true);
+  });
+
+  test(`${name}: get gives what edit has set, and undefined for what is not there`, () => {
+    const { text, managed } = format.edit(undefined, format.parse(content));
+    assert.deepEqual(managed, [leaf]);
+    assert.equal(format.get(text, leaf), "v");
+    assert.equal(format.get(text, ["none", "of", "these"]), undefined);
+  });
+
+  test(`${name}: mask leaves as many lines as there are, and no value`, () => {
+    const { text } = format.edit(undefined, format.parse(content.replace("v", "hunter2")));
+    const masked = format.mask(text);
+    assert.equal(masked.split("\n").length, text.split("\n").length);
+    assert.ok(!masked.includes("hunter2") && masked.includes("••••"));
+  });
+
+  test(`${name}: an error's message has line and column and nothing of the document`, () => {
+    if (name === "text") return;
+    const bad = name === "properties" ? "a=b\nk=\\uhunter2" : `${content}\n\u0001hunter2{"`;
+    refuses("unparsable_content", () => format.parse(bad), ["hunter2"]);
+    refuses("unparsable_existing", () => format.get(bad, leaf), ["hunter2"]);
+  });
+
+  test(`${name}: a megabyte is edited, and is byte for byte what it was when the edit is undone`, () => {
+    if (name === "text") return;
+    const entry: Readonly<Record<string, (index: number) => string>> = {
+      yaml: (index) => `key${index}:\n  inner: value ${index} # c\n`,
+      json: (index) => `${index === 0 ? "{" : ","}\n  "key${index}": {"inner": "value"}`,
+      netrc: (index) => `machine host${index} login me password secret # c\n`,
+      ini: (index) => `[s${index}]\nkey = value ; c\n`,
+      toml: (index) => `[s${index}]\nkey = "value" # c\n`,
+      ssh_config: (index) => `Host h${index}\n  User me # c\n`,
+      dotenv: (index) => `KEY${index}='value' # c\n`,
+      properties: (index) => `key${index} = value\\u0020more\n`,
+    };
+    const print = entry[name] ?? (() => "");
+    const one = print(1000).length;
+    const parts = Array.from({ length: Math.ceil(1_000_000 / one) }, (_, index) => print(index));
+    const document = parts.join("") + (name === "json" ? "\n}\n" : "");
+    const { text, managed } = format.edit(document, format.parse(content));
+    assert.notEqual(text, document);
+    const removed = format.edit(text, new Map(), { remove: managed }).text;
+    assert.equal(removed, document);
+  });
+}
