@@ -3,7 +3,7 @@ import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { DatabaseSync } from "node:sqlite";
-import { gitEnvironment, run } from "@devplat/testkit";
+import { gitEnvironment, repositories, run } from "@devplat/testkit";
 import { HOST_TOKEN, startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const REPOSITORY = "acme/widgets";
@@ -162,6 +162,32 @@ describe("proxy tokens on git routes, with stock git", { timeout: 120_000 }, () 
     assert.match(metrics, /svc_cache_repos_active 1/);
   });
 
+  it("figures follow the clones, purge empties the cache, and delete makes the repository an unlisted one", async () => {
+    await stand.host.addRepository("acme", "figures", { build: repositories.linear });
+    const added = await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "figures" });
+    const path = `/api/cached-repos/${String(added.body["id"])}`;
+    const stats = async (): Promise<Record<string, unknown>> =>
+      (await stand.call("GET", path)).body["stats"] as Record<string, unknown>;
+    const fetches = async (): Promise<number> => {
+      stand.host.resetCalls();
+      assert.equal((await stand.clone("acme/figures")).code, 0);
+      return stand.host.calls.filter(({ command }) => command === "fetch").length;
+    };
+    assert.deepEqual([await fetches(), await fetches()], [1, 0]);
+    const { hits, misses, response_files: files, size_bytes: size, bytes_saved: saved } = await stats();
+    assert.deepEqual([hits, misses, files], [1, 1, 1]);
+    assert.ok(Number(size) > 0 && Number(saved) > 0);
+    assert.equal((await stand.call("POST", `${path}/purge`)).status, 202);
+    await until(async () => (await stats())["response_files"] === 0);
+    assert.deepEqual([await fetches(), await fetches()], [1, 0]);
+    assert.equal((await stand.call("DELETE", path)).status, 204);
+    assert.equal(await fetches(), 1);
+    const metrics = await (await fetch(stand.svc.metricsUrl)).text();
+    assert.match(metrics, /svc_cache_request_total\{owner="acme",repo="figures",result="nocache"\} 1/);
+    const kept = (): string[] => readdirSync(stand.svc.dataDir, { recursive: true }).map(String);
+    await until(async () => !kept().some((name) => name.includes("figures")));
+  });
+
   it("no secret is in the log, the database or the folder, and the key is the owner's alone", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     await stand.clone(REPOSITORY, `x:${token}`);
@@ -177,3 +203,12 @@ describe("proxy tokens on git routes, with stock git", { timeout: 120_000 }, () 
     assert.equal(statSync(join(stand.svc.dataDir, "encryption.key")).mode & 0o777, 0o600);
   });
 });
+
+/** Waits for what the service does in the background. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    if (await holds()) return;
+    await new Promise((done) => setTimeout(done, 25));
+  }
+  assert.fail("the background work did not end in 5 s");
+}
