@@ -38,7 +38,7 @@ export function insertBracketed(
   const at = afterComments(brackets, behind, limit, ownLines);
   if (ownLines) {
     const indent = indentAt(text, first.start);
-    const lead = endingNear(text, first.start) + indent;
+    const lead = endingNear(text, at) + indent;
     const added = print(indent).map((entry) => lead + entry);
     splices.push({ start: at, end: at, text: added.join(",") + tail });
   } else {

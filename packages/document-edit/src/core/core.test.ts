@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FORMAT_NAMES, documentFormat, sameShape, type EditMap, type EditValue } from "../index.ts";
-import { refuses } from "../../test/support.ts";
+import { assertKeepsLines, refuses } from "../../test/support.ts";
 import { applySplices, endingNear, wholeLines } from "./splice.ts";
 import { maskLines } from "./mask.ts";
 import { planCuts, withoutPaths } from "./merge.ts";
@@ -133,6 +133,27 @@ for (const name of FORMAT_NAMES) {
     const bad = name === "properties" ? "a=b\nk=\\uhunter2" : `${content}\n\u0001hunter2{"`;
     refuses("unparsable_content", () => format.parse(bad), ["hunter2"]);
     refuses("unparsable_existing", () => format.get(bad, leaf), ["hunter2"]);
+  });
+
+  test(`${name}: line endings stay as they are, each for itself, and a new line takes its neighbour's`, () => {
+    if (name === "text") return;
+    const lines: Readonly<Record<string, string>> = {
+      yaml: "b: 1\r\n# c\nz: 2\r\n",
+      json: '{\r\n  "b": 1,\n  // c\n  "z": 2\r\n}\n',
+      netrc: "machine b login x password y\r\n# c\nmachine z login x password y\r\n",
+      ini: "[b]\r\nx=1\n; c\nz=2\r\n",
+      toml: "[b]\r\nx=1\n# c\nz=2\r\n",
+      ssh_config: "Host b\r\n  Port 1\n# c\n  User x\r\n",
+      dotenv: "b=1\r\n# c\nz=2\r\n",
+      properties: "b=1\r\n# c\nz=2\r\n",
+    };
+    const before = lines[name] ?? "";
+    const { text, managed } = format.edit(before, format.parse(content));
+    const kept = before.split(/(?<=\n)/).filter((line) => !line.includes('"z"'));
+    assertKeepsLines(text, kept);
+    assert.ok(text.split("\n").length > before.split("\n").length);
+    assert.ok(text.endsWith("\n") && /\r\n(?:\}\n)?$/.test(text), JSON.stringify(text));
+    assert.equal(format.edit(text, new Map(), { remove: managed }).text, before);
   });
 
   test(`${name}: a megabyte is edited, and is byte for byte what it was when the edit is undone`, () => {

@@ -169,7 +169,11 @@ const CASES: Record<string, EntriesCase> = {
       fc.stringMatching(/^\/\/[a-z]{1,5}\.example\/:_[a-z]{1,5}$/),
     ),
     value: fc.oneof(
-      fc.stringMatching(/^[ -~]{0,10}$/).map((text) => text.trim()),
+      // What needs quotes cannot stand in front of a comment, and has its own test.
+      fc
+        .stringMatching(/^[ -~]{0,10}$/)
+        .map((text) => text.trim())
+        .filter((text) => !/^["'].*["']$/.test(text)),
       fc.constantFrom("npm_abc==", "${NPM_TOKEN}", "a;b", "a#b", "\\;", "\\", "\\\\", "'", "a'b", "é"),
     ),
     write(key, value, choices) {

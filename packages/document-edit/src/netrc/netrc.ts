@@ -216,7 +216,7 @@ function printEntry(machine: string, login: string, fields: EditMap, separator: 
 
 /**
  * A value as readers take it back: bare where they all agree, else in double quotes (curl 7.84 and later, Python 3.11
- * and later).
+ * and later). A tab stays a tab there: only curl knows an escape for it.
  * @throws DocumentEditError `unsafe_value` for CR, LF and NUL, which end the line or the file for some of them
  */
 function quote(value: string, field: string): string {
@@ -227,7 +227,7 @@ function quote(value: string, field: string): string {
     );
   }
   if (value !== "" && !/[\s"\\]|^#/.test(value)) return value;
-  return `"${value.replace(/["\\]/g, "\\$&").replaceAll("\t", "\\t")}"`;
+  return `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
 
 function requireMap(value: EditValue, machine: string): EditMap {

@@ -100,24 +100,25 @@ interface Around {
 class Reader {
   readonly #text: string;
   readonly #origin: Origin;
-  readonly #document: Document.Parsed;
   readonly #used = new Set<string>();
+  /** What each alias stands for. */
+  readonly #targets = new Map<unknown, unknown>();
 
   constructor(text: string, origin: Origin, document: Document.Parsed) {
     this.#text = text;
     this.#origin = origin;
-    this.#document = document;
-    const anchors = new Set<string>();
+    const anchors = new Map<string, unknown>();
     visit(document, {
       Node: (_key, node) => {
         if (!isAlias(node)) {
-          if (node.anchor !== undefined) anchors.add(node.anchor);
+          if (node.anchor !== undefined) anchors.set(node.anchor, node);
           return;
         }
         // The library looks for the anchor only when it makes JavaScript values, which is not done here.
         if (!anchors.has(node.source)) {
           throw unparsable(origin, "an alias in this YAML has no anchor", text, node.range?.[0] ?? 0);
         }
+        this.#targets.set(node, anchors.get(node.source));
         this.#used.add(node.source);
       },
     });
@@ -261,21 +262,23 @@ class Reader {
 
   #mergedKeys(map: YAMLMap.Parsed): ReadonlySet<string> {
     const keys = new Set<string>();
-    const add = (source: unknown, depth: number): void => {
-      // A chain of aliases longer than this is no configuration file.
-      if (depth > 32) return;
-      if (isAlias(source)) add(source.resolve(this.#document), depth + 1);
-      else if (isSeq(source)) for (const item of source.items) add(item, depth + 1);
+    // Each source once: chains of aliases can be made to grow without end.
+    const seen = new Set<unknown>();
+    const add = (source: unknown): void => {
+      if (seen.has(source)) return;
+      seen.add(source);
+      if (isAlias(source)) add(this.#targets.get(source));
+      else if (isSeq(source)) for (const item of source.items) add(item);
       else if (isMap(source)) {
         for (const pair of source.items) {
           if (!isScalar(pair.key)) continue;
-          if (pair.key.value === "<<") add(pair.value, depth + 1);
+          if (pair.key.value === "<<") add(pair.value);
           else keys.add(String(pair.key.value));
         }
       }
     };
     for (const pair of map.items) {
-      if (isScalar(pair.key) && pair.key.value === "<<" && pair.key.type === "PLAIN") add(pair.value, 0);
+      if (isScalar(pair.key) && pair.key.value === "<<" && pair.key.type === "PLAIN") add(pair.value);
     }
     return keys.size === 0 ? NO_KEYS : keys;
   }

@@ -247,6 +247,19 @@ test("yaml edit: a key behind an alias, a shared anchor or a merge key is refuse
   assert.equal(edit("yaml", before, "lone: 6"), before.replace("&l 5", "&l 6"));
 });
 
+test("yaml edit: merge keys that multiply, and aliases in aliases, are read in no time", () => {
+  const levels = Array.from({ length: 40 }, (_, index) => {
+    const sources = Array.from({ length: 10 }, () => `*l${index}`).join(", ");
+    return `l${index + 1}: &l${index + 1}\n  <<: [${sources}]\n`;
+  });
+  const before = `l0: &l0 {deep: 1}\n${levels.join("")}own: {<<: *l40}\n`;
+  refuses("unsupported", () => edit("yaml", before, "own: {deep: 2}"));
+  assert.equal(
+    edit("yaml", before, "own: {k: v}"),
+    before.replace("own: {<<: *l40}", "own: {<<: *l40, k: v}"),
+  );
+});
+
 test("yaml edit: nulls, empty collections and scalars become mappings, and mappings scalars", () => {
   assert.equal(
     edit(
