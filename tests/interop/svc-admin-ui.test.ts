@@ -82,6 +82,17 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
       await page.getByRole("status").filter({ hasText: "was saved" }).waitFor();
       assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*2048 MB/);
 
+      // Somebody else is faster than the form.
+      await row(page, "acme/widgets").getByRole("button", { name: "Edit" }).click();
+      const found = (await stand.call("GET", "/api/cached-repos")).body as unknown as { id: string }[];
+      await stand.call("PATCH", `/api/cached-repos/${found[0]?.id ?? ""}`, { timeout_seconds: 77 });
+      await form.getByLabel("Cache Size Limit (MB)").fill("9");
+      await form.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("alert").filter({ hasText: "changed this repository meanwhile" }).waitFor();
+      assert.equal(await form.getByLabel("Cache Size Limit (MB)").inputValue(), "9");
+      await form.getByRole("button", { name: "Save" }).click();
+      assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*9 MB/);
+
       await row(page, "acme/widgets").getByRole("button", { name: "Disable" }).click();
       assert.match(await row(page, "acme/widgets").innerText(), /Disabled/);
       await row(page, "acme/widgets").getByRole("button", { name: "Enable" }).click();

@@ -38,7 +38,7 @@ export function refusedForm(
   return undefined;
 }
 
-const FORM_ERRORS: readonly string[] = ["already_exists", "version_mismatch", "host_unreachable", "no_app"];
+const FORM_ERRORS: readonly string[] = ["already_exists", "host_unreachable", "no_app"];
 
 export interface FieldOptions {
   /** Unique in the page. */

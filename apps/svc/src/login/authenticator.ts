@@ -62,7 +62,7 @@ export class Authenticator {
     if (!SAFE_METHODS.includes(facts.method) && !own) {
       return {
         kind: "refused",
-        message: "With a session cookie, changes are taken only from pages of this service",
+        message: `With a session cookie, changes are taken only from pages under ${this.#address.baseUrl}`,
       };
     }
     return this.#bySession(token);

@@ -1,0 +1,102 @@
+import type { Logger } from "@devplat/base";
+import type { Assets, Html } from "@devplat/web-kit";
+import type { Context, Hono } from "hono";
+import { readForm } from "../admin-api/body.ts";
+import { INTERNAL, problemOf } from "../admin-api/problem.ts";
+import { requestFacts } from "../admin-api/router.ts";
+import type { Authenticator } from "../login/authenticator.ts";
+import type { Identity } from "../login/sessions.ts";
+import { messagePage } from "./message-page.ts";
+
+export type PageStatus = 200 | 403 | 404 | 409 | 422 | 500 | 502;
+/** A form's fields as they were sent; of a name that came twice, the last. */
+export type Form = Readonly<Record<string, string>>;
+/** Answers for somebody who is signed in, and may see the page. */
+export type PageHandler = (context: Context, identity: Identity, form: Form) => Promise<Response>;
+
+export interface PagesOptions {
+  readonly app: Hono;
+  readonly assets: Assets;
+  readonly version: string;
+  readonly authenticator: Authenticator;
+  readonly logger: Logger;
+  /** What nobody sees in the place of a page. */
+  readonly loginPage: () => Html;
+}
+
+/** Serves pages to who may see them: the steps that every page has in common. */
+export class Pages {
+  readonly #options: PagesOptions;
+
+  constructor(options: PagesOptions) {
+    this.#options = options;
+  }
+
+  get(path: string, adminOnly: boolean, handler: PageHandler): void {
+    this.#options.app.get(path, async (context) => this.#serve(context, adminOnly, handler));
+  }
+
+  /** The authenticator lets a post pass only if it comes from a page of ours. */
+  post(path: string, adminOnly: boolean, handler: PageHandler): void {
+    this.#options.app.post(path, async (context) => this.#serve(context, adminOnly, handler));
+  }
+
+  async show(context: Context, html: Html, status: PageStatus = 200): Promise<Response> {
+    return context.html(await html, status);
+  }
+
+  /** A page that only says something. */
+  async say(
+    context: Context,
+    status: PageStatus,
+    title: string,
+    text: string,
+    identity?: Identity,
+  ): Promise<Response> {
+    const { assets, version } = this.#options;
+    return this.show(context, messagePage({ assets, version, identity, title, text }), status);
+  }
+
+  /** The page for an error that no form is to blame for; faults of ours are logged. */
+  async fail(context: Context, error: unknown): Promise<Response> {
+    const problem = problemOf(error);
+    if (problem?.status === 404) return this.say(context, 404, "Not found", problem.detail);
+    if (problem === undefined || problem.status >= 500) {
+      this.#options.logger.error({ err: error }, "an administration page failed");
+    }
+    const status = problem === undefined ? 500 : 502;
+    return this.say(context, status, "That did not work", (problem ?? INTERNAL).detail);
+  }
+
+  async #serve(context: Context, adminOnly: boolean, handler: PageHandler): Promise<Response> {
+    const posted = context.req.method === "POST";
+    try {
+      const caller = await this.#options.authenticator.identify(requestFacts(context));
+      if (caller.kind === "refused") return await this.say(context, 403, "Not allowed", caller.message);
+      if (caller.kind === "nobody") {
+        return posted ? context.redirect("/admin", 303) : await this.show(context, this.#options.loginPage());
+      }
+      const { identity } = caller;
+      if (adminOnly && identity.role !== "admin") {
+        if (context.req.path === "/admin") return context.redirect("/admin/tokens", 303);
+        return await this.say(context, 403, "Not allowed", "This needs the admin role.", identity);
+      }
+      const form = posted && hasBody(context) ? Object.fromEntries(await readForm(context.req.raw)) : {};
+      return await handler(context, identity, form);
+    } catch (error) {
+      return this.fail(context, error);
+    }
+  }
+}
+
+/** The status of a page that shows its form again. */
+export function refusalStatus(error: unknown): PageStatus {
+  const status = problemOf(error)?.status;
+  if (status === 409 || status === 412) return 409;
+  return status === 502 ? 502 : 422;
+}
+
+function hasBody(context: Context): boolean {
+  const length = context.req.header("content-length") ?? "0";
+  return length !== "0" || context.req.header("transfer-encoding") !== undefined;
+}

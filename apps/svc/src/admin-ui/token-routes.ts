@@ -1,0 +1,65 @@
+import type { Clock } from "@devplat/base";
+import type { Assets } from "@devplat/web-kit";
+import { tokenRequestSchema } from "../admin-api/tokens.ts";
+import { validateBody } from "../admin-api/validation.ts";
+import type { Identity } from "../login/sessions.ts";
+import type { OwnAddress } from "../own-address.ts";
+import type { TokenMint } from "../tokens/token-mint.ts";
+import { refusedForm } from "./form.ts";
+import { refusalStatus, type Pages } from "./pages.ts";
+import { tokensPage, type TokensPageOptions } from "./tokens-page.ts";
+
+export interface TokenRoutes {
+  readonly pages: Pages;
+  readonly assets: Assets;
+  readonly version: string;
+  readonly mint: TokenMint;
+  readonly address: OwnAddress;
+  readonly clock: Clock;
+}
+
+const FIELDS = ["repository", "scopes", "duration", "description"] as const;
+
+/** The "Tokens" section; for every user. */
+export function addTokenRoutes({ pages, assets, version, mint, address, clock }: TokenRoutes): void {
+  const pageFor = async (identity: Identity): Promise<TokensPageOptions> => ({
+    assets,
+    version,
+    identity,
+    tokens: await mint.list(identity),
+    baseUrl: address.baseUrl,
+    now: clock.now(),
+  });
+
+  pages.get("/admin/tokens", false, async (context, identity) =>
+    pages.show(context, tokensPage({ ...(await pageFor(identity)), done: context.req.query("done") })),
+  );
+
+  pages.post("/admin/tokens", false, async (context, identity, form) => {
+    try {
+      const description = (form["description"] ?? "").trim();
+      const body = validateBody(tokenRequestSchema, {
+        repository: (form["repository"] ?? "").trim(),
+        scopes: form["scopes"] ?? "",
+        duration: form["duration"] ?? "",
+        ...(description === "" ? {} : { description }),
+      });
+      const { token, record } = await mint.mint(identity, { ...body, type: "proxy", ip_allow: [] }, true);
+      const minted = { value: token.reveal(), repository: record.repositories[0] ?? "" };
+      // No redirect: the value must not be in an address, and this page is the only one that has it.
+      return await pages.show(context, tokensPage({ ...(await pageFor(identity)), minted }));
+    } catch (error) {
+      const refused = refusedForm(error, form, FIELDS);
+      if (refused === undefined) throw error;
+      const page = tokensPage({ ...(await pageFor(identity)), form: refused });
+      return pages.show(context, page, refusalStatus(error));
+    }
+  });
+
+  pages.post("/admin/tokens/:id/revoke", false, async (context, identity) => {
+    await mint.revoke(identity, context.req.param("id") ?? "");
+    return context.redirect("/admin/tokens?done=revoked", 303);
+  });
+
+  pages.get("/ui", false, async (context) => context.redirect("/admin/tokens", 303));
+}
