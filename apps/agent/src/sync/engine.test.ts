@@ -96,6 +96,12 @@ describe("a cycle", () => {
     assert.equal(await w.read("x/y/f.yaml"), "token: t\n");
   });
 
+  it("makes a folder once for all the files that go there", async () => {
+    await w.put("k", { token: "t" });
+    const rules = ["x/a", "x/b", "x/y/c"].map((path, i) => yaml(`r${i}`, "k", `~/${path}`));
+    assert.deepEqual((await cycle(rules)).changed, ["r0", "r1", "r2"]);
+  });
+
   it("reads no value and touches no file when nothing has changed", async () => {
     await w.put("k", { token: "t" });
     await cycle([yaml("a", "k")]);

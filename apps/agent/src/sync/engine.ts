@@ -200,7 +200,7 @@ export class SyncEngine {
   async #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>, tally: Tally): Promise<void> {
     const { state, logger } = this.#parts;
     try {
-      const applied = await applyPlan(plan, this.#parts, async (rules) => {
+      const applied = await applyPlan(await this.#current(plan), this.#parts, async (rules) => {
         // Before the file changes: a crash right after it must not lose the command.
         const withCommand = rules.filter((name) => work.get(name)?.rule.run !== undefined);
         for (const name of withCommand) this.#recordByName(name).run_pending = true;
@@ -215,6 +215,16 @@ export class SyncEngine {
     } catch (error) {
       for (const piece of plan.pieces) this.#failByName(piece.rule, error, tally);
     }
+  }
+
+  /** The plan with its folders as they are now: a file written just before may have made them. */
+  async #current(plan: FilePlan): Promise<FilePlan> {
+    if (plan.target.missingFolders.length === 0) return plan;
+    const target = await this.#parts.targets.resolve(plan.path);
+    if (target.file === plan.target.file) return { ...plan, target };
+    throw new AgentError("target_busy", `cannot write ${plan.path}: it leads elsewhere now`, {
+      remedy: "retry",
+    });
   }
 
   #noteApplied(

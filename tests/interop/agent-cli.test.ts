@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { chmod, chown, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { after, describe, it } from "node:test";
+import { run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
+
+const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
+
+const folders: TempFolder[] = [];
+after(async () => {
+  for (const folder of folders) await folder.remove();
+});
+
+interface Home {
+  readonly path: string;
+  readonly agent: (...args: string[]) => Promise<Finished>;
+  readonly write: (name: string, content: string) => Promise<void>;
+  readonly read: (name: string) => Promise<string>;
+}
+
+async function home(): Promise<Home> {
+  const folder = await tempFolder("agent-cli");
+  folders.push(folder);
+  const { path } = folder;
+  const env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc") };
+  return {
+    path,
+    agent: (...args) => run(LAUNCHER, args, { env }),
+    write: async (name, content) => {
+      await mkdir(dirname(join(path, name)), { recursive: true, mode: 0o700 });
+      await writeFile(join(path, name), content, { mode: 0o600 });
+    },
+    read: (name) => readFile(join(path, name), "utf8"),
+  };
+}
+
+const CONFIG = ".config/daemon/config.yaml";
+const configured = (rule: string): string =>
+  `store: {driver: embedded}\nrules: [{name: a, key: k, ${rule}}]\n`;
+const YAML = "target: {path: ~/f.yaml, format: yaml}";
+
+describe("exit codes and help", () => {
+  it("no subcommand prints help and exits 0", async () => {
+    const { code, stdout } = await (await home()).agent();
+    assert.equal(code, 0);
+    assert.match(stdout, /^Usage: agent/);
+  });
+
+  it("run and sync without any configuration exit 1, naming the places looked at and agent init", async () => {
+    const place = await home();
+    for (const command of ["run", "sync"]) {
+      const { code, stderr } = await place.agent(command);
+      assert.equal(code, 1);
+      assert.ok(stderr.includes(join(place.path, "etc/daemon/config.yaml")), stderr);
+      assert.ok(stderr.includes(join(place.path, CONFIG)), stderr);
+      assert.match(stderr, /agent init/);
+    }
+    assert.deepEqual(await readdir(place.path), [], "and nothing was made");
+  });
+
+  it("init, secrets put and sync work as init prints them", async () => {
+    const place = await home();
+    assert.equal((await place.agent("init")).code, 0);
+    assert.equal((await stat(join(place.path, CONFIG))).mode & 0o777, 0o600);
+    assert.equal((await place.agent("init")).code, 1, "an existing configuration is not replaced");
+    assert.equal((await place.agent("config", "check")).code, 0);
+    assert.equal((await place.agent("secrets", "put", "example", "token=s3cret", "user=me")).code, 0);
+    assert.equal((await place.agent("sync")).code, 0);
+    assert.equal(await place.read("agent-example.yaml"), "service:\n  user: me\n  token: s3cret\n");
+  });
+
+  it("a wrong configuration names file, line, column and key", async () => {
+    const place = await home();
+    await place.write(CONFIG, "store: {driver: embedded}\nsync:\n  intervall: 15m\n");
+    for (const args of [["sync"], ["run"], ["status"], ["config", "check"]]) {
+      const { code, stderr } = await place.agent(...args);
+      assert.equal(code, 1);
+      const file = join(place.path, CONFIG);
+      assert.match(
+        stderr,
+        new RegExp(`${file}:3:3: sync.intervall: unknown key; did you mean 'interval'\\?`),
+      );
+    }
+  });
+
+  it("logs are JSON on standard error when it is no terminal, text when asked", async () => {
+    const place = await home();
+    await place.write(CONFIG, configured(YAML));
+    await place.agent("secrets", "put", "k", "t=1");
+    const json = await place.agent("sync");
+    assert.equal(JSON.parse(json.stderr).msg, "file written");
+    await place.agent("secrets", "put", "k", "t=2");
+    assert.match((await place.agent("sync", "--log-format", "text")).stderr, /^\d\d:\d\d:\d\d info/);
+  });
+
+  it("config schema is a JSON Schema that names the sections", async () => {
+    const { code, stdout } = await (await home()).agent("config", "schema");
+    assert.equal(code, 0);
+    const schema = JSON.parse(stdout);
+    assert.equal(schema.additionalProperties, false);
+    for (const section of ["store", "sync", "web", "rules"]) assert.ok(section in schema.properties, section);
+  });
+});
+
+describe("--dry-run", () => {
+  it("shows a masked diff and makes no write of any kind", async () => {
+    const place = await home();
+    await place.write(CONFIG, configured(YAML));
+    await place.write("f.yaml", "# hunter1\nt: hunter2 # hunter3\nother: hunter4\n");
+    await place.agent("secrets", "put", "k", "t=hunter5");
+    const before = await readdir(place.path, { recursive: true });
+    const { code, stdout } = await place.agent("sync", "--dry-run");
+    assert.equal(code, 0);
+    assert.match(stdout, /^-t: ••••.*\n\+t: ••••/m);
+    assert.doesNotMatch(stdout, /hunter/);
+    assert.deepEqual(await readdir(place.path, { recursive: true }), before);
+    assert.match(await place.read("f.yaml"), /hunter2/);
+  });
+
+  it("makes neither store nor state where there is none", async () => {
+    const place = await home();
+    await place.write(CONFIG, configured(YAML));
+    const { code, stdout } = await place.agent("run", "--dry-run");
+    assert.equal(code, 0);
+    assert.match(stdout, /a: nothing is stored under k/);
+    assert.deepEqual(await readdir(place.path), [".config"]);
+  });
+
+  it("shows only the sizes of text files", async () => {
+    const place = await home();
+    await place.write(CONFIG, configured('target: {path: ~/key, format: text, template: "{{ .t }}"}'));
+    await place.agent("secrets", "put", "k", "t=hunter5");
+    assert.match(
+      (await place.agent("sync", "--dry-run")).stdout,
+      /^~\/key: no file -> 7 bytes\n1 files would change/,
+    );
+  });
+});
+
+describe("agent restore", () => {
+  it("brings back the file as it was before the rule first touched it", async () => {
+    const place = await home();
+    await place.write(CONFIG, configured(YAML));
+    await place.write("f.yaml", "t: mine\n");
+    await place.agent("secrets", "put", "k", "t=1");
+    await place.agent("sync");
+    const active = await place.agent("restore", "a");
+    assert.equal(active.code, 1);
+    assert.match(active.stderr, /is active and would write the file again/);
+    await place.write(CONFIG, configured(`paused: true, ${YAML}`));
+    assert.equal((await place.agent("restore", "a")).code, 0);
+    assert.equal(await place.read("f.yaml"), "t: mine\n");
+    assert.equal((await place.agent("restore", "../a")).code, 1);
+  });
+});
+
+describe("a user who is not root", () => {
+  it("is told of a read-only folder and of a file of somebody else, and other rules go on", async (context) => {
+    if (process.geteuid?.() !== 0) return context.diagnostic("needs root to become another user");
+    const place = await home();
+    const rules = ["locked/f.yaml", "theirs.yaml", "good.yaml"]
+      .map((path, i) => `  - {name: r${i}, key: k, target: {path: ~/${path}, format: yaml}}\n`)
+      .join("");
+    await place.write(CONFIG, `store: {driver: embedded}\nrules:\n${rules}`);
+    await mkdir(join(place.path, "locked"));
+    for (const name of ["", ".config", ".config/daemon", CONFIG, "locked"]) {
+      await chown(join(place.path, name), 65534, 65534);
+    }
+    await chmod(join(place.path, "locked"), 0o500);
+    await place.write("theirs.yaml", "t: 1\n");
+    const env = { PATH: process.env["PATH"], HOME: place.path, XDG_CONFIG_DIRS: join(place.path, "etc") };
+    const asNobody = (...args: string[]): Promise<Finished> =>
+      run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", LAUNCHER, ...args], { env });
+    const put = await asNobody("secrets", "put", "k", "t=1");
+    assert.equal(put.code, 0, put.stderr);
+    const { code, stderr, stdout } = await asNobody("sync");
+    assert.equal(code, 1);
+    assert.match(stderr, /^r0: cannot write ~\/locked\/f.yaml: no permission to write in .*locked$/m);
+    assert.match(stderr, /^r1: cannot write ~\/theirs.yaml: it belongs to another user$/m);
+    assert.match(stdout, /1 changed, 0 unchanged, 2 failed/);
+  });
+});
