@@ -100,10 +100,11 @@ export function leavesOf(content: EditMap, options: EditOptions): LeafPath[] {
       return;
     }
     const field = mergeField(path, options);
-    if (field === undefined || !isList(value) || value.length === 0) {
+    if (field === undefined || !isList(value)) {
       leaves.push(path);
       return;
     }
+    // An empty one owns nothing: the sequence holds what others have put there.
     for (const item of value) {
       visit(item, [...path, itemSegment(field, requiredItemKey(item, field, path))]);
     }
