@@ -2,7 +2,8 @@
 export const MAX_NAME_LENGTH = 100;
 
 /** What code hosts allow in owners and names; with no slash, no control character, nothing that a path could mean. */
-const NAME_FORM = /^[A-Za-z0-9._-]+$/;
+export const NAME_FORM = /^[A-Za-z0-9._-]+$/;
+export const NAME_FORM_FAULT = "may hold only letters, digits, dot, hyphen and underscore";
 /** Folders of the cache's own beside the owners' folders. */
 const RESERVED_OWNERS: readonly string[] = ["_responses"];
 
@@ -25,7 +26,7 @@ function nameFault(name: string): string | undefined {
   if (name === "") return "must not be empty";
   if (name.length > MAX_NAME_LENGTH) return `must have at most ${MAX_NAME_LENGTH} characters`;
   if (name === "." || name === "..") return "is not a name";
-  if (!NAME_FORM.test(name)) return "may hold only letters, digits, dot, hyphen and underscore";
+  if (!NAME_FORM.test(name)) return NAME_FORM_FAULT;
   return undefined;
 }
 

@@ -9,7 +9,13 @@ import {
 } from "../cached-repositories.ts";
 import { FieldError, SvcError } from "../errors.ts";
 import type { OwnAddress } from "../own-address.ts";
-import { MAX_NAME_LENGTH, ownerFault, repositoryNameFault } from "../repository-name.ts";
+import {
+  MAX_NAME_LENGTH,
+  NAME_FORM,
+  NAME_FORM_FAULT,
+  ownerFault,
+  repositoryNameFault,
+} from "../repository-name.ts";
 import type { CachedRepositoryRecord, Store } from "../storage/store.ts";
 import type { RepositoryProbe } from "../tokens/repository-probe.ts";
 import { entityTag, expectedVersion } from "./entity-tag.ts";
@@ -290,6 +296,7 @@ function checked(fault: (text: string) => string | undefined): z.ZodString {
     .string()
     .min(1)
     .max(MAX_NAME_LENGTH)
+    .regex(NAME_FORM, NAME_FORM_FAULT)
     .superRefine((text, context) => {
       const message = fault(text);
       if (message !== undefined) context.addIssue({ code: "custom", message });
