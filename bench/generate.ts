@@ -73,8 +73,11 @@ function* script(options: GenerateOptions): Generator<Buffer | string> {
     due += changesPerCommit;
     const folder = Math.floor(random() ** 2 * folders);
     const changed = new Set<number>();
-    for (; due >= 1 && changed.size < FILES_PER_FOLDER; due--) {
-      changed.add(folder * FILES_PER_FOLDER + Math.floor(random() * FILES_PER_FOLDER));
+    while (due >= 1 && changed.size < FILES_PER_FOLDER) {
+      const file = folder * FILES_PER_FOLDER + Math.floor(random() * FILES_PER_FOLDER);
+      if (changed.has(file)) continue;
+      changed.add(file);
+      due--;
     }
     edits.push([...changed]);
   }

@@ -17,3 +17,4 @@ export type { Ref } from "./repository/packed-refs.ts";
 export { isRefName } from "./repository/ref-name.ts";
 export type { Lock, LockOptions } from "./repository/lock-file.ts";
 export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./connectivity.ts";
+export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";

@@ -21,6 +21,7 @@ import { indexPack, type IndexedPack, type IndexPackOptions } from "./index-pack
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { scanPack } from "./scan.ts";
 import { sortByOid } from "./sort.ts";
+import { IndexWorkers } from "./workers.ts";
 import { writeIndex } from "./write-index.ts";
 
 async function* chunks(bytes: Buffer, size = 65_536): AsyncGenerator<Buffer> {
@@ -132,6 +133,21 @@ for (const threads of [1, 2, 3]) {
     assert.ok(onlyPack(result, "idx").equals(gitIndex(folder.path, pack, "sha1").idx));
   });
 }
+
+test("IndexWorkers serve one pack after another, a faulty one in between, and several at once", async () => {
+  using folder = temporaryFolder();
+  const pack = readPack(buildRepository(folder.path, "sha1", { commits: 20, files: 900 }));
+  assert.ok(pack.length > 520_000, `${pack.length} bytes are indexed without a thread`);
+  await using workers = new IndexWorkers();
+  const options = { threads: 2, workers };
+  await index(folder.path, pack, options);
+  const bad = Buffer.from(pack);
+  bad[pack.length - 1]! ^= 1;
+  await assert.rejects(index(folder.path, bad, options), { code: "wrong_trailer" });
+  const results = await Promise.all([1, 2, 3].map(() => index(folder.path, pack, options)));
+  const expected = gitIndex(folder.path, pack, "sha1").idx;
+  for (const result of results) assert.ok(onlyPack(result, "idx").equals(expected));
+});
 
 test("indexPack with windows of almost nothing finds the same", async () => {
   using folder = temporaryFolder();

@@ -15,6 +15,7 @@ import {
 } from "./limits.ts";
 import { leadPipeline, type PipelineJob, type PipelineResult } from "./pipeline.ts";
 import { IndexThreads } from "./threads.ts";
+import { IndexWorkers } from "./workers.ts";
 
 /** Smaller packs are indexed in the calling thread: that takes a few milliseconds, starting a thread some fifty. */
 const INLINE_PACK_BYTES = 512 * 1024;
@@ -39,8 +40,8 @@ export interface IndexPackOptions {
   readonly deltaWindowBytes?: number;
   /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
-  /** The module that worker threads run, for programs that are bundled: it must import this package's worker. */
-  readonly workerEntry?: URL;
+  /** Threads that are kept between packs. Without it each pack starts its own and ends them. */
+  readonly workers?: IndexWorkers;
 }
 
 /** A pack that is in the store. */
@@ -129,8 +130,12 @@ async function receive(
       if (next.done === true) break;
       written = await append(handle, next.value, written, job.limits.packBytes);
       if (threads === undefined && threadCount > 0 && written > INLINE_PACK_BYTES) {
-        const entry = options.workerEntry ?? new URL("worker.ts", import.meta.url);
-        threads = new IndexThreads(job, threadCount, control, entry);
+        threads = new IndexThreads(
+          job,
+          threadCount,
+          control,
+          options.workers ?? new IndexWorkers({ keep: 0 }),
+        );
         threads.result.catch((error: unknown) => stopper.stop(error));
       }
       control.wrote(written);

@@ -1,7 +1,7 @@
 /**
- * Entry of the worker threads of `indexPack`. The first leads; the others wait for its tables.
+ * What the worker threads of `indexPack` run: one job after the other, each answered by one last message.
  */
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { failureOf, type Failure } from "./failure.ts";
 import {
   helpResolve,
@@ -11,36 +11,29 @@ import {
   type ScanShare,
 } from "./pipeline.ts";
 
-/** What a worker is started with. */
-export interface WorkerInput {
-  readonly role: "lead" | "help";
-  readonly job: PipelineJob;
-}
+/** What a worker is asked. */
+export type WorkerRequest =
+  | { readonly kind: "lead"; readonly job: PipelineJob }
+  | { readonly kind: "help"; readonly job: PipelineJob; readonly share: ScanShare };
 
-/** What a worker says. */
+/** What a worker says. All but `scanned` are last words. */
 export type WorkerMessage =
   | { readonly kind: "scanned"; readonly share: ScanShare }
   | { readonly kind: "done"; readonly result: PipelineResult }
+  | { readonly kind: "helped" }
   | { readonly kind: "failed"; readonly failure: Failure };
 
 const port = parentPort;
-if (port !== null) {
-  const { role, job } = workerData as WorkerInput;
-  const say = (message: WorkerMessage): void => port.postMessage(message);
-  if (role === "lead") {
-    try {
-      say({ kind: "done", result: leadPipeline(job, (share) => say({ kind: "scanned", share })) });
-    } catch (error) {
-      say({ kind: "failed", failure: failureOf(error) });
+const say = (message: WorkerMessage): void => port?.postMessage(message);
+port?.on("message", (request: WorkerRequest) => {
+  try {
+    if (request.kind === "lead") {
+      say({ kind: "done", result: leadPipeline(request.job, (share) => say({ kind: "scanned", share })) });
+    } else {
+      helpResolve(request.job, request.share);
+      say({ kind: "helped" });
     }
-  } else {
-    port.once("message", (share: ScanShare) => {
-      try {
-        helpResolve(job, share);
-      } catch (error) {
-        say({ kind: "failed", failure: failureOf(error) });
-      }
-      port.close();
-    });
+  } catch (error) {
+    say({ kind: "failed", failure: failureOf(error) });
   }
-}
+});
