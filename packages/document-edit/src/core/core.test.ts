@@ -79,6 +79,26 @@ test("planCuts: cuts the highest mapping that is emptied, and nothing that other
   assert.deepEqual([...withoutPaths(map, [["a"]]).keys()], ["e"]);
 });
 
+test("planCuts: the field by which an entry is known stays while others' fields are there; one of that name further in goes", () => {
+  const entry = new Map<string, EditValue>([
+    ["name", "x"],
+    [
+      "in",
+      new Map([
+        ["name", "y"],
+        ["z", "1"],
+      ]),
+    ],
+    ["theirs", "t"],
+  ]);
+  const map = new Map<string, EditValue>([["l", [entry]]]);
+  const leaves = [
+    ["l", "[name=x]", "name"],
+    ["l", "[name=x]", "in", "name"],
+  ];
+  assert.deepEqual(planCuts(map, leaves, []), [["l", "[name=x]", "in", "name"]]);
+});
+
 test("sameShape: scalars may differ, keys, their order and sequences' lengths may not", () => {
   const yaml = documentFormat("yaml");
   const shape = (a: string, b: string): boolean => sameShape(yaml.parse(a), yaml.parse(b));

@@ -132,25 +132,26 @@ class EntriesDocument implements OpenDocument {
 
   #readValue(origin: Origin): EditMap {
     const map = new Map<string, EditValue>();
+    // Repeated keys are lists, also those of repeated sections; each list is filled in place.
+    const lists = new Map<string, Map<string, string[]>>();
     for (const section of this.#sections) {
-      const inner = section.name === undefined ? map : new Map(sectionOf(map, section.name));
-      const counts = new Map<string, EditValue[]>();
+      const { name } = section;
+      const inner = name === undefined ? map : (sectionOf(map, name) ?? new Map<string, EditValue>());
+      if (name !== undefined && map.has(name) && !isMap(map.get(name))) {
+        throw errorAt("unsupported", "a key and a section have one name", this.#text, section.header.start);
+      }
+      if (name !== undefined) map.set(name, inner);
+      const known = lists.get(name ?? "") ?? new Map<string, string[]>();
+      lists.set(name ?? "", known);
       for (const entry of section.entries) {
-        const known = inner.get(entry.key);
-        const values =
-          counts.get(entry.key) ?? (known === undefined ? [] : isList(known) ? [...known] : [known]);
+        const values = known.get(entry.key) ?? [];
+        known.set(entry.key, values);
         if (values.length > 0 && origin === "content" && !this.#syntax.isList(entry.key)) {
           throw unparsable(origin, `the key ${entry.key} occurs twice`, this.#text, entry.span.start);
         }
         values.push(entry.value);
-        counts.set(entry.key, values);
         inner.set(entry.key, values.length === 1 ? entry.value : values);
       }
-      if (section.name === undefined) continue;
-      if (map.has(section.name) && !isMap(map.get(section.name))) {
-        throw errorAt("unsupported", "a key and a section have one name", this.#text, section.header.start);
-      }
-      map.set(section.name, inner);
     }
     return map;
   }
@@ -330,9 +331,9 @@ class EntriesDocument implements OpenDocument {
   }
 }
 
-function sectionOf(map: EditMap, name: string): EditMap {
+function sectionOf(map: EditMap, name: string): Map<string, EditValue> | undefined {
   const section = map.get(name);
-  return isMap(section) ? section : new Map();
+  return isMap(section) ? (section as Map<string, EditValue>) : undefined;
 }
 
 /** The values of a key as the formats of lines know them: text. */

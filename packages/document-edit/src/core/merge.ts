@@ -212,8 +212,10 @@ function collectCuts(value: EditValue, node: CutNode, path: LeafPath, cuts: Leaf
   }
   // The field by which an entry is known goes last: while others' fields are there, it stays.
   const item = path.length === 0 ? undefined : parseItemSegment(path.at(-1) ?? "");
-  const ownField = item === undefined ? undefined : inner.findIndex((cut) => cut.at(-1) === item.field);
-  if (left > 0 && isMap(value) && ownField !== undefined && ownField !== -1) inner.splice(ownField, 1);
+  if (left > 0 && isMap(value) && item !== undefined) {
+    const own = inner.findIndex((cut) => cut.length === path.length + 1 && cut.at(-1) === item.field);
+    if (own !== -1) inner.splice(own, 1);
+  }
   if (left === 0 && path.length > 0) return true;
   cuts.push(...inner);
   return false;
