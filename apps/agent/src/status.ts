@@ -8,6 +8,16 @@ export interface RuleStatus {
   readonly consecutive_failures: number;
   /** Version of the secret last written; null before the first sync or with several secrets. */
   readonly version: number | null;
+  /** The last run of the rule's command; absent before the first. Its output is never kept. */
+  readonly run?: {
+    readonly at: string;
+    /** Null when it could not be started or was killed. */
+    readonly exit_code: number | null;
+    readonly timed_out: boolean;
+    readonly duration_ms: number;
+    readonly stdout_bytes: number;
+    readonly stderr_bytes: number;
+  };
 }
 
 /** A rule as configured, with its state; never a value. */

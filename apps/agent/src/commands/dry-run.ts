@@ -1,4 +1,3 @@
-import { documentFormat } from "@devplat/document-edit";
 import { assemblePreview, type Host } from "../assemble.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { maskedDiff } from "../sync/diff.ts";
@@ -33,12 +32,11 @@ export async function dryRun(host: Host, loaded: LoadedConfig): Promise<number> 
 
 function describe({ path, format, existing, next }: PreviewedFile): string {
   if (next === undefined || (next !== "remove" && existing?.equals(next) === true)) return "";
-  if (format === "text") return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
-  const document = documentFormat(format);
+  if (format.name === "text") return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
   const masked = (content: Buffer | "remove" | undefined): { text: string | undefined; shown: string } => {
     if (content === undefined || content === "remove") return { text: undefined, shown: "" };
     const text = content.toString();
-    return { text, shown: document.mask(text) };
+    return { text, shown: format.mask(text) };
   };
   return maskedDiff(path, masked(existing), masked(next));
 }

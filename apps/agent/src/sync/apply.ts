@@ -1,5 +1,5 @@
 import { syncFolder, type Clock } from "@devplat/base";
-import { documentFormat, type FormatName, type LeafPath } from "@devplat/document-edit";
+import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
 import { readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Backups } from "./backups.ts";
@@ -15,7 +15,7 @@ export interface FilePlan {
   /** As configured, for messages. */
   readonly path: string;
   readonly target: ResolvedTarget;
-  readonly format: FormatName;
+  readonly format: DocumentFormat;
   readonly wholeFile: boolean;
   readonly mode: number;
   readonly dirMode: number;
@@ -101,7 +101,7 @@ export async function previewPlan(
 function contextOf(plan: FilePlan, state: StateFile): MergeContext {
   const written = state.document.files[plan.target.file]?.content;
   return {
-    format: documentFormat(plan.format),
+    format: plan.format,
     wholeFile: plan.wholeFile,
     others: plan.others,
     isOurs: (content) => written !== undefined && state.hmac(content) === written,

@@ -56,6 +56,16 @@ export class Daemon implements DaemonView {
     this.#parts = parts;
     this.#report = new StatusReport(parts.facts, parts.clock);
     this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
+    // A login need not wait for the next look at the token, and its end has to be seen at once.
+    parts.signIn.onChange(() => {
+      this.#changed();
+      if (parts.signIn.state().authenticated) this.#trigger();
+    });
+  }
+
+  /** Time cannot be trusted any more (sleep, a clock that was set): what was planned is done now. */
+  wake(): void {
+    this.#trigger();
   }
 
   status(): AgentStatus {

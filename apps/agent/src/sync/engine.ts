@@ -1,5 +1,5 @@
 import type { Logger } from "@devplat/base";
-import type { FormatName, LeafPath } from "@devplat/document-edit";
+import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
 import type { SecretStore } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
@@ -41,7 +41,7 @@ export interface CycleOptions {
 /** What `--dry-run` shows of one file. Texts, not values: whoever prints them masks them. */
 export interface PreviewedFile {
   readonly path: string;
-  readonly format: FormatName;
+  readonly format: DocumentFormat;
   readonly existing: Buffer | undefined;
   /** The content that it would get; `remove` if it would be deleted; undefined if it stays. */
   readonly next: Buffer | "remove" | undefined;

@@ -1,4 +1,10 @@
-import { FORMAT_NAMES, type EditMap, type FormatName, type LeafPath } from "@devplat/document-edit";
+import {
+  FORMAT_NAMES,
+  INI_DIALECTS,
+  type DocumentFormat,
+  type EditMap,
+  type LeafPath,
+} from "@devplat/document-edit";
 import { createHash } from "node:crypto";
 import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
@@ -6,6 +12,7 @@ import type { FilePlan } from "./apply.ts";
 import type { Piece } from "./file-edit.ts";
 import { ownsWholeFile, type Rule } from "./rule.ts";
 import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
+import { formatOf } from "./target-format.ts";
 import type { ResolvedTarget, TargetPolicy } from "./targets.ts";
 
 /** What one rule has to do in this cycle. */
@@ -33,7 +40,7 @@ export interface FilePlans {
 interface Draft {
   readonly target: ResolvedTarget;
   readonly path: string;
-  readonly format: FormatName;
+  readonly format: DocumentFormat;
   readonly wholeFile: boolean;
   readonly rule: Rule | undefined;
   readonly allowTracked: boolean;
@@ -86,7 +93,7 @@ async function draftOf(
   return {
     target,
     path: rule.target.path,
-    format: rule.target.format,
+    format: formatOf(rule.target),
     wholeFile: ownsWholeFile(rule),
     rule,
     allowTracked: rule.target.allow_tracked,
@@ -111,12 +118,14 @@ async function cleanUp(
   const format = FORMAT_NAMES.find((known) => known === record?.target.format);
   if (record === undefined || format === undefined || record.target.on_remove !== "clean") return undefined;
   if (record.managed.length === 0) return undefined;
-  const target = await targets.resolve(record.target.path);
+  const { path, dialect: recorded } = record.target;
+  const dialect = INI_DIALECTS.find((known) => known === recorded);
+  const target = await targets.resolve(path);
   if (target.file !== record.target.file || target.existing === undefined) return undefined;
   return {
     target,
-    path: record.target.path,
-    format,
+    path,
+    format: formatOf({ path, format, dialect }),
     wholeFile: format === "text",
     rule: undefined,
     allowTracked: record.target.allow_tracked,
@@ -167,7 +176,7 @@ function planOf(
 function faultBeside(draft: Draft, lead: Draft): AgentError | undefined {
   if (draft === lead) return undefined;
   if (draft.rule === undefined || lead.rule === undefined) {
-    return draft.format === lead.format && draft.wholeFile === lead.wholeFile
+    return draft.format.name === lead.format.name && draft.wholeFile === lead.wholeFile
       ? undefined
       : new AgentError("overlap", "the file has another format now");
   }

@@ -80,7 +80,16 @@ export function isWaiting(record: RuleRecord, now: number): boolean {
 /** What the surfaces show of a record. */
 export function statusOf(record: RuleRecord): RuleStatus {
   const { state, error, last_attempt, last_synced, next_attempt, consecutive_failures, version } = record;
-  return { state, error, last_attempt, last_synced, next_attempt, consecutive_failures, version };
+  return {
+    state,
+    error,
+    last_attempt,
+    last_synced,
+    next_attempt,
+    consecutive_failures,
+    version,
+    ...(record.last_run !== null && { run: record.last_run }),
+  };
 }
 
 /**

@@ -88,6 +88,45 @@ describe("a rule's template", () => {
   });
 });
 
+describe("every format", () => {
+  const table: [string, string, string, string][] = [
+    ["ini", "; c\n[s]\na = 1\n", "[s]\na = {{ .v }}\n", "; c\n[s]\na = new\n"],
+    ["toml", "# c\n[s]\na = '1' # d\n", "[s]\na = {{ .v | quote }}\n", "# c\n[s]\na = 'new' # d\n"],
+    [
+      "ssh_config",
+      "# c\nHost *\n  User x\n",
+      "Host h\n  User {{ .v }}\n",
+      "Host h\n  User new\n\n# c\nHost *\n  User x\n",
+    ],
+    ["dotenv", "# c\nexport A='1'\n", "A={{ .v }}\n", "# c\nexport A='new'\n"],
+    ["properties", "# c\na : 1\n", "a={{ .v }}\n", "# c\na : new\n"],
+    [
+      "netrc",
+      "# c\nmachine h login l password old\n",
+      "machine h login l password {{ .v }}\n",
+      "# c\nmachine h login l password new\n",
+    ],
+    ["json", '{"a": 1, // c\n "b": 2}\n', '{"a": {{ .v | quote }}}', '{"a": "new", // c\n "b": 2}\n'],
+  ];
+  for (const [format, existing, template, expected] of table) {
+    it(`${format}: changes only the managed bytes`, async () => {
+      await w.file("f", existing);
+      assert.equal(await synced({ v: "new" }, { format, template }), expected);
+    });
+  }
+
+  it("the flavour of ini is told by the file's name", async () => {
+    await w.put("k", { token: "new" });
+    await w.file(".npmrc", "//registry.example/:_authToken=old\n");
+    const template = "//registry.example/:_authToken={{ .token }}\n";
+    const { engine } = await w.engine([
+      { name: "a", key: "k", target: { path: "~/.npmrc", format: "ini", template } },
+    ]);
+    assert.deepEqual((await engine.cycle(never)).changed, ["a"]);
+    assert.equal(await w.read(".npmrc"), "//registry.example/:_authToken=new\n");
+  });
+});
+
 describe("a value cannot become structure", () => {
   const hostile: [string, string, string, string][] = [
     ["a new key in yaml", "yaml", "a:\n  t: {{ .v }}\n", "x\n  admin: true"],
@@ -103,6 +142,13 @@ describe("a value cannot become structure", () => {
       "machine h login l password {{ .v }}\n",
       "x\nmachine evil login m password p",
     ],
+    ["a line in ini", "ini", "[s]\na = {{ .v }}\n", "x\nadmin = 1"],
+    ["a line in ssh_config", "ssh_config", "Host h\n  User {{ .v }}\n", "x\n  ProxyCommand evil"],
+    ["a line in dotenv", "dotenv", "A={{ .v }}\n", "x\nadmin=1"],
+    ["a NUL in dotenv", "dotenv", "A={{ .v }}\n", "x\0admin"],
+    ["a line in properties", "properties", "a={{ .v }}\n", "x\nadmin=1"],
+    ["a table in toml", "toml", "a = {{ .v }}\n", "1\n[admin]\nb = 1"],
+    ["an inline table in toml", "toml", "a = {{ .v }}\n", "{admin = 1}"],
     ["a carriage return in netrc", "netrc", "machine h login l password {{ .v }}\n", "x\rmachine"],
   ];
   for (const [name, format, template, value] of hostile) {

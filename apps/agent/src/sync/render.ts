@@ -1,14 +1,9 @@
-import {
-  DocumentEditError,
-  documentFormat,
-  sameShape,
-  type DocumentFormat,
-  type EditMap,
-} from "@devplat/document-edit";
+import { DocumentEditError, sameShape, type DocumentFormat, type EditMap } from "@devplat/document-edit";
 import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "./rule.ts";
+import { formatOf } from "./target-format.ts";
 import type { Interpolation, RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 
 /** What a rule's content is made from and what came of it. */
@@ -68,7 +63,7 @@ export class Renderer {
       if (document === undefined) return missing;
       documents.set(path, document);
     }
-    const format = documentFormat(rule.target.format);
+    const format = formatOf(rule.target);
     const { template } = rule.target;
     if (template === undefined) {
       const content = dataOf(rule, documents);
