@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { silentLogger, type Clock } from "@devplat/base";
+import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
+import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
+import { AgentError } from "../errors.ts";
+import { Daemon } from "./daemon.ts";
+import { workspace, type Workspace } from "./test-workspace.ts";
+
+/** Time that stands still until a test moves it. */
+class HandClock implements Clock {
+  #now = 1_000_000_000_000;
+  readonly #sleepers = new Set<{ at: number; wake: () => void }>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const sleeper = { at: this.#now + ms, wake: resolve };
+      this.#sleepers.add(sleeper);
+      signal?.addEventListener("abort", () => {
+        this.#sleepers.delete(sleeper);
+        reject(new Error("aborted"));
+      });
+    });
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.at > this.#now) continue;
+      this.#sleepers.delete(sleeper);
+      sleeper.wake();
+    }
+  }
+}
+
+/** The store of a workspace, whose faults and events a test makes. */
+class TestStore {
+  fault: Error | undefined;
+  reads = 0;
+  versions = 0;
+  /** A held request for a version waits for this. */
+  hold: Promise<void> | undefined;
+  #notify: (() => void) | undefined;
+  readonly store: SecretStore;
+
+  constructor(real: SecretStore) {
+    const guarded = async <T>(action: () => Promise<T>): Promise<T> => {
+      await this.hold;
+      if (this.fault !== undefined) throw this.fault;
+      return action();
+    };
+    this.store = {
+      driver: "embedded",
+      list: (folder) => real.list(folder),
+      write: (path, fields) => real.write(path, fields),
+      delete: (path) => real.delete(path),
+      ping: () => real.ping(),
+      close: () => Promise.resolve(),
+      metadata: (path) => {
+        this.versions += 1;
+        return guarded(() => real.metadata(path));
+      },
+      read: (path) => {
+        this.reads += 1;
+        return guarded(() => real.read(path));
+      },
+      watch: (signal) => this.#watch(signal),
+    };
+  }
+
+  event(): void {
+    this.#notify?.();
+  }
+
+  async *#watch(signal: AbortSignal): AsyncIterable<SecretChange> {
+    while (!signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#notify = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      if (!signal.aborted) yield { path: "k", kind: "written" };
+    }
+  }
+}
+
+const INTERVAL_MS = 15 * 60_000;
+const RULE = { name: "a", key: "k", target: { path: "~/f.yaml", format: "yaml" } };
+
+let w: Workspace;
+let clock: HandClock;
+let store: TestStore;
+let stop: AbortController;
+let running: Promise<void> | undefined;
+beforeEach(async () => {
+  w = await workspace();
+  await w.put("k", { token: "one" });
+  clock = new HandClock();
+  store = new TestStore(w.store);
+  stop = new AbortController();
+});
+afterEach(async () => {
+  stop.abort();
+  await running;
+  await w.remove();
+});
+
+async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
+  const { engine, state } = await w.engine([RULE], { clock, store: store.store });
+  const facts = {
+    version: "0",
+    authMethod: "embedded",
+    driver: "embedded",
+    address: "",
+    kvMount: "kv",
+    userPrefix: "users/",
+    username: "tester",
+    sources: [],
+    problems: [],
+  } as const;
+  const parts = { engine, state, signIn, clock, facts, store: store.store, logger: silentLogger };
+  const daemon = new Daemon({ ...parts, intervalMs: INTERVAL_MS });
+  running = daemon.run(stop.signal);
+  return daemon;
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 20_000; i++) {
+    if (await condition()) return;
+    await turn();
+  }
+  assert.fail("did not happen");
+}
+
+const idle = (daemon: Daemon) => (): boolean =>
+  daemon.status().sync.state === "idle" && daemon.status().sync.last_cycle_at !== null;
+
+describe("the loop", () => {
+  it("does a cycle at once, then one in each poll interval, without reading values", async () => {
+    const daemon = await start();
+    await until(idle(daemon));
+    assert.equal(await w.read("f.yaml"), "token: one\n");
+    const { versions, reads } = store;
+    clock.advance(INTERVAL_MS * 0.8);
+    await turn();
+    assert.equal(store.versions, versions, "too early");
+    clock.advance(INTERVAL_MS * 0.4);
+    await until(() => store.versions === versions + 1);
+    await until(idle(daemon));
+    assert.equal(store.reads, reads);
+  });
+
+  it("does a cycle on an event of the store", async () => {
+    const daemon = await start();
+    await until(idle(daemon));
+    assert.equal(daemon.status().sync.events, "connected");
+    await w.put("k", { token: "two" });
+    store.event();
+    await turn();
+    clock.advance(20);
+    await until(async () => (await w.read("f.yaml")) === "token: two\n");
+  });
+
+  it("an event during a cycle is followed by another cycle", async () => {
+    let release = (): void => undefined;
+    store.hold = new Promise((resolve) => (release = resolve));
+    const daemon = await start();
+    await until(() => store.versions === 1);
+    store.event();
+    await turn();
+    store.hold = undefined;
+    release();
+    await until(() => store.versions === 2);
+    await until(idle(daemon));
+  });
+
+  it("syncNow counts a cycle that is running, and its promise resolves at its end", async () => {
+    let release = (): void => undefined;
+    store.hold = new Promise((resolve) => (release = resolve));
+    const daemon = await start();
+    await until(() => store.versions === 1);
+    assert.equal(daemon.status().sync.state, "running");
+    const first = daemon.syncNow();
+    assert.equal(first.job, daemon.syncNow().job);
+    release();
+    assert.deepEqual((await first.done).changed, ["a"]);
+    await until(idle(daemon));
+    assert.notEqual(daemon.syncNow().job, first.job);
+  });
+
+  it("tells its listeners of every change until their signal fires", async () => {
+    const daemon = await start();
+    const listening = new AbortController();
+    let calls = 0;
+    daemon.onChange(() => (calls += 1), listening.signal);
+    await daemon.syncNow().done;
+    assert.ok(calls > 0);
+    await until(idle(daemon));
+    listening.abort();
+    calls = 0;
+    await daemon.syncNow().done;
+    assert.equal(calls, 0);
+  });
+});
+
+describe("an outage", () => {
+  it("is stale since its beginning, tried again with growing waits, and ends without a restart", async () => {
+    const daemon = await start();
+    await until(idle(daemon));
+    store.fault = new SecretStoreError("unavailable", "down", { remedy: "retry" });
+    await assert.rejects(daemon.syncNow().done, /down/);
+    const status = daemon.status();
+    assert.equal(status.sync.state, "stale");
+    assert.deepEqual([status.store.reachable, status.store.last_error], [false, "down"]);
+    assert.equal(status.rules["a"]?.state, "ok");
+    const waits: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      await until(
+        () => daemon.status().sync.state === "stale" && daemon.status().sync.next_cycle_at !== null,
+      );
+      const wait = Date.parse(daemon.status().sync.next_cycle_at ?? "") - clock.now();
+      waits.push(wait);
+      const { versions } = store;
+      await turn();
+      clock.advance(wait);
+      await until(() => store.versions > versions);
+    }
+    assert.ok(
+      (waits[0] ?? 0) <= 1200 && (waits.at(-1) ?? 0) > 30_000 && Math.max(...waits) <= 60_000,
+      String(waits),
+    );
+    store.fault = undefined;
+    await until(() => daemon.status().sync.next_cycle_at !== null);
+    await turn();
+    clock.advance(60_000);
+    await until(idle(daemon));
+    assert.equal(daemon.status().store.last_error, null);
+  });
+
+  it("without a token it waits with the reason, looks again soon, and drops one that the store refuses", async () => {
+    let token = false;
+    let dropped = 0;
+    const signIn: SignIn = {
+      ...embeddedSignIn,
+      state: () => ({
+        ...embeddedSignIn.state(),
+        authenticated: token,
+        reason: token ? null : "no token found",
+      }),
+      ensure: () =>
+        token ? Promise.resolve() : Promise.reject(new AgentError("not_signed_in", "not signed in")),
+      invalidate: () => {
+        dropped += 1;
+        token = false;
+      },
+    };
+    const daemon = await start(signIn);
+    await until(() => daemon.status().sync.next_cycle_at !== null);
+    assert.equal(daemon.status().sync.state, "waiting");
+    assert.equal(daemon.status().store.last_error, "no token found");
+    assert.equal(store.versions, 0);
+    token = true;
+    await turn();
+    clock.advance(5000);
+    await until(idle(daemon));
+    store.fault = new SecretStoreError("unauthenticated", "no longer valid");
+    await assert.rejects(daemon.syncNow().done);
+    assert.equal(dropped, 1);
+    assert.equal(daemon.status().sync.state, "waiting");
+  });
+});
