@@ -9,7 +9,7 @@ import { AgentError } from "../errors.ts";
  */
 export async function ask(question: string, options: { readonly hidden: boolean }): Promise<string> {
   if (!process.stdin.isTTY) throw new AgentError("usage", "there is no terminal to ask on");
-  process.stderr.write(question);
+  if (options.hidden) process.stderr.write(question);
   // readline echoes to its output; without one nothing is shown, and editing keys still work.
   const output = options.hidden
     ? new Writable({ write: (_chunk, _encoding, done) => done() })
@@ -19,7 +19,7 @@ export async function ask(question: string, options: { readonly hidden: boolean 
     lines.once("close", () => reject(new AgentError("usage", "nothing was entered")));
   });
   try {
-    return await Promise.race([lines.question(""), closed]);
+    return await Promise.race([lines.question(options.hidden ? "" : question), closed]);
   } finally {
     closed.catch(() => undefined);
     lines.close();
