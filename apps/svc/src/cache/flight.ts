@@ -16,11 +16,10 @@ export class FlightCut extends Error {
   }
 }
 
-/** Bytes for a reader: read into the buffer that it gave, or a chunk as it arrived. */
-export interface FlightPart {
-  readonly bytes: Buffer;
-  readonly inBuffer: boolean;
-}
+/** Bytes for a reader: read into the buffer that it gave, or the chunks as they arrived. */
+export type FlightPart =
+  | { readonly kind: "read"; readonly bytes: Buffer }
+  | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
 
 /** One caller's place in a flight. Leaving twice does nothing. */
 export interface FlightReader {
@@ -81,6 +80,7 @@ export class Flight {
   #state: "running" | "complete" | "cut" = "running";
   #cause: unknown;
   #wake = Promise.withResolvers<void>();
+  #waking = false;
 
   constructor(check: AnswerCheck) {
     this.#check = check;
@@ -231,16 +231,16 @@ export class Flight {
         const length = Math.min(buffer.length, onDisk - place.offset);
         const count = await this.#readFile(this.#fd, buffer, length, place.offset);
         place.offset += count;
-        return { bytes: buffer.subarray(0, count), inBuffer: true };
+        return { kind: "read", bytes: buffer.subarray(0, count) };
       }
       if (place.offset < readable) {
-        const bytes = this.#fromTail(place.offset, readable);
-        place.offset += bytes.length;
+        const chunks = this.#fromTail(place.offset, readable);
+        place.offset = readable;
         if (this.#diskless) {
           this.#dropTail();
           this.#notify();
         }
-        return { bytes, inBuffer: false };
+        return { kind: "live", chunks };
       }
       if (this.#state === "complete") return undefined;
       if (this.#state === "cut") throw new FlightCut(this.#check.inPackfile, this.#cause);
@@ -258,11 +258,14 @@ export class Flight {
     throw new FlightCut(this.#check.inPackfile);
   }
 
-  #fromTail(offset: number, end: number): Buffer {
-    // The last chunk is the usual one: a reader that has caught up asks for what has just arrived.
-    const chunk = this.#tail.findLast((candidate) => candidate.offset <= offset);
-    if (chunk === undefined) throw new FlightCut(this.#check.inPackfile);
-    return chunk.bytes.subarray(offset - chunk.offset, end - chunk.offset);
+  #fromTail(offset: number, end: number): Buffer[] {
+    // From the back: a reader that has caught up asks for what has just arrived.
+    const first = this.#tail.findLastIndex((chunk) => chunk.offset <= offset);
+    if (first < 0) throw new FlightCut(this.#check.inPackfile);
+    return this.#tail
+      .slice(first)
+      .filter((chunk) => chunk.offset < end)
+      .map((chunk) => chunk.bytes.subarray(Math.max(0, offset - chunk.offset), end - chunk.offset));
   }
 
   #decideSharing(sharing: boolean): void {
@@ -274,9 +277,18 @@ export class Flight {
     if (this.#state !== "running" && !this.#persisting && this.#places.size === 0) this.#landed.resolve();
   }
 
+  /**
+   * Wakes readers and writer, once per turn of the event loop: what arrives in one turn is then sent, and written to
+   * the file, with one call.
+   */
   #notify(): void {
-    const { resolve } = this.#wake;
-    this.#wake = Promise.withResolvers<void>();
-    resolve();
+    if (this.#waking) return;
+    this.#waking = true;
+    setImmediate(() => {
+      this.#waking = false;
+      const { resolve } = this.#wake;
+      this.#wake = Promise.withResolvers<void>();
+      resolve();
+    });
   }
 }

@@ -33,6 +33,23 @@ export class ClientSink {
     await this.#watched(new Promise((resolve) => this.response.once("drain", resolve)));
   }
 
+  /** Writes several buffers with one call to the system; resolves when they are handed to it. */
+  async writeAll(chunks: readonly Buffer[]): Promise<void> {
+    const { socket } = this.response;
+    const last = chunks.length - 1;
+    // The socket, not the response: a corked response reports a full buffer and then forgets to report its drain.
+    socket?.cork();
+    await this.#watched(
+      new Promise<void>((resolve, reject) => {
+        for (const [index, chunk] of chunks.entries()) {
+          if (index < last) this.response.write(chunk);
+          else this.response.write(chunk, (error) => (error ? reject(error) : resolve()));
+        }
+        socket?.uncork();
+      }),
+    );
+  }
+
   /** Writes; resolves when the bytes are handed to the system and their buffer may be used again. */
   async writeThrough(bytes: Buffer): Promise<void> {
     await this.#watched(

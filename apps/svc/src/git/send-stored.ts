@@ -38,9 +38,13 @@ export async function sendFlight(reader: FlightReader, sink: ClientSink, begin: 
     let part = await reader.read(takeBuffer);
     begin();
     while (part !== undefined) {
-      sent += part.bytes.length;
-      if (part.inBuffer) ring.sending(sink.writeThrough(part.bytes));
-      else await sink.write(part.bytes);
+      if (part.kind === "read") {
+        sent += part.bytes.length;
+        ring.sending(sink.writeThrough(part.bytes));
+      } else {
+        sent += part.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+        await sink.writeAll(part.chunks);
+      }
       part = await reader.read(takeBuffer);
     }
     await ring.drained();
