@@ -25,6 +25,7 @@
  * | `not_a_repository` | a folder does not hold a bare repository |
  * | `unsupported_repository` | a repository uses a format or extension that is not known here |
  * | `corrupt_repository` | `config`, `HEAD` or `packed-refs` does not parse |
+ * | `unservable` | a fetch request asks for what cannot be answered from this store: forward it |
  * | `locked` | another live process holds the lock |
  */
 export type GitStoreErrorCode = (typeof GIT_STORE_ERROR_CODES)[number];
@@ -53,6 +54,7 @@ export const GIT_STORE_ERROR_CODES = [
   "not_a_repository",
   "unsupported_repository",
   "corrupt_repository",
+  "unservable",
   "locked",
 ] as const;
 

@@ -1,0 +1,34 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { buildRepository, git, temporaryFolder } from "../test-support/git.ts";
+
+const README = new URL("../README.md", import.meta.url);
+const ENTRY = new URL("index.ts", import.meta.url);
+
+const examples = [...readFileSync(README, "utf8").matchAll(/^```ts\n(.*?)^```$/gmsu)].map(
+  (match) => match[1]!,
+);
+
+for (const [i, example] of examples.entries()) {
+  test(`example ${i + 1} of the README runs`, async () => {
+    using folder = temporaryFolder();
+    const source = buildRepository(folder.path);
+    writeFileSync(
+      join(folder.path, "clone.pack"),
+      git(source, ["pack-objects", "--stdout", "--revs", "-q"], "main\n"),
+    );
+    writeFileSync(join(folder.path, "tip"), git(source, ["rev-parse", "main"]).toString().trim());
+    const file = join(folder.path, "example.ts");
+    writeFileSync(file, example.replaceAll('"@devplat/git-store"', JSON.stringify(ENTRY.href)));
+    // Examples use relative paths.
+    const before = process.cwd();
+    process.chdir(folder.path);
+    try {
+      await import(pathToFileURL(file).href);
+    } finally {
+      process.chdir(before);
+    }
+  });
+}
