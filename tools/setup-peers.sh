@@ -40,6 +40,8 @@ have_chromium || need chromium
 have openssl || need openssl
 have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
 have ps || need procps
+have curl || need curl
+have ssh || need openssh-client
 have setpriv || need util-linux
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 have_vault || find_go || need golang-go

@@ -13,7 +13,7 @@ export function missingPeers(): string[] {
     problem("Postgres's server programs", postgresFolder),
     problem("Chromium", chromiumProgram),
     problem("the Vault build", vaultPrograms),
-    ...["openssl", "ps", "setpriv"].map((name) => (onPath(name) === undefined ? name : undefined)),
+    ...["curl", "openssl", "ps", "setpriv", "ssh"].map((name) => (onPath(name) === undefined ? name : undefined)),
   ].filter((found) => found !== undefined);
 }
 
