@@ -53,6 +53,7 @@ export class UpstreamSlots {
     };
     this.#waiting.push(waiter);
     const timer = setTimeout(giveUp, this.#queueMs);
+    timer.unref();
     signal.addEventListener("abort", giveUp, { once: true });
     try {
       return await promise;
