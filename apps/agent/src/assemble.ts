@@ -11,7 +11,10 @@ import {
 import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
+import { IdentityPin } from "./auth/identity-pin.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
+import { TokenFile } from "./auth/token-file.ts";
+import { TokenKeeper } from "./auth/token-keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
 import type { Config } from "./config/schema.ts";
@@ -41,6 +44,8 @@ export interface Host {
 export interface StoreParts {
   readonly store: SecretStore;
   readonly signIn: SignIn;
+  /** Of a store that asks for a token. */
+  readonly tokens?: { readonly signIn: TokenSignIn; readonly tokenFile: TokenFile };
   readonly facts: StatusFacts;
   close(): Promise<void>;
 }
@@ -67,21 +72,27 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
         : emptyStore;
     return { store, signIn: embeddedSignIn, facts, close: () => store.close() };
   }
-  const signIn: SignIn = new TokenSignIn({
+  const tokenFile = new TokenFile(host.places.tokenFile);
+  const tokens = new TokenSignIn({
     environment: host.environment,
-    tokenFile: host.places.tokenFile,
-    lookup: (token, signal) => client.lookupSelf({ token, signal }),
+    tokenFile,
+    pin: new IdentityPin(host.places.state, create),
+    api: {
+      lookup: (token, signal) => client.lookupSelf({ token, signal }),
+      renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
+    },
+    renewal: !config.store.disable_token_renewal,
     clock: host.clock,
     logger: host.logger,
   });
-  const options = { ...(await vaultOptions(host, config)), clock: host.clock, token: () => signIn.token() };
+  const options = { ...(await vaultOptions(host, config)), clock: host.clock, token: () => tokens.token() };
   const client = new VaultClient(options);
   const store = openVaultStore({ ...options, root });
   const close = async (): Promise<void> => {
     await store.close();
     await client.close();
   };
-  return { store, signIn, facts, close };
+  return { store, signIn: tokens, tokens: { signIn: tokens, tokenFile }, facts, close };
 }
 
 /**
@@ -117,7 +128,12 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig): Promise
 export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
-): Promise<{ daemon: Daemon; web: WebServer | undefined; close(): Promise<void> }> {
+): Promise<{
+  daemon: Daemon;
+  keeper: TokenKeeper | undefined;
+  web: WebServer | undefined;
+  close(): Promise<void>;
+}> {
   const parts = await assembleSync(host, loaded);
   const { config } = loaded;
   const daemon = new Daemon({
@@ -126,7 +142,15 @@ export async function assembleDaemon(
     logger: host.logger,
     intervalMs: config.sync.interval,
   });
-  return { daemon, web: await webServer(host, config, daemon), close: () => parts.close() };
+  const keeper =
+    parts.tokens &&
+    new TokenKeeper({
+      ...parts.tokens,
+      onWake: () => daemon.wake(),
+      clock: host.clock,
+      logger: host.logger,
+    });
+  return { daemon, keeper, web: await webServer(host, config, daemon), close: () => parts.close() };
 }
 
 /** The configured token's place and the store's settings, without touching either. */

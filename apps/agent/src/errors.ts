@@ -5,7 +5,13 @@ import { AppError } from "@devplat/base";
  * - `not_configured`: there is no configuration file.
  * - `config_refused`: a configuration may not be used (who can write it, or a system configuration forbids it).
  * - `not_signed_in`: no valid token for the secrets store.
- * - `token_file_refused`: the token file is not safe to use.
+ * - `token_file_refused`: the token file is not safe to use, or cannot be written.
+ * - `identity_refused`: a token stands for another identity than the last one.
+ * - `login_failed`: the store or its directory did not let the user in.
+ * - `login_cancelled`: the user gave up.
+ * - `login_refused`: the configuration allows no login here, or another program is in its way.
+ * - `certificate_unusable`: the client certificate is missing, expired or unreadable, or could not be issued.
+ * - `seal_failed`: the TPM cannot seal or unseal.
  * - `locked`: another process of this user is the writer.
  * - `place_refused`: one of our own folders cannot be used.
  * - `target_refused`: a rule may not write there.
@@ -31,6 +37,12 @@ export type AgentErrorCode =
   | "config_refused"
   | "not_signed_in"
   | "token_file_refused"
+  | "identity_refused"
+  | "login_failed"
+  | "login_cancelled"
+  | "login_refused"
+  | "certificate_unusable"
+  | "seal_failed"
   | "locked"
   | "place_refused"
   | "target_refused"

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { silentLogger, systemClock, type Secret } from "@devplat/base";
+import { Secret, silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
-import { TokenSignIn } from "./sign-in.ts";
+import { IdentityPin } from "./identity-pin.ts";
+import { TokenSignIn, type TokenSignInParts } from "./sign-in.ts";
+import { SEAL_MARKER, TokenFile } from "./token-file.ts";
 
 let folder = "";
 let tokenFile = "";
@@ -15,7 +17,7 @@ before(async () => {
 after(() => rm(folder, { recursive: true, force: true }));
 beforeEach(async () => {
   tokenFile = join(folder, "token");
-  await rm(tokenFile, { force: true });
+  for (const name of ["token", "identity.json"]) await rm(join(folder, name), { force: true });
 });
 
 const never = new AbortController().signal;
@@ -29,23 +31,45 @@ const INFO: TokenInfo = {
   renewable: false,
 };
 
-function signIn(environment: NodeJS.ProcessEnv, valid: Record<string, Partial<TokenInfo>>) {
+/** A clock that stands still until it is moved. */
+class StillClock implements Clock {
+  time = 1_000_000;
+  now = (): number => this.time;
+  monotonic = (): number => this.time;
+  sleep = (): Promise<void> => Promise.resolve();
+}
+
+function signIn(
+  environment: NodeJS.ProcessEnv,
+  valid: Record<string, Partial<TokenInfo>>,
+  more: Partial<TokenSignInParts> = {},
+) {
   const asked: string[] = [];
-  const lookup = async (token: Secret): Promise<TokenInfo> => {
-    asked.push(token.reveal());
-    const info = valid[token.reveal()];
-    if (info === undefined) throw new SecretStoreError("unauthenticated", "no");
-    return { ...INFO, ...info };
-  };
+  const renewed: string[] = [];
+  const clock = new StillClock();
   const subject = new TokenSignIn({
     environment,
-    tokenFile,
-    lookup,
-    clock: systemClock,
+    tokenFile: new TokenFile(tokenFile),
+    pin: new IdentityPin(folder, true),
+    api: {
+      lookup: async (token: Secret) => {
+        asked.push(token.reveal());
+        const info = valid[token.reveal()];
+        if (info === undefined) throw new SecretStoreError("unauthenticated", "no");
+        return { ...INFO, ...info };
+      },
+      renew: async (token) => void renewed.push(token.reveal()),
+    },
+    renewal: true,
+    clock,
     logger: silentLogger,
+    ...more,
   });
-  return { subject, asked };
+  return { subject, asked, renewed, clock };
 }
+
+const down = (): Promise<never> =>
+  Promise.reject(new SecretStoreError("unavailable", "down", { remedy: "retry" }));
 
 describe("token order", () => {
   it("AGENT_TOKEN, then the token file, each proven by the store", async () => {
@@ -58,6 +82,21 @@ describe("token order", () => {
     assert.deepEqual(second.asked, ["bad", "file"]);
     assert.equal(second.subject.state().source, "file");
     assert.equal(second.subject.token()?.reveal(), "file");
+  });
+
+  it("then a peer's token, then one by certificate", async () => {
+    const lent = { token: new Secret("lent"), borrowedFrom: "/p.sock" };
+    async function* borrow() {
+      yield lent;
+    }
+    const automatic = (): Promise<Secret> => Promise.resolve(new Secret("own"));
+    const first = signIn({}, { lent: {}, own: {} }, { borrow, automatic });
+    await first.subject.ensure(never);
+    assert.equal(first.subject.state().source, "peer");
+    assert.equal(first.subject.state().borrowedFrom, "/p.sock");
+    const second = signIn({}, { own: {} }, { borrow, automatic });
+    await second.subject.ensure(never);
+    assert.equal(second.subject.state().source, "login");
   });
 
   it("nothing valid: not signed in, with what to do and without the token", async () => {
@@ -79,16 +118,16 @@ describe("token order", () => {
     assert.deepEqual(asked, []);
   });
 
+  it("a sealed token is never taken for a token where nothing can unseal it", async () => {
+    await writeFile(tokenFile, `${SEAL_MARKER}abc`, { mode: 0o600 });
+    const { subject, asked } = signIn({}, {});
+    await assert.rejects(subject.ensure(never), /sealed to this host's TPM/);
+    assert.deepEqual(asked, []);
+  });
+
   it("the store being away is no verdict on a token", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
-    const lookup = () => Promise.reject(new SecretStoreError("unavailable", "down", { remedy: "retry" }));
-    const subject = new TokenSignIn({
-      environment: {},
-      tokenFile,
-      lookup,
-      clock: systemClock,
-      logger: silentLogger,
-    });
+    const { subject } = signIn({}, {}, { api: { lookup: down, renew: down } });
     await assert.rejects(subject.ensure(never), { code: "unavailable" });
   });
 });
@@ -108,5 +147,122 @@ describe("a token at hand", () => {
     await subject.ensure(never);
     await subject.ensure(never);
     assert.deepEqual(asked.slice(2), ["second", "second"], "expired: looked for again each time");
+  });
+
+  it("goes with its file, also while the store cannot be asked", async () => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    let away = false;
+    const lookup = (): Promise<TokenInfo> => (away ? down() : Promise.resolve(INFO));
+    const { subject } = signIn({}, {}, { api: { lookup, renew: down } });
+    let changes = 0;
+    subject.onChange(() => (changes += 1));
+    await subject.ensure(never);
+    away = true;
+    await writeFile(tokenFile, "another");
+    await assert.rejects(subject.ensure(never), { code: "unavailable" });
+    assert.equal(subject.token(), undefined);
+    assert.equal(changes, 2);
+    away = false;
+    await subject.ensure(never);
+    assert.equal(subject.token()?.reveal(), "another");
+  });
+
+  it("callers at the same time make one look", async () => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const { subject, asked } = signIn({}, { file: {} });
+    await Promise.all([subject.ensure(never), subject.ensure(never), subject.ensure(never)]);
+    assert.deepEqual(asked, ["file"]);
+  });
+});
+
+describe("the list of denied tokens", () => {
+  it("a refused token is proven again after 15 minutes, or when another one takes its place", async () => {
+    await writeFile(tokenFile, "bad", { mode: 0o600 });
+    const valid: Record<string, Partial<TokenInfo>> = {};
+    const { subject, asked, clock } = signIn({}, valid);
+    const refused = (): Promise<void> => assert.rejects(subject.ensure(never), { code: "not_signed_in" });
+    await refused();
+    await refused();
+    assert.deepEqual(asked, ["bad"]);
+    clock.time += 15 * 60_000;
+    await refused();
+    assert.deepEqual(asked, ["bad", "bad"]);
+    valid["good"] = {};
+    await writeFile(tokenFile, "good");
+    await subject.ensure(never);
+    assert.equal(subject.state().authenticated, true);
+  });
+});
+
+describe("renewIfDue", () => {
+  const halfLife = { renewable: true, creationTtlSeconds: 100 };
+  it("renews in the last quarter, and not before", async () => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const valid = { file: { ...halfLife, expiresAt: 1_000_000 + 26_000 } };
+    const { subject, renewed, clock } = signIn({}, valid);
+    await subject.ensure(never);
+    assert.equal(await subject.renewIfDue(0.25, never), "not due");
+    clock.time += 2000;
+    valid.file.expiresAt += 80_000;
+    assert.equal(await subject.renewIfDue(0.25, never), "renewed");
+    assert.deepEqual(renewed, ["file"]);
+    assert.equal(subject.state().info?.expiresAt, valid.file.expiresAt);
+  });
+
+  it("says so when the token is at the end of its greatest life", async () => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const { subject } = signIn({}, { file: { ...halfLife, expiresAt: 1_000_000 + 10_000 } });
+    await subject.ensure(never);
+    assert.equal(await subject.renewIfDue(0.25, never), "not possible");
+  });
+
+  it("leaves a borrowed token to its owner, and does nothing where renewal is disabled", async () => {
+    const info = { ...halfLife, expiresAt: 1_000_000 + 10_000 };
+    async function* borrow() {
+      yield { token: new Secret("lent"), borrowedFrom: "/p" };
+    }
+    const borrowed = signIn({}, { lent: info }, { borrow });
+    await borrowed.subject.ensure(never);
+    assert.equal(await borrowed.subject.renewIfDue(0.25, never), "not possible");
+    const disabled = signIn({ AGENT_TOKEN: "env" }, { env: info }, { renewal: false });
+    await disabled.subject.ensure(never);
+    assert.equal(await disabled.subject.renewIfDue(0.25, never), "not possible");
+    assert.deepEqual([...borrowed.renewed, ...disabled.renewed], []);
+  });
+});
+
+describe("the pinned identity", () => {
+  it("another identity's token is refused from whatever source", async () => {
+    await writeFile(tokenFile, "ada", { mode: 0o600 });
+    const valid = { ada: { entityId: "e-1" }, bob: { entityId: "e-2" }, root: {} };
+    await signIn({}, valid).subject.ensure(never);
+    for (const token of ["bob", "root"]) {
+      const { subject } = signIn({ AGENT_TOKEN: token }, valid);
+      await subject.ensure(never);
+      assert.equal(subject.token()?.reveal(), "ada");
+    }
+    await writeFile(tokenFile, "bob");
+    await assert.rejects(signIn({}, valid).subject.ensure(never), /another identity.*login --switch/);
+    assert.doesNotMatch(await readFile(join(folder, "identity.json"), "utf8"), /"(ada|bob)"/);
+  });
+
+  it("without an entity the display name decides", async () => {
+    await writeFile(tokenFile, "one", { mode: 0o600 });
+    const valid = {
+      one: { displayName: "token-x" },
+      two: { displayName: "token-x" },
+      three: { displayName: "y" },
+    };
+    await signIn({}, valid).subject.ensure(never);
+    await signIn({ AGENT_TOKEN: "two" }, valid).subject.ensure(never);
+    await writeFile(tokenFile, "three");
+    await assert.rejects(signIn({}, valid).subject.ensure(never), { code: "not_signed_in" });
+  });
+
+  it("a look that must leave nothing behind pins nothing", async () => {
+    await writeFile(tokenFile, "ada", { mode: 0o600 });
+    const { subject } = signIn({}, { ada: {} }, { pin: new IdentityPin(folder, false) });
+    await subject.ensure(never);
+    await assert.rejects(readFile(join(folder, "identity.json")), { code: "ENOENT" });
   });
 });

@@ -3,9 +3,10 @@ import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { publicMessage } from "../sync/records.ts";
-import { fileSignature } from "../sync/writer.ts";
 import type { AgentStatus } from "../status.ts";
-import { readTokenFile } from "./token-file.ts";
+import { DeniedTokens } from "./denied-tokens.ts";
+import type { IdentityPin } from "./identity-pin.ts";
+import type { TokenFile } from "./token-file.ts";
 
 /** The variable that comes before the token file. The store's own standard variable is ignored on purpose. */
 export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
@@ -19,6 +20,8 @@ export interface SignInState {
   readonly info: TokenInfo | undefined;
   /** Why nobody is signed in; null when somebody is. */
   readonly reason: string | null;
+  /** The socket of the peer that lent the token. */
+  readonly borrowedFrom?: string;
 }
 
 /** Who is signed in to the secrets store, and with what. */
@@ -33,6 +36,8 @@ export interface SignIn {
   ensure(signal: AbortSignal): Promise<void>;
   /** The store has refused the token: the next {@link SignIn.ensure} looks again. */
   invalidate(): void;
+  /** Calls back whenever another token, or none, is at hand. */
+  onChange(listener: () => void): void;
 }
 
 /** The embedded store belongs to whoever owns its files. */
@@ -41,27 +46,60 @@ export const embeddedSignIn: SignIn = {
   state: () => ({ authenticated: true, source: "embedded", info: undefined, reason: null }),
   ensure: () => Promise.resolve(),
   invalidate: () => undefined,
+  onChange: () => undefined,
 };
+
+/** A token that needs no person: another process lends it, or a certificate gives it. */
+export interface TokenOffer {
+  readonly token: Secret;
+  /** The socket that it comes from, for a borrowed one. */
+  readonly borrowedFrom?: string;
+}
+
+/** What the store is asked about tokens. @throws SecretStoreError `unauthenticated` for one that it does not accept */
+export interface TokenApi {
+  lookup(token: Secret, signal: AbortSignal): Promise<TokenInfo>;
+  renew(token: Secret, signal: AbortSignal): Promise<void>;
+}
 
 export interface TokenSignInParts {
   readonly environment: NodeJS.ProcessEnv;
-  readonly tokenFile: string;
-  /** Asks the store what it knows of a token. @throws SecretStoreError `unauthenticated` if nothing */
-  readonly lookup: (token: Secret, signal: AbortSignal) => Promise<TokenInfo>;
+  readonly tokenFile: TokenFile;
+  readonly pin: IdentityPin;
+  readonly api: TokenApi;
+  /** Tokens of peers, best first. */
+  readonly borrow?: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
+  /** Signs in without a person (client certificate), and keeps the token where it belongs. */
+  readonly automatic?: (signal: AbortSignal) => Promise<Secret | undefined>;
+  /** `store.disable_token_renewal` turned round. */
+  readonly renewal: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Takes the first token that the store accepts: the environment's, then the token file's. */
+/** What came of a look at whether the token should be renewed. */
+export type Renewal = "renewed" | "not due" | "not possible";
+
+/**
+ * Takes the first token that the store accepts: the environment's, the token file's, a peer's, one by certificate.
+ * Each is proven by a lookup and must stand for the pinned identity.
+ */
 export class TokenSignIn implements SignIn {
   readonly #parts: TokenSignInParts;
+  readonly #denied: DeniedTokens;
+  readonly #listeners = new Set<() => void>();
   #token: Secret | undefined;
   #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: "not tried yet" };
   /** Of the token file when it was last looked at: a changed file is a reason to look again. */
   #seen: string | undefined;
+  /** The reasons of the last look, so that the same ones are not logged each time. */
+  #logged = "";
+  /** One look at a time: two would ask the store, or sign in by certificate, twice. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(parts: TokenSignInParts) {
     this.#parts = parts;
+    this.#denied = new DeniedTokens(parts.clock);
   }
 
   token(): Secret | undefined {
@@ -72,53 +110,136 @@ export class TokenSignIn implements SignIn {
     return this.#state;
   }
 
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
   invalidate(): void {
     this.#drop("the store no longer accepts the token");
   }
 
-  async ensure(signal: AbortSignal): Promise<void> {
-    const seen = await fileSignature(this.#parts.tokenFile);
+  ensure(signal: AbortSignal): Promise<void> {
+    return this.#inTurn(() => this.#ensure(signal));
+  }
+
+  /**
+   * Prolongs the token once less than `share` of its life is left. A borrowed one is its owner's to renew.
+   * @param share 0 to 1 of the life that it was made with
+   * @throws SecretStoreError when the store cannot be asked, or does not renew it
+   */
+  renewIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
+    return this.#inTurn(() => this.#renewIfDue(share, signal));
+  }
+
+  /** When less than `share` of the token's life is left, milliseconds since the epoch; undefined for one without end. */
+  renewalDueAt(share: number): number | undefined {
+    const { info } = this.#state;
+    if (info?.expiresAt === undefined) return undefined;
+    return info.expiresAt - share * info.creationTtlSeconds * 1000;
+  }
+
+  async #ensure(signal: AbortSignal): Promise<void> {
+    const seen = await this.#parts.tokenFile.signature();
     if (this.#token !== undefined && seen === this.#seen && !this.#hasExpired()) return;
-    this.#drop("no token found");
+    // One that came from the file goes with it, also while the store cannot be asked about the next one.
+    if (this.#state.source === "file" || this.#hasExpired())
+      this.#drop("the store cannot be asked about the token");
     const reasons: string[] = [];
-    for (const [source, find] of this.#candidates()) {
+    for await (const [source, find] of this.#candidates(signal)) {
+      let offer: TokenOffer | undefined;
       try {
-        const token = await find();
-        if (token === undefined) continue;
-        const info = await this.#parts.lookup(token, signal);
-        this.#token = token;
-        this.#seen = seen;
-        this.#state = { authenticated: true, source, info, reason: null };
+        offer = await find();
+        if (offer === undefined) continue;
+        const info = await this.#prove(offer.token, signal);
+        // A certificate login may have written the token file.
+        this.#seen = source === "login" ? await this.#parts.tokenFile.signature() : seen;
+        this.#adopt(source, offer, info);
+        this.#log(reasons);
+        await this.#parts.pin.adopt(offer.token, info, source === "login");
         return;
       } catch (error) {
-        const reason = this.#refusal(source, error);
-        reasons.push(reason);
-        this.#parts.logger.warn({ source, reason }, "token not used");
+        reasons.push(this.#refusal(source, offer, error));
       }
     }
-    if (reasons.length > 0) this.#drop(reasons.join("; "));
+    this.#drop(reasons.length === 0 ? "no token found" : reasons.join("; "));
+    this.#log(reasons);
     throw new AgentError("not_signed_in", `not signed in to the secrets store: ${this.#state.reason ?? ""}`, {
-      hint: `Set ${TOKEN_VARIABLE}, or put a token into ${this.#parts.tokenFile} (mode 0600).`,
+      hint: `Run '${BRAND.command} login', set ${TOKEN_VARIABLE}, or put a token into ${this.#parts.tokenFile.path} (mode 0600).`,
     });
   }
 
-  #candidates(): [TokenSource, () => Promise<Secret | undefined>][] {
-    const given = (this.#parts.environment[TOKEN_VARIABLE] ?? "").trim();
-    return [
-      ["environment", () => Promise.resolve(given === "" ? undefined : new Secret(given))],
-      ["file", () => readTokenFile(this.#parts.tokenFile)],
-    ];
+  async *#candidates(
+    signal: AbortSignal,
+  ): AsyncGenerator<[TokenSource, () => Promise<TokenOffer | undefined>]> {
+    const { environment, tokenFile, borrow, automatic } = this.#parts;
+    const given = (environment[TOKEN_VARIABLE] ?? "").trim();
+    if (given !== "") yield ["environment", () => Promise.resolve({ token: new Secret(given) })];
+    yield ["file", async () => offerOf(await tokenFile.read())];
+    if (borrow !== undefined) {
+      for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
+    }
+    if (automatic === undefined) return;
+    yield ["login", async () => offerOf(await automatic(signal))];
+  }
+
+  async #prove(token: Secret, signal: AbortSignal): Promise<TokenInfo> {
+    if (this.#denied.has(token)) throw new SecretStoreError("unauthenticated", "refused a short while ago");
+    const info = await this.#parts.api.lookup(token, signal);
+    await this.#parts.pin.check(info);
+    return info;
+  }
+
+  #adopt(source: TokenSource, { token, borrowedFrom }: TokenOffer, info: TokenInfo): void {
+    this.#token = token;
+    this.#state = {
+      authenticated: true,
+      source,
+      info,
+      reason: null,
+      ...(borrowedFrom !== undefined && { borrowedFrom }),
+    };
+    this.#changed();
+  }
+
+  async #renewIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
+    const { api, automatic, pin, clock, renewal } = this.#parts;
+    const token = this.#token;
+    const { info, source } = this.#state;
+    const dueAt = this.renewalDueAt(share);
+    if (token === undefined || info === undefined || dueAt === undefined || dueAt > clock.now())
+      return "not due";
+    if (!renewal || source === "peer") return "not possible";
+    // The certificate method renews only over a connection with the certificate; a new login is as good.
+    const anew = source === "environment" ? undefined : await automatic?.(signal);
+    if (anew === undefined) {
+      if (!info.renewable) return "not possible";
+      await api.renew(token, signal);
+    }
+    const next = anew ?? token;
+    const renewed = await api.lookup(next, signal);
+    await pin.check(renewed);
+    if (anew !== undefined) this.#seen = await this.#parts.tokenFile.signature();
+    this.#adopt(anew === undefined ? source : "login", { token: next }, renewed);
+    await pin.adopt(next, renewed, anew !== undefined);
+    // At the end of its greatest life the store renews it by nothing.
+    return (this.renewalDueAt(share) ?? Infinity) > clock.now() ? "renewed" : "not possible";
   }
 
   /** Why a source gave no usable token. @throws the error if it says nothing about the token */
-  #refusal(source: TokenSource, error: unknown): string {
-    const name = source === "environment" ? TOKEN_VARIABLE : this.#parts.tokenFile;
-    if (error instanceof AgentError && error.code === "token_file_refused") return publicMessage(error);
-    if (error instanceof SecretStoreError && error.code === "unauthenticated") {
-      return `the store does not accept the token of ${name}`;
+  #refusal(source: TokenSource, offer: TokenOffer | undefined, error: unknown): string {
+    if (error instanceof AgentError) return publicMessage(error);
+    if (error instanceof SecretStoreError && error.code === "unauthenticated" && offer !== undefined) {
+      this.#denied.add(offer.token);
+      return `the store does not accept the token of ${this.#nameOf(source, offer)}`;
     }
-    this.#drop("the store cannot be asked about the token");
+    // A fault of the store is no verdict on a token.
     throw error;
+  }
+
+  #nameOf(source: TokenSource, offer: TokenOffer): string {
+    if (source === "environment") return TOKEN_VARIABLE;
+    if (source === "file") return this.#parts.tokenFile.path;
+    return offer.borrowedFrom ?? "the client certificate";
   }
 
   #hasExpired(): boolean {
@@ -127,7 +248,29 @@ export class TokenSignIn implements SignIn {
   }
 
   #drop(reason: string): void {
+    const had = this.#token !== undefined;
     this.#token = undefined;
     this.#state = { authenticated: false, source: "none", info: undefined, reason };
+    if (had) this.#changed();
   }
+
+  #log(reasons: readonly string[]): void {
+    const text = reasons.join("; ");
+    if (text !== this.#logged && text !== "") this.#parts.logger.warn({ reasons }, "tokens not used");
+    this.#logged = text;
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(action, action);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function offerOf(token: Secret | undefined): TokenOffer | undefined {
+  return token === undefined ? undefined : { token };
 }

@@ -11,14 +11,16 @@ export const run: RunCommand = async (invocation) => {
   if (invocation.flags.dryRun) return dryRun(host, loaded);
   const stop = untilStopped();
   const parts = await assembleDaemon(host, loaded);
-  const { daemon, web } = parts;
+  const { daemon, keeper, web } = parts;
   try {
     if (web !== undefined) process.stdout.write(`Web UI: ${await web.listen()}/\n`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
     // The loop ends before the surfaces that ask it.
     const serving = new AbortController();
     const served = web?.run(serving.signal);
+    const keeping = keeper?.run(stop.signal);
     await daemon.run(stop.signal);
+    await keeping;
     serving.abort();
     await served;
     host.logger.info({}, "daemon stopped");

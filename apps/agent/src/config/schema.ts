@@ -1,36 +1,13 @@
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "../sync/rule.ts";
 import { duration } from "./duration.ts";
+import { storeSection } from "./store-section.ts";
 
 /** Polling a store more often than this is load without use: 10 s, in milliseconds. */
 const MIN_SYNC_INTERVAL_MS = 10_000;
 
 /** The UI hands out secrets: no configuration can put it on another address. Port 0 takes any free port. */
 const LOOPBACK_LISTEN = /^(?:127\.0\.0\.1|\[::1\]|localhost):\d{1,5}$/;
-
-const httpUrl = z.string().superRefine((text, context) => {
-  const url = URL.parse(text);
-  const fault =
-    url === null || (url.protocol !== "https:" && url.protocol !== "http:")
-      ? "expected an http or https address"
-      : url.username !== "" || url.password !== ""
-        ? "must not hold a user name or password"
-        : undefined;
-  if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
-});
-
-const store = z.strictObject({
-  driver: z.enum(["vault", "embedded"]).default("vault"),
-  address: httpUrl.optional(),
-  namespace: z.string().min(1).optional(),
-  proxy: httpUrl.optional(),
-  ca_cert: z.string().min(1).optional(),
-  tls_skip_verify: z.boolean().default(false),
-  kv_mount: z.string().min(1).default("kv"),
-  user_prefix: z.string().default("users/"),
-  username: z.string().min(1).optional(),
-  auth_method: z.enum(["token"]).default("token"),
-});
 
 const sync = z.strictObject({
   interval: duration({ min: MIN_SYNC_INTERVAL_MS }).prefault("15m"),
@@ -78,7 +55,7 @@ const off = z
 export const configSchema = z
   .strictObject({
     bypass_system_config: z.boolean().default(false),
-    store: store.prefault({}),
+    store: storeSection.prefault({}),
     sync: sync.prefault({}),
     web: web.prefault({}),
     api: off,
@@ -93,13 +70,6 @@ export const configSchema = z
     remote_config: notBuilt,
   })
   .superRefine((config, context) => {
-    if (config.store.driver === "vault" && config.store.address === undefined) {
-      context.addIssue({
-        code: "custom",
-        path: ["store", "address"],
-        message: "required, but missing (for a store on this host: driver: embedded)",
-      });
-    }
     for (const { index, path, message } of ruleConflicts(config.rules)) {
       context.addIssue({ code: "custom", path: ["rules", index, ...path], message });
     }

@@ -57,9 +57,12 @@ export class Daemon implements DaemonView {
     this.#report = new StatusReport(parts.facts, parts.clock);
     this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
     // A login need not wait for the next look at the token, and its end has to be seen at once.
+    let signedIn = false;
     parts.signIn.onChange(() => {
+      const { authenticated } = parts.signIn.state();
+      if (authenticated && !signedIn && this.#running === undefined) this.#trigger();
+      signedIn = authenticated;
       this.#changed();
-      if (parts.signIn.state().authenticated) this.#trigger();
     });
   }
 

@@ -40,6 +40,8 @@ export interface VaultRequest {
    * LIST.
    */
   readonly repeatable?: boolean;
+  /** For an answer that waits for a person (a push approval), in milliseconds. Default: 10 s a try, 30 s a call. */
+  readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -69,7 +71,7 @@ export class VaultClient {
     const token = tokenOf(request.token === undefined ? this.#options.token() : request.token);
     const repeatable = request.repeatable ?? (request.method === "GET" || request.method === "LIST");
     const { clock = systemClock, timing = {} } = this.#options;
-    const deadline = AbortSignal.timeout(timing.callMs ?? CALL_TIMEOUT_MS);
+    const deadline = AbortSignal.timeout(request.timeoutMs ?? timing.callMs ?? CALL_TIMEOUT_MS);
     const signal = request.signal === undefined ? deadline : AbortSignal.any([request.signal, deadline]);
     let uncertain = false;
     try {
@@ -106,16 +108,20 @@ export class VaultClient {
     return readTokenInfo(answer.get("data"), (this.#options.clock ?? systemClock).now());
   }
 
-  /** Renews the client's token, if it can be. Gives the new time to live in seconds. */
+  /**
+   * Renews a token, the client's by default, if it can be. Gives the new time to live in seconds.
+   * @param options.incrementSeconds the life to ask for; the store cuts it to what the token may have
+   */
   async renewSelf(
-    options: { signal?: AbortSignal } = {},
+    options: { token?: Secret; incrementSeconds?: number; signal?: AbortSignal } = {},
   ): Promise<{ ttlSeconds: number; renewable: boolean }> {
+    const { incrementSeconds, ...rest } = options;
     const answer = await this.request({
       method: "POST",
       path: "auth/token/renew-self",
-      body: "{}",
+      body: incrementSeconds === undefined ? "{}" : JSON.stringify({ increment: `${incrementSeconds}s` }),
       repeatable: true,
-      ...options,
+      ...rest,
     });
     const auth = answer.get("auth");
     return { ttlSeconds: auth.get("lease_duration").integer(), renewable: auth.get("renewable").boolean() };
@@ -210,7 +216,7 @@ export class VaultClient {
     if (request.body !== undefined) headers["content-type"] = "application/json";
     const inTime = AbortSignal.any([
       signal,
-      AbortSignal.timeout(this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS),
+      AbortSignal.timeout(request.timeoutMs ?? this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS),
     ]);
     const method = request.method === "LIST" ? "GET" : request.method;
     return this.#transport.send(method, url, server.origin, headers, request.body, inTime);

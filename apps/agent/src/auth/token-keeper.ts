@@ -1,0 +1,134 @@
+import { AppError, type Clock, type Logger } from "@devplat/base";
+import { watch } from "node:fs";
+import { basename, dirname } from "node:path";
+import { AgentError } from "../errors.ts";
+import type { TokenSignIn } from "./sign-in.ts";
+
+/** How often the token is looked at, in milliseconds. */
+const CHECK_MS = 5 * 60_000;
+/** It is renewed once less than this share of its life is left. */
+const RENEWAL_SHARE = 0.25;
+/** Without a token, or after a failure, a look costs a stat and at most one request. In milliseconds. */
+const RECHECK_MS = 30_000;
+/** No look comes sooner after another, in milliseconds: a token of a few seconds must not become a busy loop. */
+const MIN_CHECK_MS = 1000;
+/** How often the two clocks are compared, in milliseconds, and by how much they may part before it counts as a jump. */
+const CLOCK_CHECK_MS = 15_000;
+const CLOCK_JUMP_MS = 10_000;
+/** A file is written in several steps; they are one change. In milliseconds. */
+const FILE_SETTLE_MS = 30;
+
+export interface TokenKeeperParts {
+  readonly signIn: TokenSignIn;
+  readonly tokenFile: { readonly path: string };
+  /** After sleep or a jump of the clock: nothing that was timed can be trusted. */
+  readonly onWake: () => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Keeps the daemon signed in: renews in time, notices a new token file at once, and looks again after a sleep. */
+export class TokenKeeper {
+  readonly #parts: TokenKeeperParts;
+  #wake: (() => void) | undefined;
+
+  constructor(parts: TokenKeeperParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs until the signal fires. */
+  async run(signal: AbortSignal): Promise<void> {
+    const watching = this.#watchFile(signal);
+    const comparing = this.#compareClocks(signal);
+    while (!signal.aborted) {
+      const failed = await this.#check(signal);
+      await this.#sleep(this.#waitMs(failed), signal);
+    }
+    await comparing;
+    watching?.close();
+  }
+
+  /** Gives whether it failed. */
+  async #check(signal: AbortSignal): Promise<boolean> {
+    const { signIn, logger } = this.#parts;
+    try {
+      await signIn.ensure(signal);
+      const renewal = await signIn.renewIfDue(RENEWAL_SHARE, signal);
+      if (renewal === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "token renewed");
+      return false;
+    } catch (error) {
+      if (signal.aborted) return true;
+      // Who waits for a login is told by the sign-in itself, once.
+      const waiting = error instanceof AgentError && error.code === "not_signed_in";
+      if (!waiting)
+        logger.warn({ err: error, expires_at: expiryOf(signIn) }, "token could not be checked or renewed");
+      if (error instanceof AppError && error.code === "unauthenticated") signIn.invalidate();
+      return true;
+    }
+  }
+
+  #waitMs(failed: boolean): number {
+    const { signIn, clock } = this.#parts;
+    if (failed) return RECHECK_MS;
+    const dueAt = signIn.renewalDueAt(RENEWAL_SHARE);
+    if (dueAt === undefined) return CHECK_MS;
+    const left = dueAt - clock.now();
+    // Already due and not renewable: its end is what is waited for.
+    const next = left > 0 ? left : (signIn.state().info?.expiresAt ?? Infinity) - clock.now();
+    return Math.max(MIN_CHECK_MS, Math.min(CHECK_MS, next));
+  }
+
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    const timer = new AbortController();
+    const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+    const either = AbortSignal.any([signal, timer.signal]);
+    await Promise.race([this.#parts.clock.sleep(ms, either).catch(() => undefined), woken]);
+    timer.abort();
+  }
+
+  /** Watches the folder, as the file is replaced by a rename. Where that is not possible the timed look remains. */
+  #watchFile(signal: AbortSignal): { close(): void } | undefined {
+    const { tokenFile, clock, logger } = this.#parts;
+    const name = basename(tokenFile.path);
+    try {
+      const watcher = watch(dirname(tokenFile.path), { signal, persistent: false }, (_event, changed) => {
+        if (changed !== name) return;
+        void clock.sleep(FILE_SETTLE_MS, signal).then(
+          () => this.#wake?.(),
+          () => undefined,
+        );
+      });
+      watcher.on("error", () => watcher.close());
+      return watcher;
+    } catch {
+      logger.warn(
+        { path: tokenFile.path },
+        "the token file cannot be watched; a new one is noticed a little later",
+      );
+      return undefined;
+    }
+  }
+
+  /** The wall clock goes on while the host sleeps, and jumps when it is set; the monotonic one does neither. */
+  async #compareClocks(signal: AbortSignal): Promise<void> {
+    const { clock, logger, onWake } = this.#parts;
+    let offset = clock.now() - clock.monotonic();
+    while (!signal.aborted) {
+      await clock.sleep(CLOCK_CHECK_MS, signal).catch(() => undefined);
+      const moved = clock.now() - clock.monotonic() - offset;
+      if (signal.aborted || Math.abs(moved) < CLOCK_JUMP_MS) continue;
+      offset += moved;
+      logger.info(
+        { seconds: Math.round(moved / 1000) },
+        "the host slept or its clock was set; looking again",
+      );
+      this.#wake?.();
+      onWake();
+    }
+  }
+}
+
+function expiryOf(signIn: TokenSignIn): string | null {
+  const at = signIn.state().info?.expiresAt;
+  return at === undefined ? null : new Date(at).toISOString();
+}

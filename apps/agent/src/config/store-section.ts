@@ -1,0 +1,136 @@
+import { z } from "zod";
+import { duration } from "./duration.ts";
+
+/** Vault CLI's own callback port: roles that were made for it work here too. */
+const OIDC_CALLBACK_PORT = 8250;
+/** A week: long enough that a host which is switched off over holidays still renews in time. */
+const REISSUE_BEFORE = "168h";
+
+/** How one signs in; `+tpm` seals what is kept on disk to this host's TPM. The first value is the default. */
+export const AUTH_METHODS = [
+  "token",
+  "oidc",
+  "ldap",
+  "mtls",
+  "mtls+tpm",
+  "mtls+os",
+  "token+tpm",
+  "oidc+tpm",
+  "ldap+tpm",
+] as const;
+export type AuthMethod = (typeof AUTH_METHODS)[number];
+
+/** The way in of a method, without its suffix. */
+export type LoginKind = "token" | "oidc" | "ldap" | "mtls";
+
+/** Sign-in that this version does not have: setting it must not look as if it worked. */
+const NOT_BUILT: ReadonlySet<AuthMethod> = new Set(AUTH_METHODS.filter((method) => method !== "token"));
+
+/** The parts of a method's name. */
+export function methodParts(method: AuthMethod): {
+  readonly kind: LoginKind;
+  readonly suffix: "tpm" | "os" | undefined;
+} {
+  const [kind, suffix] = method.split("+") as [LoginKind, "tpm" | "os" | undefined];
+  return { kind, suffix };
+}
+
+export const httpUrl = z.string().superRefine((text, context) => {
+  const url = URL.parse(text);
+  const fault =
+    url === null || (url.protocol !== "https:" && url.protocol !== "http:")
+      ? "expected an http or https address"
+      : url.username !== "" || url.password !== ""
+        ? "must not hold a user name or password"
+        : undefined;
+  if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
+});
+
+const file = z.string().min(1);
+const mount = z.string().regex(/^[^/\s][^\s]*[^/\s]$|^[^/\s]$/, {
+  message: "expected a mount path without a slash at either end",
+});
+
+const mtls = z.strictObject({
+  bootstrap_method: z.enum(["oidc", "ldap"]).default("oidc"),
+  /** Default: the bootstrap method's name. */
+  bootstrap_mount: mount.optional(),
+  cert_mount: mount.default("cert"),
+  /** The role of the certificate method; unset tries all that match. */
+  cert_role: z.string().min(1).optional(),
+  pki_mount: mount.default("pki"),
+  pki_role: z.string().min(1).optional(),
+  key_type: z.enum(["ec", "rsa"]).default("ec"),
+  /** ec: 256 (default) or 384; rsa: 2048 to 4096 (default 2048). */
+  key_bits: z.int().optional(),
+  /** Default: the user's name. */
+  common_name: z.string().min(1).optional(),
+  /** Life of a certificate; unset leaves it to the role. */
+  ttl: duration({ min: 60_000 }).optional(),
+  reissue_before: duration({ min: 0 }).prefault(REISSUE_BEFORE),
+  /** Platform configuration registers of the TPM to which keys are bound. */
+  seal_to_pcrs: z.array(z.int().min(0).max(23)).default([]),
+  /** Default: `mtls` in the data folder. */
+  storage_dir: file.optional(),
+  byo: z.strictObject({ cert: file, key: file }).optional(),
+  revoke_superseded: z.boolean().default(true),
+});
+
+/** The connection to the secrets store and how to sign in to it. */
+export const storeSection = z
+  .strictObject({
+    driver: z.enum(["vault", "embedded"]).default("vault"),
+    address: httpUrl.optional(),
+    namespace: z.string().min(1).optional(),
+    proxy: httpUrl.optional(),
+    ca_cert: file.optional(),
+    tls_skip_verify: z.boolean().default(false),
+    kv_mount: z.string().min(1).default("kv"),
+    user_prefix: z.string().default("users/"),
+    username: z.string().min(1).optional(),
+    auth_method: z.enum(AUTH_METHODS).default("token"),
+    /** The role of the oidc method; unset leaves it to the mount's default role. */
+    auth_role: z.string().min(1).optional(),
+    /** Default: the method's name. */
+    auth_mount: mount.optional(),
+    oidc_callback_port: z.int().min(1).max(65_535).default(OIDC_CALLBACK_PORT),
+    policies: z.array(z.string().min(1)).default([]),
+    no_default_policy: z.boolean().default(false),
+    disable_token_renewal: z.boolean().default(false),
+    token_socket: z.array(z.string().min(1)).default(["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]),
+    borrow_only: z.boolean().default(false),
+    mtls: mtls.prefault({}),
+  })
+  .superRefine((store, context) => {
+    const fault = (path: (string | number)[], message: string): void =>
+      context.addIssue({ code: "custom", path, message });
+    if (store.driver === "vault" && store.address === undefined) {
+      fault(["address"], "required, but missing (for a store on this host: driver: embedded)");
+    }
+    if (NOT_BUILT.has(store.auth_method)) fault(["auth_method"], "not built yet in this version");
+    const { kind } = methodParts(store.auth_method);
+    if (kind === "mtls") {
+      for (const [path, message] of mtlsFaults(store.mtls)) fault(["mtls", path], message);
+      if (store.address?.startsWith("http:") === true) {
+        fault(["address"], "a client certificate needs an https address");
+      }
+    }
+  });
+
+export type StoreSection = z.infer<typeof storeSection>;
+export type MtlsSection = StoreSection["mtls"];
+
+function mtlsFaults(section: z.infer<typeof mtls>): [string, string][] {
+  const faults: [string, string][] = [];
+  if (section.byo === undefined && section.pki_role === undefined) {
+    faults.push(["pki_role", "required, but missing (or bring your own certificate: byo)"]);
+  }
+  const bits = section.key_bits;
+  if (bits !== undefined && !(section.key_type === "ec" ? [256, 384] : [2048, 3072, 4096]).includes(bits)) {
+    faults.push([
+      "key_bits",
+      section.key_type === "ec" ? "ec takes 256 or 384" : "rsa takes 2048, 3072 or 4096",
+    ]);
+  }
+  return faults;
+}
