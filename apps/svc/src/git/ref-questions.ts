@@ -6,7 +6,6 @@ import {
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
 import { MAX_TIPS_BYTES } from "../cache/tips.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 import { mediaType } from "./headers.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
@@ -42,17 +41,11 @@ export type RefAnswer =
 /** Asks the code host for refs on a fetch's behalf. Concurrent questions with one key share one call. */
 export class RefQuestions {
   readonly #upstream: Upstream;
-  readonly #metrics: Metrics;
   readonly #userAgent: string;
   readonly #asked = new Map<string, Promise<RefAnswer>>();
 
-  constructor(options: {
-    readonly upstream: Upstream;
-    readonly metrics: Metrics;
-    readonly userAgent: string;
-  }) {
+  constructor(options: { readonly upstream: Upstream; readonly userAgent: string }) {
     this.#upstream = options.upstream;
-    this.#metrics = options.metrics;
     this.#userAgent = options.userAgent;
   }
 
@@ -71,7 +64,6 @@ export class RefQuestions {
       { symrefs: false, peel: true, unborn: false, refPrefixes: question.prefixes, unknown: [] },
       [`agent=${this.#userAgent}`, ...question.capabilities],
     );
-    this.#metrics.lsRefsForwarded();
     const answer = await this.#upstream.send({
       kind: "probe",
       method: "POST",

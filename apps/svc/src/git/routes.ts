@@ -79,7 +79,7 @@ export class GitRoutes implements GitHandler {
       ...options,
       cache,
       clock: options.clock ?? systemClock,
-      questions: new RefQuestions({ upstream, metrics, userAgent: options.userAgent }),
+      questions: new RefQuestions({ upstream, userAgent: options.userAgent }),
     });
     const bodies = new CommandBodies({
       maxBytes: options.gitCommandBytes,

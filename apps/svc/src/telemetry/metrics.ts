@@ -115,6 +115,7 @@ export class Metrics {
     this.#fetch.inc({ result });
   }
 
+  /** A client's `ls-refs` goes upstream. Our own questions are in the upstream histogram, kind `probe`. */
   lsRefsForwarded(): void {
     this.#lsRefs.inc();
   }
