@@ -127,6 +127,23 @@ test("ObjectDatabase.attach reads in a worker thread over the same tables", asyn
   database.close();
 });
 
+test("ObjectDatabase.attach after the pack was replaced reads from the new one", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const shared = database.shared();
+  git(path, ["repack", "-adfq", "--depth=2"]);
+  assert.equal(existsSync(database.packs[0]!.path), false);
+  const attached = ObjectDatabase.attach(shared);
+  for (const { oid, type } of allObjects(path)) {
+    assert.equal(attached.read(oid).type, type);
+    // An open pack stays readable though its file is gone.
+    assert.equal(database.read(oid).type, type);
+  }
+  attached.close();
+  database.close();
+});
+
 test("ObjectDatabase.open of an index of another pack throws corrupt_index", () => {
   using folder = temporaryFolder();
   using other = temporaryFolder();

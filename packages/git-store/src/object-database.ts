@@ -80,17 +80,31 @@ export class ObjectDatabase {
     return database;
   }
 
-  /** In a worker thread: opens what {@link shared} of another thread gave, without reading the tables again. */
+  /**
+   * In a worker thread: opens what {@link shared} of another thread gave, without reading the tables again. When one
+   * of its packs has been replaced since, the folder is looked at anew.
+   */
   static attach(shared: SharedDatabase, options: Omit<ObjectDatabaseOptions, "format"> = {}): ObjectDatabase {
     const database = new ObjectDatabase(shared.folder, { ...options, format: shared.format });
     try {
-      for (const pack of shared.packs) database.#packs.push(Pack.attach(pack, database.#nextPackId++));
-      database.#readLooseFolders();
+      const attached = shared.packs.every((pack) => database.#attach(pack));
+      if (attached) database.#readLooseFolders();
+      else database.refresh();
     } catch (error) {
       database.close();
       throw error;
     }
     return database;
+  }
+
+  #attach(shared: SharedPack): boolean {
+    try {
+      this.#packs.push(Pack.attach(shared, this.#nextPackId++));
+      return true;
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
+      throw error;
+    }
   }
 
   /** For {@link attach}. */

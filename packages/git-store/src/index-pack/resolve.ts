@@ -55,6 +55,7 @@ export class DeltaResolver {
   readonly #frames: Frame[] = [];
   readonly #expandedLimit: number;
   #expanded = 0;
+  #resolved = 0;
   /** Where in `#pages` the entry stands whose header was read last. */
   #entryStart = 0;
   #delta: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
@@ -130,7 +131,7 @@ export class DeltaResolver {
         }
         frame.next = this.#skipResolved(nextSibling[child - 1]!);
       }
-      control.check();
+      if ((++this.#resolved & 63) === 0) control.check();
       const entry = child - 1;
       let made: Frame;
       try {
