@@ -18,7 +18,7 @@ export interface GenerateOptions {
   readonly commits: number;
   /** Commits, trees and blobs together; met within a few per cent. */
   readonly objects: number;
-  /** Size of the pack after `git repack -ad`, in 10^6 bytes; met within about a fifth. */
+  /** Size of the pack after `git repack -ad`, in 10^6 bytes; met within about a quarter. */
   readonly packMb: number;
 }
 

@@ -1,5 +1,6 @@
 import { readSync } from "node:fs";
 import { GitStoreError } from "./errors.ts";
+import { freeBuffer } from "./free-buffer.ts";
 
 /** Bytes read at a time. Most pack entries lie in one page; one read costs about 1 µs plus the copy. */
 const PAGE_BYTES = 64 * 1024;
@@ -95,6 +96,12 @@ export class PageCache {
     for (let slot = 0; slot < this.#slots; slot++) {
       if (this.#fileOfSlot[slot] === file.id) this.#fileOfSlot[slot] = -1;
     }
+  }
+
+  /** Gives its memory back. It cannot be used afterwards. */
+  free(): void {
+    freeBuffer(this.#memory);
+    freeBuffer(this.#joined);
   }
 
   #load(file: PagedFile, page: number): number {

@@ -1,3 +1,5 @@
+import { freeBuffer } from "../free-buffer.ts";
+
 /** Buffers below this are rounded up to a power of two, so that they fit again. */
 const ROUNDED_BYTES = 1024 * 1024;
 
@@ -18,7 +20,7 @@ export class BufferPool {
     const last = this.#free.pop();
     if (last !== undefined) {
       if (last.length >= bytes) return last;
-      this.heldBytes -= last.length;
+      this.drop(last);
     }
     const capacity = bytes < ROUNDED_BYTES ? 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096))) : bytes;
     this.heldBytes += capacity;
@@ -33,6 +35,7 @@ export class BufferPool {
   /** Gives a buffer back to the system. */
   drop(buffer: Buffer): void {
     this.heldBytes -= buffer.length;
+    freeBuffer(buffer);
   }
 
   /** Drops all that wait. */

@@ -17,7 +17,10 @@ import { leadPipeline, type PipelineJob, type PipelineResult } from "./pipeline.
 import { IndexThreads } from "./threads.ts";
 import { IndexWorkers } from "./workers.ts";
 
-/** Smaller packs are indexed in the calling thread: that takes a few milliseconds, starting a thread some fifty. */
+/**
+ * Without threads that are kept warm, smaller packs are indexed in the calling thread: that takes a few milliseconds,
+ * starting a thread some fifty.
+ */
 const INLINE_PACK_BYTES = 512 * 1024;
 
 /** Options of {@link indexPack}. */
@@ -29,8 +32,9 @@ export interface IndexPackOptions {
   /** Where the bases of a thin pack are found. Without it a thin pack is refused. */
   readonly bases?: ObjectDatabase;
   /**
-   * Worker threads for packs of more than half a megabyte. Default 1. With 0 everything is done in the calling
-   * thread, after the last byte has come.
+   * Worker threads. Default 1. With 0 everything is done in the calling thread, after the last byte has come; a
+   * hostile pack can then hold that thread for many seconds. The same goes for packs of less than half a megabyte when
+   * `workers` is not given.
    */
   readonly threads?: number;
   readonly limits?: Partial<IndexPackLimits>;
@@ -40,7 +44,7 @@ export interface IndexPackOptions {
   readonly deltaWindowBytes?: number;
   /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
-  /** Threads that are kept between packs. Without it each pack starts its own and ends them. */
+  /** Threads that are kept between packs; a service should have them. Without it a pack starts and ends its own. */
   readonly workers?: IndexWorkers;
 }
 
@@ -116,6 +120,7 @@ async function receive(
 ): Promise<PipelineResult> {
   const control = new Control(job.control);
   const threadCount = options.threads ?? 1;
+  const inlineBytes = options.workers === undefined ? INLINE_PACK_BYTES : 0;
   const { signal } = options;
   const stopper = new Stopper();
   const onAbort = (): void => stopper.stop(signal?.reason);
@@ -129,7 +134,7 @@ async function receive(
       const next = await stopper.orStopped(iterator.next());
       if (next.done === true) break;
       written = await append(handle, next.value, written, job.limits.packBytes);
-      if (threads === undefined && threadCount > 0 && written > INLINE_PACK_BYTES) {
+      if (threads === undefined && threadCount > 0 && written > inlineBytes) {
         threads = new IndexThreads(
           job,
           threadCount,

@@ -1,4 +1,5 @@
 import { readSync } from "node:fs";
+import { freeBuffer } from "../free-buffer.ts";
 import type { Control } from "./control.ts";
 
 /** Bytes read at a time. */
@@ -61,6 +62,11 @@ export class PackSource {
     return count > 0;
   }
 
+  /** Gives its memory back. It cannot be used afterwards. */
+  free(): void {
+    freeBuffer(this.buffer);
+  }
+
   #makeRoom(): void {
     if (this.buffer.length - this.end >= CHUNK_BYTES) return;
     this.flush();
@@ -68,6 +74,7 @@ export class PackSource {
     const roomy = kept + CHUNK_BYTES <= this.buffer.length;
     const target = roomy ? this.buffer : Buffer.allocUnsafeSlow(this.buffer.length * 2);
     this.buffer.copy(target, 0, this.start, this.end);
+    if (!roomy) freeBuffer(this.buffer);
     this.buffer = target;
     this.start = 0;
     this.end = kept;

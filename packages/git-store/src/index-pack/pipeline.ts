@@ -61,7 +61,9 @@ export function leadPipeline(job: PipelineJob, onScanned: (share: ScanShare) => 
     const resolver = new DeltaResolver(resolveJob(job, { tables, refs, packBytes }, fd, control));
     resolver.resolveShare();
     control.waitForOthers();
-    return finish(job, fd, scanned, resolver);
+    const result = finish(job, fd, scanned, resolver);
+    resolver.free();
+    return result;
   } finally {
     closeSync(fd);
   }
@@ -72,7 +74,9 @@ export function helpResolve(job: PipelineJob, share: ScanShare): void {
   const control = new Control(job.control);
   const fd = openSync(job.packPath, "r");
   try {
-    new DeltaResolver(resolveJob(job, share, fd, control)).resolveShare();
+    const resolver = new DeltaResolver(resolveJob(job, share, fd, control));
+    resolver.resolveShare();
+    resolver.free();
   } finally {
     closeSync(fd);
   }

@@ -1,5 +1,6 @@
 import { applyDelta, checkResultSize, DeltaHeader } from "../delta.ts";
 import { GitStoreError } from "../errors.ts";
+import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, inflateError } from "../inflate.ts";
 import { hashInPlace, HEADER_ROOM, oidBytes } from "../object-format.ts";
 import { EntryHeader } from "../pack-entry.ts";
@@ -90,6 +91,13 @@ export class DeltaResolver {
     const buffer = Buffer.allocUnsafeSlow(HEADER_ROOM + content.length);
     content.copy(buffer, HEADER_ROOM);
     this.#walk({ entry: -1, size: content.length, buffer, next: first, leaves: true }, type, first);
+  }
+
+  /** Gives its memory back. It cannot be used afterwards. */
+  free(): void {
+    this.#pages.free();
+    this.#pool.dropWaiting();
+    freeBuffer(this.#delta);
   }
 
   #resolveUnder(entry: number): void {

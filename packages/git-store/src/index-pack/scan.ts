@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
+import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, INCOMPLETE, inflateError, type InflateStream } from "../inflate.ts";
 import {
   hashInPlace,
@@ -109,6 +110,8 @@ class Scanner {
     const checksum = this.#trailer();
     const refs = this.#refs.sorted();
     growForest(tables, refs);
+    source.free();
+    freeBuffer(this.#object);
     return { tables, refs, packBytes: source.offset, checksum, deltas: this.#deltas };
   }
 
