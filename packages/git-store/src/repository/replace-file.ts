@@ -4,7 +4,7 @@ import { syncFolder } from "../durable.ts";
 import { temporaryName } from "./leftovers.ts";
 
 /** Replaces a file's content so that a reader, and a crash at any instant, sees the old or the new one whole. */
-export async function replaceFile(path: string, content: string): Promise<void> {
+export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
   const folder = dirname(path);
   const aside = join(folder, temporaryName(basename(path)));
   try {

@@ -1,0 +1,131 @@
+import type { BitmapFile } from "./bitmap-file.ts";
+import { orInto, type Bitset } from "./bitset.ts";
+import { bitmapLength, decodeEwah, encodeEwah } from "./ewah.ts";
+import type { ObjectNumbers } from "./object-numbers.ts";
+
+/** Compressed bitmaps beyond this many bytes push out those that were not used for longest. */
+export const DEFAULT_BITMAP_BYTES = 64 * 1024 * 1024;
+/** The layer of bitmaps that no file is to hold. */
+const NOT_STORED = -1;
+/** Unpacked bitmaps kept at hand, bytes. */
+const UNPACKED_BYTES = 16 * 1024 * 1024;
+
+/**
+ * What some commits reach, themselves included: compressed (EWAH, over the numbers of all objects), unpacked when
+ * asked for, the last few kept unpacked. Any subset of commits may have a bitmap: whoever asks walks where there is none.
+ */
+export class BitmapStore {
+  readonly #numbers: ObjectNumbers;
+  readonly #limit: number;
+  #file: BitmapFile | undefined;
+  /** Pack 0's index positions by object number, for the commits in the `.bitmap` file. */
+  #inFile = new Map<number, number>();
+  /** Least recently used first. */
+  readonly #compressed = new Map<number, { readonly ewah: Buffer; readonly layer: number }>();
+  #compressedBytes = 0;
+  /** Least recently used first. */
+  readonly #unpacked = new Map<number, Bitset>();
+  #unpackedBytes = 0;
+
+  /** Places in the list of packs whose files do not hold all that they could. */
+  readonly unsaved = new Set<number>();
+
+  constructor(numbers: ObjectNumbers, limitBytes: number = DEFAULT_BITMAP_BYTES) {
+    this.#numbers = numbers;
+    this.#limit = limitBytes;
+  }
+
+  /** Takes in the `.bitmap` file of the first pack. */
+  addFile(file: BitmapFile): void {
+    const { pack } = this.#numbers.packs[0]!;
+    this.#file = file;
+    this.#inFile = new Map(file.commits.map((position) => [pack.order.packPositions[position]!, position]));
+  }
+
+  /** Whether the commit with this object number has a bitmap. */
+  has(number: number): boolean {
+    return this.#unpacked.has(number) || this.#compressed.has(number) || this.#inFile.has(number);
+  }
+
+  /** Takes in an EWAH bitmap for a commit. @param layer where it is or is to be stored, see {@link inLayer} */
+  addCompressed(number: number, ewah: Buffer, layer: number): void {
+    if (this.#compressed.has(number) || this.#inFile.has(number)) return;
+    this.#compressed.set(number, { ewah, layer });
+    this.#compressedBytes += ewah.length;
+    for (const [oldest, dropped] of this.#compressed) {
+      if (this.#compressedBytes <= this.#limit) break;
+      this.#compressed.delete(oldest);
+      this.#compressedBytes -= dropped.ewah.length;
+    }
+  }
+
+  /**
+   * Compresses and takes in what a commit reaches.
+   *
+   * @param keep whether it is worth storing: a tip's is, that of a commit which some client happens to have is not
+   */
+  add(number: number, reaches: Bitset, keep: boolean): void {
+    if (this.#compressed.has(number) || this.#inFile.has(number)) return;
+    const layer = keep ? this.#numbers.packs.length - 1 : NOT_STORED;
+    if (keep) this.unsaved.add(layer);
+    // Copied: the encoder's memory is that of the worst case.
+    this.addCompressed(number, Buffer.from(encodeEwah(reaches, reaches.length * 32)), layer);
+  }
+
+  /** The bitmaps that belong into the file beside the pack at this place of the list, by object number. */
+  inLayer(layer: number): Map<number, Buffer> {
+    const found = new Map<number, Buffer>();
+    for (const [number, entry] of this.#compressed) if (entry.layer === layer) found.set(number, entry.ewah);
+    return found;
+  }
+
+  /** Object numbers of the commits in the first pack's `.bitmap` file. */
+  get inFile(): Iterable<number> {
+    return this.#inFile.keys();
+  }
+
+  /** What the commit with this object number reaches; shared, so do not write. Undefined: it has no bitmap. */
+  get(number: number): Bitset | undefined {
+    const known = this.#unpacked.get(number);
+    if (known !== undefined) {
+      this.#unpacked.delete(number);
+      this.#unpacked.set(number, known);
+      return known;
+    }
+    const set = this.#unpack(number);
+    if (set === undefined) return undefined;
+    this.#unpacked.set(number, set);
+    this.#unpackedBytes += set.byteLength;
+    for (const [oldest, dropped] of this.#unpacked) {
+      if (this.#unpackedBytes <= UNPACKED_BYTES || oldest === number) break;
+      this.#unpacked.delete(oldest);
+      this.#unpackedBytes -= dropped.byteLength;
+    }
+    return set;
+  }
+
+  /** Adds what the commit reaches to `target`. @returns false when it has no bitmap */
+  addReachable(number: number, target: Bitset): boolean {
+    const set = this.get(number);
+    if (set === undefined) return false;
+    orInto(target, set);
+    return true;
+  }
+
+  #unpack(number: number): Bitset | undefined {
+    const entry = this.#compressed.get(number);
+    if (entry !== undefined) {
+      const { ewah } = entry;
+      this.#compressed.delete(number);
+      this.#compressed.set(number, entry);
+      const set = new Uint32Array(bitmapLength(ewah.readUInt32BE(0)));
+      decodeEwah(ewah, 0, set);
+      return set;
+    }
+    const position = this.#inFile.get(number);
+    if (position === undefined) return undefined;
+    const set = new Uint32Array(bitmapLength(this.#numbers.packs[0]!.pack.count));
+    this.#file!.addReachable(position, set);
+    return set;
+  }
+}

@@ -1,0 +1,268 @@
+import { GitStoreError } from "../errors.ts";
+import { COMMIT, oidBytes } from "../object-format.ts";
+import { parseCommit } from "../commit.ts";
+import type { PackReader } from "../pack-reader.ts";
+import { bitsOf, nextBit } from "./bitset.ts";
+import { MAX_LEVEL, type CommitTable } from "./commit-graph-file.ts";
+import { GrowableUint32 } from "./growable.ts";
+import type { ObjectNumbers } from "./object-numbers.ts";
+import type { ObjectTypes } from "./object-types.ts";
+
+/** A parent or tree that is in no pack. */
+const MISSING = 0xffff_ffff;
+
+/**
+ * The commits of a repository as columns, about 30 bytes for each. A commit's row is its rank among the commits in the
+ * order of object numbers, so rows only come at the end when packs are added.
+ */
+export class CommitColumns {
+  readonly #numbers: ObjectNumbers;
+  readonly #types: ObjectTypes;
+  readonly #reader: PackReader;
+  readonly #rowNumber = new GrowableUint32();
+  readonly #tree = new GrowableUint32();
+  readonly #level = new GrowableUint32();
+  /** Seconds, low and high 32 bits. */
+  readonly #timeLow = new GrowableUint32();
+  readonly #timeHigh = new GrowableUint32();
+  readonly #parentStart = new GrowableUint32();
+  readonly #parents = new GrowableUint32();
+  /** By element of the set of commits: how many commits stand before it. */
+  readonly #rank = new GrowableUint32();
+  /** Object numbers below this are covered. */
+  #covered = 0;
+  #rows = 0;
+  #parsed = 0;
+  #incomplete = false;
+
+  constructor(numbers: ObjectNumbers, types: ObjectTypes, reader: PackReader) {
+    this.#numbers = numbers;
+    this.#types = types;
+    this.#reader = reader;
+    this.#parentStart.push(0);
+  }
+
+  /** Commits. */
+  get count(): number {
+    return this.#rows;
+  }
+
+  /** Whether a parent or tree is in no pack: then later packs may bring it, and the columns must be built anew. */
+  get incomplete(): boolean {
+    return this.#incomplete;
+  }
+
+  /** How many of them no commit-graph file told of, so that they had to be read. */
+  get parsed(): number {
+    return this.#parsed;
+  }
+
+  /** The row of the commit with this object number. The object must be a commit. */
+  rowOf(number: number): number {
+    const below = this.#types.of(COMMIT)[number >>> 5]! & ((1 << (number & 31)) - 1);
+    return this.#rank.values[number >>> 5]! + bitsOf(below);
+  }
+
+  /** The object number of the commit in this row. */
+  numberOf(row: number): number {
+    return this.#rowNumber.values[row]!;
+  }
+
+  /** The object number of its root tree. @throws {GitStoreError} `missing_object` */
+  treeOf(row: number): number {
+    const tree = this.#tree.values[row]!;
+    if (tree === MISSING) throw this.#missing(row, "tree");
+    return tree;
+  }
+
+  /** Topological level, see `CommitTable.levels`: higher than every ancestor's. */
+  levelOf(row: number): number {
+    return this.#level.values[row]!;
+  }
+
+  /** Committer date, seconds since the epoch. */
+  timeOf(row: number): number {
+    return this.#timeLow.values[row]! + this.#timeHigh.values[row]! * 0x1_0000_0000;
+  }
+
+  /** Parents as rows: those of `row` are `parentAt(i)` for i from `parentsFrom(row)` below `parentsFrom(row + 1)`. */
+  parentsFrom(row: number): number {
+    return this.#parentStart.values[row]!;
+  }
+
+  /** @throws {GitStoreError} `missing_object` */
+  parentAt(index: number): number {
+    const parent = this.#parents.values[index]!;
+    if (parent === MISSING) throw new GitStoreError("missing_object", "walk history: a parent is missing");
+    return parent;
+  }
+
+  /**
+   * Takes in the commits of packs that were added to the numbers and types since the last call.
+   *
+   * @param table what a commit-graph file says; commits that it does not know are read from their packs
+   */
+  extend(table?: CommitTable): void {
+    const commits = this.#types.of(COMMIT);
+    const firstRow = this.#rows;
+    const end = this.#numbers.count;
+    this.#extendRanks(end);
+    for (let n = nextBit(commits, this.#covered, end, 1); n < end; n = nextBit(commits, n + 1, end, 1)) {
+      this.#rowNumber.push(n);
+    }
+    this.#rows = this.#rowNumber.length;
+    this.#covered = end;
+    const known = table === undefined ? undefined : this.#match(table);
+    for (let row = firstRow; row < this.#rows; row++) {
+      const position = known === undefined ? -1 : known.positions[row]!;
+      if (position >= 0) this.#copy(table!, position, known!.rows);
+      else this.#parse(row);
+      this.#parentStart.push(this.#parents.length);
+    }
+    this.#setLevels(firstRow);
+  }
+
+  /** For the commit-graph file. @throws {GitStoreError} `missing_object` */
+  toTable(): CommitTable {
+    const { format } = this.#numbers;
+    const width = oidBytes(format);
+    const count = this.#rows;
+    const oids = Buffer.allocUnsafe(count * width);
+    const start = (row: number): void => {
+      const { pack, base } = this.#numbers.packOf(this.numberOf(row));
+      const at = pack.oidStartAt(this.numberOf(row) - base);
+      pack.index.bytes.copy(oids, row * width, at, at + width);
+    };
+    for (let row = 0; row < count; row++) start(row);
+    const order = Uint32Array.from({ length: count }, (_, row) => row).toSorted((a, b) =>
+      oids.compare(oids, b * width, (b + 1) * width, a * width, (a + 1) * width),
+    );
+    const positions = new Uint32Array(count);
+    for (let position = 0; position < count; position++) positions[order[position]!] = position;
+    const sorted = Buffer.allocUnsafe(count * width);
+    const trees = Buffer.allocUnsafe(count * width);
+    const parentStart = new Uint32Array(count + 1);
+    const parents: number[] = [];
+    const times = new Float64Array(count);
+    const levels = new Uint32Array(count);
+    for (let position = 0; position < count; position++) {
+      const row = order[position]!;
+      oids.copy(sorted, position * width, row * width, (row + 1) * width);
+      const tree = this.#numbers.packOf(this.treeOf(row));
+      const at = tree.pack.oidStartAt(this.treeOf(row) - tree.base);
+      tree.pack.index.bytes.copy(trees, position * width, at, at + width);
+      for (let i = this.parentsFrom(row); i < this.parentsFrom(row + 1); i++) {
+        parents.push(positions[this.parentAt(i)]!);
+      }
+      parentStart[position + 1] = parents.length;
+      times[position] = this.timeOf(row);
+      levels[position] = this.levelOf(row);
+    }
+    return {
+      format,
+      count,
+      oids: sorted,
+      trees,
+      parentStart,
+      parents: Uint32Array.from(parents),
+      times,
+      levels,
+    };
+  }
+
+  #extendRanks(end: number): void {
+    const commits = this.#types.of(COMMIT);
+    const elements = Math.ceil(end / 32);
+    // The last element may have been half full.
+    let element = Math.max(0, this.#rank.length - 1);
+    let rank = this.#rank.length === 0 ? 0 : this.#rank.values[element]!;
+    this.#rank.extend(elements);
+    for (; element < elements; element++) {
+      this.#rank.values[element] = rank;
+      rank += bitsOf(commits[element]!);
+    }
+  }
+
+  /** Which row is which position of the table; -1: it is not there. */
+  #match(table: CommitTable): { positions: Int32Array; rows: Int32Array } {
+    const width = oidBytes(table.format);
+    const positions = new Int32Array(this.#rows).fill(-1);
+    const rows = new Int32Array(table.count).fill(-1);
+    for (let position = 0; position < table.count; position++) {
+      const number = this.#numbers.numberOf(table.oids, position * width);
+      if (number < 0 || !this.#types.isCommit(number)) continue;
+      const row = this.rowOf(number);
+      positions[row] = position;
+      rows[position] = row;
+    }
+    return { positions, rows };
+  }
+
+  #copy(table: CommitTable, position: number, rows: Int32Array): void {
+    const width = oidBytes(table.format);
+    const tree = this.#numbers.numberOf(table.trees, position * width);
+    this.#tree.push(this.#orMissing(tree));
+    this.#pushTime(table.times[position]!);
+    for (let i = table.parentStart[position]!; i < table.parentStart[position + 1]!; i++) {
+      const parent = rows[table.parents[i]!]!;
+      this.#parents.push(this.#orMissing(parent));
+    }
+  }
+
+  #parse(row: number): void {
+    this.#parsed++;
+    const number = this.numberOf(row);
+    const { pack, base } = this.#numbers.packOf(number);
+    const commit = parseCommit(this.#reader.read(pack, number - base).content, this.#numbers.format);
+    const tree = this.#numbers.numberOfOid(commit.tree);
+    this.#tree.push(this.#orMissing(tree));
+    this.#pushTime(commit.committerTime);
+    for (const oid of commit.parents) {
+      const parent = this.#numbers.numberOfOid(oid);
+      const isThere = parent >= 0 && this.#types.isCommit(parent);
+      this.#parents.push(isThere ? this.rowOf(parent) : this.#orMissing(-1));
+    }
+  }
+
+  #orMissing(found: number): number {
+    if (found < 0) this.#incomplete = true;
+    return found < 0 ? MISSING : found;
+  }
+
+  #pushTime(time: number): void {
+    this.#timeLow.push(time % 0x1_0000_0000);
+    this.#timeHigh.push(Math.floor(time / 0x1_0000_0000));
+  }
+
+  #setLevels(firstRow: number): void {
+    this.#level.extend(this.#rows);
+    const levels = this.#level.values;
+    const stack: number[] = [];
+    for (let first = firstRow; first < this.#rows; first++) {
+      if (levels[first] !== 0) continue;
+      stack.push(first);
+      while (stack.length > 0) {
+        const row = stack.at(-1)!;
+        let highest = 0;
+        let waiting = false;
+        for (let i = this.parentsFrom(row); i < this.parentsFrom(row + 1); i++) {
+          const parent = this.#parents.values[i]!;
+          if (parent === MISSING) continue;
+          const level = levels[parent]!;
+          if (level === 0) {
+            stack.push(parent);
+            waiting = true;
+          } else if (level > highest) highest = level;
+        }
+        if (waiting) continue;
+        levels[row] = Math.min(highest + 1, MAX_LEVEL);
+        stack.pop();
+      }
+    }
+  }
+
+  #missing(row: number, what: string): GitStoreError {
+    const oid = this.#numbers.oidOf(this.numberOf(row));
+    return new GitStoreError("missing_object", `walk commit ${oid}: its ${what} is missing`, { oid });
+  }
+}

@@ -1,0 +1,120 @@
+import { createHash } from "node:crypto";
+import { GitStoreError } from "../errors.ts";
+import { hashNumber, oidBytes, type ObjectFormat } from "../object-format.ts";
+import type { TypeBitmaps } from "./bitmap-file.ts";
+import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
+
+/**
+ * The `pack-<checksum>.reach` file beside a pack that was added to others. A `.bitmap` file can only speak of one pack
+ * that is closed under reachability; this one speaks of a list of packs, whose last is its own:
+ *
+ * - `RCHL`, 1 byte version (1), 1 byte hash number (as in `.rev`), 2 bytes zero
+ * - 4 bytes number of packs, then for each its checksum and 4 bytes number of objects
+ * - 4 EWAH bitmaps over the pack's own positions: its commits, trees, blobs, tags
+ * - 4 bytes number of entries, then for each 4 bytes object number of a commit, and an EWAH bitmap over the numbers of
+ *   all these packs (see object-numbers.ts): what it reaches, itself included
+ * - checksum of all of it
+ *
+ * All numbers are big-endian. It can be made again from the packs at any time.
+ */
+const SIGNATURE = "RCHL";
+const VERSION = 1;
+const HEADER_BYTES = 8;
+
+/** The packs that a layer counts on, in the order of their numbers. */
+export interface LayerPack {
+  readonly checksum: Uint8Array;
+  readonly objectCount: number;
+}
+
+export interface Layer {
+  readonly format: ObjectFormat;
+  readonly packs: readonly LayerPack[];
+  readonly types: TypeBitmaps;
+  /** EWAH by object number of the commit. */
+  readonly commits: ReadonlyMap<number, Buffer>;
+}
+
+export function encodeLayer(layer: Layer): Buffer {
+  const width = oidBytes(layer.format);
+  const header = Buffer.alloc(HEADER_BYTES + 4);
+  header.write(SIGNATURE, "latin1");
+  header.writeUInt8(VERSION, 4);
+  header.writeUInt8(hashNumber(layer.format), 5);
+  header.writeUInt32BE(layer.packs.length, HEADER_BYTES);
+  const parts: Uint8Array[] = [header];
+  for (const { checksum, objectCount } of layer.packs) {
+    const row = Buffer.alloc(width + 4);
+    row.set(checksum);
+    row.writeUInt32BE(objectCount, width);
+    parts.push(row);
+  }
+  const own = layer.packs.at(-1)?.objectCount ?? 0;
+  const { commits, trees, blobs, tags } = layer.types;
+  for (const type of [commits, trees, blobs, tags]) parts.push(encodeEwah(type, own));
+  const count = Buffer.alloc(4);
+  count.writeUInt32BE(layer.commits.size);
+  parts.push(count);
+  for (const [number, ewah] of layer.commits) {
+    const head = Buffer.alloc(4);
+    head.writeUInt32BE(number);
+    parts.push(head, ewah);
+  }
+  const body = Buffer.concat(parts);
+  return Buffer.concat([body, createHash(layer.format).update(body).digest()]);
+}
+
+/**
+ * Decodes the file; the commits' bitmaps are views of `bytes`.
+ *
+ * @throws {GitStoreError} `corrupt_index` (it contradicts itself), `wrong_trailer`, `truncated`
+ */
+export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
+  const width = oidBytes(format);
+  const end = bytes.length - width;
+  if (end < HEADER_BYTES + 8)
+    throw new GitStoreError("truncated", "Cannot read a .reach file: it is cut short");
+  if (bytes.toString("latin1", 0, 4) !== SIGNATURE || bytes[4] !== VERSION) {
+    throw corrupt("not a reach file of version 1");
+  }
+  if (bytes[5] !== hashNumber(format)) throw corrupt("it is of another object format");
+  if (!createHash(format).update(bytes.subarray(0, end)).digest().equals(bytes.subarray(end))) {
+    throw new GitStoreError("wrong_trailer", "Cannot read a .reach file: its checksum is wrong");
+  }
+  const packCount = bytes.readUInt32BE(HEADER_BYTES);
+  let at = HEADER_BYTES + 4;
+  if (packCount === 0 || at + packCount * (width + 4) + 4 > end)
+    throw corrupt("its table of packs is cut short");
+  const packs: LayerPack[] = [];
+  let total = 0;
+  for (let i = 0; i < packCount; i++, at += width + 4) {
+    const objectCount = bytes.readUInt32BE(at + width);
+    packs.push({ checksum: bytes.subarray(at, at + width), objectCount });
+    total += objectCount;
+  }
+  const body = bytes.subarray(0, end);
+  const own = packs.at(-1)!.objectCount;
+  const next = (): Uint32Array => {
+    const set = new Uint32Array(bitmapLength(own));
+    at = decodeEwah(body, at, set);
+    return set;
+  };
+  const types = { commits: next(), trees: next(), blobs: next(), tags: next() };
+  if (at + 4 > end) throw corrupt("its entries are cut short");
+  const entryCount = body.readUInt32BE(at);
+  at += 4;
+  const commits = new Map<number, Buffer>();
+  for (let i = 0; i < entryCount; i++) {
+    if (at + 4 > end) throw corrupt("its entries are cut short");
+    const number = body.readUInt32BE(at);
+    if (number >= total) throw corrupt("an entry names no object of the packs");
+    const start = at + 4;
+    at = skipEwah(body, start);
+    commits.set(number, body.subarray(start, at));
+  }
+  return { format, packs, types, commits };
+}
+
+function corrupt(found: string): GitStoreError {
+  return new GitStoreError("corrupt_index", `Cannot read a .reach file: ${found}`);
+}

@@ -1,0 +1,147 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../base-cache.ts";
+import { GitStoreError } from "../errors.ts";
+import type { ObjectFormat } from "../object-format.ts";
+import { Pack, type SharedPack } from "../pack.ts";
+import { PackReader } from "../pack-reader.ts";
+import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../page-cache.ts";
+import { BitmapFile, type TypeBitmaps } from "./bitmap-file.ts";
+import { BitmapStore, DEFAULT_BITMAP_BYTES } from "./bitmap-store.ts";
+import { CommitColumns } from "./commit-columns.ts";
+import { decodeCommitGraph, type CommitTable } from "./commit-graph-file.ts";
+import { decodeLayer, type Layer } from "./layer-file.ts";
+import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
+import { ObjectTypes } from "./object-types.ts";
+
+/** Memory of an {@link ObjectGraph}. */
+export interface ObjectGraphOptions {
+  /** Compressed bitmaps of commits, bytes. Default 64 MiB. */
+  readonly bitmapBytes?: number;
+  /** Pages of packs, bytes. Default 32 MiB. */
+  readonly pageCacheBytes?: number;
+  /** Delta bases, bytes. Default 32 MiB. */
+  readonly baseCacheBytes?: number;
+}
+
+/**
+ * The objects of a list of packs as a graph: numbers, types, commits, and what some commits reach. Packs can be added,
+ * none removed: a store whose packs were replaced gets a new graph. It has its packs open itself, so that what is being
+ * served outlives their replacement; {@link retain} and {@link release} tell when nobody needs it any more.
+ *
+ * Memory: 1 byte per object, 30 per commit, further numbers of later packs 4 per object, and the options' limits.
+ */
+export class ObjectGraph {
+  readonly format: ObjectFormat;
+  readonly reader: PackReader;
+  readonly numbers: ObjectNumbers;
+  readonly types = new ObjectTypes();
+  readonly commits: CommitColumns;
+  readonly bitmaps: BitmapStore;
+  #users = 1;
+
+  constructor(format: ObjectFormat, options: ObjectGraphOptions = {}) {
+    this.format = format;
+    this.reader = new PackReader(
+      new PageCache(options.pageCacheBytes ?? DEFAULT_PAGE_CACHE_BYTES),
+      new BaseCache(options.baseCacheBytes ?? DEFAULT_BASE_CACHE_BYTES),
+    );
+    this.numbers = new ObjectNumbers(format);
+    this.commits = new CommitColumns(this.numbers, this.types, this.reader);
+    this.bitmaps = new BitmapStore(this.numbers, options.bitmapBytes ?? DEFAULT_BITMAP_BYTES);
+  }
+
+  /**
+   * Adds packs, with what files beside them say: `.bitmap` of the very first, `.reach` of the others, and the
+   * repository's commit-graph. Files that are damaged or do not fit are ignored.
+   */
+  addPacks(packs: readonly SharedPack[]): void {
+    const isFirst = this.numbers.packs.length === 0;
+    for (const shared of packs) {
+      const pack = Pack.attach(shared, this.numbers.packs.length);
+      const numbered = this.numbers.add(pack);
+      const types = numbered.base === 0 ? this.#readBitmap(pack) : this.#readLayer(numbered);
+      if (types === undefined) {
+        this.types.addScanned(numbered, this.reader);
+        this.bitmaps.unsaved.add(this.numbers.packs.length - 1);
+      } else this.types.addKnown(numbered, types);
+    }
+    const first = packs[0];
+    // Later packs bring few commits: reading those costs less than a whole file.
+    this.commits.extend(
+      isFirst && first !== undefined ? readCommitGraph(first.path, this.format) : undefined,
+    );
+  }
+
+  /** The content of an object. */
+  read(number: number): RawObject {
+    const { pack, base } = this.numbers.packOf(number);
+    return this.reader.read(pack, number - base);
+  }
+
+  /** Keeps the packs open until {@link release}. */
+  retain(): void {
+    this.#users++;
+  }
+
+  /** Ends what the constructor or {@link retain} began; the last one closes the packs. */
+  release(): void {
+    if (--this.#users > 0) return;
+    for (const { pack } of this.numbers.packs) pack.close();
+  }
+
+  #readBitmap(pack: Pack): TypeBitmaps | undefined {
+    const file = readIndex(
+      besides(pack, ".bitmap"),
+      (bytes) => new BitmapFile(bytes, pack.count, this.format),
+    );
+    if (file === undefined || !file.packChecksum.equals(pack.index.packChecksum)) return undefined;
+    this.bitmaps.addFile(file);
+    return file.types;
+  }
+
+  #readLayer(numbered: NumberedPack): TypeBitmaps | undefined {
+    const layer = readIndex(besides(numbered.pack, ".reach"), (bytes) => decodeLayer(bytes, this.format));
+    if (layer === undefined || !this.#fits(layer)) return undefined;
+    const at = this.numbers.packs.length - 1;
+    for (const [number, ewah] of layer.commits) this.bitmaps.addCompressed(number, ewah, at);
+    return layer.types;
+  }
+
+  #fits(layer: Layer): boolean {
+    const { packs } = this.numbers;
+    return (
+      layer.packs.length === packs.length &&
+      layer.packs.every(
+        ({ checksum, objectCount }, i) =>
+          packs[i]!.pack.count === objectCount && packs[i]!.pack.index.packChecksum.equals(checksum),
+      )
+    );
+  }
+}
+
+/** The file of another kind beside a pack. */
+export function besides(pack: Pack, extension: string): string {
+  return pack.path.replace(/\.pack$/u, extension);
+}
+
+/** Where the commit-graph of the repository is that a pack belongs to. */
+export function commitGraphPath(packPath: string): string {
+  return join(dirname(dirname(packPath)), "info", "commit-graph");
+}
+
+function readCommitGraph(packPath: string, format: ObjectFormat): CommitTable | undefined {
+  return readIndex(commitGraphPath(packPath), (bytes) => decodeCommitGraph(bytes, format));
+}
+
+/** Indexes only save time: one that is missing or damaged is as good as none. */
+function readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
+  if (!existsSync(path)) return undefined;
+  try {
+    return decode(readFileSync(path));
+  } catch (error) {
+    if (error instanceof GitStoreError) return undefined;
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,184 @@
+import { existsSync } from "node:fs";
+import type { ObjectDatabase } from "../object-database.ts";
+import { COMMIT } from "../object-format.ts";
+import type { Oid } from "../oid.ts";
+import type { Pack } from "../pack.ts";
+import { replaceFile } from "../repository/replace-file.ts";
+import { encodeBitmapFile, type CommitBitmap } from "./bitmap-file.ts";
+import { encodeCommitGraph } from "./commit-graph-file.ts";
+import { encodeLayer } from "./layer-file.ts";
+import { milestones } from "./milestones.ts";
+import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
+import { finishInSlices, peel, reach } from "./walk.ts";
+
+/** More commits than this unknown to the commit-graph file, and it is written anew. Reading one takes about 10 µs. */
+const COMMITS_WORTH_WRITING = 1000;
+
+/** What to do in {@link ReachabilityIndex.cover}. */
+export interface CoverOptions {
+  /**
+   * Also give bitmaps to commits at intervals along the tips' history, so that a client which stands anywhere in it is
+   * near one. Default false.
+   */
+  readonly history?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Keeps an {@link ObjectGraph} over an object database that changes, and the files that save building it anew:
+ * `objects/info/commit-graph` and the first pack's `.bitmap`, as stock git reads them, and a `.reach` file beside each
+ * pack that came later. All of them can be removed at any time.
+ *
+ * Adding a pack of N objects costs about N, whatever the size of the rest: bitmaps of new tips are made by walking from
+ * them to the nearest commits that have one.
+ */
+export class ReachabilityIndex {
+  readonly #objects: ObjectDatabase;
+  readonly #options: ObjectGraphOptions;
+  #graph: ObjectGraph;
+
+  private constructor(objects: ObjectDatabase, options: ObjectGraphOptions, graph: ObjectGraph) {
+    this.#objects = objects;
+    this.#options = options;
+    this.#graph = graph;
+  }
+
+  /**
+   * Builds the graph of the packs that the database has open. Loose objects are not in it.
+   *
+   * @throws {GitStoreError} what a corrupt pack calls for
+   */
+  static open(objects: ObjectDatabase, options: ObjectGraphOptions = {}): ReachabilityIndex {
+    return new ReachabilityIndex(objects, options, build(objects, options));
+  }
+
+  /**
+   * Follows a change of the database's packs (`ObjectDatabase.refresh`): adds new packs to the graph, or builds a new
+   * graph when packs are gone. What was {@link acquire}d stays as it was and readable.
+   */
+  refresh(): void {
+    const known = new Map(this.#graph.numbers.packs.map(({ pack }) => [pack.name, pack]));
+    const added = this.#objects.packs.filter((pack) => !known.delete(pack.name));
+    if (known.size === 0 && !this.#graph.commits.incomplete) {
+      if (added.length > 0) this.#graph.addPacks(added.toReversed().map((pack) => pack.shared()));
+      return;
+    }
+    const old = this.#graph;
+    this.#graph = build(this.#objects, this.#options);
+    old.release();
+  }
+
+  /** The graph as it is now. Call its `release` when done. */
+  acquire(): ObjectGraph {
+    this.#graph.retain();
+    return this.#graph;
+  }
+
+  /**
+   * Makes bitmaps for these tips (commits, or tags of commits) where they have none. Ids that are not in the store, or
+   * no commits, are passed over.
+   *
+   * @returns how many bitmaps were made
+   */
+  async cover(tips: Iterable<Oid>, options: CoverOptions = {}): Promise<number> {
+    const graph = this.acquire();
+    try {
+      const rows = new Set<number>();
+      for (const oid of tips) {
+        const number = graph.numbers.numberOfOid(oid);
+        if (number < 0) continue;
+        const commit = peel(graph, number).at(-1)!;
+        if (graph.types.typeOf(commit) === COMMIT) rows.add(graph.commits.rowOf(commit));
+      }
+      if (options.history === true) for (const row of milestones(graph.commits, rows)) rows.add(row);
+      // Ancestors first, so that each walk ends at the bitmap before it.
+      const ordered = [...rows].toSorted((a, b) => graph.commits.levelOf(a) - graph.commits.levelOf(b));
+      let made = 0;
+      for (const row of ordered) {
+        const number = graph.commits.numberOf(row);
+        if (graph.bitmaps.has(number)) continue;
+        const reaches = graph.numbers.emptySet();
+        await finishInSlices(reach(graph, [number], reaches), options.signal);
+        graph.bitmaps.add(number, reaches, true);
+        made++;
+      }
+      return made;
+    } finally {
+      graph.release();
+    }
+  }
+
+  /** Writes the files beside the packs, each aside first and then renamed. */
+  async persist(): Promise<void> {
+    const graph = this.acquire();
+    try {
+      const first = graph.numbers.packs[0]?.pack;
+      if (first === undefined) return;
+      const graphPath = commitGraphPath(first.path);
+      if (graph.commits.parsed > COMMITS_WORTH_WRITING || !existsSync(graphPath)) {
+        await replaceFile(graphPath, encodeCommitGraph(graph.commits.toTable()));
+      }
+      for (const layer of graph.bitmaps.unsaved) {
+        graph.bitmaps.unsaved.delete(layer);
+        const { pack } = graph.numbers.packs[layer]!;
+        if (layer > 0) await replaceFile(besides(pack, ".reach"), encodeLater(graph, layer));
+        else await writeFirst(graph, pack);
+      }
+    } finally {
+      graph.release();
+    }
+  }
+
+  /** Closes the packs once nobody has the graph any more. */
+  close(): void {
+    this.#graph.release();
+  }
+}
+
+function encodeLater(graph: ObjectGraph, layer: number): Buffer {
+  const packs = graph.numbers.packs.slice(0, layer + 1);
+  return encodeLayer({
+    format: graph.format,
+    packs: packs.map(({ pack }) => ({ checksum: pack.index.packChecksum, objectCount: pack.count })),
+    types: graph.types.ofPack(packs.at(-1)!),
+    commits: graph.bitmaps.inLayer(layer),
+  });
+}
+
+/** A bitmap of the first pack shows that it holds all that this commit reaches: git's own format can say that. */
+async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
+  const { commits, bitmaps } = graph;
+  const numbers = [...new Set([...bitmaps.inFile, ...bitmaps.inLayer(0).keys()])].toSorted(
+    (a, b) => commits.levelOf(commits.rowOf(a)) - commits.levelOf(commits.rowOf(b)),
+  );
+  if (numbers.length === 0) return;
+  const content = encodeBitmapFile({
+    format: graph.format,
+    packChecksum: pack.index.packChecksum,
+    objectCount: pack.count,
+    types: graph.types.ofPack(graph.numbers.packs[0]!),
+    commits: numbers.map((number): CommitBitmap => ({
+      indexPosition: pack.order.indexPositions[number]!,
+      // Unpacked one at a time: all of them together may not fit memory.
+      get reaches(): Uint32Array {
+        return bitmaps.get(number)!;
+      },
+    })),
+  });
+  await replaceFile(besides(pack, ".bitmap"), content);
+}
+
+/** Oldest first, so that packs which come later keep their place; a pack with a `.bitmap` can only be the first. */
+function build(objects: ObjectDatabase, options: ObjectGraphOptions): ObjectGraph {
+  const packs = objects.packs.toReversed();
+  const first = packs.findIndex((pack) => existsSync(besides(pack, ".bitmap")));
+  if (first > 0) packs.unshift(...packs.splice(first, 1));
+  const graph = new ObjectGraph(objects.format, options);
+  try {
+    graph.addPacks(packs.map((pack) => pack.shared()));
+  } catch (error) {
+    graph.release();
+    throw error;
+  }
+  return graph;
+}

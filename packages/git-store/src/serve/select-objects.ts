@@ -1,0 +1,177 @@
+import { BLOB, COMMIT, TREE, TAG, typeNumber } from "../object-format.ts";
+import { andInto, andNotInto, hasBit, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
+import type { ObjectGraph } from "../reachability/object-graph.ts";
+import { contentOf, finishInSlices, peel, reach, type Steps } from "../reachability/walk.ts";
+import { TreeCursor } from "../tree.ts";
+import type { Filter } from "./filter.ts";
+
+/** What to send, by object numbers. */
+export interface ObjectRequest {
+  readonly wants: readonly number[];
+  /** Objects that the client has, with all that they reach within its own shallow boundary. */
+  readonly haves: readonly number[];
+  /** Commits of which the client has no parents. */
+  readonly clientShallow: ReadonlySet<number>;
+  /** Commits of which no parents are to be sent. */
+  readonly shallow: ReadonlySet<number>;
+  /** All must hold. An object that is wanted by its id, or by a tag's, is sent whatever they say. */
+  readonly filters: readonly Filter[];
+  /** Annotated tags to add when what they point at in the end is sent. */
+  readonly tags: readonly number[];
+}
+
+export interface ObjectSelection {
+  readonly send: Bitset;
+  /** Everything that the client is known to have; undefined when nothing is. */
+  readonly clientHas: Bitset | undefined;
+}
+
+/**
+ * Which objects a client lacks: all that the wants reach, less all that the haves reach. Both sides are exact, so
+ * nothing is sent that the client is known to have.
+ *
+ * Where commits have bitmaps nothing is walked. Gives the thread to others every few milliseconds.
+ *
+ * @throws {GitStoreError} `missing_object` when the store is not closed under reachability from the wants
+ */
+export async function selectObjects(
+  graph: ObjectGraph,
+  request: ObjectRequest,
+  signal?: AbortSignal,
+): Promise<ObjectSelection> {
+  const clientHas = await clientObjects(graph, request, signal);
+  const send = clientHas === undefined ? graph.numbers.emptySet() : clientHas.slice();
+  await finishInSlices(reach(graph, request.wants, send, { cut: request.shallow }), signal);
+  if (clientHas !== undefined) andNotInto(send, clientHas);
+  if (request.filters.length > 0) await filterObjects(graph, request, send, signal);
+  for (const tag of request.tags) {
+    const chain = peel(graph, tag);
+    if (!hasBit(send, chain.pop()!)) continue;
+    for (const number of chain)
+      if (clientHas === undefined || !hasBit(clientHas, number)) setBit(send, number);
+  }
+  return { send, clientHas };
+}
+
+async function clientObjects(
+  graph: ObjectGraph,
+  request: ObjectRequest,
+  signal: AbortSignal | undefined,
+): Promise<Bitset | undefined> {
+  const { haves, clientShallow } = request;
+  if (haves.length === 0) return undefined;
+  if (clientShallow.size === 0) {
+    // Runners that start from one image have one newest commit: what it reaches is worth remembering.
+    const newest = newestCommit(graph, haves);
+    if (newest !== undefined && !graph.bitmaps.has(newest)) {
+      const reaches = graph.numbers.emptySet();
+      await finishInSlices(reach(graph, [newest], reaches), signal);
+      graph.bitmaps.add(newest, reaches, false);
+    }
+  }
+  const set = graph.numbers.emptySet();
+  await finishInSlices(reach(graph, haves, set, { cut: clientShallow }), signal);
+  return set;
+}
+
+function newestCommit(graph: ObjectGraph, numbers: readonly number[]): number | undefined {
+  let newest: number | undefined;
+  let highest = -1;
+  for (const number of numbers) {
+    if (!graph.types.isCommit(number)) continue;
+    const level = graph.commits.levelOf(graph.commits.rowOf(number));
+    if (level > highest) [newest, highest] = [number, level];
+  }
+  return newest;
+}
+
+async function filterObjects(
+  graph: ObjectGraph,
+  request: ObjectRequest,
+  send: Bitset,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  // As git counts it, what a wanted tag points at is wanted by its id too.
+  const explicit = request.wants
+    .flatMap((number) => peel(graph, number))
+    .filter((number) => hasBit(send, number));
+  // A tree filter asks for the way from the commits, which another filter may have removed.
+  const depth = Math.min(
+    ...request.filters.map((filter) => (filter.kind === "tree-depth" ? filter.depth : Infinity)),
+  );
+  if (depth < Infinity) {
+    const kept = graph.numbers.emptySet();
+    await finishInSlices(keepToDepth(graph, send, explicit, depth, kept), signal);
+    andInto(send, kept);
+  }
+  for (const filter of request.filters) {
+    switch (filter.kind) {
+      case "blob-none":
+        andNotInto(send, graph.types.of(BLOB));
+        break;
+      case "blob-limit":
+        await finishInSlices(dropLargeBlobs(graph, send, filter.bytes), signal);
+        break;
+      case "object-type":
+        andInto(send, graph.types.of(typeNumber(filter.type)));
+        break;
+      case "tree-depth":
+        break;
+    }
+  }
+  for (const number of explicit) setBit(send, number);
+}
+
+function* dropLargeBlobs(graph: ObjectGraph, send: Bitset, limit: number): Steps {
+  const blobs = send.slice();
+  andInto(blobs, graph.types.of(BLOB));
+  let steps = 0;
+  for (const number of numbersIn(blobs)) {
+    const { pack, base } = graph.numbers.packOf(number);
+    if (graph.reader.info(pack, number - base).size >= limit) send[number >>> 5]! &= ~(1 << (number & 31));
+    if (++steps % 512 === 0) yield;
+  }
+}
+
+/**
+ * What is left of `send` by a tree filter. A tree may be met at several depths: the lowest counts. Below a tree that is
+ * wanted by its id depths count from 0 for its entries (git: list-objects-filter.c, filter_trees_depth).
+ */
+function* keepToDepth(
+  graph: ObjectGraph,
+  send: Bitset,
+  explicit: readonly number[],
+  limit: number,
+  kept: Bitset,
+): Steps {
+  const { types, commits } = graph;
+  const lowest = new Map<number, number>();
+  const cursor = new TreeCursor(Buffer.alloc(0), graph.format);
+  const queue: { tree: number; depth: number }[] = [];
+  for (const number of explicit) {
+    if (types.typeOf(number) === TREE) queue.push({ tree: number, depth: -1 });
+  }
+  for (const number of numbersIn(send)) {
+    const type = types.typeOf(number);
+    if (type === COMMIT || type === TAG) setBit(kept, number);
+    if (type === COMMIT) queue.push({ tree: commits.treeOf(commits.rowOf(number)), depth: 0 });
+  }
+  let steps = 0;
+  // Breadth first: every tree is met at its lowest depth before any other, except below explicit ones, which begin.
+  for (let at = 0; at < queue.length; at++) {
+    const { tree, depth } = queue[at]!;
+    if (depth >= limit || !hasBit(send, tree) || (lowest.get(tree) ?? Infinity) <= depth) continue;
+    lowest.set(tree, depth);
+    setBit(kept, tree);
+    if (depth + 1 >= limit) continue;
+    cursor.reset(contentOf(graph, tree, TREE));
+    while (cursor.next()) {
+      if (cursor.isGitlink) continue;
+      const number = graph.numbers.numberOf(cursor.content, cursor.oidStart);
+      if (number < 0 || !hasBit(send, number)) continue;
+      if (cursor.isTree) queue.push({ tree: number, depth: depth + 1 });
+      else setBit(kept, number);
+    }
+    if (++steps % 256 === 0) yield;
+  }
+}

@@ -1,0 +1,112 @@
+import { GitStoreError } from "../errors.ts";
+import { hasBit, type Bitset } from "../reachability/bitset.ts";
+import type { CommitColumns } from "../reachability/commit-columns.ts";
+import { RowHeap } from "../reachability/row-heap.ts";
+
+/** The depth that stands for "all of it" (shallow.h, INFINITE_DEPTH). */
+export const INFINITE_DEPTH = 0x7fff_ffff;
+
+/** Where a shallow history is to end. All are rows of commits. */
+export interface Boundary {
+  /** Commits whose parents are not to be sent, as git lists them: one may stand there twice. */
+  readonly shallow: readonly number[];
+  /** Commits whose parents are to be sent. */
+  readonly notShallow: ReadonlySet<number>;
+}
+
+/**
+ * The boundary `depth` commits from the heads, which have depth 1 (git: shallow.c, get_shallow_commits).
+ * A commit may be in both lists, when a shorter way to it was found later; it is not shallow then.
+ */
+export function boundaryByDepth(commits: CommitColumns, heads: readonly number[], depth: number): Boundary {
+  const shallow: number[] = [];
+  const notShallow = new Set<number>();
+  const depths = new Map<number, number>();
+  const stack: number[] = [];
+  let next = 0;
+  let row: number | undefined;
+  let current = 0;
+  for (;;) {
+    if (row === undefined) {
+      if (next < heads.length) {
+        row = heads[next++]!;
+        depths.set(row, 0);
+        current = 0;
+      } else {
+        row = stack.pop();
+        if (row === undefined) break;
+        current = depths.get(row)!;
+      }
+    }
+    current++;
+    if (depth < INFINITE_DEPTH && current >= depth) {
+      shallow.push(row);
+      row = undefined;
+      continue;
+    }
+    notShallow.add(row);
+    const end = commits.parentsFrom(row + 1);
+    const start = commits.parentsFrom(row);
+    row = undefined;
+    for (let i = start; i < end; i++) {
+      const parent = commits.parentAt(i);
+      const known = depths.get(parent);
+      if (known !== undefined && current >= known) continue;
+      depths.set(parent, current);
+      if (i + 1 < end) stack.push(parent);
+      else row = parent;
+    }
+    if (row !== undefined) current = depths.get(row)!;
+  }
+  return { shallow: shallow.toReversed(), notShallow };
+}
+
+/**
+ * The boundary of what the heads reach that is not older than `since` and not reachable from `not`
+ * (git: shallow.c, get_shallow_commits_by_rev_list, with `rev-list --max-age`): a commit of which a parent is left out.
+ * What an older commit reaches is left out too, whatever its own date says.
+ *
+ * @param since seconds since the epoch; undefined for no limit
+ * @param excluded object numbers that are left out; closed under reachability
+ * @throws {GitStoreError} `unservable` when nothing is left
+ */
+export function boundaryBySelection(
+  commits: CommitColumns,
+  heads: readonly number[],
+  since: number | undefined,
+  excluded: Bitset,
+): Boundary {
+  const selected = new Set<number>();
+  const leftOut = new Set<number>();
+  const heap = new RowHeap(commits);
+  for (const head of heads) heap.push(head);
+  // By level: whether a commit is left out is settled by its descendants, which all come before it.
+  const seen = new Set<number>();
+  for (let row = heap.pop(); row !== undefined; row = heap.pop()) {
+    if (seen.has(row)) continue;
+    seen.add(row);
+    if (hasBit(excluded, commits.numberOf(row))) continue;
+    const old = since !== undefined && commits.timeOf(row) < since;
+    if (!old && !leftOut.has(row)) selected.add(row);
+    else leftOut.add(row);
+    for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
+      const parent = commits.parentAt(i);
+      if (leftOut.has(row)) leftOut.add(parent);
+      heap.push(parent);
+    }
+  }
+  if (selected.size === 0) {
+    throw new GitStoreError("unservable", "select a shallow history: no commit is left");
+  }
+  const shallow: number[] = [];
+  const notShallow = new Set<number>();
+  for (const row of selected) {
+    let atEdge = false;
+    for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
+      if (!selected.has(commits.parentAt(i))) atEdge = true;
+    }
+    if (atEdge) shallow.push(row);
+    else notShallow.add(row);
+  }
+  return { shallow, notShallow };
+}
