@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
@@ -17,9 +17,12 @@ interface Cold {
   readonly folder: string;
 }
 
-async function cold(stand: Stand, name: string, timeoutSeconds = 30): Promise<Cold> {
+async function cold(stand: Stand, name: string, timeoutSeconds = 30, template?: string): Promise<Cold> {
   const { path } = await stand.codeHost.addRepository("org", name, {
-    build: (dir) => repositories.bigBlobs(dir, { blobs: 1, bytes: PACK_BYTES }),
+    build: (dir) =>
+      template === undefined
+        ? repositories.bigBlobs(dir, { blobs: 1, bytes: PACK_BYTES })
+        : cp(template, dir, { recursive: true }),
   });
   stand.list("org", name, { timeoutSeconds });
   await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
@@ -64,12 +67,14 @@ describe("one upstream fetch for identical misses", () => {
   let name = "";
   let count = 0;
   let one: Cold;
+  let template = "";
   before(async () => {
     stand = await startStand();
+    template = (await cold(stand, "template")).path;
   });
   beforeEach(async () => {
     name = `cold-${++count}`;
-    one = await cold(stand, name);
+    one = await cold(stand, name, 30, template);
   });
   after(() => stand.stop());
 

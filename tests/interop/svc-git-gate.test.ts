@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { cp } from "node:fs/promises";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeErrorLine } from "@devplat/git-protocol";
@@ -10,8 +11,15 @@ const OTHER = { Authorization: basic("bob-token") };
 const FETCH_CAPABILITIES = ["object-format=sha1"];
 
 /** A private repository whose clone is stored, and the exact bytes of the fetch that is answered from cache. */
-async function warm(stand: Stand, name: string): Promise<{ fetch: Buffer; oid: string; path: string }> {
-  const { path } = await stand.codeHost.addRepository("org", name, { private: true });
+async function warm(
+  stand: Stand,
+  name: string,
+  template?: string,
+): Promise<{ fetch: Buffer; oid: string; path: string }> {
+  const { path } = await stand.codeHost.addRepository("org", name, {
+    private: true,
+    ...(template === undefined ? {} : { build: (dir: string) => cp(template, dir, { recursive: true }) }),
+  });
   stand.codeHost.addUser("alice", "alice-token");
   stand.list("org", name);
   const oid = await git(["-C", path, "rev-parse", "refs/heads/main"]);
@@ -32,12 +40,14 @@ describe("gate: no byte from cache without the code host's yes", () => {
   let count = 0;
   let name = "";
   let warmed: Awaited<ReturnType<typeof warm>>;
+  let template = "";
   before(async () => {
     stand = await startStand();
+    template = (await stand.codeHost.addRepository("org", "template")).path;
   });
   beforeEach(async () => {
     name = `private-${++count}`;
-    warmed = await warm(stand, name);
+    warmed = await warm(stand, name, template);
   });
   after(() => stand.stop());
 

@@ -4,9 +4,11 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { readAt } from "./file-io.ts";
+import { CachedRepository } from "./cached-repository.ts";
+import type { FetchAnswer, FetchJob, FetchPlan } from "./fetch-plan.ts";
 import { Flight, type FlightReader } from "./flight.ts";
 import type { CacheMaintenance, CachePolicies, CacheStats } from "./policy.ts";
-import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
+import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
 import { UpstreamSlots } from "./slots.ts";
 import { Tips } from "./tips.ts";
@@ -32,69 +34,6 @@ export interface GitCacheOptions {
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
-}
-
-/** The code host's answer to a fetch, as far as the cache looks at it. */
-export interface FetchAnswer {
-  readonly chunks: AsyncIterable<Buffer>;
-  readonly isFetchAnswer: boolean;
-}
-
-/** What the cache is asked to serve. */
-export interface FetchJob<Answer extends FetchAnswer> {
-  readonly repository: CachedRepository;
-  /** Undefined: the answer must be neither stored nor shared. */
-  readonly key: string | undefined;
-  /** Objects asked for by id; all must be tips for a stored answer to be served. */
-  readonly wants: readonly string[];
-  /** What `want-ref` names must have been resolved to in the answer for it to be stored. */
-  readonly wantedRefs: ReadonlyMap<string, string>;
-  readonly format: ObjectFormat;
-  /** Fires when the caller is gone. */
-  readonly gone: AbortSignal;
-  /** Asks the code host, with the caller's own credential. */
-  open(signal: AbortSignal): Promise<Answer>;
-}
-
-/**
- * How a fetch is to be answered.
- * - `file`: from a stored answer. To be closed.
- * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left.
- * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
- * - `busy`: no turn came in time. `gone`: the caller left.
- */
-export type FetchPlan<Answer> =
-  | { readonly kind: "file"; readonly file: OpenResponse }
-  | { readonly kind: "follow"; readonly reader: FlightReader }
-  | { readonly kind: "lead"; readonly reader: FlightReader; readonly failed: () => boolean }
-  | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
-  | { readonly kind: "busy" }
-  | { readonly kind: "gone" };
-
-/** What the cache knows of one repository while the process runs. */
-export class CachedRepository {
-  readonly id: RepositoryId;
-  readonly tips: Tips;
-  /** Rises whenever the data is set aside: nothing that was begun before may be stored or shared after. */
-  generation = 0;
-  /** Sizes by file name. */
-  readonly files = new Map<string, number>();
-  /** Files that this process wrote or checked. */
-  readonly sound = new Set<string>();
-  hits = 0;
-  misses = 0;
-  bytesSaved = 0;
-  lastFetchAt: number | undefined;
-  lastError: string | undefined;
-
-  constructor(id: RepositoryId, tips: Tips) {
-    this.id = id;
-    this.tips = tips;
-  }
-
-  get sizeBytes(): number {
-    return this.files.values().reduce((sum, size) => sum + size, 0);
-  }
 }
 
 /**

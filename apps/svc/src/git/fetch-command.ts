@@ -8,7 +8,9 @@ import {
   type EncodedCommand,
   type FetchRequest,
 } from "@devplat/git-protocol";
-import type { CachedRepository, FetchPlan, GitCache } from "../cache/git-cache.ts";
+import type { CachedRepository } from "../cache/cached-repository.ts";
+import type { FetchPlan } from "../cache/fetch-plan.ts";
+import type { GitCache } from "../cache/git-cache.ts";
 import { FlightCut, type FlightReader } from "../cache/flight.ts";
 import type { GrantKey } from "../cache/grants.ts";
 import type { OpenResponse } from "../cache/response-files.ts";

@@ -1,6 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { requestObjectFormat, type CommandRequest } from "@devplat/git-protocol";
-import type { CachedRepository, GitCache } from "../cache/git-cache.ts";
+import type { CachedRepository } from "../cache/cached-repository.ts";
+import type { GitCache } from "../cache/git-cache.ts";
 import { Grants, grantKey, type GrantKey } from "../cache/grants.ts";
 import { repositoryId } from "../cache/repository-id.ts";
 import { GitError } from "./errors.ts";

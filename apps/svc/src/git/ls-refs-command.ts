@@ -1,6 +1,6 @@
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
 import type { GrantKey } from "../cache/grants.ts";
-import type { CachedRepository } from "../cache/git-cache.ts";
+import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CommandAnswer } from "./command-answer.ts";
 import type { Gate } from "./gate.ts";

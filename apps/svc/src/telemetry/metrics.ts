@@ -5,7 +5,7 @@ import { RepositoryLabelling, type RepositoryLabels } from "./repository-labels.
 export type FetchResult = "hit" | "miss" | "rejected" | "error";
 export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
 /** What part of the decision on a request was timed. */
-export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate" | "queue";
+export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /** Where bytes sent to clients came from. */
 export type ByteSource = "response" | "upstream";
 /** What a request to the code host was for. */

@@ -1,0 +1,41 @@
+import type { ObjectFormat } from "@devplat/git-protocol";
+import type { CachedRepository } from "./cached-repository.ts";
+import type { FlightReader } from "./flight.ts";
+import type { OpenResponse } from "./response-files.ts";
+
+/** The code host's answer to a fetch, as far as the cache looks at it. */
+export interface FetchAnswer {
+  readonly chunks: AsyncIterable<Buffer>;
+  readonly isFetchAnswer: boolean;
+}
+
+/** What the cache is asked to serve. */
+export interface FetchJob<Answer extends FetchAnswer> {
+  readonly repository: CachedRepository;
+  /** Undefined: the answer must be neither stored nor shared. */
+  readonly key: string | undefined;
+  /** Objects asked for by id; all must be tips for a stored answer to be served. */
+  readonly wants: readonly string[];
+  /** What `want-ref` names must have been resolved to in the answer for it to be stored. */
+  readonly wantedRefs: ReadonlyMap<string, string>;
+  readonly format: ObjectFormat;
+  /** Fires when the caller is gone. */
+  readonly gone: AbortSignal;
+  /** Asks the code host, with the caller's own credential. */
+  open(signal: AbortSignal): Promise<Answer>;
+}
+
+/**
+ * How a fetch is to be answered.
+ * - `file`: from a stored answer. To be closed.
+ * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left.
+ * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
+ * - `busy`: no turn came in time. `gone`: the caller left.
+ */
+export type FetchPlan<Answer> =
+  | { readonly kind: "file"; readonly file: OpenResponse }
+  | { readonly kind: "follow"; readonly reader: FlightReader }
+  | { readonly kind: "lead"; readonly reader: FlightReader; readonly failed: () => boolean }
+  | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
+  | { readonly kind: "busy" }
+  | { readonly kind: "gone" };
