@@ -1,62 +1,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { chmod, readFile, readdir, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
-import {
-  loopSeconds,
-  run,
-  startVault,
-  tempFolder,
-  testSeed,
-  type Finished,
-  type TempFolder,
-  type Vault,
-} from "@devplat/testkit";
+import { loopSeconds, startVault, tempFolder, testSeed, type TempFolder, type Vault } from "@devplat/testkit";
+import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
 
-const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
 /** A value that must never be seen outside of the store and the target files. */
 const PLANTED = "planted-hunter2-value";
-
-/** A home of its own, with `agent` as its user runs it. */
-class Home {
-  readonly path: string;
-  readonly env: NodeJS.ProcessEnv;
-
-  constructor(path: string, more: NodeJS.ProcessEnv = {}) {
-    this.path = path;
-    this.env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc"), ...more };
-  }
-
-  agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
-    return run(LAUNCHER, args, { env: { ...this.env, ...more } });
-  }
-
-  /** Runs it and insists on success. */
-  async ok(...args: string[]): Promise<string> {
-    const { code, stdout, stderr } = await this.agent(args);
-    assert.equal(code, 0, `agent ${args.join(" ")}: ${stderr}`);
-    return stdout;
-  }
-
-  async write(name: string, content: string, mode = 0o600): Promise<string> {
-    const path = join(this.path, name);
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFile(path, content);
-    await chmod(path, mode);
-    return path;
-  }
-
-  read(name: string): Promise<string> {
-    return readFile(join(this.path, name), "utf8");
-  }
-
-  configure(text: string): Promise<string> {
-    return this.write(".config/daemon/config.yaml", text);
-  }
-}
 
 const folders: TempFolder[] = [];
 async function home(): Promise<Home> {
@@ -241,38 +194,6 @@ describe("a planted secret", () => {
     assert.equal(child.exitCode, 0);
   });
 });
-
-/** Starts `agent run` and waits until the file is there. */
-async function daemon(
-  place: Home,
-  ready: () => Promise<boolean>,
-): Promise<{ stop(): Promise<number | null>; log(): string; output(): string }> {
-  const child = spawn(LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
-  let log = "";
-  let output = "";
-  child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  await until(ready, () => log);
-  return {
-    log: () => log,
-    output: () => output,
-    stop: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill("SIGTERM");
-        await once(child, "close");
-      }
-      return child.exitCode;
-    },
-  };
-}
-
-async function until(condition: () => Promise<boolean>, describeState: () => string): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    if (await condition().catch(() => false)) return;
-    await sleep(50);
-  }
-  assert.fail(`not within 10 s: ${describeState()}`);
-}
 
 describe("agent run", () => {
   it("syncs at once, follows the embedded store's changes, answers sync, and stops on SIGTERM", async () => {

@@ -83,8 +83,8 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
     if (!announced) await request.beforeChange?.(existing);
     announced = true;
   };
-  /** What an editor saved while we were writing: the next merge starts from it. */
-  let saved: Buffer | undefined;
+  /** What an editor saved while we were writing `ours`: the next merge starts from it, unless it saved once more. */
+  let raced: { readonly ours: Buffer; readonly saved: Buffer } | undefined;
   let wrote = false;
   for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
     const current = await readExisting(target.file);
@@ -97,6 +97,7 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
       continue;
     }
     const unfinished = await journal.read(target.file);
+    const saved = raced?.ours.equals(current.content) === true ? raced.saved : undefined;
     const base = saved ?? unfinished ?? current.content;
     const content = merge(base) ?? base;
     if (content.equals(current.content) && unfinished === undefined) {
@@ -109,10 +110,11 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
       const signature = await writeInPlace(target.file, base, content, journal);
       return { changed: true, inPlace: true, content, signature };
     }
+    if (outcome.kind === "again") continue;
     wrote = true;
     if (outcome.kind === "done")
       return { changed: true, inPlace: false, content, signature: outcome.signature };
-    saved = outcome.content;
+    raced = { ours: content, saved: outcome.content };
   }
   throw new AgentError("target_busy", `cannot write ${path}: it changed ${MAX_TRIES} times meanwhile`, {
     remedy: "retry",
@@ -125,10 +127,14 @@ interface Existing {
   readonly signature: string;
 }
 
-/** `busy`: it cannot be renamed over; `saved`: somebody saved this between our read and the rename. */
+/**
+ * `busy`: it cannot be renamed over; `again`: somebody replaced or removed it just then, and nothing was written;
+ * `saved`: somebody saved this between our read and the rename.
+ */
 type Replaced =
   | { readonly kind: "done"; readonly signature: string }
   | { readonly kind: "busy" }
+  | { readonly kind: "again" }
   | { readonly kind: "saved"; readonly content: Buffer };
 
 async function readExisting(file: string): Promise<Existing | undefined> {
@@ -188,11 +194,13 @@ async function replace(request: WriteRequest, current: Existing, content: Buffer
     try {
       linkSync(file, linked);
     } catch (error) {
+      // Also what Linux says of a file that is being renamed over at this moment.
+      if (systemCode(error) === "ENOENT") return { kind: "again" };
       if (!noHardLinks(error)) throw error;
       haveLink = false;
-      const now = statSync(file);
-      if (now.ino !== stats.ino || now.mtimeMs !== stats.mtimeMs || now.size !== stats.size) {
-        return { kind: "saved", content: await readFile(file) };
+      const now = statSync(file, { throwIfNoEntry: false });
+      if (now?.ino !== stats.ino || now.mtimeMs !== stats.mtimeMs || now.size !== stats.size) {
+        return { kind: "again" };
       }
     }
     try {

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { run, type Finished } from "@devplat/testkit";
+
+export const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
+
+/** A home of its own, with `agent` as its user runs it. */
+export class Home {
+  readonly path: string;
+  readonly env: NodeJS.ProcessEnv;
+
+  constructor(path: string, more: NodeJS.ProcessEnv = {}) {
+    this.path = path;
+    this.env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc"), ...more };
+  }
+
+  agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
+    return run(LAUNCHER, args, { env: { ...this.env, ...more } });
+  }
+
+  /** Runs it and insists on success. */
+  async ok(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.agent(args);
+    assert.equal(code, 0, `agent ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  async write(name: string, content: string, mode = 0o600): Promise<string> {
+    const path = join(this.path, name);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, content);
+    await chmod(path, mode);
+    return path;
+  }
+
+  read(name: string): Promise<string> {
+    return readFile(join(this.path, name), "utf8");
+  }
+
+  configure(text: string): Promise<string> {
+    return this.write(".config/daemon/config.yaml", text);
+  }
+}
+
+/** A daemon of a test. */
+export interface RunningAgent {
+  readonly pid: number | undefined;
+  stop(): Promise<number | null>;
+  log(): string;
+  output(): string;
+}
+
+/** Starts `agent run` and waits until the file is there. */
+export async function daemon(place: Home, ready: () => Promise<boolean>): Promise<RunningAgent> {
+  const child = spawn(LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
+  let log = "";
+  let output = "";
+  child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  await until(ready, () => log);
+  return {
+    pid: child.pid,
+    log: () => log,
+    output: () => output,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill("SIGTERM");
+        await once(child, "close");
+      }
+      return child.exitCode;
+    },
+  };
+}
+
+export async function until(condition: () => Promise<boolean>, describeState: () => string): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (await condition().catch(() => false)) return;
+    await sleep(50);
+  }
+  assert.fail(`not within 10 s: ${describeState()}`);
+}

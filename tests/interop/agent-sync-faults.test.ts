@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, writeFile } from "node:fs/promises";
+import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { after, before, describe, it } from "node:test";
+import { run, startVault, tempFolder, type TempFolder, type Vault } from "@devplat/testkit";
+import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+
+/** What the proxy does instead of passing a request on. */
+type Fault =
+  | { readonly status: number; readonly body?: string; readonly path?: RegExp }
+  | { readonly cut: true }
+  | { readonly delayMs: number };
+
+/** A proxy before the real Vault that can be told to fail. */
+class FaultProxy {
+  fault: Fault | undefined;
+  readonly #target: string;
+  readonly #server = createServer((incoming, outgoing) => void this.#answer(incoming, outgoing));
+
+  constructor(target: string) {
+    this.#target = target;
+  }
+
+  async listen(): Promise<string> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { fault } = this;
+    if (fault !== undefined && "cut" in fault) return void incoming.socket.destroy();
+    if (fault !== undefined && "status" in fault && (fault.path?.test(incoming.url ?? "") ?? true)) {
+      outgoing.writeHead(fault.status, { "content-type": "application/json" });
+      return void outgoing.end(fault.body ?? '{"errors":[]}');
+    }
+    if (fault !== undefined && "delayMs" in fault) await sleep(fault.delayMs);
+    const options = { method: incoming.method, headers: incoming.headers };
+    const onward = request(this.#target + (incoming.url ?? ""), options, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    onward.on("error", () => outgoing.destroy());
+    incoming.pipe(onward);
+  }
+}
+
+const folders: TempFolder[] = [];
+let vault: Vault;
+before(async () => {
+  vault = await startVault();
+  await vault.request("PUT", "sys/policies/acl/reader", {
+    policy: 'path "kv/*" { capabilities = ["read", "list"] }',
+  });
+});
+after(async () => {
+  await vault.stop();
+  for (const folder of folders) await folder.remove();
+});
+
+const RULES = `rules:
+  - {name: app, key: app, target: {path: ~/app.yaml, format: yaml}}
+`;
+
+async function home(address: string, more = ""): Promise<Home> {
+  const folder = await tempFolder("agent-home");
+  folders.push(folder);
+  const place = new Home(folder.path);
+  await place.configure(`store: {address: "${address}", username: ada}\n${more}${RULES}`);
+  return place;
+}
+
+interface Status {
+  readonly authenticated: boolean;
+  readonly sync: { readonly state: string };
+  readonly store: { readonly last_error: string | null };
+  readonly rules: Record<string, { readonly state: string; readonly error: string | null }>;
+}
+
+/** Asks the daemon for a cycle, and then for its status. */
+async function syncAndStatus(url: string): Promise<Status> {
+  const { token } = (await (await fetch(`${url}/api/v1/csrf`)).json()) as { token: string };
+  const headers = { "X-CSRF-Token": token };
+  await (await fetch(`${url}/api/v1/sync?wait=true`, { method: "POST", headers })).text();
+  return (await (await fetch(`${url}/api/v1/status`)).json()) as Status;
+}
+
+describe("a store that fails under a running daemon", () => {
+  it("files stay, the status says what, and it recovers without a restart", async () => {
+    const proxy = new FaultProxy(vault.address);
+    const place = await home(await proxy.listen(), 'web: {enabled: true, listen: "127.0.0.1:0"}\n');
+    await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+    let value = 0;
+    const put = (): Promise<number> => vault.put("users/ada/app", { token: `value-${++value}` });
+    const current = async (): Promise<boolean> =>
+      (await place.read("app.yaml")) === `token: value-${value}\n`;
+    await put();
+    const running = await daemon(place, current);
+    const url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+    try {
+      const faults: [string, Fault, RegExp, "stale" | "idle"][] = [
+        ["429", { status: 429 }, /429|too many/i, "stale"],
+        ["500", { status: 500 }, /500/, "stale"],
+        ["a gateway's page", { status: 502, body: "<html>planted-page</html>" }, /502/, "stale"],
+        ["a cut connection", { cut: true }, /cannot reach/, "stale"],
+        ["403 for one secret", { status: 403, path: /^\/v1\/kv\// }, /denies it/, "idle"],
+      ];
+      for (const [name, fault, expected, state] of faults) {
+        const synced = await place.read("app.yaml");
+        await put();
+        proxy.fault = fault;
+        const failed = await syncAndStatus(url);
+        assert.equal(await place.read("app.yaml"), synced, name);
+        assert.equal(failed.sync.state, state, name);
+        const said = state === "stale" ? failed.store.last_error : failed.rules["app"]?.error;
+        assert.match(said ?? "", expected, name);
+        assert.doesNotMatch(JSON.stringify(failed), /planted-page/);
+        proxy.fault = undefined;
+        const recovered = await syncAndStatus(url);
+        assert.equal(recovered.sync.state, "idle", name);
+        assert.equal(recovered.store.last_error, null, name);
+        assert.ok(await current(), name);
+      }
+
+      await put();
+      proxy.fault = { delayMs: 300 };
+      assert.equal((await syncAndStatus(url)).sync.state, "idle", "slow is no fault");
+      assert.ok(await current());
+      proxy.fault = undefined;
+
+      await put();
+      await vault.seal();
+      const sealed = await syncAndStatus(url);
+      assert.equal(sealed.sync.state, "stale");
+      assert.match(sealed.store.last_error ?? "", /sealed/);
+      await vault.unseal();
+      await until(current, () => running.log());
+
+      const revoked = (await place.read(".daemon-token")).trim();
+      await vault.request("POST", "auth/token/revoke", { token: revoked });
+      await put();
+      const signedOut = async (): Promise<boolean> => !(await syncAndStatus(url)).authenticated;
+      await until(signedOut, () => running.log());
+      await writeFile(join(place.path, ".daemon-token"), await vault.createUserToken("ada", ["reader"]));
+      await until(current, () => running.log());
+      assert.doesNotMatch(running.log(), /value-\d/);
+    } finally {
+      await running.stop();
+      proxy.stop();
+    }
+  });
+});
+
+describe("a disk that is full", () => {
+  it("leaves the file as it was, names the reason, and the next sync works", async () => {
+    const place = await home(vault.address);
+    await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+    const lines = Array.from({ length: 20_000 }, (_, i) => `key${i}: value ${i}\n`).join("");
+    await place.write("app.yaml", `${lines}token: old\n`);
+    await vault.put("users/ada/app", { token: "new" });
+    // In blocks of 512 bytes: enough for our own files, too little for the target.
+    const limited = await run("/bin/sh", ["-c", 'ulimit -f 200; exec "$0" sync', LAUNCHER], {
+      env: place.env,
+    });
+    assert.equal(limited.code, 1);
+    assert.match(limited.stderr, /cannot write ~\/app\.yaml: the (disk is full|operating system says EFBIG)/);
+    assert.equal(await place.read("app.yaml"), `${lines}token: old\n`);
+    assert.deepEqual(
+      (await readdir(place.path)).filter((name) => name.endsWith("~")),
+      [],
+    );
+    await place.ok("sync");
+    assert.equal(await place.read("app.yaml"), `${lines}token: new\n`);
+  });
+});
+
+/** Reads the file, adds its next line, and saves: in place or through a rename. */
+const EDITOR = `
+import { readFileSync, renameSync, writeFileSync, openSync, writeSync, closeSync } from "node:fs";
+const [file, how, count] = process.argv.slice(1);
+const wait = new Int32Array(new SharedArrayBuffer(4));
+for (let i = 0; i < Number(count); i++) {
+  const next = readFileSync(file, "utf8") + "edit" + i + ": saved\\n";
+  if (how === "rename") { writeFileSync(file + ".swp", next, { mode: 0o600 }); renameSync(file + ".swp", file); }
+  else { const fd = openSync(file, "r+"); writeSync(fd, next, 0); closeSync(fd); }
+  Atomics.wait(wait, 0, 0, 15);
+}
+`;
+
+describe("an editor that saves the same file at the same time", () => {
+  for (const how of ["rename", "in place"]) {
+    it(`by ${how}: its edits are kept, and the file is never torn`, async (t) => {
+      const { InPlaceJournal } = await import("../../apps/agent/src/sync/in-place.ts");
+      const { TargetPolicy } = await import("../../apps/agent/src/sync/targets.ts");
+      const { writeTarget } = await import("../../apps/agent/src/sync/writer.ts");
+      const { findPlaces } = await import("../../apps/agent/src/config/places.ts");
+      const place = await home(vault.address);
+      const file = await place.write("app.yaml", "token: value-0\n");
+      const places = findPlaces({ HOME: place.path });
+      const policy = new TargetPolicy(places, ["~"], []);
+      const journal = new InPlaceJournal(places.state);
+      const EDITS = 60;
+      const args = ["--input-type=module", "-e", EDITOR, file, how, String(EDITS)];
+      const editor = spawn(process.execPath, args, { stdio: "inherit" });
+      let writes = 0;
+      const ended = once(editor, "close");
+      while (editor.exitCode === null) {
+        const target = await policy.resolve(file);
+        const merge = (existing: Buffer | undefined): Buffer =>
+          Buffer.from((existing ?? "").toString().replace(/token: value-\d+/, `token: value-${writes}`));
+        await writeTarget({ path: file, target, merge, mode: 0o600, dirMode: 0o700 }, journal);
+        writes += 1;
+        await sleep(5);
+      }
+      await ended;
+      const content = await place.read("app.yaml");
+      assert.match(content, /^token: value-\d+\n(edit\d+: saved\n)*$/);
+      const kept = content.match(/^edit/gm)?.length ?? 0;
+      t.diagnostic(`${EDITS - kept} of ${EDITS} edits lost against ${writes} writes`);
+      // What is left is the window between our link and rename, and an editor's own between its read and its write;
+      // a writer that hardly pauses makes it many thousand times as likely as a sync cycle does.
+      assert.ok(kept >= EDITS * 0.8, `${kept} of ${EDITS}`);
+    });
+  }
+});
