@@ -1,0 +1,49 @@
+import { formatDuration } from "@devplat/base";
+import type { Config } from "./schema.ts";
+
+const MASK = "••••";
+
+/** The configuration as it applies, with every default, in the form of a file: back from milliseconds and numbers. */
+export function asWritten(config: Config): Record<string, unknown> {
+  const { reissue_before: reissueBefore, ttl, ...mtls } = config.store.mtls;
+  return {
+    ...config,
+    store: {
+      ...config.store,
+      mtls: {
+        ...mtls,
+        ...(ttl !== undefined && { ttl: formatDuration(ttl) }),
+        reissue_before: formatDuration(reissueBefore),
+      },
+    },
+    sync: { ...config.sync, interval: formatDuration(config.sync.interval) },
+    rules: config.rules.map((rule) => ({
+      ...rule,
+      target: { ...rule.target, mode: octal(rule.target.mode), dir_mode: octal(rule.target.dir_mode) },
+      ...(rule.run !== undefined && { run: { ...rule.run, timeout: formatDuration(rule.run.timeout) } }),
+    })),
+  };
+}
+
+/**
+ * The same for the browser and the API, where others may look on: values of HTTP headers are masked, because that is
+ * where a configuration may hold a credential.
+ */
+export function redacted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redacted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, each]) => [
+    key,
+    key === "headers" ? masked(each) : redacted(each),
+  ]);
+  return Object.fromEntries(entries) as unknown;
+}
+
+function masked(headers: unknown): unknown {
+  if (typeof headers !== "object" || headers === null) return MASK;
+  return Object.fromEntries(Object.keys(headers).map((name) => [name, MASK]));
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, "0");
+}
