@@ -136,6 +136,7 @@ export function unpack(
   const names = ["", "commit", "tree", "blob", "tag"];
   const byOid = new Map<string, { type: string; content: Buffer }>();
   const byOffset = new Map<number, { type: string; content: Buffer }>();
+  const oids = new Set<string>();
   const foreignBases = new Set<string>();
   const waiting = new Map(entries);
   // As long as there is progress: a base may stand anywhere.
@@ -156,7 +157,8 @@ export function unpack(
         .update(`${object.type} ${object.content.length}\0`)
         .update(object.content)
         .digest("hex");
-      if (byOid.has(oid) && !foreignBases.has(oid)) throw new Error(`${oid} stands twice in the pack`);
+      if (oids.has(oid)) throw new Error(`${oid} stands twice in the pack`);
+      oids.add(oid);
       byOid.set(oid, object);
     }
     if (before === waiting.size) {
@@ -172,8 +174,8 @@ export function unpack(
     }
   }
   if (waiting.size > 0) throw new Error("deltas whose base is neither in the pack nor at the client");
-  const oids = new Set(byOid.keys());
-  for (const base of foreignBases) oids.delete(base);
+  // One that was taken from the client too early: it came as a delta that waited.
+  for (const oid of oids) foreignBases.delete(oid);
   return { oids, foreignBases, ofsDeltas: [...entries.values()].filter((entry) => entry.type === 6).length };
 }
 
