@@ -107,35 +107,6 @@ export function applyDelta(
   if (to !== resultEnd) throw corrupt("its instructions give less than its result size");
 }
 
-/**
- * Adds up what the instructions would give, without doing them: lets a caller refuse a lying result size before
- * memory is taken for it.
- *
- * @throws {GitStoreError} `corrupt_delta`
- */
-export function checkResultSize(header: DeltaHeader, delta: Uint8Array, deltaEnd: number): void {
-  let at = header.end;
-  let total = 0;
-  while (at < deltaEnd) {
-    const op = delta[at++]!;
-    if (op & 0x80) {
-      if (op & 0x01) at++;
-      if (op & 0x02) at++;
-      if (op & 0x04) at++;
-      if (op & 0x08) at++;
-      let length = 0;
-      if (op & 0x10) length = delta[at++]!;
-      if (op & 0x20) length |= delta[at++]! << 8;
-      if (op & 0x40) length |= delta[at++]! << 16;
-      total += length === 0 ? 0x10000 : length;
-    } else {
-      total += op;
-      at += op;
-    }
-  }
-  if (total !== header.resultSize) throw corrupt("its instructions do not add up to its result size");
-}
-
 function corrupt(found: string): GitStoreError {
   return new GitStoreError("corrupt_delta", `read delta: ${found}`);
 }

@@ -157,6 +157,29 @@ test("ObjectDatabase.open of an index of another pack throws corrupt_index", () 
   assert.throws(() => ObjectDatabase.open(join(paths[0]!, "objects")), { code: "corrupt_index" });
 });
 
+test("ObjectDatabase.read of an id whose index leads to another object throws corrupt_object", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const { index } = database.packs[0]!;
+  const blobs = allObjects(path).filter(({ type }) => type === "blob");
+  const [first, second] = [blobs[0]!.oid, blobs[1]!.oid];
+  // Exchange the offsets of two objects in the .idx, which nothing but their content can tell.
+  const bytes = Buffer.from(index.bytes);
+  const at = (oid: string): number => 8 + 1024 + index.count * 24 + index.find(Buffer.from(oid, "hex")) * 4;
+  const [a, b] = [bytes.readUInt32BE(at(first)), bytes.readUInt32BE(at(second))];
+  bytes.writeUInt32BE(b, at(first));
+  bytes.writeUInt32BE(a, at(second));
+  const file = database.packs[0]!.path.replace(/pack$/u, "idx");
+  database.close();
+  rmSync(file);
+  writeFileSync(file, bytes);
+  const exchanged = ObjectDatabase.open(join(path, "objects"));
+  assert.throws(() => exchanged.read(first), { code: "corrupt_object", details: { oid: first } });
+  assert.equal(exchanged.read(blobs[2]!.oid).type, "blob");
+  exchanged.close();
+});
+
 test("ObjectDatabase.read never gives a wrong object of a pack with a flipped bit", () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path, "sha1", { commits: 12 });

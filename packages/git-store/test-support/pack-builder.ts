@@ -3,6 +3,7 @@ import { deflateSync } from "node:zlib";
 import { hashObject, type ObjectFormat, type ObjectType } from "../src/object-format.ts";
 import { OFS_DELTA, REF_DELTA, typeNumber } from "../src/object-format.ts";
 import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack-entry.ts";
+import { randomFrom } from "./git.ts";
 
 /** Builds packs by hand, well formed or not. Offsets are those of the finished pack. */
 export class PackBuilder {
@@ -50,6 +51,12 @@ export class PackBuilder {
     const body = Buffer.concat([encodePackHeader(count), ...this.#parts]);
     return Buffer.concat([body, createHash(this.format).update(body).digest()]);
   }
+}
+
+/** The same bytes each time, which do not compress. */
+export function noiseOf(length: number): Buffer {
+  const random = randomFrom(length);
+  return Buffer.from(Uint8Array.from({ length }, () => Math.floor(random() * 256)));
 }
 
 /** The header of an entry. */

@@ -30,26 +30,21 @@ export function resolveThin(
 ): string[] {
   const length = oidBytes(tables.format);
   const used: string[] = [];
-  let waiting = openGroups(refs, length);
-  // A base may be missing from the store because it is itself a delta on one that is not: go round again then.
-  for (let before = -1; waiting.length > 0 && used.length !== before;) {
-    before = used.length;
-    const left: number[] = [];
-    for (const group of waiting) {
-      if (refs.claimed[group] !== 0) continue;
-      const oid = baseOid(refs, group, length);
-      const base = lookup(oid);
-      if (base === undefined) {
-        left.push(group);
-        continue;
-      }
-      claimGroup(refs, group);
-      used.push(oid);
-      resolver.resolveExternal(base.type, base.content, chain(tables, refs, group, length));
+  const left: number[] = [];
+  for (const group of openGroups(refs, length)) {
+    // Its base may have turned up in the pack by now.
+    if (refs.claimed[group] !== 0) continue;
+    const oid = baseOid(refs, group, length);
+    const base = lookup(oid);
+    if (base === undefined) {
+      left.push(group);
+      continue;
     }
-    waiting = left.filter((group) => refs.claimed[group] === 0);
+    claimGroup(refs, group);
+    used.push(oid);
+    resolver.resolveExternal(base.type, base.content, chain(tables, refs, group, length));
   }
-  const missing = waiting[0];
+  const missing = left.find((group) => refs.claimed[group] === 0);
   if (missing !== undefined) {
     const oid = baseOid(refs, missing, length);
     const offset = tables.offsets[refs.entries[missing]!]!;

@@ -8,6 +8,7 @@ import {
   blobOid,
   encodeDelta,
   entryHeader,
+  noiseOf,
   PackBuilder,
   reseal,
   simpleDelta,
@@ -108,6 +109,15 @@ const CASES: [name: string, code: GitStoreErrorCode, pack: Buffer, limits?: Part
     "fewer bytes than the header of a large object says",
     "wrong_size",
     build((pack) => pack.raw(Buffer.concat([entryHeader(3, 2_000_001), zlib(Buffer.alloc(2_000_000))]))),
+  ],
+  [
+    "a large object that goes on after its size, however it ends",
+    "wrong_size",
+    build((pack) => {
+      const packed = zlib(noiseOf(1_600_000));
+      packed.fill(0xff, packed.length - 1000);
+      pack.raw(Buffer.concat([entryHeader(3, 1_100_000), packed]));
+    }),
   ],
   [
     "a large object that is no zlib stream",

@@ -1,4 +1,4 @@
-import { applyDelta, checkResultSize, DeltaHeader } from "../delta.ts";
+import { applyDelta, DeltaHeader } from "../delta.ts";
 import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, inflateError } from "../inflate.ts";
@@ -10,9 +10,6 @@ import type { Control } from "./control.ts";
 import { atOffset } from "./failure.ts";
 import { expandedLimit, type IndexPackLimits } from "./limits.ts";
 import { linkWaiting, RESOLVED, type PackTables, type RefDeltas } from "./tables.ts";
-
-/** A delta that claims a result above this is added up before memory is taken for it. */
-const CHECKED_RESULT_BYTES = 16 * 1024 * 1024;
 
 /** An object on the path from a root to the delta in hand. */
 interface Frame {
@@ -192,7 +189,7 @@ export class DeltaResolver {
         `index pack: its deltas grow to more than ${this.#expandedLimit} bytes`,
       );
     }
-    if (size > CHECKED_RESULT_BYTES) checkResultSize(header, this.#delta, deltaSize);
+    // A delta may lie about its size: the memory is taken from the system only as it is written.
     const buffer = this.#take(HEADER_ROOM + size, depth);
     applyDelta(header, this.#delta, deltaSize, base.buffer, HEADER_ROOM, base.size, buffer, HEADER_ROOM);
     return { entry, size, buffer, next: 0, leaves: true };
