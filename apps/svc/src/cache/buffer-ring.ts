@@ -16,6 +16,8 @@ export class BufferRing {
   readonly #busy: Promise<void>[] = [Promise.resolve(), Promise.resolve()];
   #next = 0;
   #failed: unknown;
+  /** Buffers that are on their way to a client. */
+  #sending = 0;
 
   constructor() {
     rings++;
@@ -31,9 +33,13 @@ export class BufferRing {
 
   /** The buffer taken last is in use until then. */
   sending(sent: Promise<void>): void {
-    this.#busy[this.#next] = sent.catch((error: unknown) => {
-      this.#failed = error;
-    });
+    this.#sending++;
+    this.#busy[this.#next] = sent.then(
+      () => void this.#sending--,
+      (error: unknown) => {
+        this.#failed = error;
+      },
+    );
     this.#next = 1 - this.#next;
   }
 
@@ -43,10 +49,13 @@ export class BufferRing {
     if (this.#failed !== undefined) throw this.#failed;
   }
 
-  /** Gives the buffers back. Only when nothing can be on its way: after `drained`, or never (they are then garbage). */
+  /**
+   * Gives the buffers back. While one is on its way, or if one did not arrive, they are left to the garbage collector:
+   * a buffer that another sender fills while the kernel still takes bytes from it would give them to the wrong client.
+   */
   release(): void {
     rings--;
-    if (this.#failed !== undefined) return;
+    if (this.#sending > 0) return;
     for (const buffer of this.#buffers) {
       if (buffer.length === BUFFER_BYTES && idle.length < MAX_IDLE_BUFFERS) idle.push(buffer);
     }
