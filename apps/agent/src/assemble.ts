@@ -150,7 +150,7 @@ export async function assembleDaemon(
       clock: host.clock,
       logger: host.logger,
     });
-  return { daemon, keeper, web: await webServer(host, config, daemon), close: () => parts.close() };
+  return { daemon, keeper, web: await webServer(host, loaded, daemon, parts), close: () => parts.close() };
 }
 
 /** The configured token's place and the store's settings, without touching either. */
@@ -192,15 +192,46 @@ function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: S
   );
 }
 
-async function webServer(host: Host, { web }: Config, daemon: Daemon): Promise<WebServer | undefined> {
+async function webServer(
+  host: Host,
+  { config, sources }: LoadedConfig,
+  daemon: Daemon,
+  { store, signIn }: StoreParts,
+): Promise<WebServer | undefined> {
+  const { web } = config;
   if (!web.enabled) return undefined;
-  const [{ WebServer: Server }, { ensureFolder }] = await Promise.all([
+  const [
+    { WebServer: Server },
+    { ensureFolder },
+    { ConfigurationView },
+    { SecretEditor },
+    { WritePolicy },
+    { DesktopClipboard },
+  ] = await Promise.all([
     import("./web/server.ts"),
     import("./config/places.ts"),
+    import("./web/configuration.ts"),
+    import("./secrets/secret-editor.ts"),
+    import("./secrets/write-policy.ts"),
+    import("./desktop/clipboard.ts"),
   ]);
   await ensureFolder(host.places.runtime);
+  const secrets = new SecretEditor({
+    store,
+    // No enrolment can be configured yet, so none owns a secret.
+    policy: new WritePolicy(web.editable_paths, []),
+    logger: host.logger,
+    // A store that tells of changes tells of this one too.
+    onChange: () => {
+      if (daemon.status().sync.events !== "connected") daemon.wake();
+    },
+  });
   return new Server({
     view: daemon,
+    secrets,
+    signIn,
+    clipboard: new DesktopClipboard(host.environment),
+    configuration: new ConfigurationView(config, sources),
     listen: web.listen,
     requireUnlock: web.require_unlock,
     runtimeFolder: host.places.runtime,

@@ -7,7 +7,19 @@
  * - `origin_refused`: the request comes from a page that is not ours.
  * - `csrf_refused`: no CSRF token, or one that was used or is too old.
  * - `bad_request`: the request cannot be read.
+ * - `unsupported_media_type`: a secret is written as `application/json`.
+ * - `bad_path`: the path of a secret or folder breaks its rules.
+ * - `unsupported_number`: the store would give another number back than the one written.
  * - `body_too_large`: see MAX_BODY_BYTES.
+ * - `not_editable`: the secret is in no subtree of `web.editable_paths`.
+ * - `enrolment_owned`: an enrolment writes this secret.
+ * - `exists`: there is a secret already, or a field of that name.
+ * - `version_conflict`: the secret has changed since it was read.
+ * - `unusable_field`: the row cannot be saved or removed like that.
+ * - `confirmation_wrong`: the name typed back is not the secret's.
+ * - `clipboard_failed`: nothing here could take the text.
+ * - `store_denied`: the store does not let the token do that.
+ * - `store_unavailable`: the store cannot answer now.
  * - `not_found`: nothing is served there.
  * - `removed`: something was served there once; the hint says what replaced it.
  * - `sync_failed`: the cycle ended with an error of its own, not of a rule.
@@ -21,7 +33,19 @@ export type ProblemCode =
   | "origin_refused"
   | "csrf_refused"
   | "bad_request"
+  | "unsupported_media_type"
+  | "bad_path"
+  | "unsupported_number"
   | "body_too_large"
+  | "not_editable"
+  | "enrolment_owned"
+  | "exists"
+  | "version_conflict"
+  | "unusable_field"
+  | "confirmation_wrong"
+  | "clipboard_failed"
+  | "store_denied"
+  | "store_unavailable"
   | "not_found"
   | "removed"
   | "sync_failed"
@@ -35,7 +59,19 @@ export const PROBLEM_STATUS = {
   origin_refused: 403,
   csrf_refused: 403,
   bad_request: 400,
+  unsupported_media_type: 415,
+  bad_path: 400,
+  unsupported_number: 400,
   body_too_large: 413,
+  not_editable: 403,
+  enrolment_owned: 403,
+  exists: 409,
+  version_conflict: 409,
+  unusable_field: 422,
+  confirmation_wrong: 409,
+  clipboard_failed: 502,
+  store_denied: 403,
+  store_unavailable: 502,
   not_found: 404,
   removed: 404,
   sync_failed: 502,
@@ -92,6 +128,64 @@ export const PROBLEMS = {
   notFound: {
     error: "Nothing is served here.",
     code: "not_found",
+  },
+  notJson: {
+    error: "A secret is written with Content-Type: application/json.",
+    code: "unsupported_media_type",
+  },
+  badEncoding: {
+    error: "The path is not percent-encoded UTF-8.",
+    code: "bad_path",
+  },
+  badIfMatch: {
+    error: "If-Match must be the version that the change is based on, a whole number from 1.",
+    code: "bad_request",
+  },
+  folderPath: {
+    error: "A path that ends in a slash is a folder, and only a secret can be written.",
+    code: "bad_path",
+  },
+  notEditable: {
+    error: "Secrets can be written here only below the configured editable paths.",
+    code: "not_editable",
+    hint: "web.editable_paths names them. 'agent secrets put' is not bound by it.",
+  },
+  enrolmentOwned: {
+    error: "An enrolment writes this secret, so it is read-only here.",
+    code: "enrolment_owned",
+  },
+  secretExists: {
+    error: "There is a secret at this path already.",
+    code: "exists",
+    hint: "PUT replaces it.",
+  },
+  nothingStored: {
+    error: "Nothing is stored at this path.",
+    code: "not_found",
+    hint: "The path of a folder ends in a slash; POST creates a secret.",
+  },
+  stale: {
+    error: "The secret has changed since the version that this change is based on.",
+    code: "version_conflict",
+    hint: "Read it again and repeat the change.",
+  },
+  noToken: {
+    error: "The embedded store works without a token.",
+    code: "not_found",
+  },
+  formatNotBuilt: {
+    error: "The configuration can be downloaded with format=yaml.",
+    code: "bad_request",
+  },
+  storeDenied: {
+    error: "The secrets store does not allow this.",
+    code: "store_denied",
+    hint: "Its policies for your token decide.",
+  },
+  storeUnavailable: {
+    error: "The secrets store cannot answer now.",
+    code: "store_unavailable",
+    hint: "'agent status' says since when. Try again later.",
   },
   syncFailed: {
     error: "The sync cycle could not be run.",

@@ -6,11 +6,14 @@ import { isFromForeignPage } from "../web/gate.ts";
 import { API_CHANNEL } from "../web/live-updates.ts";
 import { metricsText } from "./metrics.ts";
 import { PROBLEMS } from "./problem.ts";
+import { openApiDocument } from "./openapi.ts";
+import { secretRoutes } from "./secret-routes.ts";
 import { statusDocument } from "./status-document.ts";
+import { VERSION } from "../version.ts";
 
-/** The JSON API below /api/v1/, and /metrics. Every answer comes from memory. */
+/** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
 export function apiRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, csrf, streams, live, sessions, logger } = parts;
+  const { view, gate, csrf, streams, live, sessions, logger, signIn, configuration } = parts;
   const app = new Hono<Environment>();
 
   const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
@@ -34,6 +37,30 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/api/v1/status", (c) => c.json(statusDocument(view.status())));
   app.get("/api/v1/csrf", (c) => c.json({ token: csrf.issue() }));
   app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
+
+  app.get("/api/openapi.json", (c) => c.json(openApiDocument(VERSION)));
+
+  app.get("/api/v1/token", signedInOnly, async (c) => {
+    const token = signIn.token();
+    if (token === undefined) return await answerProblem(c, parts, PROBLEMS.noToken);
+    logger.info({ by: "api" }, "store token handed out");
+    return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
+  });
+
+  app.get("/api/v1/config", signedInOnly, (c) => {
+    return c.json({ sources: configuration.sources, config: configuration.document as object });
+  });
+  app.get("/api/v1/config/download", signedInOnly, async (c) => {
+    if ((c.req.query("format") ?? "yaml") !== "yaml")
+      return await answerProblem(c, parts, PROBLEMS.formatNotBuilt);
+    return c.body(configuration.yaml(), 200, {
+      "Content-Type": "application/yaml; charset=utf-8",
+      "Content-Disposition": 'attachment; filename="config.yaml"',
+    });
+  });
+
+  app.use("/api/v1/secrets/*", signedInOnly);
+  app.route("/", secretRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const { job, done } = view.syncNow();

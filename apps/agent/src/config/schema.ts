@@ -1,3 +1,4 @@
+import { SecretStoreError, checkPath } from "@devplat/secret-store";
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "../sync/rule.ts";
 import { duration } from "./duration.ts";
@@ -21,6 +22,18 @@ const sync = z.strictObject({
     .default(["~"]),
 });
 
+/** Why a subtree of secrets cannot be named like that; undefined if it can. */
+function editablePathFault(path: string): string | undefined {
+  try {
+    // Also refuses the empty path, which would be the root.
+    checkPath(path.replace(/\/$/, ""));
+    return undefined;
+  } catch (error) {
+    if (error instanceof SecretStoreError) return error.message;
+    throw error;
+  }
+}
+
 const web = z.strictObject({
   enabled: z.boolean().default(false),
   listen: z
@@ -29,7 +42,14 @@ const web = z.strictObject({
     .default("127.0.0.1:8200"),
   login_text: z.string().default(""),
   secret_view_text: z.string().default(""),
-  editable_paths: z.array(z.string()).default([]),
+  editable_paths: z
+    .array(
+      z.string().superRefine((path, context) => {
+        const fault = editablePathFault(path);
+        if (fault !== undefined) context.addIssue({ code: "custom", message: fault });
+      }),
+    )
+    .default([]),
   require_unlock: z.union([z.literal("auto"), z.boolean()]).default("auto"),
 });
 

@@ -1,7 +1,11 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Logger } from "@devplat/base";
 import type { Assets, CsrfTokens, EventStreams, Html } from "@devplat/web-kit";
+import type { SignIn } from "../auth/sign-in.ts";
+import type { Clipboard } from "../desktop/clipboard.ts";
+import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
+import type { ConfigurationView } from "./configuration.ts";
 import type { Gate } from "./gate.ts";
 import type { LiveUpdates } from "./live-updates.ts";
 import type { Sessions } from "./sessions.ts";
@@ -14,6 +18,10 @@ export interface Environment {
 /** The parts that the routes work with. */
 export interface RouteParts {
   readonly view: DaemonView;
+  readonly secrets: SecretEditor;
+  readonly signIn: Pick<SignIn, "token" | "invalidate">;
+  readonly clipboard: Clipboard;
+  readonly configuration: ConfigurationView;
   readonly gate: Gate;
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;

@@ -7,6 +7,7 @@ import { readiness } from "../api/health.ts";
 import { PROBLEMS } from "../api/problem.ts";
 import { removedEndpoint } from "../api/removed.ts";
 import { apiRoutes } from "../api/routes.ts";
+import { storeProblem } from "../api/store-problem.ts";
 import { answerProblem } from "./answer.ts";
 import type { Environment, RouteParts } from "./environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
@@ -49,6 +50,13 @@ export function routes(parts: RouteParts): Hono<Environment> {
 
   app.notFound((c) => answerProblem(c, parts, removedEndpoint(c.req.path) ?? PROBLEMS.notFound));
   app.onError((error, c) => {
+    const problem = storeProblem(error);
+    if (problem !== undefined) {
+      // What the store says of the token counts from now on, not from the next cycle.
+      if (problem.code === "not_signed_in") parts.signIn.invalidate();
+      logger.debug({ err: error }, "the secrets store did not do what was asked");
+      return answerProblem(c, parts, problem);
+    }
     logger.error({ err: error, path: c.req.path }, "request failed");
     return answerProblem(c, parts, PROBLEMS.internal);
   });

@@ -12,8 +12,12 @@ import { systemClock, systemCode, type Clock, type Logger } from "@devplat/base"
 import { Assets, CsrfTokens, EventStreams, SECURITY_HEADERS, addCommonAssets } from "@devplat/web-kit";
 import { PROBLEMS, type Problem } from "../api/problem.ts";
 import { AgentError } from "../errors.ts";
+import type { SignIn } from "../auth/sign-in.ts";
+import type { Clipboard } from "../desktop/clipboard.ts";
+import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import { refuse } from "./answer.ts";
+import type { ConfigurationView } from "./configuration.ts";
 import { Gate, pathOf } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
@@ -39,6 +43,10 @@ const REFUSAL_LOG_MS = 60_000;
 
 export interface WebServerOptions {
   readonly view: DaemonView;
+  readonly secrets: SecretEditor;
+  readonly signIn: Pick<SignIn, "token" | "invalidate">;
+  readonly clipboard: Clipboard;
+  readonly configuration: ConfigurationView;
   /** `web.listen`; port 0 takes any free one. */
   readonly listen: string;
   /** `web.require_unlock`: `auto` asks for it exactly where the owner of a connection cannot be read. */
@@ -114,7 +122,7 @@ export class WebServer {
     addPageAssets(assets);
     // Cookies know no ports: another daemon of this host must not take this one's name.
     const cookieName = `daemon_session_${port}`;
-    const { view, logger } = this.#options;
+    const { view, secrets, signIn, clipboard, configuration, logger } = this.#options;
     const [sessions, streams, live, guard, webKey] = [
       this.#sessions,
       this.#streams,
@@ -129,7 +137,23 @@ export class WebServer {
       secretView: await renderMarkdown(this.#options.texts?.secretView ?? ""),
     };
     const url = (): string => this.#url;
-    const app = routes({ view, gate, sessions, csrf, streams, live, assets, logger, cookieName, texts, url });
+    const app = routes({
+      view,
+      secrets,
+      signIn,
+      clipboard,
+      configuration,
+      gate,
+      sessions,
+      csrf,
+      streams,
+      live,
+      assets,
+      logger,
+      cookieName,
+      texts,
+      url,
+    });
     const handle = getRequestListener(app.fetch);
 
     if (ownersVisible) server.on("connection", (socket) => void guard.ownerOf(socket));

@@ -5,7 +5,13 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
-import type { Logger } from "@devplat/base";
+import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
+import { openEmbeddedStore, userRoot, type SecretStore } from "@devplat/secret-store";
+import { parseConfig } from "../config/load.ts";
+import type { Clipboard } from "../desktop/clipboard.ts";
+import { SecretEditor } from "../secrets/secret-editor.ts";
+import { WritePolicy } from "../secrets/write-policy.ts";
+import { ConfigurationView } from "./configuration.ts";
 import { MemoryView } from "./memory-view.ts";
 import type { PortGuard } from "./port-guard.ts";
 import { WebServer, type WebServerOptions } from "./server.ts";
@@ -28,6 +34,11 @@ export interface TestServer {
   readonly host: string;
   readonly runtimeFolder: string;
   readonly view: MemoryView;
+  readonly store: SecretStore;
+  /** What was put on the clipboard. */
+  readonly copied: string[];
+  /** Every line of the log, as JSON. */
+  readonly log: string[];
   /** Log messages of level warn and error. */
   readonly warnings: string[];
   send(path: string, options?: RequestOptions): Promise<Answer>;
@@ -43,14 +54,59 @@ export async function startTestServer(
   options: Partial<Pick<WebServerOptions, "requireUnlock" | "clock" | "texts">> & {
     guard?: PortGuard;
     listen?: string;
+    /** Default: a new folder, removed at the end. */
+    runtimeFolder?: string;
+    /** Default: an embedded store of its own, empty. */
+    store?: SecretStore;
+    editablePaths?: readonly string[];
+    enrolmentKeys?: readonly string[];
+    clipboard?: Clipboard;
+    /** The store token; default: none, as with the embedded store. */
+    token?: string;
+    /** Text of the configuration that the page and the API show. */
+    configuration?: string;
   } = {},
 ): Promise<TestServer> {
-  const runtimeFolder = await mkdtemp(join(tmpdir(), "agent-web-"));
+  const runtimeFolder = options.runtimeFolder ?? (await mkdtemp(join(tmpdir(), "agent-web-")));
   const view = new MemoryView();
   const warnings: string[] = [];
-  const { listen = "127.0.0.1:0", requireUnlock = "auto", ...rest } = options;
-  const logger = collect(warnings);
-  const server = new WebServer({ view, listen, requireUnlock, runtimeFolder, logger, ...rest });
+  const log: string[] = [];
+  const copied: string[] = [];
+  const { listen = "127.0.0.1:0", requireUnlock = "auto", token, ...rest } = options;
+  const logger = collect(warnings, log);
+  const storeFolder = await mkdtemp(join(tmpdir(), "agent-web-store-"));
+  const store = options.store ?? (await testStore(storeFolder));
+  const configuration = parseConfig({
+    path: "config.yaml",
+    text: options.configuration ?? "store: { driver: embedded }",
+  });
+  const server = new WebServer({
+    view,
+    listen,
+    requireUnlock,
+    runtimeFolder,
+    logger,
+    secrets: new SecretEditor({
+      store,
+      policy: new WritePolicy(options.editablePaths ?? [], options.enrolmentKeys ?? []),
+      logger,
+      onChange: () => undefined,
+    }),
+    signIn: {
+      token: () => (token === undefined ? undefined : new Secret(token)),
+      invalidate: () => view.set({ status: { authenticated: false } }),
+    },
+    clipboard: options.clipboard ?? {
+      copy: async (secret) => {
+        copied.push(secret.reveal());
+        return "copied";
+      },
+    },
+    configuration: new ConfigurationView(configuration, ["/home/ada/.config/daemon/config.yaml"]),
+    ...(rest.clock !== undefined && { clock: rest.clock }),
+    ...(rest.texts !== undefined && { texts: rest.texts }),
+    ...(rest.guard !== undefined && { guard: rest.guard }),
+  });
   const url = await server.listen();
   const { host, hostname, port } = new URL(url);
   const address = hostname.replaceAll(/[[\]]/g, "");
@@ -70,13 +126,18 @@ export async function startTestServer(
   const stop = async (): Promise<void> => {
     abort.abort();
     await running;
-    await rm(runtimeFolder, { recursive: true, force: true });
+    if (options.store === undefined) await store.close();
+    await rm(storeFolder, { recursive: true, force: true });
+    if (options.runtimeFolder === undefined) await rm(runtimeFolder, { recursive: true, force: true });
   };
   return {
     url,
     host,
     runtimeFolder,
     view,
+    store,
+    copied,
+    log,
     warnings,
     open: (path, headers = {}) => open(path, { headers }),
     send: async (path, sending = {}) => {
@@ -93,13 +154,19 @@ export async function startTestServer(
   };
 }
 
-function collect(warnings: string[]): Logger {
-  const logger: Logger = {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: (_fields, message) => void warnings.push(message),
-    error: (_fields, message) => void warnings.push(message),
-    child: () => logger,
+/** An embedded store in a folder. */
+export function testStore(folder: string): Promise<SecretStore> {
+  const root = userRoot({ mount: "kv", prefix: "users/", username: "ada" });
+  return openEmbeddedStore({ folder, root, clock: systemClock });
+}
+
+function collect(warnings: string[], log: string[]): Logger {
+  const note = (fields: LogFields, message: string): void =>
+    void log.push(JSON.stringify({ ...fields, message }));
+  const warn = (fields: LogFields, message: string): void => {
+    note(fields, message);
+    warnings.push(message);
   };
+  const logger: Logger = { debug: note, info: note, warn, error: warn, child: () => logger };
   return logger;
 }

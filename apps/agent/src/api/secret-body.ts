@@ -1,0 +1,37 @@
+import { JsonError, isMap, parseJson, type Fields } from "@devplat/secret-store";
+import { PROBLEMS, type Problem } from "./problem.ts";
+
+/** Either what was asked for, or why not. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: Problem };
+
+/**
+ * Reads `{"fields": {...}}` without loss of a number. Messages give the place of a fault, never the text there.
+ *
+ * @param contentType header; parameters are ignored, because JSON is always UTF-8 (RFC 8259 section 8.1)
+ */
+export function parseSecretBody(contentType: string | undefined, body: ArrayBuffer): Parsed<Fields> {
+  const type = (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase();
+  if (type !== "application/json") return { problem: PROBLEMS.notJson };
+  try {
+    const document = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    const fields = isMap(document) && document.size === 1 ? document.get("fields") : undefined;
+    if (isMap(fields)) return { value: fields };
+    return bad('The body must be an object with the one key "fields", whose value is an object.');
+  } catch (error) {
+    return bad(
+      error instanceof JsonError ? `The body cannot be read: ${error.message}.` : "The body is not UTF-8.",
+    );
+  }
+}
+
+/** A version from `If-Match`, as a number or as our entity tag (`"3"`); undefined without the header. */
+export function parseIfMatch(header: string | undefined): Parsed<number | undefined> {
+  if (header === undefined) return { value: undefined };
+  // Ten digits: more versions than anybody writes, and no loss in a JavaScript number.
+  const version = /^"?([1-9]\d{0,9})"?$/.exec(header.trim())?.[1];
+  return version === undefined ? { problem: PROBLEMS.badIfMatch } : { value: Number(version) };
+}
+
+function bad(error: string): { problem: Problem } {
+  return { problem: { error, code: "bad_request" } };
+}
