@@ -136,6 +136,34 @@ test("IndexWorkers serve one pack after another, a faulty one in between, and se
   for (const result of results) assert.ok(onlyPack(result, "idx").equals(expected));
 });
 
+test("IndexWorkers with one thread at most serve many packs, some of them stopped while they wait", async () => {
+  using folder = temporaryFolder();
+  const packs = Array.from({ length: 6 }, (_, i) => {
+    const builder = new PackBuilder();
+    builder.object("blob", `blob number ${i}`);
+    return builder.finish();
+  });
+  await using workers = new IndexWorkers({ max: 1 });
+  const stopped = new AbortController();
+  async function* hanging(): AsyncGenerator<Buffer> {
+    yield packs[0]!.subarray(0, 20);
+    await new Promise(() => undefined);
+  }
+  const target = join(folder.path, "hanging");
+  mkdirSync(target);
+  // Holds the only thread until it is stopped.
+  const holder = indexPack(hanging(), { folder: target, workers, signal: stopped.signal });
+  const waiting = packs.map((pack, i) =>
+    index(folder.path, pack, { threads: 3, workers, ...(i % 2 === 0 ? {} : { signal: stopped.signal }) }),
+  );
+  setTimeout(() => stopped.abort(new Error("enough")), 50);
+  const results = await Promise.allSettled([holder, ...waiting]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ["rejected", "fulfilled", "rejected", "fulfilled", "rejected", "fulfilled", "rejected"],
+  );
+});
+
 test("indexPack with windows of almost nothing finds the same", async () => {
   using folder = temporaryFolder();
   const pack = readPack(buildRepository(folder.path, "sha1", { commits: 120, files: 2 }));

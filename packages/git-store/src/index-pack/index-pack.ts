@@ -139,7 +139,7 @@ async function receive(
           job,
           threadCount,
           control,
-          options.workers ?? new IndexWorkers({ keep: 0 }),
+          options.workers ?? new IndexWorkers({ max: threadCount, keep: 0 }),
         );
         threads.result.catch((error: unknown) => stopper.stop(error));
       }

@@ -5,41 +5,40 @@ import type { PipelineJob, PipelineResult } from "./pipeline.ts";
 import type { WorkerMessage, WorkerRequest } from "./worker.ts";
 import type { IndexWorkers } from "./workers.ts";
 
-/** The worker threads of one indexing run: one that leads, the others help it with the deltas. */
+/** The worker threads of one indexing run: one that leads, and others that help it with the deltas if they are free. */
 export class IndexThreads {
   readonly result: Promise<PipelineResult>;
+  readonly #job: PipelineJob;
+  readonly #helpers: number;
   readonly #control: Control;
   readonly #workers: IndexWorkers;
   /** Threads that have not said their last word. */
   readonly #busy = new Set<Worker>();
   readonly #given: Promise<void>[] = [];
   readonly #settled: PromiseWithResolvers<PipelineResult>;
+  #stopped = false;
 
   constructor(job: PipelineJob, count: number, control: Control, workers: IndexWorkers) {
+    this.#job = job;
+    this.#helpers = count - 1;
     this.#control = control;
     this.#workers = workers;
     this.#settled = Promise.withResolvers();
     this.result = this.#settled.promise;
     // Whoever awaits it later gets the rejection; until then it is not an unhandled one.
     this.result.catch(() => undefined);
-    const helpers = count - 1;
-    this.#ask({ kind: "lead", job }, (message) => {
-      if (message.kind !== "scanned") return;
-      for (let helper = 0; helper < helpers; helper++) this.#ask({ kind: "help", job, share: message.share });
-    });
+    this.#lead().catch(this.#settled.reject);
   }
 
-  #ask(request: WorkerRequest, onMessage: (message: WorkerMessage) => void = () => undefined): void {
-    const worker = this.#workers.take();
+  async #lead(): Promise<void> {
+    const worker = await this.#workers.take();
+    if (this.#stopped) await this.#workers.give(worker);
+    else this.#ask(worker, { kind: "lead", job: this.#job });
+  }
+
+  #ask(worker: Worker, request: WorkerRequest): void {
     this.#busy.add(worker);
-    worker.on("message", (message: WorkerMessage) => {
-      onMessage(message);
-      if (message.kind === "scanned") return;
-      this.#busy.delete(worker);
-      this.#given.push(this.#workers.give(worker));
-      if (message.kind === "done") this.#settled.resolve(message.result);
-      else if (message.kind === "failed") this.#settled.reject(errorOf(message.failure));
-    });
+    worker.on("message", (message: WorkerMessage) => this.#hear(worker, message));
     worker.on("error", this.#settled.reject);
     worker.on("exit", (code) => {
       this.#settled.reject(new Error(`an indexing thread ended early (exit code ${code})`));
@@ -48,10 +47,25 @@ export class IndexThreads {
     worker.postMessage(request);
   }
 
+  #hear(worker: Worker, message: WorkerMessage): void {
+    if (message.kind === "scanned") {
+      for (let helper = 0; helper < this.#helpers; helper++) {
+        const free = this.#workers.tryTake();
+        if (free !== undefined) this.#ask(free, { kind: "help", job: this.#job, share: message.share });
+      }
+      return;
+    }
+    this.#busy.delete(worker);
+    this.#given.push(this.#workers.give(worker));
+    if (message.kind === "done") this.#settled.resolve(message.result);
+    else if (message.kind === "failed") this.#settled.reject(errorOf(message.failure));
+  }
+
   /** Ends what still runs, whatever it is doing. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#control.abort();
-    await Promise.all([...this.#busy].map((worker) => worker.terminate()));
+    await Promise.all([...this.#busy].map((worker) => this.#workers.discard(worker)));
     await Promise.all(this.#given);
   }
 }

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { deflateSync } from "node:zlib";
+import { git, temporaryFolder } from "../test-support/git.ts";
+import { ObjectDatabase } from "./object-database.ts";
+
+const OID = `ab${"1".repeat(38)}`;
+
+const FAULTS: [name: string, code: string, bytes: Buffer][] = [
+  ["no zlib stream", "corrupt_zlib", Buffer.from("plain")],
+  ["nothing", "corrupt_zlib", Buffer.alloc(0)],
+  ["a cut stream", "corrupt_zlib", deflateSync("blob 3\0abc").subarray(0, -2)],
+  ["no header", "corrupt_object", deflateSync("abc")],
+  ["an unknown type", "corrupt_object", deflateSync("blub 3\0abc")],
+  ["a wrong size", "corrupt_object", deflateSync("blob 4\0abc")],
+  ["a size with a leading zero", "corrupt_object", deflateSync("blob 03\0abc")],
+  ["the content of another id", "corrupt_object", deflateSync("blob 3\0abc")],
+];
+
+for (const [name, code, bytes] of FAULTS) {
+  test(`ObjectDatabase.read of a loose object with ${name} throws ${code}`, () => {
+    using folder = temporaryFolder();
+    mkdirSync(join(folder.path, "ab"));
+    writeFileSync(join(folder.path, "ab", OID.slice(2)), bytes);
+    const database = ObjectDatabase.open(folder.path);
+    assert.throws(() => database.read(OID), { code });
+    database.close();
+  });
+}
+
+test("ObjectDatabase reads every kind of loose object that stock git writes", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "r.git");
+  git(folder.path, ["init", "-q", "--bare", path]);
+  const blob = git(path, ["hash-object", "-w", "--stdin"], "").toString().trim();
+  const tree = git(path, ["mktree"], `100644 blob ${blob}\tempty\n`).toString().trim();
+  const commit = git(path, ["commit-tree", "-m", "c", tree]).toString().trim();
+  git(path, ["tag", "-a", "-m", "t", "v", commit]);
+  const tag = git(path, ["rev-parse", "v"]).toString().trim();
+  const database = ObjectDatabase.open(join(path, "objects"));
+  for (const [oid, type] of [
+    [blob, "blob"],
+    [tree, "tree"],
+    [commit, "commit"],
+    [tag, "tag"],
+  ] as const) {
+    assert.deepEqual(database.read(oid), { type, content: git(path, ["cat-file", type, oid]) });
+    assert.equal(database.info(oid).type, type);
+  }
+  database.close();
+});
