@@ -11,8 +11,9 @@ import type { ObjectFormat } from "../object-format.ts";
 /** Length and channel in front of a packet's data. */
 const HEADER_BYTES = PKT_LENGTH_BYTES + 1;
 const PACKET_BYTES = HEADER_BYTES + MAX_SIDE_BAND_BYTES;
-/** Packets handed out at a time: 256 KiB keep a socket and a file busy (ENGINE: more costs memory, less costs calls). */
+/** Packets handed out at a time: 256 KiB keep a socket and a file busy (more costs memory, less costs calls). */
 const PACKETS_PER_CHUNK = 4;
+const CHUNK_BYTES = PACKET_BYTES * PACKETS_PER_CHUNK;
 
 /**
  * Collects the bytes of a pack into side-band packets, in place: bytes are copied or read straight to where they stand
@@ -20,7 +21,8 @@ const PACKETS_PER_CHUNK = 4;
  */
 export class PacketBuffer {
   readonly #hash: Hash | undefined;
-  #chunk = Buffer.allocUnsafeSlow(PACKET_BYTES * PACKETS_PER_CHUNK);
+  #chunk: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  #spare: Buffer | undefined;
   /** Where the current packet starts in the chunk, and where its next byte goes. */
   #packet = 0;
   #at = HEADER_BYTES;
@@ -86,6 +88,11 @@ export class PacketBuffer {
     return this.#ready.shift();
   }
 
+  /** Takes back the memory of a chunk that nobody reads any more. */
+  recycle(chunk: Buffer): void {
+    if (chunk.buffer.byteLength === CHUNK_BYTES) this.#spare ??= Buffer.from(chunk.buffer);
+  }
+
   #room(): number {
     return this.#packet + PACKET_BYTES - this.#at;
   }
@@ -113,7 +120,8 @@ export class PacketBuffer {
   #handOut(): void {
     if (this.#packet === 0) return;
     this.#ready.push(this.#chunk.subarray(0, this.#packet));
-    this.#chunk = Buffer.allocUnsafeSlow(PACKET_BYTES * PACKETS_PER_CHUNK);
+    this.#chunk = this.#spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    this.#spare = undefined;
     this.#packet = 0;
     this.#at = HEADER_BYTES;
   }

@@ -24,10 +24,15 @@ import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } f
 export interface FetchContext {
   /** The repository's refs by full name: for `want-ref`, `include-tag`, `deepen-not` and `deepen-relative`. */
   readonly refs: ReadonlyMap<string, Ref>;
-  /** What HEAD points at, if it is not one of the refs. */
-  readonly head?: Oid;
+  /** The id that HEAD leads to; undefined when there is none. A client may want HEAD by its name. */
+  readonly head?: Oid | undefined;
   /** Stops the work; the iterator then throws the signal's reason. */
   readonly signal?: AbortSignal;
+  /**
+   * The consumer is done with a chunk when it asks for the next one: its memory is used again. Without this each chunk
+   * has memory of its own, and a fast consumer makes much work for the garbage collector.
+   */
+  readonly reuseChunks?: boolean;
   /** Told once, when the pack is complete. */
   readonly onTotals?: (totals: Readonly<PackTotals>) => void;
 }
@@ -39,14 +44,14 @@ export interface FetchContext {
 export function whyNotServable(
   graph: ObjectGraph,
   request: FetchRequest,
-  refs: ReadonlyMap<string, Ref>,
+  context: Pick<FetchContext, "refs" | "head">,
 ): string | undefined {
   if (request.unknown.length > 0) return "an argument that is not known";
   const wants = [...request.wants];
   for (const name of request.wantRefs) {
-    const ref = refs.get(name);
-    if (ref === undefined) return "a ref that is not here is wanted";
-    wants.push(ref.oid);
+    const oid = refOid(name, context);
+    if (oid === undefined) return "a ref that is not here is wanted";
+    wants.push(oid);
   }
   for (const oid of wants) {
     if (!isOid(graph.format, oid) || graph.numbers.numberOfOid(oid) < 0)
@@ -65,7 +70,7 @@ export function whyNotServable(
   const bySelection = request.deepenSince !== undefined || request.deepenNots.length > 0;
   if (request.deepen !== undefined && (bySelection || request.deepen < 1)) return "a depth that cannot be";
   for (const name of request.deepenNots) {
-    if (resolveShort(name, refs) === undefined) return "a deepen-not that names no single ref";
+    if (resolveShort(name, context) === undefined) return "a deepen-not that names no single ref";
   }
   return undefined;
 }
@@ -74,7 +79,8 @@ export function whyNotServable(
  * Answers `fetch` of protocol v2 (gitprotocol-v2, "fetch") as `git upload-pack --stateless-rpc` does: negotiation,
  * shallow history, filters, and the pack, in the order acknowledgments, shallow-info, wanted-refs, packfile.
  *
- * Yields framed bytes, ready for the body of a response, at most 256 KiB at a time; each chunk is the consumer's.
+ * Yields framed bytes, ready for the body of a response, at most 256 KiB at a time; each chunk is the consumer's (but see
+ * `reuseChunks`).
  * Work is done when the next chunk is asked for, so a slow consumer slows it down. Nothing is yielded before all that
  * could fail by the request or by a missing object has been done.
  *
@@ -85,7 +91,7 @@ export async function* uploadPackV2Fetch(
   request: FetchRequest,
   context: FetchContext,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const why = whyNotServable(graph, request, context.refs);
+  const why = whyNotServable(graph, request, context);
   if (why !== undefined) throw new GitStoreError("unservable", `serve a fetch: ${why}`);
   graph.retain();
   try {
@@ -102,7 +108,7 @@ async function* answer(
 ): AsyncGenerator<Buffer, void, undefined> {
   const { signal } = context;
   const lines = new Sections(request.sidebandAll);
-  const wanted = request.wantRefs.map((name) => ({ name, oid: context.refs.get(name)!.oid }));
+  const wanted = request.wantRefs.map((name) => ({ name, oid: refOid(name, context)! }));
   const wants = [
     ...new Set(
       [...request.wants, ...wanted.map(({ oid }) => oid)].map((oid) => graph.numbers.numberOfOid(oid)),
@@ -168,6 +174,7 @@ async function* answer(
     }
     for (let chunk = out.take(); chunk !== undefined; chunk = out.take()) {
       yield chunk;
+      if (context.reuseChunks === true) out.recycle(chunk);
       signal?.throwIfAborted();
       // A consumer that never waits must not keep the thread.
       await new Promise((resolve) => setImmediate(resolve));
@@ -280,7 +287,7 @@ async function findBoundary(
     return boundaryByDepth(commits, rows, request.deepen + 1);
   }
   if (request.deepenSince === undefined && request.deepenNots.length === 0) return undefined;
-  const not = request.deepenNots.map((name) => graph.numbers.numberOfOid(resolveShort(name, context.refs)!));
+  const not = request.deepenNots.map((name) => graph.numbers.numberOfOid(resolveShort(name, context)!));
   const excluded = await commitsReachedFrom(
     graph,
     not.filter((number) => number >= 0),
@@ -342,11 +349,14 @@ function thinBases(
 const SHORT_NAMES = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
 
 /** What a full or short ref name stands for; undefined when it is none, or several (git: refs.c, expand_ref). */
-function resolveShort(name: string, refs: ReadonlyMap<string, Ref>): Oid | undefined {
-  const found = SHORT_NAMES.flatMap((prefix) => refs.get(prefix + name) ?? []);
-  const remoteHead = refs.get(`refs/remotes/${name}/HEAD`);
-  if (remoteHead !== undefined) found.push(remoteHead);
-  return found.length === 1 ? found[0]!.oid : undefined;
+function resolveShort(name: string, context: Pick<FetchContext, "refs" | "head">): Oid | undefined {
+  const names = [...SHORT_NAMES.map((prefix) => prefix + name), `refs/remotes/${name}/HEAD`];
+  const found = names.flatMap((full) => refOid(full, context) ?? []);
+  return found.length === 1 ? found[0] : undefined;
+}
+
+function refOid(name: string, context: Pick<FetchContext, "refs" | "head">): Oid | undefined {
+  return context.refs.get(name)?.oid ?? (name === "HEAD" ? context.head : undefined);
 }
 
 function countingText(objects: number): Buffer {

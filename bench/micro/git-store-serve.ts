@@ -1,0 +1,229 @@
+/**
+ * CPU and time of answering a fetch from stored packs against `git upload-pack` with bitmaps, side by side.
+ *
+ *   node bench/micro/git-store-serve.ts [--rounds 5] [--only express,large]
+ *
+ * Ours runs in one warm process, as a service does; git is a process for each request. Both write to nothing. Requests
+ * of one kind differ where that matters (100 commits behind: another commit each time), so no answer is found ready.
+ * Bitmaps are made for every ref before, as a service would have; how long that took is told apart.
+ * Rounds are interleaved, medians are printed. Writes bench/results/git-store-serve.{json,md,svg}.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
+import { ReachabilityIndex, Repository, uploadPackV2Fetch } from "@devplat/git-store";
+import { git, gitEnvironment } from "@devplat/testkit";
+import { writeReport, type Row } from "../lib/report.ts";
+import { benchRepositories, type BenchRepository } from "../lib/repositories.ts";
+import { summarize } from "../lib/statistics.ts";
+
+interface Kind {
+  readonly name: string;
+  /** Bound on our CPU over git's. */
+  readonly target: number;
+  /** Requests in one round. */
+  readonly times: number;
+  request(turn: number): CommandRequest;
+}
+
+interface Usage {
+  readonly cpu: number;
+  readonly wall: number;
+  readonly first: number;
+  readonly bytes: number;
+}
+
+function fetchRequest(args: readonly string[]): CommandRequest {
+  const always = ["thin-pack", "ofs-delta", "include-tag", "no-progress", "done"];
+  return { command: "fetch", capabilities: ["object-format=sha1"], args: [...args, ...always] };
+}
+
+async function kindsOf(path: string): Promise<Kind[]> {
+  const lines = async (...args: string[]): Promise<string[]> =>
+    (await git(["-C", path, ...args])).trim().split("\n");
+  const refs = [...new Set(await lines("for-each-ref", "--format=%(objectname)"))];
+  const [newest] = await lines(
+    "for-each-ref",
+    "--sort=-committerdate",
+    "--count=1",
+    "--format=%(refname)",
+    "refs/heads",
+  );
+  const main = await lines("rev-list", "--first-parent", newest!);
+  const head = main[0]!;
+  const wants = refs.map((oid) => `want ${oid}`);
+  const at = (turn: number): string => main[Math.min(main.length - 1, 90 + turn)]!;
+  return [
+    { name: "full clone", target: 0.7, times: 4, request: () => fetchRequest(wants) },
+    { name: "clone of one branch", target: 0.7, times: 4, request: () => fetchRequest([`want ${head}`]) },
+    {
+      name: "100 commits behind",
+      target: 1,
+      times: 4,
+      request: (turn) => fetchRequest([`want ${head}`, `have ${at(turn)}`]),
+    },
+    {
+      name: "depth 1",
+      target: 1,
+      times: 4,
+      request: (turn) => fetchRequest([`want ${main[turn % 40]!}`, "deepen 1"]),
+    },
+    {
+      name: "blob:none",
+      target: 1,
+      times: 4,
+      request: () => fetchRequest([...wants, "filter blob:none"]),
+    },
+  ];
+}
+
+async function ours(
+  index: ReachabilityIndex,
+  repository: Repository,
+  requests: readonly CommandRequest[],
+): Promise<Usage> {
+  const refs = await repository.refs();
+  let bytes = 0;
+  let first = 0;
+  const before = process.cpuUsage();
+  const start = performance.now();
+  for (const request of requests) {
+    const graph = index.acquire();
+    const begin = performance.now();
+    let waiting = true;
+    for await (const chunk of uploadPackV2Fetch(graph, decodeFetchRequest(request, "sha1"), {
+      refs,
+      reuseChunks: true,
+    })) {
+      bytes += chunk.length;
+      if (waiting && chunk.length > 1000) {
+        first += performance.now() - begin;
+        waiting = false;
+      }
+    }
+    graph.release();
+  }
+  const used = process.cpuUsage(before);
+  const n = requests.length;
+  return {
+    cpu: (used.user + used.system) / 1e6 / n,
+    wall: (performance.now() - start) / 1000 / n,
+    first: first / n,
+    bytes: bytes / n,
+  };
+}
+
+function theirs(path: string, requests: readonly CommandRequest[], folder: string): Usage {
+  for (const [i, request] of requests.entries()) {
+    writeFileSync(join(folder, `request-${i}`), encodeCommandRequest(request));
+  }
+  const loop =
+    'for i in $(seq 0 "$3"); do git upload-pack --stateless-rpc "$1" < "$2/request-$i" > /dev/null; done';
+  const script = `TIMEFORMAT='%R %U %S'; time { ${loop}; }`;
+  const { stderr } = spawnSync("bash", ["-c", script, "bash", path, folder, String(requests.length - 1)], {
+    env: { ...gitEnvironment(), GIT_PROTOCOL: "version=2" },
+    encoding: "utf8",
+  });
+  const [real, user, system] = stderr.trim().split("\n").at(-1)!.split(" ").map(Number) as [
+    number,
+    number,
+    number,
+  ];
+  const n = requests.length;
+  return { cpu: (user + system) / n, wall: real / n, first: 0, bytes: 0 };
+}
+
+/** A copy without the `.bitmap` that git wrote: ours is to be made here. */
+function copyOf(path: string, folder: string): string {
+  const copy = join(folder, "copy.git");
+  cpSync(path, copy, { recursive: true });
+  for (const file of readdirSync(join(copy, "objects/pack"))) {
+    if (file.endsWith(".bitmap")) rmSync(join(copy, "objects/pack", file));
+  }
+  return copy;
+}
+
+async function measure(
+  repository: BenchRepository,
+  rounds: number,
+): Promise<{ rows: Row[]; notes: string[] }> {
+  const folder = mkdtempSync(join(tmpdir(), "git-store-serve-"));
+  try {
+    await git(["-C", repository.path, "config", "uploadpack.allowFilter", "true"]);
+    const copy = copyOf(repository.path, folder);
+    const kinds = await kindsOf(repository.path);
+    const opened = await Repository.open(copy);
+    const start = performance.now();
+    const index = ReachabilityIndex.open(opened.objects);
+    const built = performance.now();
+    const tips = [...(await opened.refs()).values()].map(({ oid }) => oid);
+    const made = await index.cover(tips, { history: true });
+    const covered = performance.now();
+    await index.persist();
+    const notes = [
+      `${repository.name}: graph in ${(built - start).toFixed(0)} ms, ${made} bitmaps in ${(covered - built).toFixed(0)} ms.`,
+    ];
+    if (!existsSync(join(copy, "objects/info/commit-graph"))) throw new Error("nothing was written");
+    const reopened = performance.now();
+    ReachabilityIndex.open(opened.objects).close();
+    notes.push(
+      `${repository.name}: opened again from its files in ${(performance.now() - reopened).toFixed(0)} ms.`,
+    );
+    const rows: Row[] = [];
+    for (const kind of kinds) {
+      let turn = 0;
+      const next = (): CommandRequest[] => Array.from({ length: kind.times }, () => kind.request(turn++));
+      await ours(index, opened, next());
+      const mine: Usage[] = [];
+      const reference: Usage[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const requests = next();
+        mine.push(await ours(index, opened, requests));
+        reference.push(theirs(repository.path, requests, folder));
+      }
+      rows.push({
+        what: `${repository.name}, ${kind.name}: CPU`,
+        unit: "s",
+        ours: summarize(mine.map(({ cpu }) => cpu)),
+        reference: summarize(reference.map(({ cpu }) => cpu)),
+        referenceName: "git upload-pack",
+        target: { atMost: kind.target },
+      });
+      const last = mine.at(-1)!;
+      notes.push(
+        `${repository.name}, ${kind.name}: ${(last.bytes / 1e6).toFixed(2)} MB, first bytes of the pack after ${last.first.toFixed(1)} ms.`,
+      );
+    }
+    index.close();
+    opened.close();
+    return { rows, notes };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "5" }, only: { type: "string", default: "express,large" } },
+});
+const rows: Row[] = [];
+const notes: string[] = [];
+for (const repository of await benchRepositories()) {
+  if (!values.only.split(",").includes(repository.name)) continue;
+  const measured = await measure(repository, Number(values.rounds));
+  rows.push(...measured.rows);
+  notes.push(...measured.notes);
+}
+notes.push(`Peak resident memory: ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB.`);
+process.stdout.write(
+  `${writeReport({
+    name: "git-store-serve",
+    title: "A fetch from stored packs: CPU per answer against git upload-pack with bitmaps",
+    method:
+      "Ours in one warm process, git as a process for each request; both write to nothing. Bitmaps for every ref on both sides' repositories. Interleaved rounds, medians.",
+    rows,
+    notes,
+  })}\n`,
+);
