@@ -361,6 +361,31 @@ describe("Flight", () => {
     });
   });
 
+  it("keeps the file open for a reader that joins after all others left, until it is sealed and left", async () => {
+    await withFile(async (fd) => {
+      const flight = new Flight(new AnswerCheck("sha1"));
+      let landed = false;
+      void flight.landed.then(() => (landed = true));
+      const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+      const reader = flight.join();
+      const run = flight.run(chunksOf(answerOf(50_000), 1500), fd);
+      await drain(reader);
+      await run;
+      reader.leave();
+      await turn();
+      assert.equal(landed, false, "the answer is being stored: it can still be found");
+      assert.equal(flight.joinable, true);
+      const late = flight.join();
+      flight.seal();
+      await turn();
+      assert.equal(landed, false, "somebody reads");
+      assert.equal(flight.joinable, false);
+      late.leave();
+      await turn();
+      assert.equal(landed, true);
+    });
+  });
+
   it("a cut answer ends at the border of a packet, and tells where an error belongs", async () => {
     await withFile(async (fd) => {
       const flight = new Flight(new AnswerCheck("sha1"));

@@ -78,6 +78,7 @@ export class Flight {
   #persisted = 0;
   #persisting = false;
   #state: "running" | "complete" | "cut" = "running";
+  #sealed = false;
   #cause: unknown;
   #wake = Promise.withResolvers<void>();
   #waking = false;
@@ -101,11 +102,20 @@ export class Flight {
 
   /** Whether a new reader would find the answer from its beginning on. */
   get joinable(): boolean {
-    if (this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
+    if (this.#sealed || this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
     return this.#sharing !== false && this.#check.fault === undefined;
   }
 
-  /** Resolves when the answer ended and the last reader left: the file may be closed. */
+  /** Nobody joins any more: the flight is no longer to be found. */
+  seal(): void {
+    this.#sealed = true;
+    this.#land();
+  }
+
+  /**
+   * Resolves when the answer ended, the flight is sealed, and the last reader left: only then may the file be closed.
+   * Closed earlier, its descriptor could be another file's by the time somebody who joined late reads from it.
+   */
   get landed(): Promise<void> {
     return this.#landed.promise;
   }
@@ -274,7 +284,8 @@ export class Flight {
   }
 
   #land(): void {
-    if (this.#state !== "running" && !this.#persisting && this.#places.size === 0) this.#landed.resolve();
+    const idle = this.#state !== "running" && !this.#persisting && this.#places.size === 0;
+    if (idle && this.#sealed) this.#landed.resolve();
   }
 
   /**

@@ -281,6 +281,7 @@ export class GitCache implements CacheMaintenance {
     const land = (): void => {
       flight.abandon();
       if (this.#flights.get(flightKey) === flight) this.#flights.delete(flightKey);
+      flight.seal();
     };
     let release: (() => void) | undefined;
     try {

@@ -3,6 +3,8 @@ import { constants } from "node:fs";
 import { mkdir, open, readFile, readdir, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ASIDE_SUFFIX, syncFolder, systemCode, writeAtomically } from "@devplat/base";
+import { readAt } from "./file-io.ts";
+import { HotAnswers, type FileIdentity } from "./hot-answers.ts";
 import type { RepositoryId } from "./repository-id.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
@@ -20,6 +22,8 @@ const TOUCH_INTERVAL_MS = 1000;
 export interface OpenResponse {
   readonly fd: number;
   readonly size: number;
+  /** All its bytes, if they are kept in memory. Not to be changed. */
+  readonly bytes: Buffer | undefined;
   close(): Promise<void>;
 }
 
@@ -50,6 +54,7 @@ export class ResponseFiles {
   readonly #ready = new Map<string, Promise<void>>();
   readonly #touched = new Map<string, number>();
   readonly #removals = new Set<Promise<void>>();
+  readonly #hot = new HotAnswers();
 
   constructor(storagePath: string, hostUrl: string) {
     this.#root = join(storagePath, RESPONSES_FOLDER);
@@ -68,9 +73,10 @@ export class ResponseFiles {
       throw error;
     }
     try {
-      const { size } = await handle.stat();
+      const { size, ino } = await handle.stat();
       await this.#touch(path, handle);
-      return { fd: handle.fd, size, close: () => handle.close() };
+      const bytes = await this.#bytes(path, handle.fd, { inode: ino, size });
+      return { fd: handle.fd, size, bytes, close: () => handle.close() };
     } catch (error) {
       await handle.close();
       throw error;
@@ -158,6 +164,7 @@ export class ResponseFiles {
   async remove(id: RepositoryId, name: string): Promise<void> {
     const path = join(this.#folder(id), name);
     this.#touched.delete(path);
+    this.#hot.forget(path);
     await unlink(path);
   }
 
@@ -218,6 +225,20 @@ export class ResponseFiles {
     const path = join(folder, ORIGIN_FILE);
     const there = await stat(path).catch(() => undefined);
     if (there === undefined) await writeAtomically(path, `${JSON.stringify({ host_url: this.#hostUrl })}\n`);
+  }
+
+  /** The bytes from memory, or into memory if the answer is worth it. */
+  async #bytes(path: string, fd: number, file: FileIdentity): Promise<Buffer | undefined> {
+    const kept = this.#hot.get(path, file);
+    if (kept !== undefined || !this.#hot.wants(path, file)) return kept;
+    const bytes = Buffer.allocUnsafeSlow(file.size);
+    for (let at = 0; at < file.size;) {
+      const count = await readAt(fd, bytes.subarray(at), file.size - at, at);
+      if (count === 0) return undefined;
+      at += count;
+    }
+    this.#hot.put(path, file, bytes);
+    return bytes;
   }
 
   async #touch(path: string, handle: FileHandle): Promise<void> {
