@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, it } from "node:test";
+import { environmentKeys } from "../../packages/config/src/environment.ts";
+import { configSchema as agentSchema } from "../../apps/agent/src/config/schema.ts";
+import { configSchema as svcSchema } from "../../apps/svc/src/config/schema.ts";
+import { ROOT } from "./sources.ts";
+
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+/** Every document that a person wrote, from the root. */
+const DOCUMENTS = globSync(["*.md", "docs/**/*.md", "apps/*/README.md", "packages/*/README.md"], {
+  cwd: ROOT,
+});
+/** Spans of code that look like a path below one of our folders. */
+const PATH_SPAN = /`((?:apps|packages|tests|tools|bench|docs)\/[\w./-]+)`/g;
+/** The target of a Markdown link or image, without what stands behind `#`. */
+const LINK = /\]\(([^)\s#]+)(?:#[^)]*)?\)/g;
+
+/** Names of the packages in one of the manifests' lists of dependencies, ours apart. */
+function namedPackages(): Set<string> {
+  const manifests = globSync(["package.json", "{apps,packages,tests}/*/package.json"], { cwd: ROOT });
+  const lists = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
+  const names = manifests.flatMap((path) => {
+    const manifest = JSON.parse(read(path)) as Record<string, Record<string, string> | undefined>;
+    return lists.flatMap((list) => Object.keys(manifest[list] ?? {}));
+  });
+  return new Set(names.filter((name) => !name.startsWith("@devplat/")));
+}
+
+describe("documents", () => {
+  it("every link and image of a document leads to a file", () => {
+    const broken = DOCUMENTS.flatMap((path) =>
+      [...read(path).matchAll(LINK)]
+        .map(([, target = ""]) => target)
+        .filter((target) => !/^[a-z]+:/.test(target))
+        .filter((target) => !existsSync(resolve(ROOT, dirname(path), target)))
+        .map((target) => `${path} links to ${target}`),
+    );
+    assert.ok(DOCUMENTS.length > 10);
+    assert.deepEqual(broken, []);
+  });
+
+  it("every path that the architecture page names exists", () => {
+    const paths = [...read("docs/architecture.md").matchAll(PATH_SPAN)].map(([, path = ""]) => path);
+    assert.ok(paths.length > 40);
+    assert.deepEqual(
+      paths.filter((path) => !existsSync(join(ROOT, path))),
+      [],
+    );
+  });
+
+  it("every dependency of a package.json stands in docs/dependencies.md, and no other does", () => {
+    const text = read("docs/dependencies.md");
+    const used = namedPackages();
+    assert.ok(used.size > 15);
+    assert.deepEqual(
+      [...used].filter((name) => !text.includes(`\`${name}\``)),
+      [],
+    );
+    const rows = text.split("\n").filter((line) => line.startsWith("| `"));
+    const listed = rows.flatMap((row) =>
+      [...(row.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, n = ""]) => n),
+    );
+    assert.deepEqual(
+      listed.filter((name) => !used.has(name)),
+      [],
+    );
+  });
+
+  it("every configuration key of svc stands in docs/svc.md with its environment variable", () => {
+    const text = read("docs/svc.md");
+    const keys = environmentKeys(svcSchema, "SVC");
+    assert.ok(keys.length > 30);
+    assert.deepEqual(
+      keys.filter(({ variable, path }) => !text.includes(`| \`${path.join(".")}\` | \`${variable}\` |`)),
+      [],
+    );
+  });
+
+  it("every configuration key that docs/agent.md explains is one", () => {
+    const known = new Set(environmentKeys(agentSchema, "AGENT").map(({ path }) => path.join(".")));
+    const rows = read("docs/agent.md").matchAll(
+      /^\| (`(?:store|sync|web|bypass_system_config)[\w.]*`[^|]*)\|/gm,
+    );
+    const explained = [...rows].flatMap(([, cell = ""]) =>
+      [...cell.matchAll(/`([\w.]+)`/g)].map(([, key = ""]) => key),
+    );
+    assert.ok(explained.length > 15);
+    assert.deepEqual(
+      explained.filter((key) => !known.has(key)),
+      [],
+    );
+  });
+
+  it("every decision record stands in the index under its title", () => {
+    const index = read("docs/decisions/README.md");
+    const records = globSync("docs/decisions/[0-9]*.md", { cwd: ROOT }).map((path) =>
+      path.slice("docs/decisions/".length),
+    );
+    const missing = records.filter((name) => {
+      const title = /^# \d{4}: (.+)$/m.exec(read(`docs/decisions/${name}`))?.[1] ?? "no title";
+      return !index.includes(`| [${name.slice(0, 4)}](${name}) | ${title} |`);
+    });
+    assert.ok(records.length >= 14);
+    assert.deepEqual(missing, []);
+  });
+});
