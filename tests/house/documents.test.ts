@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, it } from "node:test";
-import { environmentKeys } from "../../packages/config/src/environment.ts";
+import { environmentKeys } from "@devplat/config";
 import { configSchema as agentSchema } from "../../apps/agent/src/config/schema.ts";
 import { configSchema as svcSchema } from "../../apps/svc/src/config/schema.ts";
 import { ROOT } from "./sources.ts";
