@@ -71,6 +71,7 @@ test("ObjectDatabase.refresh sees packs that came and packs that went", () => {
   assert.equal(database.find(added), undefined);
   assert.equal(database.refresh(), true);
   assert.equal(database.packs.length, 2);
+  assert.equal(database.packs[0], database.find(added)?.pack, "the newest pack is not the first");
   assert.equal(database.read(added).content.toString(), "added\n");
   assert.equal(database.refresh(), false);
   const gone = database.find(added)!.pack.path;
@@ -155,6 +156,24 @@ test("ObjectDatabase.open of an index of another pack throws corrupt_index", () 
   rmSync(first!);
   copyFileSync(second!, first!);
   assert.throws(() => ObjectDatabase.open(join(paths[0]!, "objects")), { code: "corrupt_index" });
+});
+
+test("ObjectDatabase.refresh with a pack at fault throws its path, and reads the others", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const database = ObjectDatabase.open(join(path, "objects"));
+  const { oid } = allObjects(path)[0]!;
+  const bad = join(path, "objects/pack", `pack-${"0".repeat(40)}.pack`);
+  writeFileSync(bad, "PACK");
+  writeFileSync(bad.replace(/pack$/u, "idx"), "");
+  assert.throws(() => database.refresh(), {
+    code: "corrupt_index",
+    details: { path: bad.replace(/pack$/u, "idx") },
+  });
+  assert.ok(database.read(oid));
+  rmSync(bad.replace(/pack$/u, "idx"));
+  assert.equal(database.refresh(), false);
+  database.close();
 });
 
 test("ObjectDatabase.read of an id whose index leads to another object throws corrupt_object", () => {

@@ -97,6 +97,16 @@ export class ObjectDatabase {
     return database;
   }
 
+  #tryOpen(path: string): Pack | undefined {
+    try {
+      return Pack.open(path, this.format, this.#nextPackId++);
+    } catch (error) {
+      // Consolidated by another process between the listing and now.
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
   #attach(shared: SharedPack): boolean {
     try {
       this.#packs.push(Pack.attach(shared, this.#nextPackId++));
@@ -122,6 +132,8 @@ export class ObjectDatabase {
    * A pack without `.idx` is not there yet (the `.idx` is written last).
    *
    * @returns whether the set of packs changed
+   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated` for a pack at fault, with its path; the packs
+   *   before it are open then
    */
   refresh(): boolean {
     this.#readLooseFolders();
@@ -144,18 +156,17 @@ export class ObjectDatabase {
         changed = true;
       }
     }
-    this.#packs = kept;
-    for (const { name } of newestFirst(packFolder, names)) {
-      let pack: Pack;
-      try {
-        pack = Pack.open(join(packFolder, `${name}.pack`), this.format, this.#nextPackId++);
-      } catch (error) {
-        // Consolidated by another process between the listing and now.
-        if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
-        throw error;
+    const opened: Pack[] = [];
+    try {
+      for (const { name } of newestFirst(packFolder, names)) {
+        const pack = this.#tryOpen(join(packFolder, `${name}.pack`));
+        if (pack === undefined) continue;
+        opened.push(pack);
+        changed = true;
       }
-      this.#packs.push(pack);
-      changed = true;
+    } finally {
+      // Also when one of them is at fault: the others can be read.
+      this.#packs = [...opened, ...kept];
     }
     return changed;
   }

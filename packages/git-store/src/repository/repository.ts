@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { GitStoreError } from "../errors.ts";
 import { indexPack, type IndexedPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
@@ -192,6 +192,24 @@ export class Repository {
     const pack = await indexPack(source, { ...options, folder, format: this.format, bases: this.objects });
     this.objects.refresh();
     return pack;
+  }
+
+  /**
+   * Takes a pack that turned out corrupt out of the store: moves its files to `corrupt/` in the repository's folder,
+   * where they can be looked at, and nothing reads them.
+   *
+   * @param name `pack-<checksum>`
+   */
+  async setPackAside(name: string): Promise<void> {
+    const folder = join(this.path, "objects", "pack");
+    const aside = join(this.path, "corrupt");
+    await mkdir(aside, { recursive: true });
+    const files = (await readdir(folder)).filter((file) => file.startsWith(`${name}.`));
+    // The .idx first: without it there is no pack.
+    for (const file of files.toSorted((a, b) => Number(b.endsWith(".idx")) - Number(a.endsWith(".idx")))) {
+      await rename(join(folder, file), join(aside, file));
+    }
+    this.objects.refresh();
   }
 
   /** Takes a lock of this repository that other processes respect; `name` says for what. */
