@@ -37,7 +37,8 @@ export async function removeLeftovers(repositoryPath: string): Promise<string[]>
 async function isLeftover(path: string, name: string, names: ReadonlySet<string>): Promise<boolean> {
   const temporary = /^tmp_.*_([0-9a-f]+\.[0-9]+\.[0-9a-f]+)_[0-9a-f]+$/u.exec(name);
   if (temporary !== null) return ownerIsGone(temporary[1]!) ?? (await isOld(path));
-  if (/^tmp_(?:pack|idx|rev|obj)_/u.test(name)) return isOld(path);
+  // Of stock git, and a stale lock in the moment of its removal.
+  if (/^tmp_(?:pack|idx|rev|obj)_|\.lock~\.[0-9a-f]+$/u.test(name)) return isOld(path);
   const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap)$/u.exec(name);
   return pack !== null && !names.has(`${pack[1]}.idx`) && isOld(path);
 }

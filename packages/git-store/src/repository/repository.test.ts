@@ -269,6 +269,7 @@ test("Repository.removeLeftovers removes what ended processes left, and nothing 
     elsewhereOld: "tmp_rev_0123456789ab.77.0123456789ab_00ab",
     gitNew: "tmp_pack_abcdef",
     gitOld: "tmp_idx_abcdef",
+    lockOld: "refs.lock~.0123456789ab",
     halfNew: `pack-${"1".repeat(40)}.pack`,
     halfOld: `pack-${"2".repeat(40)}.pack`,
   };
@@ -284,6 +285,7 @@ test("Repository.removeLeftovers removes what ended processes left, and nothing 
     files.myPidEarlierLife,
     files.elsewhereOld,
     files.gitOld,
+    files.lockOld,
     files.halfOld,
   ];
   assert.deepEqual(gone.toSorted(), expected.toSorted());
