@@ -60,8 +60,12 @@ export class ReachabilityIndex {
     const known = new Map(this.#graph.numbers.packs.map(({ pack }) => [pack.name, pack]));
     const added = this.#objects.packs.filter((pack) => !known.delete(pack.name));
     if (known.size === 0 && !this.#graph.commits.incomplete) {
-      if (added.length > 0) this.#graph.addPacks(added.toReversed().map((pack) => pack.shared()));
-      return;
+      try {
+        if (added.length > 0) this.#graph.addPacks(added.toReversed().map((pack) => pack.shared()));
+        return;
+      } catch {
+        // Half added: whether it is a corrupt pack, or one that was replaced just now, building anew tells.
+      }
     }
     const old = this.#graph;
     this.#graph = build(this.#objects, this.#options);

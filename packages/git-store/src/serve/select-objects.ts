@@ -4,6 +4,7 @@ import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { contentOf, finishInSlices, peel, reach, type Steps } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import type { Filter } from "./filter.ts";
+import type { TagRef } from "./tag-refs.ts";
 
 /** What to send, by object numbers. */
 export interface ObjectRequest {
@@ -17,7 +18,7 @@ export interface ObjectRequest {
   /** All must hold. An object that is wanted by its id, or by a tag's, is sent whatever they say. */
   readonly filters: readonly Filter[];
   /** Annotated tags to add when what they point at in the end is sent. */
-  readonly tags: readonly number[];
+  readonly tags: readonly TagRef[];
 }
 
 export interface ObjectSelection {
@@ -44,11 +45,11 @@ export async function selectObjects(
   await finishInSlices(reach(graph, request.wants, send, { cut: request.shallow }), signal);
   if (clientHas !== undefined) andNotInto(send, clientHas);
   if (request.filters.length > 0) await filterObjects(graph, request, send, signal);
-  for (const tag of request.tags) {
-    const chain = peel(graph, tag);
-    if (!hasBit(send, chain.pop()!)) continue;
-    for (const number of chain)
+  for (const { tag, target } of request.tags) {
+    if (!hasBit(send, target) || hasBit(send, tag)) continue;
+    for (const number of peel(graph, tag)) {
       if (clientHas === undefined || !hasBit(clientHas, number)) setBit(send, number);
+    }
   }
   return { send, clientHas };
 }

@@ -7,7 +7,7 @@ import {
   type FetchRequest,
 } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
-import { BLOB, COMMIT, TAG } from "../object-format.ts";
+import { BLOB, COMMIT } from "../object-format.ts";
 import { isOid, type Oid } from "../oid.ts";
 import { andNotInto, hasBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
@@ -19,10 +19,14 @@ import { isStoredPack, PackWriter, type PackTotals } from "./pack-writer.ts";
 import { PacketBuffer } from "./packet-buffer.ts";
 import { selectObjects } from "./select-objects.ts";
 import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } from "./shallow.ts";
+import { tagRefs } from "./tag-refs.ts";
+
+/** Object ids in one request: looking up more would keep the thread for about a second. */
+const MAX_REQUEST_OIDS = 2 ** 18;
 
 /** What {@link uploadPackV2Fetch} needs besides the request. */
 export interface FetchContext {
-  /** The repository's refs by full name: for `want-ref`, `include-tag`, `deepen-not` and `deepen-relative`. */
+  /** The repository's refs by full name: for `want-ref`, `include-tag`, `deepen-not` and `deepen-relative`. Not changed. */
   readonly refs: ReadonlyMap<string, Ref>;
   /** The id that HEAD leads to; undefined when there is none. A client may want HEAD by its name. */
   readonly head?: Oid | undefined;
@@ -47,6 +51,9 @@ export function whyNotServable(
   context: Pick<FetchContext, "refs" | "head">,
 ): string | undefined {
   if (request.unknown.length > 0) return "an argument that is not known";
+  if (request.wants.length + request.haves.length + request.shallows.length > MAX_REQUEST_OIDS) {
+    return "more object ids than are looked up for one request";
+  }
   const wants = [...request.wants];
   for (const name of request.wantRefs) {
     const oid = refOid(name, context);
@@ -84,6 +91,7 @@ export function whyNotServable(
  * Work is done when the next chunk is asked for, so a slow consumer slows it down. Nothing is yielded before all that
  * could fail by the request or by a missing object has been done.
  *
+ * @param graph acquired; the iterator keeps it from its first step to its end, whatever becomes of the caller's hold
  * @throws {GitStoreError} `unservable` (see {@link whyNotServable}), `missing_object`, and what a corrupt pack calls for
  */
 export async function* uploadPackV2Fetch(
@@ -150,7 +158,7 @@ async function* answer(
       clientShallow: history.client,
       shallow: history.cut,
       filters,
-      tags: request.includeTag ? annotatedTags(graph, context.refs) : [],
+      tags: request.includeTag ? tagRefs(graph, context.refs) : [],
     },
     signal,
   );
@@ -320,16 +328,6 @@ function commitRows(graph: ObjectGraph, objects: readonly number[]): number[] {
     if (graph.types.typeOf(target) === COMMIT) rows.push(graph.commits.rowOf(target));
   }
   return rows;
-}
-
-function annotatedTags(graph: ObjectGraph, refs: ReadonlyMap<string, Ref>): number[] {
-  const tags: number[] = [];
-  for (const { name, oid } of refs.values()) {
-    if (!name.startsWith("refs/tags/")) continue;
-    const number = graph.numbers.numberOfOid(oid);
-    if (number >= 0 && graph.types.typeOf(number) === TAG) tags.push(number);
-  }
-  return tags;
 }
 
 /** A client that filters may lack what its commits reach: such objects are not to be bases. */
