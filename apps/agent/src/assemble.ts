@@ -17,6 +17,7 @@ import { TokenFile } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
+import { ConfigKeeper } from "./config/keeper.ts";
 import type { Config } from "./config/schema.ts";
 import { Backups } from "./sync/backups.ts";
 import { Daemon } from "./sync/daemon.ts";
@@ -25,6 +26,7 @@ import { SyncEngine } from "./sync/engine.ts";
 import { InPlaceJournal } from "./sync/in-place.ts";
 import { WriterLock } from "./sync/lock.ts";
 import { Renderer } from "./sync/render.ts";
+import { PausedRules } from "./sync/paused-rules.ts";
 import { expandHome } from "./sync/rule.ts";
 import { StateFile } from "./sync/state.ts";
 import type { StatusFacts } from "./sync/status-report.ts";
@@ -124,7 +126,10 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig): Promise
   return { ...parts, state, engine: engineOf(host, loaded, parts.store, state) };
 }
 
-/** Builds the daemon and, where the configuration wants it, its web server. Listening is a step of its own. */
+/**
+ * Builds the daemon and, where the configuration wants it, its web server. Listening is a step of its own.
+ * @param load reads the configuration again
+ */
 export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
@@ -135,22 +140,31 @@ export async function assembleDaemon(
   close(): Promise<void>;
 }> {
   const parts = await assembleSync(host, loaded);
-  const { config } = loaded;
   const daemon = new Daemon({
     ...parts,
     clock: host.clock,
     logger: host.logger,
-    intervalMs: config.sync.interval,
+    intervalMs: loaded.config.sync.interval,
   });
   const keeper =
     parts.tokens &&
     new TokenKeeper({
       ...parts.tokens,
+  load: (signal: AbortSignal) => Promise<LoadedConfig>,
       onWake: () => daemon.wake(),
       clock: host.clock,
       logger: host.logger,
+  config: ConfigKeeper;
     });
-  return { daemon, keeper, web: await webServer(host, loaded, daemon, parts), close: () => parts.close() };
+  const config = new ConfigKeeper({
+    loaded,
+    load,
+    apply: ({ rules, sync }, facts) =>
+      daemon.configure({ rules, intervalMs: sync.interval, allowedTargets: sync.allowed_targets, facts }),
+    clock: host.clock,
+    logger: host.logger,
+  });
+  return { daemon, keeper, config, web: await webServer(host, loaded, daemon, parts), close: () => parts.close() };
 }
 
 /** The configured token's place and the store's settings, without touching either. */
@@ -202,6 +216,7 @@ async function webServer(
   if (!web.enabled) return undefined;
   const [
     { WebServer: Server },
+      paused: new PausedRules(places.state),
     { ensureFolder },
     { ConfigurationView },
     { SecretEditor },

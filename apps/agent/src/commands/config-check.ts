@@ -1,12 +1,38 @@
+import { ConfigError, type ConfigProblem } from "@devplat/config";
+import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 
 /** Exit code 1, and every fault with file, line and key, if the configuration is wrong. */
 export const run: RunCommand = async (invocation) => {
-  const { loaded } = await openContext(invocation);
-  const { rules } = loaded.config;
-  process.stdout.write(
-    `${loaded.sources.join(", ")}: ok, ${rules.length} ${rules.length === 1 ? "rule" : "rules"}\n`,
-  );
-  return 0;
+  const asJson = invocation.options["json"] === true;
+  try {
+    const { loaded } = await openContext(invocation);
+    const { sources, warnings, config } = loaded;
+    const count = config.rules.length;
+    process.stdout.write(
+      asJson
+        ? json({ ok: true, sources, warnings, rules: count, problems: [] })
+        : `${sources.join(", ")}: ok, ${count} ${count === 1 ? "rule" : "rules"}\n`,
+    );
+    return 0;
+  } catch (error) {
+    if (!asJson) throw error;
+    const problems = problemsOf(error);
+    if (problems === undefined) throw error;
+    process.stdout.write(json({ ok: false, sources: [], warnings: [], rules: 0, problems }));
+    return 1;
+  }
 };
+
+/** The faults that a configuration can have; undefined for faults of ours. */
+function problemsOf(error: unknown): readonly ConfigProblem[] | undefined {
+  if (error instanceof ConfigError) return error.problems;
+  if (error instanceof AgentError)
+    return [{ source: "", line: 0, column: 0, key: "", message: error.message }];
+  return undefined;
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}

@@ -1,5 +1,6 @@
 import { assemblePreview, type Host } from "../assemble.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { AgentError } from "../errors.ts";
 import { maskedDiff } from "../sync/diff.ts";
 import type { PreviewedFile } from "../sync/engine.ts";
 import { untilStopped } from "./signals.ts";
@@ -7,8 +8,19 @@ import { untilStopped } from "./signals.ts";
 /**
  * Prints what a cycle would change, every value masked, and leaves no trace: no file, folder, state, lock, login or
  * command. Exit code 1 without a valid token, and if a rule would fail.
+ *
+ * @param reveal show values: on a terminal only, so that they end in no log
+ * @param only the rule whose file is shown. Default: all
  */
-export async function dryRun(host: Host, loaded: LoadedConfig): Promise<number> {
+export async function dryRun(
+  host: Host,
+  loaded: LoadedConfig,
+  reveal: boolean,
+  only?: string,
+): Promise<number> {
+  if (reveal && !process.stdout.isTTY) {
+    throw new AgentError("usage", "--reveal shows values on a terminal only, and this is none");
+  }
   const parts = await assemblePreview(host, loaded);
   const stop = untilStopped();
   try {
@@ -16,27 +28,31 @@ export async function dryRun(host: Host, loaded: LoadedConfig): Promise<number> 
     const { files, failures, missing } = await parts.engine.preview(stop.signal);
     let changes = 0;
     for (const file of files) {
-      const shown = describe(file);
+      if (only !== undefined && !file.rules.includes(only)) continue;
+      const shown = describe(file, reveal);
       if (shown !== "") changes += 1;
       process.stdout.write(shown);
     }
-    for (const [rule, message] of missing) process.stdout.write(`${rule}: ${message}\n`);
-    for (const [rule, message] of failures) process.stderr.write(`${rule}: ${message}\n`);
+    const concerned = ([rule]: readonly [string, string]): boolean => only === undefined || rule === only;
+    const failed = [...failures].filter(concerned);
+    for (const [rule, message] of [...missing].filter(concerned))
+      process.stdout.write(`${rule}: ${message}\n`);
+    for (const [rule, message] of failed) process.stderr.write(`${rule}: ${message}\n`);
     process.stdout.write(`${changes} files would change; nothing was written\n`);
-    return failures.size === 0 ? 0 : 1;
+    return failed.length === 0 ? 0 : 1;
   } finally {
     stop.release();
     await parts.close();
   }
 }
 
-function describe({ path, format, existing, next }: PreviewedFile): string {
+function describe({ path, format, existing, next }: PreviewedFile, reveal: boolean): string {
   if (next === undefined || (next !== "remove" && existing?.equals(next) === true)) return "";
-  if (format.name === "text") return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
+  if (format.name === "text" && !reveal) return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
   const masked = (content: Buffer | "remove" | undefined): { text: string | undefined; shown: string } => {
     if (content === undefined || content === "remove") return { text: undefined, shown: "" };
     const text = content.toString();
-    return { text, shown: format.mask(text) };
+    return { text, shown: reveal ? text : format.mask(text) };
   };
   return maskedDiff(path, masked(existing), masked(next));
 }

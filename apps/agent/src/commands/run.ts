@@ -1,24 +1,32 @@
 import { assembleDaemon } from "../assemble.ts";
 import type { RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
+import { loadWith, openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
+import { DaemonPid } from "./daemon-pid.ts";
 import { untilStopped } from "./signals.ts";
 
-/** The daemon in the foreground, until SIGTERM or SIGINT. */
+/** The daemon in the foreground, until SIGTERM or SIGINT. SIGHUP reads the configuration again. */
 export const run: RunCommand = async (invocation) => {
   if (invocation.options["once"] === true) return (await import("./sync.ts")).run(invocation);
-  const { host, loaded } = await openContext(invocation);
-  if (invocation.flags.dryRun) return dryRun(host, loaded);
   const stop = untilStopped();
-  const parts = await assembleDaemon(host, loaded);
-  const { daemon, keeper, web } = parts;
+  let reload = (): void => undefined;
+  // From the beginning: without a handler the signal would end the process.
+  process.on("SIGHUP", () => reload());
+  const { host, loaded } = await openContext(invocation, "refresh");
+  if (invocation.flags.dryRun) return dryRun(host, loaded, invocation.options["reveal"] === true);
+  const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
+  const parts = await assembleDaemon(host, loaded, load);
+  const { daemon, keeper, config, web } = parts;
+  const pid = new DaemonPid(host.places.runtime);
   try {
+    await pid.publish();
     if (web !== undefined) process.stdout.write(`Web UI: ${await web.listen()}/\n`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
+    reload = () => void config.reload(stop.signal);
     // The loop ends before the surfaces that ask it.
     const serving = new AbortController();
     const served = web?.run(serving.signal);
-    const keeping = keeper?.run(stop.signal);
+    const keeping = Promise.all([keeper?.run(stop.signal), config.run(stop.signal)]);
     await daemon.run(stop.signal);
     await keeping;
     serving.abort();
@@ -26,6 +34,7 @@ export const run: RunCommand = async (invocation) => {
     host.logger.info({}, "daemon stopped");
     return 0;
   } finally {
+    await pid.withdraw();
     await parts.close();
     stop.release();
   }

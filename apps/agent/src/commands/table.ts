@@ -1,16 +1,25 @@
 import type { CommandSpec, OptionSpec, OptionSpecs } from "./command.ts";
 
 const json: OptionSpec = { type: "boolean", description: "Print JSON." };
+const reveal: OptionSpec = {
+  type: "boolean",
+  description: "With --dry-run: show values, on a terminal only.",
+};
 
 /** In the order of the help. */
 export const COMMANDS: readonly CommandSpec[] = [
   {
     name: "run",
     summary: "Run the daemon in the foreground.",
-    options: { once: { type: "boolean", description: "Do one sync cycle, then exit." } },
+    options: { once: { type: "boolean", description: "Do one sync cycle, then exit." }, reveal },
     load: () => import("./run.ts"),
   },
-  { name: "sync", summary: "Do one sync cycle, then exit.", load: () => import("./sync.ts") },
+  {
+    name: "sync",
+    summary: "Do one sync cycle, then exit.",
+    options: { reveal },
+    load: () => import("./sync.ts"),
+  },
   {
     name: "status",
     summary: "Show who is signed in, and the state of every rule.",
@@ -77,8 +86,40 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "open",
     summary: "Print a link that opens the web UI: single use, 30 seconds.",
     load: () => import("./open.ts"),
+  {
+    name: "rules pause",
+    usage: "RULE",
+    summary: "Stop a rule from writing until it is resumed.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./rules-pause.ts"),
   },
-  { name: "config check", summary: "Check the configuration.", load: () => import("./config-check.ts") },
+  {
+    name: "rules resume",
+    usage: "RULE",
+    summary: "Let a paused rule go on.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./rules-resume.ts"),
+  },
+  {
+    name: "rules diff",
+    usage: "RULE",
+    summary: "Show what a rule would change, values masked.",
+    options: { reveal: { type: "boolean", description: "Show values, on a terminal only." } },
+    arguments: { min: 1, max: 1 },
+    load: () => import("./rules-diff.ts"),
+  },
+  },
+  {
+    name: "reload",
+    summary: "Have the running daemon read its configuration again.",
+    load: () => import("./reload.ts"),
+  },
+  {
+    name: "config check",
+    summary: "Check the configuration.",
+    options: { json },
+    load: () => import("./config-check.ts"),
+  },
   {
     name: "config print",
     summary: "Print the configuration with its defaults.",
@@ -102,6 +143,13 @@ export const GLOBAL_OPTIONS: OptionSpecs = {
     type: "string",
     value: "<level>",
     description: "debug, info, warn or error (default info).",
+  },
+  {
+    name: "completion",
+    usage: "bash|zsh|fish",
+    summary: "Print a script that completes commands in a shell.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./completion.ts"),
   },
   "log-format": { type: "string", value: "<format>", description: "auto, text or json (default auto)." },
   "dry-run": { type: "boolean", description: "Show what would change without writing files." },

@@ -17,7 +17,15 @@ export function asWritten(config: Config): Record<string, unknown> {
       },
     },
     sync: { ...config.sync, interval: formatDuration(config.sync.interval) },
-    rules: config.rules.map((rule) => ({
+    fuse: { ...config.fuse, cache_ttl: formatDuration(config.fuse.cache_ttl) },
+    docker: { ...config.docker, cache_ttl: formatDuration(config.docker.cache_ttl) },
+    ...(config.remote_config !== undefined && {
+      remote_config: {
+        ...config.remote_config,
+        refresh_interval: formatDuration(config.remote_config.refresh_interval),
+      },
+    }),
+    rules: config.rules.map(({ remote: _remote, ...rule }) => ({
       ...rule,
       target: { ...rule.target, mode: octal(rule.target.mode), dir_mode: octal(rule.target.dir_mode) },
       ...(rule.run !== undefined && { run: { ...rule.run, timeout: formatDuration(rule.run.timeout) } }),

@@ -80,8 +80,8 @@ describe("the configuration's schema", () => {
     ["takes every loopback form", `${EMBEDDED}web: {listen: "[::1]:1"}\n`, []],
     [
       "says so of a section that is not built yet",
-      `${EMBEDDED}enrolments: {}\n`,
-      ["c.yaml:2:1: enrolments: not built yet in this version"],
+      `${EMBEDDED}observability: {}\n`,
+      ["c.yaml:2:1: observability: not built yet in this version"],
     ],
     [
       "says so of a surface that is not built yet",
@@ -208,11 +208,16 @@ describe("the places", () => {
 });
 
 describe("loading the configuration", () => {
-  it("takes the system's file before the user's", async () => {
+  it("takes the system's file before the user's, which is then an overlay", async () => {
     const places = await freshPlaces();
     const system = await write(places.systemConfigs[0] ?? "", EMBEDDED);
-    await write(places.userConfig, "nonsense: 1\n");
     assert.deepEqual((await loadConfig(places, undefined)).sources, [system]);
+    await write(places.userConfig, "fuse: {mountpoint: ~/mine}\n");
+    const loaded = await loadConfig(places, undefined);
+    assert.deepEqual(loaded.sources, [system, places.userConfig]);
+    assert.equal(loaded.config.fuse.mountpoint, "~/mine");
+    await write(places.userConfig, "nonsense: 1\n");
+    await assert.rejects(loadConfig(places, undefined), /nonsense: unknown key/);
   });
 
   it("takes the user's file where there is no system file", async () => {

@@ -3,11 +3,13 @@ import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import type { Places } from "./places.ts";
+import { withRemote, withUserOverlay } from "./overlay.ts";
+import type { RemoteConfig } from "./remote.ts";
 import { configSchema, type Config } from "./schema.ts";
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** The files that it was read from. */
+  /** The files that it was read from, and the address of a remote document in use. */
   readonly sources: readonly string[];
   /** What is odd about them but no error; for the log and the status. */
   readonly warnings: readonly string[];
@@ -23,8 +25,41 @@ export interface LoadedConfig {
  * @throws AgentError `not_configured` | `config_refused`
  */
 export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
-  const file = await chooseFile(places, explicit);
-  return { config: parseConfig(file), sources: [file.path], warnings: warningsOf(file) };
+  const { file, isSystem } = await chooseFile(places, explicit);
+  const base = { config: parseConfig(file), sources: [file.path], warnings: warningsOf(file) };
+  const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
+  if (user === undefined) return base;
+  return {
+    config: withUserOverlay(base.config, user.path, user.text),
+    sources: [...base.sources, user.path],
+    warnings: [...base.warnings, ...warningsOf(user)],
+  };
+}
+
+/**
+ * Puts the document of `remote_config` over a loaded configuration: a fresh one, else the cached one, else none; why
+ * it is not fresh becomes a warning.
+ * @param how `cached`: ask no server
+ */
+export async function addRemote(
+  loaded: LoadedConfig,
+  remote: RemoteConfig,
+  how: "refresh" | "cached",
+  signal?: AbortSignal,
+): Promise<LoadedConfig> {
+  const section = loaded.config.remote_config;
+  if (section === undefined) return loaded;
+  const outcome = how === "cached" ? await remote.cached(section) : await remote.refresh(section, signal);
+  const warn = (problem: string): string[] => [...loaded.warnings, `remote configuration: ${problem}`];
+  const warnings = outcome.problem === undefined ? loaded.warnings : warn(outcome.problem);
+  if (outcome.document === undefined) return { ...loaded, warnings };
+  try {
+    const config = withRemote(loaded.config, outcome.document, section.url);
+    return { config, sources: [...loaded.sources, section.url], warnings };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { ...loaded, warnings: warn(error.message) };
+  }
 }
 
 /** Checks one file's content on its own. */
@@ -36,16 +71,19 @@ export function parseConfig(file: { readonly path: string; readonly text: string
   }));
 }
 
-async function chooseFile(places: Places, explicit: string | undefined): Promise<ConfigFile> {
+async function chooseFile(
+  places: Places,
+  explicit: string | undefined,
+): Promise<{ readonly file: ConfigFile; readonly isSystem: boolean }> {
   const system = await firstFile(places.systemConfigs);
   if (explicit === undefined) {
     const found = system ?? (await readConfigFile(places.userConfig));
     if (found === undefined) throw notConfigured(places);
-    return found;
+    return { file: found, isSystem: system !== undefined };
   }
   if (system !== undefined) checkBypass(system);
   const chosen = await readConfigFile(explicit);
-  if (chosen !== undefined) return chosen;
+  if (chosen !== undefined) return { file: chosen, isSystem: false };
   throw new ConfigError("config_unreadable", [
     { source: explicit, line: 0, column: 0, key: "", message: "no such file" },
   ]);

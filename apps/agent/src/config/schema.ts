@@ -1,8 +1,18 @@
 import { SecretStoreError, checkPath } from "@devplat/secret-store";
+import { ConfigError, type ConfigProblem } from "@devplat/config";
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "../sync/rule.ts";
 import { duration } from "./duration.ts";
+import { enrolmentsSection } from "./enrolment-section.ts";
+import { remoteSection } from "./remote-section.ts";
 import { storeSection } from "./store-section.ts";
+import {
+  apiSection,
+  dockerSection,
+  fuseSection,
+  gitCredential,
+  sshAgentSection,
+} from "./surface-sections.ts";
 
 /** Polling a store more often than this is load without use: 10 s, in milliseconds. */
 const MIN_SYNC_INTERVAL_MS = 10_000;
@@ -10,7 +20,7 @@ const MIN_SYNC_INTERVAL_MS = 10_000;
 /** The UI hands out secrets: no configuration can put it on another address. Port 0 takes any free port. */
 const LOOPBACK_LISTEN = /^(?:127\.0\.0\.1|\[::1\]|localhost):\d{1,5}$/;
 
-const sync = z.strictObject({
+export const syncSection = z.strictObject({
   interval: duration({ min: MIN_SYNC_INTERVAL_MS }).prefault("15m"),
   allowed_targets: z
     .array(
@@ -61,33 +71,23 @@ const notBuilt = z
     if (value !== undefined) context.addIssue({ code: "custom", message: "not built yet in this version" });
   });
 
-/** A section whose only value in this version is that it is off. */
-const off = z
-  .strictObject({
-    enabled: z
-      .boolean()
-      .refine((on) => !on, { message: "not built yet in this version: only false" })
-      .default(false),
-  })
-  .prefault({});
-
 /** The whole configuration file. Durations are milliseconds, file modes are numbers. */
 export const configSchema = z
   .strictObject({
     bypass_system_config: z.boolean().default(false),
     store: storeSection.prefault({}),
-    sync: sync.prefault({}),
+    sync: syncSection.prefault({}),
     web: web.prefault({}),
-    api: off,
-    fuse: off,
-    docker: off,
-    agent: off,
-    rules: z.array(ruleSchema).default([]),
+    api: apiSection.prefault({}),
+    fuse: fuseSection.prefault({}),
+    docker: dockerSection.prefault({}),
+    agent: sshAgentSection.prefault({}),
     ssh: notBuilt,
-    git_credentials: notBuilt,
+    git_credentials: z.array(gitCredential).default([]),
     observability: notBuilt,
-    enrolments: notBuilt,
-    remote_config: notBuilt,
+    rules: z.array(ruleSchema).default([]),
+    enrolments: enrolmentsSection.default({}),
+    remote_config: remoteSection.optional(),
   })
   .superRefine((config, context) => {
     for (const { index, path, message } of ruleConflicts(config.rules)) {
@@ -96,6 +96,19 @@ export const configSchema = z
   });
 
 export type Config = z.infer<typeof configSchema>;
+
+/**
+ * Checks rules that come from several documents together.
+ * @param source names the later document in messages
+ * @throws ConfigError
+ */
+export function checkTogether(rules: readonly Rule[], source: string): void {
+  const problems = ruleConflicts(rules).map(({ index, path, message }): ConfigProblem => {
+    const key = ["rules", rules[index]?.name ?? "", ...path].join(".");
+    return { source, line: 0, column: 0, key, message };
+  });
+  if (problems.length > 0) throw new ConfigError("config_invalid", problems);
+}
 
 interface Conflict {
   readonly index: number;

@@ -20,6 +20,8 @@ export interface FilePlan {
   readonly mode: number;
   readonly dirMode: number;
   readonly allowTracked: boolean;
+  /** A rule of `remote_config` is among them. */
+  readonly remote: boolean;
   readonly pieces: readonly Piece[];
   readonly others: ReadonlyMap<string, readonly LeafPath[]>;
 }

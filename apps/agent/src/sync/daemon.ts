@@ -7,7 +7,9 @@ import { isStoreWide } from "./cycle-secrets.ts";
 import type { SyncEngine } from "./engine.ts";
 import { iso, publicMessage } from "./records.ts";
 import type { StateFile } from "./state.ts";
+import type { Rule } from "./rule.ts";
 import { StatusReport, type StatusFacts } from "./status-report.ts";
+import { TargetWatch } from "./target-watch.ts";
 
 /** Share of the poll interval that is drawn at random, so that a fleet does not ask in step. */
 const POLL_JITTER = 0.1;
@@ -34,13 +36,24 @@ export interface DaemonParts {
   readonly facts: StatusFacts;
 }
 
+/** What a daemon takes up while it runs. */
+export interface LiveSettings {
+  readonly rules: readonly Rule[];
+  /** `sync.interval` in milliseconds. */
+  readonly intervalMs: number;
+  readonly allowedTargets: readonly string[];
+  readonly facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded">;
+}
+
 /**
- * The sync loop: a first cycle, then one on every event of the store, poll, retry of a failed rule, and on demand.
+ * The sync loop: a first cycle, then one on every event of the store, change of a target by others, poll, retry of a failed rule, and on demand.
  * Answers the surfaces from memory.
  */
 export class Daemon implements DaemonView {
   readonly #parts: DaemonParts;
   readonly #report: StatusReport;
+  readonly #targets: TargetWatch;
+  #intervalMs: number;
   readonly #listeners = new Set<() => void>();
   #running: { readonly job: string; readonly done: Promise<CycleResult> } | undefined;
   #cycles = 0;
@@ -55,6 +68,13 @@ export class Daemon implements DaemonView {
   constructor(parts: DaemonParts) {
     this.#parts = parts;
     this.#report = new StatusReport(parts.facts, parts.clock);
+    this.#intervalMs = parts.intervalMs;
+    this.#targets = new TargetWatch({
+      isTouched: (file) => parts.engine.isTouched(file),
+      onTouched: () => this.#trigger(),
+      clock: parts.clock,
+      logger: parts.logger,
+    });
     this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
     // A login need not wait for the next look at the token, and its end has to be seen at once.
     let signedIn = false;
@@ -69,6 +89,18 @@ export class Daemon implements DaemonView {
   /** Time cannot be trusted any more (sleep, a clock that was set): what was planned is done now. */
   wake(): void {
     this.#trigger();
+  }
+
+  /** Takes up a configuration that was read again; a cycle follows. */
+  async configure(settings: LiveSettings): Promise<void> {
+    const { engine } = this.#parts;
+    while (this.#running !== undefined) await this.#running.done.catch(() => undefined);
+    const { rules, intervalMs, allowedTargets, facts } = settings;
+    engine.configure(rules, allowedTargets, facts.sources);
+    this.#intervalMs = intervalMs;
+    this.#report.update(facts);
+    this.#trigger();
+    this.#changed();
   }
 
   status(): AgentStatus {
@@ -117,6 +149,7 @@ export class Daemon implements DaemonView {
       if (!signal.aborted) await this.#sleep(stopped);
     }
     await this.#running?.done.catch(() => undefined);
+    this.#targets.close();
     await watching;
   }
 
@@ -126,6 +159,7 @@ export class Daemon implements DaemonView {
     this.#nextCycleAt = null;
     const done = this.#cycle(force).finally(() => {
       this.#running = undefined;
+      this.#targets.follow(this.#parts.engine.targetFiles());
       this.#nextCycleAt = this.#parts.clock.now() + this.#waitMs();
       this.#changed();
       // The loop may be asleep until a time that this cycle has made wrong.
@@ -173,7 +207,8 @@ export class Daemon implements DaemonView {
 
   /** Time until the next cycle is due, in milliseconds. */
   #waitMs(): number {
-    const { intervalMs, clock, signIn, engine, state } = this.#parts;
+    const { clock, signIn, engine, state } = this.#parts;
+    const intervalMs = this.#intervalMs;
     if (this.#again) return 0;
     if (!signIn.state().authenticated) return Math.min(SIGN_IN_POLL_MS, intervalMs);
     if (this.#outages > 0) return Math.min(intervalMs, backoffMs(this.#outages, OUTAGE_BACKOFF));

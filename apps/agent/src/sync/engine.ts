@@ -27,8 +27,15 @@ export interface SyncEngineParts extends ApplyParts {
   readonly store: SecretStore;
   readonly renderer: Renderer;
   readonly targets: TargetPolicy;
+  /** Default: none. */
+  readonly paused?: PausedByHand;
   readonly logger: Logger;
   readonly home: string;
+}
+
+/** Rules that somebody has paused by hand. */
+interface PausedByHand {
+  read(): Promise<ReadonlySet<string>>;
 }
 
 export interface CycleOptions {
@@ -41,6 +48,7 @@ export interface CycleOptions {
 /** What `--dry-run` shows of one file. Texts, not values: whoever prints them masks them. */
 export interface PreviewedFile {
   readonly path: string;
+  readonly rules: readonly string[];
   readonly format: DocumentFormat;
   readonly existing: Buffer | undefined;
   /** The content that it would get; `remove` if it would be deleted; undefined if it stays. */
@@ -66,6 +74,35 @@ export class SyncEngine {
 
   get rules(): readonly Rule[] {
     return this.#rules;
+  }
+
+  /**
+   * Takes up a changed configuration. Not while a cycle runs.
+   * @param allowed `sync.allowed_targets`
+   * @param ownFiles see TargetPolicy
+   */
+  configure(rules: readonly Rule[], allowed: readonly string[], ownFiles: readonly string[]): void {
+    this.#rules = rules;
+    this.#parts.targets.configure(allowed, ownFiles);
+  }
+
+  /** The files of all rules, links not followed and followed. */
+  targetFiles(): string[] {
+    const { state, home } = this.#parts;
+    const files = this.#rules.flatMap((rule) => {
+      const known = state.document.rules[rule.name]?.target.file ?? "";
+      return rule.enabled && !rule.paused ? [expandHome(rule.target.path, home), known] : [];
+    });
+    return [...new Set(files.filter((file) => file !== ""))];
+  }
+
+  /** Whether somebody else has changed one of {@link targetFiles} since the last cycle. */
+  async isTouched(path: string): Promise<boolean> {
+    const { state, home } = this.#parts;
+    const records = this.#rules.flatMap((rule) => state.document.rules[rule.name] ?? []);
+    const own = records.find(({ target }) => target.file === path || expandHome(target.path, home) === path);
+    const known = own === undefined ? undefined : state.document.files[own.target.file]?.signature;
+    return known !== undefined && known !== (await fileSignature(path));
   }
 
   /**
@@ -114,7 +151,8 @@ export class SyncEngine {
         for (const [rule, outcome] of merged.outcomes) {
           if (outcome.kind === "failed") failed.set(rule, publicMessage(outcome.error));
         }
-        files.push({ path: plan.path, format: plan.format, existing, next: merged.content });
+        const rules = plan.pieces.map((piece) => piece.rule);
+        files.push({ path: plan.path, rules, format: plan.format, existing, next: merged.content });
       } catch (error) {
         for (const piece of plan.pieces) failed.set(piece.rule, publicMessage(error));
       }
@@ -127,11 +165,12 @@ export class SyncEngine {
     const { store, clock, state } = this.#parts;
     const secrets = new CycleSecrets(store, signal);
     const now = clock.now();
+    const pausedByHand = (await this.#parts.paused?.read()) ?? new Set();
     const candidates: { rule: Rule; record: RuleRecord }[] = [];
     for (const rule of this.#rules) {
       if (!rule.enabled) continue;
       const record = recordOf(state.document, rule);
-      if (rule.paused) notePaused(record);
+      if (rule.paused || pausedByHand.has(rule.name)) notePaused(record);
       else if (!force && isWaiting(record, now)) tally.failed(rule.name, record.error ?? "waiting");
       else candidates.push({ rule, record });
     }
@@ -220,7 +259,7 @@ export class SyncEngine {
   /** The plan with its folders as they are now: a file written just before may have made them. */
   async #current(plan: FilePlan): Promise<FilePlan> {
     if (plan.target.missingFolders.length === 0) return plan;
-    const target = await this.#parts.targets.resolve(plan.path);
+    const target = await this.#parts.targets.resolve(plan.path, plan.remote);
     if (target.file === plan.target.file) return { ...plan, target };
     throw new AgentError("target_busy", `cannot write ${plan.path}: it leads elsewhere now`, {
       remedy: "retry",

@@ -84,7 +84,7 @@ async function draftOf(
   const { rule, record, content } = item;
   if (content === undefined && (rule.target.on_missing !== "remove" || record.managed.length === 0))
     return undefined;
-  const target = await targets.resolve(rule.target.path);
+  const target = await targets.resolve(rule.target.path, rule.remote);
   const moved = record.target.file !== "" && record.target.file !== target.file;
   // What it set in its former file is left to clean up as if a rule had been removed there.
   if (moved) document.rules[formerName(rule.name, record.target.file)] = structuredClone(record);
@@ -167,6 +167,7 @@ function planOf(
     mode: lead.rule?.target.mode ?? 0o600,
     dirMode: lead.rule?.target.dir_mode ?? 0o700,
     allowTracked: group.every((draft) => draft.allowTracked),
+    remote: group.some((draft) => draft.rule?.remote === true),
     pieces,
     others,
   };

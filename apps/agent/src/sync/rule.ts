@@ -102,7 +102,12 @@ export const ruleSchema = z
       fault(["target", "merge"], "the format text always replaces the whole file");
     }
   })
-  .transform(({ vault_key: alias, ...rule }) => ({ ...rule, key: rule.key ?? alias }));
+  .transform(({ vault_key: alias, ...rule }) => ({
+    ...rule,
+    key: rule.key ?? alias,
+    /** It came from `remote_config`, whose rules may do less. */
+    remote: false,
+  }));
 
 export type Rule = z.infer<typeof ruleSchema>;
 

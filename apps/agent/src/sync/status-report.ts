@@ -17,6 +17,8 @@ export interface StatusFacts {
   readonly username: string;
   readonly sources: readonly string[];
   readonly problems: readonly string[];
+  /** Sections of the configuration that wait for a new start. Default: none. */
+  readonly reloadNeeded?: readonly string[];
 }
 
 export interface StatusInputs {
@@ -31,7 +33,7 @@ export interface StatusInputs {
 
 /** Puts the status together from what is in memory; asks nobody. */
 export class StatusReport {
-  readonly #facts: StatusFacts;
+  #facts: StatusFacts;
   readonly #clock: Clock;
   readonly #startedAt: number;
 
@@ -39,6 +41,11 @@ export class StatusReport {
     this.#facts = facts;
     this.#clock = clock;
     this.#startedAt = clock.monotonic();
+  }
+
+  /** The configuration was read again. */
+  update(facts: Pick<StatusFacts, "sources" | "problems" | "reloadNeeded">): void {
+    this.#facts = { ...this.#facts, ...facts };
   }
 
   status(inputs: StatusInputs): AgentStatus {
@@ -78,7 +85,7 @@ export class StatusReport {
       rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document)])),
       enrolments: [],
       remotes: [],
-      config: { sources: facts.sources, problems: facts.problems, reload_needed: [] },
+      config: { sources: facts.sources, problems: facts.problems, reload_needed: facts.reloadNeeded ?? [] },
     };
   }
 

@@ -9,6 +9,44 @@ import { expandHome } from "./rule.ts";
 /** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
 const MAX_SYMLINK_HOPS = 16;
 
+/** The sticky bit (`S_ISVTX`). */
+const STICKY = 0o1000;
+
+/** What shells and sessions run by themselves, below the home folder: closed to rules from elsewhere. */
+const LOGIN_FILES: readonly string[] = [
+  ".profile",
+  ".login",
+  ".logout",
+  ".bashrc",
+  ".bash_profile",
+  ".bash_login",
+  ".bash_logout",
+  ".bash_aliases",
+  ".zshrc",
+  ".zshenv",
+  ".zprofile",
+  ".zlogin",
+  ".zlogout",
+  ".kshrc",
+  ".mkshrc",
+  ".cshrc",
+  ".tcshrc",
+  ".xprofile",
+  ".xinitrc",
+  ".xsession",
+  ".xsessionrc",
+  ".pam_environment",
+  ".inputrc",
+];
+const LOGIN_FOLDERS: readonly string[] = [
+  ".config/autostart",
+  ".config/systemd",
+  ".config/environment.d",
+  ".config/fish",
+  ".local/bin",
+  "bin",
+];
+
 /** Where a rule's path really leads. */
 export interface ResolvedTarget {
   /** The final file, all links followed. */
@@ -31,8 +69,8 @@ export interface FolderId {
 /** Which targets are open to rules, and finds out where a path leads. */
 export class TargetPolicy {
   readonly #places: Places;
-  readonly #allowed: readonly string[];
-  readonly #ownFiles: readonly string[];
+  #allowed: readonly string[] = [];
+  #ownFiles: readonly string[] = [];
   readonly #uid: number | undefined;
 
   /**
@@ -41,22 +79,29 @@ export class TargetPolicy {
    */
   constructor(places: Places, allowed: readonly string[], ownFiles: readonly string[]) {
     this.#places = places;
-    this.#allowed = allowed.map((entry) => expandHome(entry, places.home));
-    this.#ownFiles = ownFiles;
+    this.configure(allowed, ownFiles);
     this.#uid = process.geteuid?.();
+  }
+
+  /** Takes up a changed configuration; see the constructor. */
+  configure(allowed: readonly string[], ownFiles: readonly string[]): void {
+    this.#allowed = allowed.map((entry) => expandHome(entry, this.#places.home));
+    this.#ownFiles = ownFiles;
   }
 
   /**
    * Follows a rule's path to its file and checks that it may be written.
    * @param path as configured: absolute or `~/…`
+   * @param remote the rule came from `remote_config`: nothing that is started or read at login
    * @throws AgentError `target_refused`, naming the path and the reason
    */
-  async resolve(path: string): Promise<ResolvedTarget> {
+  async resolve(path: string, remote = false): Promise<ResolvedTarget> {
     const full = expandHome(path, this.#places.home);
     const target = await followLinks(full);
     await this.#checkAllowed(path, target.file);
     await this.#checkForbidden(path, full, target);
-    await this.#checkFolder(path, target.existingFolder);
+    if (remote) await this.#checkRemote(path, full, target.file);
+    await this.#checkFolders(path, target.existingFolder);
     this.#checkFile(path, target.existing);
     return target;
   }
@@ -98,18 +143,36 @@ export class TargetPolicy {
     }
   }
 
-  async #checkFolder(path: string, folder: string): Promise<void> {
-    if (this.#uid === undefined) return;
-    const found = await stat(folder);
-    if (found.uid !== this.#uid && found.uid !== 0) {
-      throw refused(path, `its folder ${folder} belongs to another user`);
+  async #checkRemote(path: string, full: string, file: string): Promise<void> {
+    const { home } = this.#places;
+    for (const base of new Set([home, await realOrSame(home)])) {
+      for (const candidate of [full, file]) {
+        if (LOGIN_FOLDERS.some((folder) => isWithin(candidate, join(base, folder)))) throw startsThings(path);
+        if (LOGIN_FILES.some((name) => fold(candidate) === fold(join(base, name)))) throw startsThings(path);
+      }
     }
-    if ((found.mode & 0o022) !== 0) {
-      throw refused(
-        path,
-        `others can write its folder ${folder}`,
-        `Run 'chmod go-w ${folder}', or choose another folder.`,
-      );
+  }
+
+  /** Whoever can write a folder on the way can put another one, or a link, in its place. */
+  async #checkFolders(path: string, nearest: string): Promise<void> {
+    if (this.#uid === undefined) return;
+    for (let folder = nearest; ; folder = dirname(folder)) {
+      const found = await stat(folder);
+      const isOwn = folder === nearest;
+      const what = isOwn ? "its folder" : "the folder above,";
+      if (found.uid !== this.#uid && found.uid !== 0) {
+        throw refused(path, `${what} ${folder} belongs to another user`);
+      }
+      // In a sticky folder others can add, but not replace what is not theirs.
+      const isSafe = (found.mode & 0o022) === 0 || (!isOwn && (found.mode & STICKY) !== 0);
+      if (!isSafe) {
+        throw refused(
+          path,
+          `others can write ${what} ${folder}`,
+          `Run 'chmod go-w ${folder}', or choose another folder.`,
+        );
+      }
+      if (folder === dirname(folder)) return;
     }
   }
 
@@ -122,6 +185,10 @@ export class TargetPolicy {
       throw refused(path, "it belongs to another user");
     }
   }
+}
+
+function startsThings(path: string): AgentError {
+  return refused(path, "a rule of remote_config must not write what is run at login");
 }
 
 /** Follows every link on the way, also those of folders. What does not exist yet has no links. */

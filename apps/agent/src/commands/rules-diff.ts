@@ -1,0 +1,11 @@
+import type { RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+import { dryRun } from "./dry-run.ts";
+import { findRule } from "./rules-pause.ts";
+
+/** What the next cycle would change in the file of one rule, every value masked. */
+export const run: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  const { name } = findRule(loaded, invocation.positionals[0] ?? "");
+  return dryRun(host, loaded, invocation.options["reveal"] === true, name);
+};

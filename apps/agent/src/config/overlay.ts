@@ -1,0 +1,153 @@
+import { ConfigError, parseConfigDocument, validateConfig, type ConfigProblem } from "@devplat/config";
+import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
+import { z } from "zod";
+import { ruleSchema, type Rule } from "../sync/rule.ts";
+import { enrolmentsSection } from "./enrolment-section.ts";
+import { checkTogether, type Config } from "./schema.ts";
+import { fuseSection } from "./surface-sections.ts";
+import { duration } from "./duration.ts";
+
+/** Template functions that reach beyond the rule's own secret, or past the check of values. */
+const LOCAL_FUNCTIONS: ReadonlySet<string> = new Set(["env", "secret", "raw"]);
+/** The widest mode of a file that a remote rule makes. */
+const WIDEST_REMOTE_MODE = 0o600;
+const MIN_SYNC_INTERVAL_MS = 10_000;
+
+const remoteDocument = z.strictObject({
+  /** Signed documents only: never lower than the last one's. */
+  serial: z.int().min(0).optional(),
+  /** Signed documents only: ISO 8601; later than this the document is refused. */
+  expires: z.iso.datetime({ offset: true }).optional(),
+  rules: z.array(ruleSchema).default([]),
+  enrolments: enrolmentsSection.default({}),
+  sync: z.strictObject({ interval: duration({ min: MIN_SYNC_INTERVAL_MS }) }).optional(),
+});
+
+export type RemoteDocument = z.infer<typeof remoteDocument>;
+
+/**
+ * Reads a remote document and refuses what its trust does not cover.
+ * @throws ConfigError with every fault
+ */
+export function parseRemote(source: string, text: string, trust: "rules" | "full"): RemoteDocument {
+  const document = parseConfigDocument(source, text);
+  const locate = (path: readonly PropertyKey[]) => ({ source, ...document.position(path) });
+  const parsed = validateConfig(remoteDocument, document.value, locate);
+  if (trust === "full") return parsed;
+  const problems: ConfigProblem[] = [];
+  for (const [index, rule] of parsed.rules.entries()) {
+    for (const { path, message } of beyondRules(rule)) {
+      const key = ["rules", index, ...path];
+      problems.push({ ...locate(key), key: `rules[${index}].${path.join(".")}`, message });
+    }
+  }
+  for (const [key, enrolment] of Object.entries(parsed.enrolments)) {
+    if (enrolment.engine !== "copy" || enrolment.fields === undefined) continue;
+    for (const [field, template] of Object.entries(enrolment.fields)) {
+      if (!usesLocalFunctions(template)) continue;
+      const path = ["enrolments", key, "fields", field];
+      problems.push({ ...locate(path), key: path.join("."), message: LOCAL_FUNCTION_MESSAGE });
+    }
+  }
+  if (problems.length > 0) throw new ConfigError("config_invalid", problems);
+  return { ...parsed, rules: parsed.rules.map((rule) => ({ ...rule, remote: true })) };
+}
+
+const LOCAL_FUNCTION_MESSAGE = "the functions env, secret and raw need remote_config.trust: full";
+
+/** What a rule may not do that comes from elsewhere. */
+function beyondRules(rule: Rule): { readonly path: readonly string[]; readonly message: string }[] {
+  const faults: { path: string[]; message: string }[] = [];
+  if (rule.run !== undefined) faults.push({ path: ["run"], message: "needs remote_config.trust: full" });
+  if ((rule.target.mode & ~WIDEST_REMOTE_MODE) !== 0) {
+    faults.push({ path: ["target", "mode"], message: "wider than 0600 needs remote_config.trust: full" });
+  }
+  if ((rule.target.dir_mode & 0o077) !== 0) {
+    faults.push({ path: ["target", "dir_mode"], message: "wider than 0700 needs remote_config.trust: full" });
+  }
+  if (rule.target.template !== undefined && usesLocalFunctions(rule.target.template)) {
+    faults.push({ path: ["target", "template"], message: LOCAL_FUNCTION_MESSAGE });
+  }
+  return faults;
+}
+
+function usesLocalFunctions(template: string): boolean {
+  const functions = [...STANDARD_FUNCTION_NAMES].filter((name) => !LOCAL_FUNCTIONS.has(name));
+  try {
+    parseTemplate("remote", template, { functions });
+    return false;
+  } catch (error) {
+    // A syntax error is the rule's own, and its state tells of it.
+    return error instanceof TemplateError && error.code === "unknown_function";
+  }
+}
+
+/**
+ * The configuration with a remote document over it: rules and enrolments are added or replaced by name.
+ * @param source for messages
+ * @throws ConfigError if it would change the engine or host of a local enrolment, or does not fit the local rules
+ */
+export function withRemote(config: Config, remote: RemoteDocument, source: string): Config {
+  const replaced = new Set(remote.rules.map(({ name }) => name));
+  for (const [key, enrolment] of Object.entries(remote.enrolments)) {
+    const own = config.enrolments[key];
+    if (own === undefined || placeOf(own) === placeOf(enrolment)) continue;
+    const message = "must not change the engine or host of an enrolment of this host's configuration";
+    throw new ConfigError("config_invalid", [
+      { source, line: 0, column: 0, key: `enrolments.${key}`, message },
+    ]);
+  }
+  const merged: Config = {
+    ...config,
+    sync: { ...config.sync, interval: remote.sync?.interval ?? config.sync.interval },
+    rules: [...config.rules.filter(({ name }) => !replaced.has(name)), ...remote.rules],
+    enrolments: { ...config.enrolments, ...remote.enrolments },
+  };
+  checkTogether(merged.rules, source);
+  return merged;
+}
+
+/** Engine and every address: what decides to whom credentials go. */
+function placeOf(enrolment: Config["enrolments"][string]): string {
+  const addresses = Object.entries(enrolment).filter(([key]) => /^(engine|host|from|url|.*_url)$/.test(key));
+  return JSON.stringify(Object.fromEntries(addresses), [
+    "engine",
+    ...addresses.map(([key]) => key).toSorted(),
+  ]);
+}
+
+const userDocument = z.strictObject({
+  fuse: z
+    .strictObject({
+      enabled: fuseSection.shape.enabled.unwrap(),
+      mountpoint: fuseSection.shape.mountpoint.unwrap(),
+      read_write: z.boolean(),
+      cache_ttl: duration({ max: 10 * 60_000 }),
+    })
+    .partial()
+    .optional(),
+});
+
+/**
+ * The system's configuration with the user's own over it, which may only hold `fuse`: `enabled` if either wants it,
+ * `read_write` only if both do, mountpoint and cache time as the user wants.
+ * @throws ConfigError
+ */
+export function withUserOverlay(config: Config, source: string, text: string): Config {
+  const document = parseConfigDocument(source, text);
+  const { fuse } = validateConfig(userDocument, document.value, (path) => ({
+    source,
+    ...document.position(path),
+  }));
+  if (fuse === undefined) return config;
+  return {
+    ...config,
+    fuse: {
+      ...config.fuse,
+      enabled: config.fuse.enabled || fuse.enabled === true,
+      read_write: config.fuse.read_write && fuse.read_write !== false,
+      mountpoint: fuse.mountpoint ?? config.fuse.mountpoint,
+      cache_ttl: fuse.cache_ttl ?? config.fuse.cache_ttl,
+    },
+  };
+}

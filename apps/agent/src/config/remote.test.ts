@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { systemClock } from "@devplat/base";
+import { addRemote, parseConfig, type LoadedConfig } from "./load.ts";
+import { parseRemote, withUserOverlay } from "./overlay.ts";
+import { RemoteConfig } from "./remote.ts";
+
+const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+const PUBLIC = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("base64");
+const signed = (text: string, key = privateKey): string =>
+  `${text}# signature: ${sign(null, Buffer.from(text), key).toString("base64")}\n`;
+const FUTURE = "2099-01-01T00:00:00Z";
+const rule = (target: string, more = ""): string =>
+  `rules:\n  - {name: r, key: k, target: {path: ~/r.yaml, format: yaml${target}}${more}}\n`;
+const document = (serial: number, text = rule("")): string =>
+  `serial: ${serial}\nexpires: ${FUTURE}\n${text}`;
+
+let answer: { status: number; body: string } = { status: 200, body: "" };
+let requests: { etag: string | undefined; auth: string | undefined }[] = [];
+const server = createServer((incoming, outgoing) => {
+  const etag = `"${Buffer.from(answer.body).toString("base64url").slice(-20)}"`;
+  requests.push({ etag: incoming.headers["if-none-match"], auth: incoming.headers.authorization });
+  if (answer.status === 200 && incoming.headers["if-none-match"] === etag) outgoing.writeHead(304).end();
+  else outgoing.writeHead(answer.status, { etag }).end(answer.body);
+});
+let url = "";
+let cache = "";
+before(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/fleet.yaml`;
+});
+after(() => server.close());
+beforeEach(async () => {
+  cache = await mkdtemp(join(tmpdir(), "agent-remote-"));
+  requests = [];
+});
+
+const LOCAL = `rules:
+  - {name: own, key: k, target: {path: ~/own.yaml, format: yaml}}
+enrolments:
+  tools/hub: {engine: github, client_id: abc}
+`;
+
+function base(more = ""): LoadedConfig {
+  const text = `store: {driver: embedded}\nremote_config: {url: "${url}"${more}}\n${LOCAL}`;
+  return { config: parseConfig({ path: "c.yaml", text }), sources: ["c.yaml"], warnings: [] };
+}
+
+async function load(
+  more: string,
+  body: string,
+  status = 200,
+): Promise<{ rules: string[]; warnings: string; loaded: LoadedConfig }> {
+  answer = { status, body };
+  const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+  const loaded = await addRemote(base(more), remote, "refresh");
+  return { rules: loaded.config.rules.map(({ name }) => name), warnings: loaded.warnings.join("\n"), loaded };
+}
+
+const KEYED = (): string => `, public_key: "${PUBLIC}"`;
+
+describe("remote_config", () => {
+  after(() => rm(cache, { recursive: true, force: true }));
+
+  it("adds and replaces rules, enrolments and the interval, and sends its headers and the ETag", async () => {
+    const body = `${rule("")}  - {name: own, key: other, target: {path: ~/own.yaml, format: yaml}}
+enrolments: {tools/copy: {engine: copy, from: shared/x}}
+sync: {interval: 1m}
+`;
+    const headers = ', headers: {authorization: "Bearer abc"}';
+    const { rules, loaded, warnings } = await load(headers, body);
+    assert.equal(warnings, "");
+    assert.deepEqual(rules, ["r", "own"]);
+    assert.equal(loaded.config.rules.find(({ name }) => name === "own")?.key, "other");
+    assert.ok(loaded.config.rules.every(({ remote }) => remote));
+    assert.deepEqual(Object.keys(loaded.config.enrolments), ["tools/hub", "tools/copy"]);
+    assert.equal(loaded.config.sync.interval, 60_000);
+    assert.deepEqual(loaded.sources, ["c.yaml", url]);
+    assert.deepEqual((await load(headers, body)).rules, rules);
+    assert.equal(requests[1]?.auth, "Bearer abc");
+    assert.notEqual(requests[1]?.etag, undefined);
+  });
+
+  it("ladder: fresh, else cached, else the local configuration alone, with the reason", async () => {
+    const none = await load("", "", 500);
+    assert.deepEqual(none.rules, ["own"]);
+    assert.match(none.warnings, /the server answers 500/);
+    assert.deepEqual((await load("", rule(""))).rules, ["own", "r"]);
+    const cached = await load("", "", 503);
+    assert.deepEqual(cached.rules, ["own", "r"]);
+    assert.match(cached.warnings, /the server answers 503/);
+    const asked = requests.length;
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    assert.equal((await addRemote(base(), remote, "cached")).config.rules.length, 2);
+    assert.equal(requests.length, asked, "looking at the cache asks no server");
+    const broken = await load("", "rules: [}", 200);
+    assert.deepEqual(broken.rules, ["own", "r"], "a broken document does not replace a good one");
+  });
+
+  it("with public_key: signature, serial and expiry are checked, in the cache again", async () => {
+    assert.deepEqual((await load(KEYED(), signed(document(5)))).rules, ["own", "r"]);
+    const older = await load(KEYED(), signed(document(4, "rules: []\n")));
+    assert.match(older.warnings, /serial 4 is older than 5/);
+    assert.deepEqual(older.rules, ["own", "r"]);
+    const file = join(cache, (await readdir(cache))[0] ?? "");
+    const tampered = (await readFile(file, "utf8")).replace("r.yaml", "s.yaml");
+    await writeFile(file, tampered);
+    const offline = await load(KEYED(), "", 500);
+    assert.deepEqual(offline.rules, ["own"], "a cache that somebody has changed is not used");
+    assert.match(offline.warnings, /the signature is not of remote_config.public_key/);
+  });
+
+  const { privateKey: other } = generateKeyPairSync("ed25519");
+  const refused: [string, () => string, () => string, RegExp][] = [
+    ["no signature", KEYED, () => document(1), /last line is not its signature/],
+    ["a signature of another key", KEYED, () => signed(document(1), other), /signature is not of/],
+    [
+      "a line behind the signature",
+      KEYED,
+      () => `${signed(document(1))}sync: {interval: 1m}\n`,
+      /last line is not its signature/,
+    ],
+    [
+      "content changed after signing",
+      KEYED,
+      () => signed(document(1)).replace("r.yaml", "x.yaml"),
+      /signature is not of/,
+    ],
+    ["an expired document", KEYED, () => signed(document(1).replace("2099", "2001")), /has expired/],
+    ["no serial", KEYED, () => signed(`expires: ${FUTURE}\n`), /must carry serial/],
+    ["no expiry", KEYED, () => signed("serial: 1\n"), /must carry expires/],
+    ["a command", () => "", () => rule("", ", run: {command: [id]}"), /rules\[0\]\.run: needs/],
+    ["a wider mode", () => "", () => rule(', mode: "0644"'), /wider than 0600 needs/],
+    ["a wider folder", () => "", () => rule(', dir_mode: "0755"'), /wider than 0700 needs/],
+    ["env", () => "", () => rule(", template: 'a: {{ env \"HOME\" }}'"), /env, secret and raw need/],
+    ["secret", () => "", () => rule(", template: 'a: {{ (secret \"x\").y }}'"), /env, secret and raw need/],
+    ["raw", () => "", () => rule(", template: 'a: {{ .x | raw }}'"), /env, secret and raw need/],
+    ["another section", () => "", () => "store: {driver: embedded}\n", /store: unknown key/],
+    [
+      "allowed targets",
+      () => "",
+      () => "sync: {interval: 1m, allowed_targets: [/]}\n",
+      /allowed_targets: unknown key/,
+    ],
+    [
+      "another host for a local enrolment",
+      () => "",
+      () => "enrolments: {tools/hub: {engine: github, client_id: abc, host: 'https://evil.example'}}\n",
+      /must not change the engine or host/,
+    ],
+    [
+      "another engine for a local enrolment",
+      () => "",
+      () => "enrolments: {tools/hub: {engine: copy, from: shared/x}}\n",
+      /must not change the engine or host/,
+    ],
+    [
+      "a rule that cannot share a local rule's file",
+      () => "",
+      () => "rules: [{name: r, key: k, target: {path: ~/own.yaml, format: json}}]\n",
+      /rule 'own' has the same file with another format/,
+    ],
+    ["more than 1 MiB", () => "", () => `# ${"x".repeat(1024 * 1024)}\n`, /larger than 1048576 bytes/],
+  ];
+  for (const [name, more, body, message] of refused) {
+    it(`refuses ${name}`, async () => {
+      const { rules, warnings } = await load(more(), body());
+      assert.match(warnings, message);
+      assert.deepEqual(rules, ["own"]);
+    });
+  }
+
+  it("trust: full takes commands, modes and functions, and is only for signed documents", async () => {
+    const full = `${KEYED()}, trust: full`;
+    const text = document(1, rule(', mode: "0644", template: "a: {{ .x | raw }}"', ", run: {command: [id]}"));
+    assert.deepEqual((await load(full, signed(text))).rules, ["own", "r"]);
+    assert.throws(() => base(", trust: full"), /remote_config\.public_key: required for trust: full/);
+  });
+
+  const addresses: [string, string, boolean][] = [
+    ["https", "https://x.example/c.yaml", true],
+    ["http to this host", "http://localhost:1/c.yaml", true],
+    ["http to another host", "http://x.example/c.yaml", false],
+  ];
+  for (const [name, address, fine] of addresses) {
+    it(`${fine ? "takes" : "refuses"} ${name}`, () => {
+      const text = `store: {driver: embedded}\nremote_config: {url: "${address}"}\n`;
+      const parse = (): unknown => parseConfig({ path: "c.yaml", text });
+      if (fine) parse();
+      else assert.throws(parse, /must be https/);
+    });
+  }
+
+  it("names the line of a fault without quoting the document", () => {
+    assert.throws(
+      () => parseRemote("u", "rules:\n  - hunter2\n", "rules"),
+      /^ConfigError: u:2:5: rules\[0\]/,
+    );
+  });
+});
+
+describe("the user's overlay of a system configuration", () => {
+  const config = parseConfig({
+    path: "s.yaml",
+    text: "store: {driver: embedded}\nfuse: {read_write: true, mountpoint: ~/system}\n",
+  });
+  it("holds fuse only", () => {
+    assert.throws(() => withUserOverlay(config, "u.yaml", "rules: []\n"), /u\.yaml:1:1: rules: unknown key/);
+    assert.throws(
+      () => withUserOverlay(config, "u.yaml", "fuse: {layout: both}\n"),
+      /fuse\.layout: unknown key/,
+    );
+  });
+  it("mountpoint and cache_ttl: the user wins; read_write: only if both want it", () => {
+    const text = "fuse: {mountpoint: ~/mine, cache_ttl: 1m, read_write: false}\n";
+    const { fuse } = withUserOverlay(config, "u.yaml", text);
+    assert.deepEqual([fuse.mountpoint, fuse.cache_ttl, fuse.read_write], ["~/mine", 60_000, false]);
+    assert.equal(withUserOverlay(config, "u.yaml", "").fuse.read_write, true);
+    const closed = { ...config, fuse: { ...config.fuse, read_write: false } };
+    assert.equal(withUserOverlay(closed, "u.yaml", "fuse: {read_write: true}\n").fuse.read_write, false);
+  });
+  it("enabled says that it is not built yet", () => {
+    assert.throws(() => withUserOverlay(config, "u.yaml", "fuse: {enabled: true}\n"), /not built yet/);
+  });
+});

@@ -1,0 +1,86 @@
+import type { Clock, Logger } from "@devplat/base";
+import { watch, type FSWatcher } from "node:fs";
+import { dirname } from "node:path";
+
+/** An editor's save is several steps; they are looked at together, in milliseconds. */
+const SETTLE_MS = 250;
+/** A program that undoes our change each time must not make us a loop; in milliseconds. */
+const MIN_GAP_MS = 2000;
+
+export interface TargetWatchParts {
+  /** Whether a file is another one than the last cycle left; our own writes are no news. */
+  readonly isTouched: (file: string) => Promise<boolean>;
+  readonly onTouched: () => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Notices when somebody changes or removes a file that rules manage, so that it is right again at once. */
+export class TargetWatch {
+  readonly #parts: TargetWatchParts;
+  readonly #folders = new Map<string, FSWatcher>();
+  #files: readonly string[] = [];
+  #pending = false;
+  #lastAt = -Infinity;
+  #stopped = new AbortController();
+
+  constructor(parts: TargetWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Watches the folders of these files and no others. Called after each cycle: folders come and go. */
+  follow(files: readonly string[]): void {
+    if (this.#stopped.signal.aborted) return;
+    this.#files = files;
+    const wanted = new Set(files.map((file) => dirname(file)));
+    for (const folder of this.#folders.keys()) if (!wanted.has(folder)) this.#drop(folder);
+    for (const folder of wanted) if (!this.#folders.has(folder)) this.#open(folder);
+  }
+
+  close(): void {
+    this.#stopped.abort();
+    for (const folder of this.#folders.keys()) this.#drop(folder);
+  }
+
+  #open(folder: string): void {
+    try {
+      // Not persistent: it must not keep a process alive that has nothing else to do.
+      const watcher = watch(folder, { persistent: false }, () => this.#look());
+      // A folder that is gone, or one watch more than the system has: the poll sees to it.
+      watcher.on("error", () => this.#drop(folder));
+      this.#folders.set(folder, watcher);
+    } catch {
+      this.#parts.logger.debug(
+        { folder },
+        "folder of a target cannot be watched; it is looked at in each cycle",
+      );
+    }
+  }
+
+  #drop(folder: string): void {
+    this.#folders.get(folder)?.close();
+    this.#folders.delete(folder);
+  }
+
+  #look(): void {
+    if (this.#pending) return;
+    this.#pending = true;
+    const { clock } = this.#parts;
+    const wait = Math.max(SETTLE_MS, this.#lastAt + MIN_GAP_MS - clock.monotonic());
+    clock
+      .sleep(wait, this.#stopped.signal)
+      .then(() => this.#check())
+      .catch(() => undefined);
+  }
+
+  async #check(): Promise<void> {
+    this.#pending = false;
+    for (const file of this.#files) {
+      if (!(await this.#parts.isTouched(file))) continue;
+      this.#lastAt = this.#parts.clock.monotonic();
+      this.#parts.logger.debug({ path: file }, "target changed by somebody else");
+      this.#parts.onTouched();
+      return;
+    }
+  }
+}

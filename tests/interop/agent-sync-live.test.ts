@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { tempFolder, type TempFolder } from "@devplat/testkit";
+import { Home, daemon, until } from "./agent-stand.ts";
+
+const folders: TempFolder[] = [];
+after(async () => {
+  for (const folder of folders) await folder.remove();
+});
+
+const STORE = 'store: {driver: embedded}\nweb: {enabled: true, listen: "127.0.0.1:0"}\n';
+const rule = (name: string): string =>
+  `  - {name: ${name}, key: k, target: {path: ~/${name}.yaml, format: yaml}}\n`;
+
+async function home(): Promise<Home> {
+  const folder = await tempFolder("agent-home");
+  folders.push(folder);
+  const place = new Home(folder.path);
+  await place.configure(`${STORE}rules:\n${rule("a")}`);
+  await place.ok("secrets", "put", "k", "token=one");
+  return place;
+}
+
+describe("a running daemon", () => {
+  it("puts a target right that somebody has changed or removed, without waiting for the poll", async () => {
+    const place = await home();
+    const holds = async (): Promise<boolean> => (await place.read("a.yaml")).includes("token: one\n");
+    const running = await daemon(place, holds);
+    try {
+      await place.write("a.yaml", "mine: 1\ntoken: theirs\n");
+      await until(holds, () => running.log());
+      assert.equal(await place.read("a.yaml"), "mine: 1\ntoken: one\n");
+      await rm(join(place.path, "a.yaml"));
+      await until(holds, () => running.log());
+    } finally {
+      await running.stop();
+    }
+  });
+
+  it("reload takes up rules, keeps the old ones when the new file is wrong, and names what needs a start", async () => {
+    const place = await home();
+    const running = await daemon(place, async () => (await place.read("a.yaml")) !== "");
+    const config = async (): Promise<{ problems: string[]; reload_needed: string[] }> => {
+      const url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+      const status = (await (await fetch(`${url}/api/v1/status`)).json()) as {
+        config: { problems: string[]; reload_needed: string[] };
+      };
+      return status.config;
+    };
+    try {
+      await place.configure(`${STORE}rules:\n${rule("a")}${rule("b")}`);
+      assert.match(await place.ok("reload"), /reads its configuration again/);
+      await until(
+        async () => (await place.read("b.yaml")).includes("one"),
+        () => running.log(),
+      );
+
+      await place.configure(`${STORE}rules: 3\n`);
+      const refused = await place.agent(["reload"]);
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /rules: expected a list/);
+      assert.ok(running.pid !== undefined);
+      process.kill(running.pid, "SIGHUP");
+      await until(
+        async () => (await config()).problems.length > 0,
+        () => running.log(),
+      );
+      assert.match((await config()).problems.join("\n"), /not used: .*rules: expected a list/);
+      await place.configure(`${STORE.replace("embedded", "embedded, kv_mount: other")}rules:\n${rule("a")}`);
+      process.kill(running.pid, "SIGHUP");
+      await until(
+        async () => (await config()).reload_needed.length > 0,
+        () => running.log(),
+      );
+      assert.deepEqual(await config().then((now) => [now.problems, now.reload_needed]), [[], ["store"]]);
+    } finally {
+      await running.stop();
+    }
+  });
+
+  it("rules pause holds a rule over restarts, and resume lets it go on", async () => {
+    const place = await home();
+    const holds = (text: string) => async (): Promise<boolean> => (await place.read("a.yaml")).includes(text);
+    const running = await daemon(place, holds("one"));
+    try {
+      assert.equal(await place.ok("rules", "pause", "a"), "paused 'a'\n");
+      await place.ok("secrets", "put", "k", "token=two");
+      assert.match(await place.ok("sync"), /0 changed/);
+      assert.match(await place.ok("rules", "list"), /^a +paused/m);
+      assert.match(await place.ok("rules", "diff", "a"), /0 files would change/);
+      await place.ok("rules", "resume", "a");
+      await until(holds("two"), () => running.log());
+    } finally {
+      await running.stop();
+    }
+    assert.equal((await place.agent(["rules", "pause", "zzz"])).code, 1);
+    const gone = await place.agent(["reload"]);
+    assert.match(gone.stderr, /no daemon of this user is running/);
+  });
+});
+
+describe("the command line", () => {
+  it("rules diff masks values, and --reveal is for terminals only", async () => {
+    const place = await home();
+    const shown = await place.ok("rules", "diff", "a");
+    assert.match(shown, /^\+token: ••••$/m);
+    const revealed = await place.agent(["rules", "diff", "a", "--reveal"]);
+    assert.equal(revealed.code, 1);
+    assert.match(revealed.stderr, /on a terminal only/);
+  });
+
+  it("config check --json gives every fault with its place", async () => {
+    const place = await home();
+    assert.equal((JSON.parse(await place.ok("config", "check", "--json")) as { ok: boolean }).ok, true);
+    await place.configure("store: {driver: embedded}\nweb: {enabled: 3}\n");
+    const { code, stdout } = await place.agent(["config", "check", "--json"]);
+    assert.equal(code, 1);
+    const { problems } = JSON.parse(stdout) as { problems: { line: number; key: string }[] };
+    assert.deepEqual([problems[0]?.line, problems[0]?.key], [2, "web.enabled"]);
+  });
+
+  it("completion is a script that the shell takes", async () => {
+    const { run } = await import("@devplat/testkit");
+    const place = await home();
+    const script = await place.ok("completion", "bash");
+    const probe = `${script}\nCOMP_WORDS=(agent rules ""); COMP_CWORD=2; _agent; echo "\${COMPREPLY[@]}"`;
+    const { stdout } = await run("bash", ["-c", probe]);
+    assert.match(stdout, /list pause resume diff/);
+    assert.match(await place.ok("completion", "fish"), /__fish_seen_subcommand_from rules' -a pause/);
+  });
+});
