@@ -15,18 +15,18 @@ import { IdentityPin } from "./auth/identity-pin.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
 import { TokenFile } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
+import { ConfigKeeper } from "./config/keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
-import { ConfigKeeper } from "./config/keeper.ts";
 import type { Config } from "./config/schema.ts";
 import { Backups } from "./sync/backups.ts";
 import { Daemon } from "./sync/daemon.ts";
 import { emptyStore } from "./sync/empty-store.ts";
 import { SyncEngine } from "./sync/engine.ts";
 import { InPlaceJournal } from "./sync/in-place.ts";
+import { PausedRules } from "./sync/paused-rules.ts";
 import { WriterLock } from "./sync/lock.ts";
 import { Renderer } from "./sync/render.ts";
-import { PausedRules } from "./sync/paused-rules.ts";
 import { expandHome } from "./sync/rule.ts";
 import { StateFile } from "./sync/state.ts";
 import type { StatusFacts } from "./sync/status-report.ts";
@@ -133,9 +133,11 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig): Promise
 export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
+  load: (signal: AbortSignal) => Promise<LoadedConfig>,
 ): Promise<{
   daemon: Daemon;
   keeper: TokenKeeper | undefined;
+  config: ConfigKeeper;
   web: WebServer | undefined;
   close(): Promise<void>;
 }> {
@@ -150,11 +152,9 @@ export async function assembleDaemon(
     parts.tokens &&
     new TokenKeeper({
       ...parts.tokens,
-  load: (signal: AbortSignal) => Promise<LoadedConfig>,
       onWake: () => daemon.wake(),
       clock: host.clock,
       logger: host.logger,
-  config: ConfigKeeper;
     });
   const config = new ConfigKeeper({
     loaded,
@@ -198,6 +198,7 @@ function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: S
       targets: new TargetPolicy(places, config.sync.allowed_targets, sources),
       journal: new InPlaceJournal(places.state),
       backups: new Backups(places.state),
+      paused: new PausedRules(places.state),
       clock,
       logger,
       home: places.home,
@@ -216,7 +217,6 @@ async function webServer(
   if (!web.enabled) return undefined;
   const [
     { WebServer: Server },
-      paused: new PausedRules(places.state),
     { ensureFolder },
     { ConfigurationView },
     { SecretEditor },

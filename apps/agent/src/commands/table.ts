@@ -73,20 +73,6 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./rules-list.ts"),
   },
   {
-    name: "restore",
-    usage: "RULE",
-    summary: "Bring back the file as it was before the rule first touched it.",
-    options: {
-      force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
-    },
-    arguments: { min: 1, max: 1 },
-    load: () => import("./restore.ts"),
-  },
-  {
-    name: "open",
-    summary: "Print a link that opens the web UI: single use, 30 seconds.",
-    load: () => import("./open.ts"),
-  {
     name: "rules pause",
     usage: "RULE",
     summary: "Stop a rule from writing until it is resumed.",
@@ -108,6 +94,20 @@ export const COMMANDS: readonly CommandSpec[] = [
     arguments: { min: 1, max: 1 },
     load: () => import("./rules-diff.ts"),
   },
+  {
+    name: "restore",
+    usage: "RULE",
+    summary: "Bring back the file as it was before the rule first touched it.",
+    options: {
+      force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
+    },
+    arguments: { min: 1, max: 1 },
+    load: () => import("./restore.ts"),
+  },
+  {
+    name: "open",
+    summary: "Print a link that opens the web UI: single use, 30 seconds.",
+    load: () => import("./open.ts"),
   },
   {
     name: "reload",
@@ -130,6 +130,13 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Print the JSON Schema of the configuration.",
     load: () => import("./config-schema.ts"),
   },
+  {
+    name: "completion",
+    usage: "bash|zsh|fish",
+    summary: "Print a script that completes commands in a shell.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./completion.ts"),
+  },
   { name: "version", summary: "Print the version.", options: { json }, load: () => import("./version.ts") },
 ];
 
@@ -143,13 +150,6 @@ export const GLOBAL_OPTIONS: OptionSpecs = {
     type: "string",
     value: "<level>",
     description: "debug, info, warn or error (default info).",
-  },
-  {
-    name: "completion",
-    usage: "bash|zsh|fish",
-    summary: "Print a script that completes commands in a shell.",
-    arguments: { min: 1, max: 1 },
-    load: () => import("./completion.ts"),
   },
   "log-format": { type: "string", value: "<format>", description: "auto, text or json (default auto)." },
   "dry-run": { type: "boolean", description: "Show what would change without writing files." },
