@@ -119,6 +119,36 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.cache.stats("org", name).responseFiles, 0);
   });
 
+  it("a repository made anew is not served from the old one's answers to whoever asks for no ref that is there", async () => {
+    await stand.codeHost.remove("org", name);
+    await stand.codeHost.addRepository("org", name, {
+      private: true,
+      build: (dir) => repositories.linear(dir, { seed: 78, commits: 3 }),
+    });
+    stand.codeHost.addUser("bob", "bob-token", { repositories: [`org/${name}`] });
+    const nothing = command("ls-refs", ["ref-prefix refs/heads/nope"]);
+    const both = await stand.post(`org/${name}`, Buffer.concat([nothing, warmed.fetch]), OTHER);
+    assert.doesNotMatch(both.text, /PACK/);
+    const alone = await stand.post(`org/${name}`, warmed.fetch, OTHER);
+    assert.doesNotMatch(alone.text, /PACK/);
+    assert.equal(stand.upstream("fetch"), 2);
+  });
+
+  it("a flight of before the repository was made anew is not followed", async () => {
+    await stand.cache.purge("org", name);
+    await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { delayMs: 400 });
+    const leader = stand.post(`org/${name}`, warmed.fetch, AUTH);
+    await sleep(50);
+    const nothing = command("ls-refs", ["ref-prefix refs/heads/nope"]);
+    stand.codeHost.addUser("bob", "bob-token");
+    await stand.post(`org/${name}`, nothing, OTHER);
+    await stand.post(`org/${name}`, warmed.fetch, OTHER);
+    assert.equal((await leader).status, 200);
+    stand.codeHost.clearFaults();
+    assert.equal(stand.upstream("fetch"), 2);
+  });
+
   it("a want that is no tip any more is forwarded, though its answer is stored", async () => {
     await stand.codeHost.push("org", name, { commits: 2 });
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);

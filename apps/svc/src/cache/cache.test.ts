@@ -95,11 +95,15 @@ describe("Tips", () => {
     assert.equal(tips.isTip(oid("a")), false);
   });
 
-  it("an answer that says nothing about known names changes nothing", () => {
+  it("an empty answer shares nothing with the known tips: they are forgotten, and it is another identity", () => {
     const { tips } = fresh();
-    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"]));
     assert.equal(tips.note(["refs/notes/"], refs()), "same");
-    assert.equal(tips.isTip(oid("a")), true);
+    const { identity } = tips;
+    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"]));
+    assert.equal(tips.identity, identity);
+    assert.equal(tips.note(["refs/notes/"], refs()), "unproven");
+    assert.equal(tips.isTip(oid("a")), false);
+    assert.notEqual(tips.identity, identity);
   });
 
   it("the digest of the tags exists only while a recent yes covers all of them, and follows them", () => {

@@ -116,11 +116,14 @@ export class GitCache implements CacheMaintenance {
     const key = isStorable(repository.id) ? job.key : undefined;
     for (;;) {
       if (gone.aborted) return { kind: "gone" };
-      const flightKey = `${repository.id.key}/${key ?? ""}#${repository.generation}`;
+      const maySee = this.#maySee(job);
+      // Only requests that the tips say the same about share: a flight of before may bring another repository's objects.
+      const place = `${repository.generation}.${repository.tips.identity}.${maySee ? "tips" : "others"}`;
+      const flightKey = `${repository.id.key}/${key ?? ""}#${place}`;
       let broken = false;
       if (key !== undefined) {
         // A flight first: looking for its file is a wait in which it could end, and be found in neither place.
-        if (this.#flights.get(flightKey) === undefined && this.#maySee(job)) {
+        if (this.#flights.get(flightKey) === undefined && maySee) {
           const file = await this.#openFile(repository, key, job.format);
           if (file === "failed") broken = true;
           else if (file !== undefined) return { kind: "file", file };

@@ -8,7 +8,7 @@ export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
 /**
  * What a yes says of the repository's identity.
  * - `same`: it shares an object with the tips that were known, or there were none.
- * - `unproven`: it shares none, but speaks of other names only.
+ * - `unproven`: it shares none, but speaks of other names only, or of none.
  * - `contradicted`: it speaks of names that were known, and agrees on none.
  */
 export type Continuity = "same" | "unproven" | "contradicted";
@@ -49,6 +49,7 @@ export class Tips {
   readonly #byOid = new Map<string, Map<string, Tip>>();
   readonly #views = new Map<string, View>();
   #epoch = 0;
+  #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
 
   constructor(tipsSeconds: number, clock: Clock) {
@@ -81,7 +82,8 @@ export class Tips {
     const covers = coveringTest(covering);
     const covered = [...this.#refs.keys()].filter((ref) => covers(ref));
     let continuity: Continuity = "same";
-    if (known && !shared && (covered.length > 0 || refs.length > 0)) {
+    // An empty answer shares nothing either: it may be a repository made anew under the name.
+    if (known && !shared) {
       // HEAD stands for some branch: an unknown one contradicts the branches that were known.
       const head = refs.some((ref) => ref.name === "HEAD") && this.#knowsBranches();
       continuity = covered.length > 0 || head ? "contradicted" : "unproven";
@@ -99,6 +101,11 @@ export class Tips {
       if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, view });
     }
     return continuity;
+  }
+
+  /** Rises whenever the tips are forgotten: what was begun before may be another repository's. */
+  get identity(): number {
+    return this.#identity;
   }
 
   /** Whether the object is a tip in a recent yes. */
@@ -131,6 +138,7 @@ export class Tips {
     this.#views.clear();
     this.#tagsDigest = undefined;
     this.#epoch++;
+    this.#identity++;
   }
 
   #tagsCovered(): boolean {
