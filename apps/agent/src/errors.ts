@@ -4,6 +4,7 @@ import { AppError } from "@devplat/base";
  * - `usage`: the command line is wrong.
  * - `not_configured`: there is no configuration file.
  * - `config_refused`: a configuration may not be used (who can write it, or a system configuration forbids it).
+ * - `registry_file_invalid`: a registry file cannot be read, or cannot hold what is configured.
  * - `not_signed_in`: no valid token for the secrets store.
  * - `token_file_refused`: the token file is not safe to use, or cannot be written.
  * - `identity_refused`: a token stands for another identity than the last one.
@@ -35,6 +36,7 @@ export type AgentErrorCode =
   | "usage"
   | "not_configured"
   | "config_refused"
+  | "registry_file_invalid"
   | "not_signed_in"
   | "token_file_refused"
   | "identity_refused"

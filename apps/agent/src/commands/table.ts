@@ -131,6 +131,20 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./config-schema.ts"),
   },
   {
+    name: "reg-export",
+    usage: "[FILE]",
+    summary: "Print a configuration file as a Windows registry file.",
+    arguments: { min: 0, max: 1 },
+    load: () => import("./reg-export.ts"),
+  },
+  {
+    name: "reg-import",
+    usage: "FILE",
+    summary: "Print the configuration of a Windows registry file as YAML.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./reg-import.ts"),
+  },
+  {
     name: "completion",
     usage: "bash|zsh|fish",
     summary: "Print a script that completes commands in a shell.",

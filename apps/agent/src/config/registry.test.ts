@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { parseConfigDocument } from "@devplat/config";
+import fc from "fast-check";
+import { parseConfig } from "./load.ts";
+import { readRegistryFile, writeRegistryFile, type RegistryKey } from "./registry-file.ts";
+import { REGISTRY_ROOT, fromRegistry, toRegistry } from "./registry-values.ts";
+
+const EVERY_SECTION = `
+bypass_system_config: true
+store:
+  address: https://vault.example:8200
+  namespace: team
+  proxy: http://proxy.example:3128
+  ca_cert: 'C:\\certs\\"ca".pem'
+  tls_skip_verify: false
+  kv_mount: kv
+  user_prefix: ""
+  username: ada
+  auth_method: token
+  oidc_callback_port: 8251
+  policies: [one, two]
+  no_default_policy: true
+  token_socket: []
+  mtls: {pki_role: laptop, key_bits: 384, seal_to_pcrs: [0, 7], reissue_before: 72h}
+sync: {interval: 5m, allowed_targets: ["~", /opt/x]}
+web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editable_paths: [a/, b/], require_unlock: true}
+api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify]}}
+fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
+docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
+agent: {enabled: false, keys: [ssh/a]}
+git_credentials: [{host: git.example, key: tools/git, username_field: u, password_field: p}]
+rules:
+  - name: first
+    keys: {a: x/y, b: z}
+    target: {path: ~/f.yaml, format: yaml, template: "a: {{ .a.b }}\\n# é ☃ 𝄞\\n", lists: {contexts: name}, mode: "0640"}
+    run: {command: [systemctl, reload, "with space"], timeout: 5s}
+  - {name: second, key: k, paused: true, target: {path: ~/g.ini, format: ini, dialect: pip, merge: replace}}
+enrolments:
+  flat: {engine: copy, from: shared/x, fields: {user: "{{ .u }}"}}
+  tools/asked: {engine: prompt, fields: [{name: token, help: "line\\nline", secret: false, optional: true}, {name: b}]}
+  tools/key: {engine: ssh, passphrase: unsafe}
+remote_config: {url: "https://x.example/c", headers: {x-a: b}, refresh_interval: 1h}
+`;
+
+const parse = (text: string): Record<string, unknown> =>
+  parseConfigDocument("c.yaml", text).value as Record<string, unknown>;
+const roundTrip = (value: Record<string, unknown>): unknown =>
+  fromRegistry(readRegistryFile(REGISTRY_ROOT, writeRegistryFile(REGISTRY_ROOT, toRegistry(value))));
+
+describe("reg-export and reg-import", () => {
+  it("every section comes back as it was", () => {
+    parseConfig({ path: "c.yaml", text: EVERY_SECTION });
+    assert.deepEqual(roundTrip(parse(EVERY_SECTION)), parse(EVERY_SECTION));
+  });
+
+  it("rules of any text come back as they were", () => {
+    const text = fc.string({ unit: "grapheme", maxLength: 60 }).filter((each) => !each.includes("\0"));
+    fc.assert(
+      fc.property(
+        text,
+        fc.array(
+          text.filter((each) => each !== ""),
+          { maxLength: 5 },
+        ),
+        (one, many) => {
+          const value = { web: { login_text: one, editable_paths: many } };
+          assert.deepEqual(roundTrip(value), value);
+        },
+      ),
+    );
+  });
+
+  it("is UTF-16LE with a byte order mark and CRLF, lists are hex(7), texts with line breaks hex(1)", () => {
+    const file = writeRegistryFile(
+      REGISTRY_ROOT,
+      toRegistry({ a: "x\ny", b: ["p", "q"], c: true, d: 'q"\\' }),
+    );
+    assert.deepEqual([...file.subarray(0, 2)], [0xff, 0xfe]);
+    const text = file.subarray(2).toString("utf16le");
+    assert.doesNotMatch(text, /[^\r]\n/);
+    assert.match(text, /^Windows Registry Editor Version 5\.00\r\n/);
+    assert.match(text, /"a"=hex\(1\):78,00,0a,00,79,00,00,00\r\n/);
+    assert.match(text, /"b"=hex\(7\):70,00,00,00,71,00,00,00,00,00\r\n/);
+    assert.match(text, /"c"=dword:00000001\r\n/);
+    assert.match(text, /"d"="q\\"\\\\"\r\n/);
+    assert.ok(Math.max(...text.split("\r\n").map((line) => line.length)) <= 80);
+  });
+
+  const head = `Windows Registry Editor Version 5.00\n\n[${REGISTRY_ROOT}\\web]\n"enabled"=dword:1\n"login_text"="x"\n`;
+  const read = (more: string): RegistryKey => readRegistryFile(REGISTRY_ROOT, Buffer.from(head + more));
+
+  it("deletions of a value and of a key apply in order", () => {
+    const value = `[${REGISTRY_ROOT}\\web]\n"login_text"=-\n`;
+    assert.deepEqual(fromRegistry(read(value)), { web: { enabled: true } });
+    assert.deepEqual(fromRegistry(read(`[-${REGISTRY_ROOT}\\web]\n`)), {});
+    assert.deepEqual(fromRegistry(read("[-HKLM\\SOFTWARE\\Policies]\n")), {});
+    const again = `[-${REGISTRY_ROOT}\\web]\n[${REGISTRY_ROOT}\\web]\n"enabled"=dword:0\n`;
+    assert.deepEqual(fromRegistry(read(again)), { web: { enabled: false } });
+  });
+
+  it("takes comments, continued lines, short roots, and passes over other keys", () => {
+    const more = `; note\n[HKLM\\SOFTWARE\\Policies\\daemon\\sync]\n"allowed_targets"=hex(7):7e,00,\\\n  00,00,00,00\n[HKEY_CURRENT_USER\\x]\n"y"="z"\n`;
+    assert.deepEqual(fromRegistry(read(more)), {
+      web: { enabled: true, login_text: "x" },
+      sync: { allowed_targets: ["~"] },
+    });
+  });
+
+  const wrong: [string, string, RegExp][] = [
+    ["a line that is neither", "hunter2\n", /^AgentError: line 6: expected a key in brackets or a value$/],
+    ["an unknown type", '"x"=hex(b):00\n', /^AgentError: line 6: expected a text/],
+    ["a text without its end", '"x"="hunter2\n', /^AgentError: line 6: expected a text/],
+  ];
+  for (const [name, more, message] of wrong) {
+    it(`refuses ${name}, without quoting it`, () => assert.throws(() => read(more), message));
+  }
+
+  it("refuses another file", () => {
+    assert.throws(() => readRegistryFile(REGISTRY_ROOT, Buffer.from("a: b\n")), /this is no registry file/);
+  });
+});
