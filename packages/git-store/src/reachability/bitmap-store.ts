@@ -5,6 +5,16 @@ import type { ObjectNumbers } from "./object-numbers.ts";
 
 /** Compressed bitmaps beyond this many bytes push out those that were not used for longest. */
 export const DEFAULT_BITMAP_BYTES = 64 * 1024 * 1024;
+/** How many differences may stand on one another. */
+const MAX_CHAIN = 32;
+
+/** An EWAH bitmap, plain or as the difference (exclusive or) to that of another commit. */
+export interface CompressedBitmap {
+  readonly ewah: Buffer;
+  /** Object number of the other commit. Its bitmap is not longer. */
+  readonly base: number | undefined;
+}
+
 /** The layer of bitmaps that no file is to hold. */
 const NOT_STORED = -1;
 /** Unpacked bitmaps kept at hand, bytes. */
@@ -21,7 +31,12 @@ export class BitmapStore {
   /** Pack 0's index positions by object number, for the commits in the `.bitmap` file. */
   #inFile = new Map<number, number>();
   /** Least recently used first. */
-  readonly #compressed = new Map<number, { readonly ewah: Buffer; readonly layer: number }>();
+  readonly #compressed = new Map<
+    number,
+    CompressedBitmap & { readonly layer: number; readonly depth: number }
+  >();
+  /** The one that was added last, of those to be stored. */
+  #last: number | undefined;
   #compressedBytes = 0;
   /** Least recently used first. */
   readonly #unpacked = new Map<number, Bitset>();
@@ -47,11 +62,12 @@ export class BitmapStore {
     return this.#unpacked.has(number) || this.#compressed.has(number) || this.#inFile.has(number);
   }
 
-  /** Takes in an EWAH bitmap for a commit. @param layer where it is or is to be stored, see {@link inLayer} */
-  addCompressed(number: number, ewah: Buffer, layer: number): void {
+  /** Takes in a compressed bitmap. @param layer where it is or is to be stored, see {@link inLayer} */
+  addCompressed(number: number, bitmap: CompressedBitmap, layer: number): void {
     if (this.#compressed.has(number) || this.#inFile.has(number)) return;
-    this.#compressed.set(number, { ewah, layer });
-    this.#compressedBytes += ewah.length;
+    const depth = bitmap.base === undefined ? 0 : (this.#compressed.get(bitmap.base)?.depth ?? 0) + 1;
+    this.#compressed.set(number, { ...bitmap, layer, depth });
+    this.#compressedBytes += bitmap.ewah.length;
     for (const [oldest, dropped] of this.#compressed) {
       if (this.#compressedBytes <= this.#limit) break;
       this.#compressed.delete(oldest);
@@ -60,7 +76,7 @@ export class BitmapStore {
   }
 
   /**
-   * Compresses and takes in what a commit reaches.
+   * Compresses and takes in what a commit reaches. Neighbours in history should follow one another.
    *
    * @param keep whether it is worth storing: a tip's is, that of a commit which some client happens to have is not
    */
@@ -68,14 +84,33 @@ export class BitmapStore {
     if (this.#compressed.has(number) || this.#inFile.has(number)) return;
     const layer = keep ? this.#numbers.packs.length - 1 : NOT_STORED;
     if (keep) this.unsaved.add(layer);
+    this.addCompressed(number, this.#compress(reaches), layer);
+    if (keep) this.#last = number;
+  }
+
+  #compress(reaches: Bitset): CompressedBitmap {
+    const bits = reaches.length * 32;
+    const plain = encodeEwah(reaches, bits);
+    const base = this.#last;
+    if (base !== undefined && (this.#compressed.get(base)?.depth ?? 0) < MAX_CHAIN) {
+      const known = this.get(base);
+      if (known !== undefined) {
+        const difference = reaches.slice();
+        for (let i = 0; i < known.length; i++) difference[i]! ^= known[i]!;
+        const ewah = encodeEwah(difference, bits);
+        if (ewah.length < plain.length) return { ewah: Buffer.from(ewah), base };
+      }
+    }
     // Copied: the encoder's memory is that of the worst case.
-    this.addCompressed(number, Buffer.from(encodeEwah(reaches, reaches.length * 32)), layer);
+    return { ewah: Buffer.from(plain), base: undefined };
   }
 
   /** The bitmaps that belong into the file beside the pack at this place of the list, by object number. */
-  inLayer(layer: number): Map<number, Buffer> {
-    const found = new Map<number, Buffer>();
-    for (const [number, entry] of this.#compressed) if (entry.layer === layer) found.set(number, entry.ewah);
+  inLayer(layer: number): Map<number, CompressedBitmap> {
+    const found = new Map<number, CompressedBitmap>();
+    for (const [number, entry] of this.#compressed) {
+      if (entry.layer === layer) found.set(number, { ewah: entry.ewah, base: entry.base });
+    }
     return found;
   }
 
@@ -115,11 +150,20 @@ export class BitmapStore {
   #unpack(number: number): Bitset | undefined {
     const entry = this.#compressed.get(number);
     if (entry !== undefined) {
-      const { ewah } = entry;
       this.#compressed.delete(number);
+      const set = new Uint32Array(bitmapLength(entry.ewah.readUInt32BE(0)));
+      if (entry.base !== undefined) {
+        const base = this.get(entry.base);
+        if (base === undefined || base.length > set.length) {
+          // The other was dropped, or its file is gone: this one is worth nothing without it.
+          this.#compressedBytes -= entry.ewah.length;
+          return undefined;
+        }
+        set.set(base);
+      }
+      // Back at the end, behind its base: what was used last is dropped last.
       this.#compressed.set(number, entry);
-      const set = new Uint32Array(bitmapLength(ewah.readUInt32BE(0)));
-      decodeEwah(ewah, 0, set);
+      decodeEwah(entry.ewah, 0, set, "xor");
       return set;
     }
     const position = this.#inFile.get(number);

@@ -16,8 +16,8 @@ function layer(): Layer {
     ],
     types: { commits: set(3, 0), trees: set(12, 0), blobs: set(0xf0, 1), tags: set(0, 128) },
     commits: new Map([
-      [71, Buffer.from(encodeEwah(set(0xffff_ffff, 1, 2, 3), 110))],
-      [5, Buffer.from(encodeEwah(set(0, 0, 0, 0), 110))],
+      [71, { ewah: Buffer.from(encodeEwah(set(0xffff_ffff, 1, 2, 3), 110)), base: undefined }],
+      [5, { ewah: Buffer.from(encodeEwah(set(0, 0, 0, 0), 110)), base: 71 }],
     ]),
   };
 }
@@ -67,7 +67,13 @@ test("decodeLayer gives a typed error or a layer for any bytes under a right che
 });
 
 test("decodeLayer refuses an entry that names no object, and another object format", () => {
-  const wrong = { ...layer(), commits: new Map([[110, Buffer.from(encodeEwah(new Uint32Array(4), 110))]]) };
-  assert.throws(() => decodeLayer(encodeLayer(wrong), "sha1"), { code: "corrupt_index" });
+  const ewah = Buffer.from(encodeEwah(new Uint32Array(4), 110));
+  for (const [number, base] of [
+    [110, undefined],
+    [5, 110],
+  ] as const) {
+    const wrong = { ...layer(), commits: new Map([[number, { ewah, base }]]) };
+    assert.throws(() => decodeLayer(encodeLayer(wrong), "sha1"), { code: "corrupt_index" });
+  }
   assert.throws(() => decodeLayer(encodeLayer(layer()), "sha256"), GitStoreError);
 });

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { GitStoreError } from "../errors.ts";
 import { hashNumber, oidBytes, type ObjectFormat } from "../object-format.ts";
 import type { TypeBitmaps } from "./bitmap-file.ts";
+import type { CompressedBitmap } from "./bitmap-store.ts";
 import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
 
 /**
@@ -11,8 +12,9 @@ import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
  * - `RCHL`, 1 byte version (1), 1 byte hash number (as in `.rev`), 2 bytes zero
  * - 4 bytes number of packs, then for each its checksum and 4 bytes number of objects
  * - 4 EWAH bitmaps over the pack's own positions: its commits, trees, blobs, tags
- * - 4 bytes number of entries, then for each 4 bytes object number of a commit, and an EWAH bitmap over the numbers of
- *   all these packs (see object-numbers.ts): what it reaches, itself included
+ * - 4 bytes number of entries, then for each 4 bytes object number of a commit, 4 bytes object number of another or
+ *   `ffffffff`, and an EWAH bitmap over the numbers of all these packs (see object-numbers.ts): what the commit reaches,
+ *   itself included; with another commit the exclusive or of what both reach
  * - checksum of all of it
  *
  * All numbers are big-endian. It can be made again from the packs at any time.
@@ -20,6 +22,8 @@ import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
 const SIGNATURE = "RCHL";
 const VERSION = 1;
 const HEADER_BYTES = 8;
+const ENTRY_HEADER_BYTES = 8;
+const NO_BASE = 0xffff_ffff;
 
 /** The packs that a layer counts on, in the order of their numbers. */
 export interface LayerPack {
@@ -31,8 +35,8 @@ export interface Layer {
   readonly format: ObjectFormat;
   readonly packs: readonly LayerPack[];
   readonly types: TypeBitmaps;
-  /** EWAH by object number of the commit. */
-  readonly commits: ReadonlyMap<number, Buffer>;
+  /** By object number of the commit. */
+  readonly commits: ReadonlyMap<number, CompressedBitmap>;
 }
 
 export function encodeLayer(layer: Layer): Buffer {
@@ -55,9 +59,10 @@ export function encodeLayer(layer: Layer): Buffer {
   const count = Buffer.alloc(4);
   count.writeUInt32BE(layer.commits.size);
   parts.push(count);
-  for (const [number, ewah] of layer.commits) {
-    const head = Buffer.alloc(4);
+  for (const [number, { ewah, base }] of layer.commits) {
+    const head = Buffer.alloc(ENTRY_HEADER_BYTES);
     head.writeUInt32BE(number);
+    head.writeUInt32BE(base ?? NO_BASE, 4);
     parts.push(head, ewah);
   }
   const body = Buffer.concat(parts);
@@ -103,14 +108,17 @@ export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
   if (at + 4 > end) throw corrupt("its entries are cut short");
   const entryCount = body.readUInt32BE(at);
   at += 4;
-  const commits = new Map<number, Buffer>();
+  const commits = new Map<number, CompressedBitmap>();
   for (let i = 0; i < entryCount; i++) {
-    if (at + 4 > end) throw corrupt("its entries are cut short");
+    if (at + ENTRY_HEADER_BYTES > end) throw corrupt("its entries are cut short");
     const number = body.readUInt32BE(at);
-    if (number >= total) throw corrupt("an entry names no object of the packs");
-    const start = at + 4;
+    const base = body.readUInt32BE(at + 4);
+    if (number >= total || (base !== NO_BASE && base >= total)) {
+      throw corrupt("an entry names no object of the packs");
+    }
+    const start = at + ENTRY_HEADER_BYTES;
     at = skipEwah(body, start);
-    commits.set(number, body.subarray(start, at));
+    commits.set(number, { ewah: body.subarray(start, at), base: base === NO_BASE ? undefined : base });
   }
   return { format, packs, types, commits };
 }

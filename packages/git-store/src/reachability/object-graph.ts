@@ -104,7 +104,7 @@ export class ObjectGraph {
     const layer = readIndex(besides(numbered.pack, ".reach"), (bytes) => decodeLayer(bytes, this.format));
     if (layer === undefined || !this.#fits(layer)) return undefined;
     const at = this.numbers.packs.length - 1;
-    for (const [number, ewah] of layer.commits) this.bitmaps.addCompressed(number, ewah, at);
+    for (const [number, bitmap] of layer.commits) this.bitmaps.addCompressed(number, bitmap, at);
     return layer.types;
   }
 

@@ -9,7 +9,7 @@ import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
 import { milestones } from "./milestones.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
-import { finishInSlices, peel, reach } from "./walk.ts";
+import { finishInSlices, Pause, peel, reach } from "./walk.ts";
 
 /** More commits than this unknown to the commit-graph file, and it is written anew. Reading one takes about 10 µs. */
 const COMMITS_WORTH_WRITING = 1000;
@@ -98,11 +98,12 @@ export class ReachabilityIndex {
       // Ancestors first, so that each walk ends at the bitmap before it.
       const ordered = [...rows].toSorted((a, b) => graph.commits.levelOf(a) - graph.commits.levelOf(b));
       let made = 0;
+      const pause = new Pause(options.signal);
       for (const row of ordered) {
         const number = graph.commits.numberOf(row);
         if (graph.bitmaps.has(number)) continue;
         const reaches = graph.numbers.emptySet();
-        await finishInSlices(reach(graph, [number], reaches), options.signal);
+        await finishInSlices(reach(graph, [number], reaches), options.signal, pause);
         graph.bitmaps.add(number, reaches, true);
         made++;
       }
@@ -152,9 +153,9 @@ function encodeLater(graph: ObjectGraph, layer: number): Buffer {
 /** A bitmap of the first pack shows that it holds all that this commit reaches: git's own format can say that. */
 async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
   const { commits, bitmaps } = graph;
-  const numbers = [...new Set([...bitmaps.inFile, ...bitmaps.inLayer(0).keys()])].toSorted(
-    (a, b) => commits.levelOf(commits.rowOf(a)) - commits.levelOf(commits.rowOf(b)),
-  );
+  const numbers = [...new Set([...bitmaps.inFile, ...bitmaps.inLayer(0).keys()])]
+    .filter((number) => bitmaps.get(number) !== undefined)
+    .toSorted((a, b) => commits.levelOf(commits.rowOf(a)) - commits.levelOf(commits.rowOf(b)));
   if (numbers.length === 0) return;
   const content = encodeBitmapFile({
     format: graph.format,

@@ -169,16 +169,40 @@ export function finish(steps: Steps): void {
   while (steps.next().done !== true);
 }
 
-/** How long a walk may keep the thread, ms. */
+/** How long work may keep the thread, ms. */
 const SLICE_MS = 8;
 
-/** Runs a walk to its end, and lets others have the thread every few milliseconds. */
-export async function finishInSlices(steps: Steps, signal?: AbortSignal): Promise<void> {
-  let since = performance.now();
-  while (steps.next().done !== true) {
-    if (performance.now() - since < SLICE_MS) continue;
-    signal?.throwIfAborted();
-    await new Promise((resolve) => setImmediate(resolve));
-    since = performance.now();
+/** Says when it is time to let others have the thread. */
+export class Pause {
+  readonly #signal: AbortSignal | undefined;
+  #since = performance.now();
+
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
   }
+
+  get isDue(): boolean {
+    return performance.now() - this.#since >= SLICE_MS;
+  }
+
+  /** @throws the signal's reason */
+  async take(): Promise<void> {
+    this.#signal?.throwIfAborted();
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#since = performance.now();
+  }
+}
+
+/**
+ * Runs a walk to its end, and lets others have the thread every few milliseconds.
+ *
+ * @param pause shared by several walks, when each of them may be short
+ */
+export async function finishInSlices(
+  steps: Steps,
+  signal?: AbortSignal,
+  pause = new Pause(signal),
+): Promise<void> {
+  if (pause.isDue) await pause.take();
+  while (steps.next().done !== true) if (pause.isDue) await pause.take();
 }

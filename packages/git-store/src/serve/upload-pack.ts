@@ -122,11 +122,8 @@ async function* answer(
       [...request.wants, ...wanted.map(({ oid }) => oid)].map((oid) => graph.numbers.numberOfOid(oid)),
     ),
   ];
-  if (wants.length === 0 && !request.waitForDone) {
-    // As git does: no wants, no answer but the end of one.
-    yield FLUSH_PKT;
-    return;
-  }
+  // As git does: without wants there is no answer, not even the end of one.
+  if (wants.length === 0 && !request.waitForDone) return;
   const negotiation = negotiate(graph, wants, request.haves);
   if (request.haves.length > 0 && !request.done) {
     lines.begin("acknowledgments");
