@@ -274,6 +274,53 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
+  it("all who wait for one fetch get their 503 when their own queue_seconds are over, not one after the other", async () => {
+    const stand = await startStand({ maxUpstreamFetches: 1, queueSeconds: 1 });
+    try {
+      const first = await cold(stand, "first");
+      const second = await cold(stand, "second");
+      stand.codeHost.inject({ path: /first/, command: "fetch", times: 1 }, { hang: true });
+      const hung = stand.post("org/first", first.fetch).catch(() => undefined);
+      await sleep(50);
+      const startedAt = performance.now();
+      const waiters = Array.from({ length: 5 }, () => stand.post("org/second", second.fetch));
+      for (const { status } of await Promise.all(waiters)) assert.equal(status, 503);
+      // One after the other would take five seconds.
+      assert.ok(performance.now() - startedAt < 3000);
+      stand.codeHost.clearFaults();
+      await stand.codeHost.stop();
+      await hung;
+    } finally {
+      await stand.stop().catch(() => undefined);
+    }
+  });
+
+  it("a size gauge has the labels of the list, whichever comes first, the cleanup or an answer", async () => {
+    const stand = await startStand();
+    try {
+      // So much that it is stored long before a client that does not read has it, and is counted.
+      const template = join(stand.storagePath, "..", "template.git");
+      await repositories.bigBlobs(template, { blobs: 1, bytes: 16 * 2 ** 20 });
+      const one = await cold(stand, "Widgets", 30, template);
+      const outgoing = httpRequest(`${stand.url}/org/widgets/git-upload-pack`, {
+        method: "POST",
+        agent: false,
+        headers: { "Content-Type": "application/x-git-upload-pack-request", "Git-Protocol": "version=2" },
+      });
+      outgoing.on("error", () => undefined);
+      outgoing.end(one.fetch);
+      const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+      response.on("error", () => undefined);
+      await stand.cache.settled();
+      outgoing.destroy();
+      const { body } = await stand.metrics.render();
+      assert.match(body, /cache_response_size_bytes\{owner="org",repo="Widgets"\}/);
+      assert.doesNotMatch(body, /repo="widgets"/);
+    } finally {
+      await stand.stop();
+    }
+  });
+
   it("cleanup evicts the longest unused until the total is under the limit, and counts", async () => {
     const stand = await startStand();
     try {

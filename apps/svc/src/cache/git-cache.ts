@@ -46,6 +46,8 @@ export class GitCache implements CacheMaintenance {
   readonly #slots: UpstreamSlots;
   readonly #repositories = new Map<string, CachedRepository>();
   readonly #flights = new Map<string, Flight>();
+  /** Flights that got no turn. */
+  readonly #turnedAway = new WeakSet<Flight>();
   readonly #storing = new Set<Promise<void>>();
   /** Failures that were logged; the next success forgets them. */
   readonly #logged = new Set<string>();
@@ -53,7 +55,7 @@ export class GitCache implements CacheMaintenance {
   constructor(options: GitCacheOptions) {
     this.#options = options;
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
-    this.#slots = new UpstreamSlots({ max: options.maxUpstreamFetches, queueSeconds: options.queueSeconds });
+    this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
   }
 
   /**
@@ -114,6 +116,8 @@ export class GitCache implements CacheMaintenance {
   async plan<Answer extends FetchAnswer>(job: FetchJob<Answer>): Promise<FetchPlan<Answer>> {
     const { repository, gone } = job;
     const key = isStorable(repository.id) ? job.key : undefined;
+    // One for the whole request: whoever waits behind others must not wait it once for each of them.
+    const deadline = this.#options.clock.monotonic() + this.#options.queueSeconds * 1000;
     for (;;) {
       if (gone.aborted) return { kind: "gone" };
       const maySee = this.#maySee(job);
@@ -135,10 +139,12 @@ export class GitCache implements CacheMaintenance {
             this.#options.metrics.followed();
             return { kind: "follow", reader };
           }
+          const late = this.#options.clock.monotonic() >= deadline;
+          if (late && this.#turnedAway.has(flight)) return { kind: "busy" };
           continue;
         }
       }
-      return await this.#lead(job, key, flightKey, broken);
+      return await this.#lead(job, key, flightKey, broken, deadline);
     }
   }
 
@@ -272,6 +278,7 @@ export class GitCache implements CacheMaintenance {
     key: string | undefined,
     flightKey: string,
     broken: boolean,
+    deadline: number,
   ): Promise<FetchPlan<Answer>> {
     const { repository, gone } = job;
     const { generation } = repository;
@@ -288,8 +295,10 @@ export class GitCache implements CacheMaintenance {
     };
     let release: (() => void) | undefined;
     try {
-      release = await this.#slots.acquire(repository.id.key, flight.signal);
+      const left = deadline - this.#options.clock.monotonic();
+      release = await this.#slots.acquire(repository.id.key, flight.signal, left);
       if (release === undefined) {
+        this.#turnedAway.add(flight);
         land();
         return { kind: gone.aborted ? "gone" : "busy" };
       }
@@ -357,7 +366,9 @@ export class GitCache implements CacheMaintenance {
         repository.files.set(key, bytes);
         repository.sound.add(key);
         this.#forgetLogged(repository);
-        this.#options.metrics.responseSize(repository.id.owner, repository.id.name, repository.sizeBytes);
+        const { owner, name } =
+          this.#options.policies.find(repository.id.owner, repository.id.name) ?? repository.id;
+        this.#options.metrics.responseSize(owner, name, repository.sizeBytes);
       }
     } catch (error) {
       this.#logOnce(repository, error, "an answer cannot be stored");

@@ -12,25 +12,24 @@ interface Waiter {
  */
 export class UpstreamSlots {
   readonly #max: number;
-  readonly #queueMs: number;
   readonly #running = new Map<string, number>();
   #total = 0;
   #waiting: Waiter[] = [];
 
-  constructor(options: { readonly max: number; readonly queueSeconds: number }) {
-    this.#max = options.max;
-    this.#queueMs = options.queueSeconds * 1000;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   /**
    * Waits for a turn.
    *
+   * @param waitMs milliseconds that are left to wait; 0 or less: only a turn that is free right now is taken
    * @returns what gives the turn back, to be called once; undefined if none came in time or the signal fired
    */
-  async acquire(repository: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+  async acquire(repository: string, signal: AbortSignal, waitMs: number): Promise<(() => void) | undefined> {
     if (signal.aborted) return undefined;
     if (!this.#hasRoom(repository)) {
-      if (!(await this.#wait(repository, signal))) return undefined;
+      if (waitMs <= 0 || !(await this.#wait(repository, signal, waitMs))) return undefined;
     } else {
       this.#occupy(repository);
     }
@@ -43,7 +42,7 @@ export class UpstreamSlots {
   }
 
   /** Waits until `#giveBack` occupies a turn for this caller; false: it gave up first. */
-  async #wait(repository: string, signal: AbortSignal): Promise<boolean> {
+  async #wait(repository: string, signal: AbortSignal, waitMs: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiter: Waiter = { repository, start: () => resolve(true) };
     // Off the list in the same turn: a turn must never be given to somebody who left.
@@ -52,7 +51,7 @@ export class UpstreamSlots {
       resolve(false);
     };
     this.#waiting.push(waiter);
-    const timer = setTimeout(giveUp, this.#queueMs);
+    const timer = setTimeout(giveUp, waitMs);
     timer.unref();
     signal.addEventListener("abort", giveUp, { once: true });
     try {
