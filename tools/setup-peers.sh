@@ -43,6 +43,8 @@ have ps || need procps
 have curl || need curl
 have ssh || need openssh-client
 have setpriv || need util-linux
+have script || need bsdutils
+have slapd || [ -x /usr/sbin/slapd ] || need slapd
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 have_vault || find_go || need golang-go
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { chromiumProgram, onPath, postgresFolder, vaultPrograms } from "@devplat/testkit";
+import { chromiumProgram, onPath, postgresFolder, slapdProgram, vaultPrograms } from "@devplat/testkit";
 
 /** Protocol v2 with SHA-256 repositories, `--negotiate-only` and bitmaps as the tests use them. */
 const OLDEST_GIT = [2, 39] as const;
@@ -13,7 +13,10 @@ export function missingPeers(): string[] {
     problem("Postgres's server programs", postgresFolder),
     problem("Chromium", chromiumProgram),
     problem("the Vault build", vaultPrograms),
-    ...["curl", "openssl", "ps", "setpriv", "ssh"].map((name) => (onPath(name) === undefined ? name : undefined)),
+    problem("slapd", slapdProgram),
+    ...["curl", "openssl", "ps", "script", "setpriv", "ssh"].map((name) =>
+      onPath(name) === undefined ? name : undefined,
+    ),
   ].filter((found) => found !== undefined);
 }
 

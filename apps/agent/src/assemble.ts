@@ -11,7 +11,9 @@ import {
 import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
+import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
+import { Logins } from "./auth/logins.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
 import { TokenFile } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
@@ -47,7 +49,14 @@ export interface StoreParts {
   readonly store: SecretStore;
   readonly signIn: SignIn;
   /** Of a store that asks for a token. */
-  readonly tokens?: { readonly signIn: TokenSignIn; readonly tokenFile: TokenFile };
+  readonly tokens?: {
+    readonly signIn: TokenSignIn;
+    readonly tokenFile: TokenFile;
+    readonly pin: IdentityPin;
+    readonly client: VaultClient;
+  };
+  /** The logins that a person can do, where the store asks for one. */
+  readonly logins?: Logins;
   readonly facts: StatusFacts;
   close(): Promise<void>;
 }
@@ -75,10 +84,11 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
     return { store, signIn: embeddedSignIn, facts, close: () => store.close() };
   }
   const tokenFile = new TokenFile(host.places.tokenFile);
+  const pin = new IdentityPin(host.places.state, create);
   const tokens = new TokenSignIn({
     environment: host.environment,
     tokenFile,
-    pin: new IdentityPin(host.places.state, create),
+    pin,
     api: {
       lookup: (token, signal) => client.lookupSelf({ token, signal }),
       renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
@@ -94,7 +104,15 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
     await store.close();
     await client.close();
   };
-  return { store, signIn: tokens, tokens: { signIn: tokens, tokenFile }, facts, close };
+  const adoption = new Adoption({
+    client,
+    pin,
+    tokenFile,
+    scope: { policies: config.store.policies, noDefaultPolicy: config.store.no_default_policy },
+    logger: host.logger,
+  });
+  const logins = new Logins({ client, store: config.store, adoption });
+  return { store, signIn: tokens, tokens: { signIn: tokens, tokenFile, pin, client }, logins, facts, close };
 }
 
 /**
@@ -164,7 +182,13 @@ export async function assembleDaemon(
     clock: host.clock,
     logger: host.logger,
   });
-  return { daemon, keeper, config, web: await webServer(host, loaded, daemon, parts), close: () => parts.close() };
+  return {
+    daemon,
+    keeper,
+    config,
+    web: await webServer(host, loaded, daemon, parts),
+    close: () => parts.close(),
+  };
 }
 
 /** The configured token's place and the store's settings, without touching either. */

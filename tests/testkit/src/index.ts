@@ -25,6 +25,9 @@ export type { Visibility } from "./code-host/access.ts";
 export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
+export { startSlapd, type Slapd } from "./slapd.ts";
+export { startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
+export { runAtTerminal, type TerminalSession } from "./terminal.ts";
 export { startPostgres, type Postgres } from "./postgres.ts";
 export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";
 export { startSvc, type Svc, type SvcOptions } from "./svc.ts";
@@ -33,6 +36,7 @@ export {
   chromiumProgram,
   onPath,
   postgresFolder,
+  slapdProgram,
   vaultFolder,
   vaultPrograms,
   type VaultPrograms,

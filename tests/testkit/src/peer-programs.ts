@@ -46,6 +46,13 @@ export function postgresFolder(): string {
   return found;
 }
 
+/** OpenLDAP's server, which lies outside of an ordinary user's PATH. */
+export function slapdProgram(): string {
+  const found = onPath("slapd") ?? ["/usr/sbin/slapd", "/usr/libexec/slapd"].find((path) => existsSync(path));
+  if (found === undefined) throw TestkitError.missing("slapd");
+  return found;
+}
+
 /** The path of the machine's Chromium or Chrome. */
 export function chromiumProgram(): string {
   const found = onPath("chromium", "chromium-browser", "google-chrome");

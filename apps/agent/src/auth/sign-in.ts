@@ -142,8 +142,8 @@ export class TokenSignIn implements SignIn {
     const seen = await this.#parts.tokenFile.signature();
     if (this.#token !== undefined && seen === this.#seen && !this.#hasExpired()) return;
     // One that came from the file goes with it, also while the store cannot be asked about the next one.
-    if (this.#state.source === "file" || this.#hasExpired())
-      this.#drop("the store cannot be asked about the token");
+    if (this.#hasExpired()) this.#drop("the token has expired");
+    else if (this.#state.source === "file") this.#drop("the token file has changed");
     const reasons: string[] = [];
     for await (const [source, find] of this.#candidates(signal)) {
       let offer: TokenOffer | undefined;
@@ -251,7 +251,9 @@ export class TokenSignIn implements SignIn {
     const had = this.#token !== undefined;
     this.#token = undefined;
     this.#state = { authenticated: false, source: "none", info: undefined, reason };
-    if (had) this.#changed();
+    if (!had) return;
+    this.#parts.logger.warn({ reason }, "signed out");
+    this.#changed();
   }
 
   #log(reasons: readonly string[]): void {

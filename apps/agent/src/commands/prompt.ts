@@ -9,12 +9,13 @@ import { AgentError } from "../errors.ts";
  */
 export async function ask(question: string, options: { readonly hidden: boolean }): Promise<string> {
   if (!process.stdin.isTTY) throw new AgentError("usage", "there is no terminal to ask on");
-  if (options.hidden) process.stderr.write(question);
   // readline echoes to its output; without one nothing is shown, and editing keys still work.
   const output = options.hidden
     ? new Writable({ write: (_chunk, _encoding, done) => done() })
     : process.stderr;
   const lines = createInterface({ input: process.stdin, output, terminal: true });
+  // Only now does the terminal no longer show by itself what is typed.
+  if (options.hidden) process.stderr.write(question);
   const closed = new Promise<never>((_resolve, reject) => {
     lines.once("close", () => reject(new AgentError("usage", "nothing was entered")));
   });

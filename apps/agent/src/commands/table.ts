@@ -30,6 +30,20 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./status.ts"),
   },
   {
+    name: "login",
+    summary: "Sign in anew with the configured method, whatever token is at hand.",
+    options: { switch: { type: "boolean", description: "Become another identity than the last one." } },
+    load: () => import("./login.ts"),
+  },
+  {
+    name: "logout",
+    summary: "Remove the token; a running daemon forgets it too.",
+    options: {
+      revoke: { type: "boolean", description: "End it in the store as well, if it is of a login of ours." },
+    },
+    load: () => import("./logout.ts"),
+  },
+  {
     name: "init",
     summary: "Write a commented configuration with a store on this host.",
     load: () => import("./init.ts"),

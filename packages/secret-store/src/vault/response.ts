@@ -62,6 +62,12 @@ export class ResponsePart {
     return Number.isNaN(time) ? this.#fail("a time") : time;
   }
 
+  /** The items of a list. */
+  list(): readonly ResponsePart[] {
+    const items = isList(this.value) ? this.value : this.#fail("a list");
+    return items.map((item, index) => new ResponsePart(item, `${this.#place}, item ${index + 1}`));
+  }
+
   strings(): readonly string[] {
     return isList(this.value)
       ? this.value.map((item) => (typeof item === "string" ? item : this.#fail("a list of strings")))

@@ -1,0 +1,31 @@
+import type { TokenInfo } from "@devplat/secret-store";
+import type { LoginOptions } from "../auth/logins.ts";
+import type { Host, StoreParts } from "../assemble.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { AgentError } from "../errors.ts";
+import { loginAtTerminal } from "./interactive-login.ts";
+
+/**
+ * The configured login, at the terminal as far as it needs a person.
+ * @throws AgentError, see {@link loginAtTerminal}
+ */
+export async function signInAnew(
+  host: Host,
+  { config }: LoadedConfig,
+  { logins, facts }: StoreParts,
+  cancelled: AbortSignal,
+  options: LoginOptions = {},
+): Promise<TokenInfo> {
+  if (logins === undefined || logins.kind === "mtls") {
+    throw new AgentError("login_refused", "the configured store has no login");
+  }
+  const { username } = facts;
+  const login = {
+    logins,
+    kind: logins.kind,
+    username,
+    callbackPort: config.store.oidc_callback_port,
+    environment: host.environment,
+  };
+  return loginAtTerminal(login, cancelled, options);
+}

@@ -1,0 +1,411 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, it } from "node:test";
+import {
+  freePort,
+  startOidcProvider,
+  startSlapd,
+  startVault,
+  type OidcProvider,
+  type Slapd,
+  type Vault,
+} from "@devplat/testkit";
+import { AgentHome, until, writePolicies } from "./agent-auth-stand.ts";
+
+/** Must be seen nowhere. */
+const PASSWORD = "ada-hunter2-password";
+const homes: AgentHome[] = [];
+let vault: Vault;
+let slapd: Slapd;
+let provider: OidcProvider;
+let callbackPort = 0;
+
+async function home(store: Record<string, unknown>, more = ""): Promise<AgentHome> {
+  const created = await AgentHome.create({ address: vault.address, username: "ada", ...store }, more);
+  homes.push(created);
+  return created;
+}
+
+before(async () => {
+  callbackPort = await freePort();
+  const callback = `http://localhost:${callbackPort}/oidc/callback`;
+  [vault, slapd, provider] = await Promise.all([
+    startVault({ ldapPlugin: true }),
+    startSlapd({ ada: PASSWORD, bob: "bob-password", mia: "mia-password" }),
+    startOidcProvider([callback]),
+  ]);
+  await writePolicies(vault);
+  await vault.request("POST", "sys/auth/ldap", { type: "vault-ldap", config: { default_lease_ttl: "1h" } });
+  await vault.request("POST", "auth/ldap/config", {
+    url: slapd.url,
+    userdn: slapd.usersDn,
+    userattr: "uid",
+    token_policies: ["user", "reader"],
+  });
+  await vault.request("POST", "sys/auth/oidc", { type: "oidc" });
+  await vault.request("POST", "auth/oidc/config", {
+    oidc_discovery_url: provider.issuer,
+    oidc_client_id: provider.clientId,
+    oidc_client_secret: provider.clientSecret,
+    default_role: "people",
+  });
+  await vault.request("POST", "auth/oidc/role/people", {
+    user_claim: "sub",
+    allowed_redirect_uris: [callback],
+    token_policies: ["user"],
+  });
+});
+after(async () => {
+  await Promise.all([vault.stop(), slapd.stop(), provider.stop(), ...homes.map((each) => each.remove())]);
+});
+
+const ldap = { auth_method: "ldap" };
+const password = [/Password of ada: /, PASSWORD] as const;
+
+describe("agent login by ldap", () => {
+  it("keeps a token in a 0600 file, and the password nowhere", async () => {
+    const place = await home(ldap);
+    const { code, shown } = await place.atTerminal(["login", "--log-level", "debug"], [password]);
+    assert.equal(code, 0, shown);
+    assert.match(shown, /Signed in as ldap-ada, until \d{4}-/);
+    assert.equal(await place.modeOf(".daemon-token"), 0o600);
+    const token = (await place.token()) ?? "";
+    assert.match(token, /^hvs\./);
+    assert.ok(!shown.includes(PASSWORD) && !shown.includes(token));
+    const status = await place.status();
+    assert.equal(status.auth.source, "file");
+    assert.ok((status.auth.token_ttl_seconds ?? 0) > 3500);
+    const state = await place.read(".local/state/daemon/identity.json");
+    assert.ok(!state.includes(token) && !state.includes(PASSWORD));
+  });
+
+  it("a wrong password is exit 1 with one line, and leaves the token as it was", async () => {
+    const place = await home(ldap);
+    const { code, shown } = await place.atTerminal(["login"], [[/Password/, "wrong-hunter2"]]);
+    assert.equal(code, 1);
+    assert.match(shown, /agent: the directory does not accept this user name and password/);
+    assert.doesNotMatch(shown, /hunter2/);
+    assert.equal(await place.token(), undefined);
+  });
+
+  it("without a terminal it is given up, and says so", async () => {
+    const place = await home(ldap);
+    const { code, stderr } = await place.agent(["login"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /the login was given up: there is no terminal to ask on/);
+  });
+
+  it("warns that AGENT_TOKEN comes before the login", async () => {
+    const place = await home(ldap);
+    const { code, shown } = await place.atTerminal(["login"], [password], { AGENT_TOKEN: "x" });
+    assert.equal(code, 0, shown);
+    assert.match(shown, /AGENT_TOKEN is set and comes before this login/);
+  });
+
+  it("--dry-run makes no login", async () => {
+    const place = await home(ldap);
+    assert.match(await place.ok("login", "--dry-run"), /would sign in by ldap/);
+    assert.equal(await place.token(), undefined);
+  });
+});
+
+describe("the pinned identity", () => {
+  it("refuses a login as somebody else, revokes its token, and takes it with --switch", async () => {
+    const place = await home(ldap);
+    assert.equal((await place.atTerminal(["login"], [password])).code, 0);
+    const token = await place.token();
+    await place.configure({ address: vault.address, username: "bob", ...ldap });
+    const bob = [/Password of bob: /, "bob-password"] as const;
+    const accessors = async (): Promise<number> => {
+      const { body } = await vault.request("LIST", "auth/token/accessors");
+      return (body["data"] as { keys: unknown[] }).keys.length;
+    };
+    const count = await accessors();
+    const refused = await place.atTerminal(["login"], [bob]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.shown, /another identity than the last one[^]*agent login --switch/);
+    assert.equal(await place.token(), token);
+    assert.equal(await accessors(), count, "the refused login's token is revoked");
+    const switched = await place.atTerminal(["login", "--switch"], [bob]);
+    assert.match(switched.shown, /Signed in as ldap-bob/);
+    assert.notEqual(await place.token(), token);
+  });
+});
+
+describe("a second factor", () => {
+  /** RFC 6238 with SHA-1, 6 digits and 30 seconds. */
+  function totp(secret: string): string {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    const bits = Array.from(secret, (char) => alphabet.indexOf(char).toString(2).padStart(5, "0")).join("");
+    const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => parseInt(byte, 2)));
+    const counter = Buffer.alloc(8);
+    counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+    const digest = createHmac("sha1", key).update(counter).digest();
+    const offset = (digest.at(-1) ?? 0) & 0xf;
+    return String((digest.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, "0");
+  }
+
+  it("a passcode (TOTP by sys/mfa/validate) is asked for, and may be given again after a wrong one", async () => {
+    const place = await home({ ...ldap, username: "mia" });
+    const mia = [/Password of mia: /, "mia-password"] as const;
+    // Her entity comes with the first login, which has no second factor yet.
+    assert.equal((await place.atTerminal(["login"], [mia])).code, 0);
+    const pin = JSON.parse(await place.read(".local/state/daemon/identity.json"));
+    const method = await vault.request("POST", "identity/mfa/method/totp", { issuer: "test", period: 30 });
+    const methodId = (method.body["data"] as { method_id: string }).method_id;
+    const generated = await vault.request("POST", "identity/mfa/method/totp/admin-generate", {
+      method_id: methodId,
+      entity_id: pin.entity_id,
+    });
+    const { url } = generated.body["data"] as { url: string };
+    await vault.request("POST", "identity/mfa/login-enforcement/mia", {
+      mfa_method_ids: [methodId],
+      identity_entity_ids: [pin.entity_id],
+    });
+    const secret = new URL(url).searchParams.get("secret") ?? "";
+    const first = await place.token();
+    const wrong = String((Number(totp(secret)) + 1) % 1_000_000).padStart(6, "0");
+    const { code, shown } = await place.atTerminal(
+      ["login"],
+      [mia, [/Passcode \(totp\): /, wrong], [/Passcode \(totp\): /, () => totp(secret)]],
+    );
+    assert.equal(code, 0, shown);
+    assert.match(shown, /The passcode was not accepted/);
+    assert.notEqual(await place.token(), first);
+  });
+
+  it("a push approval is waited for (simulated: a stub in place of the store, whose answer comes late)", async () => {
+    let approve: (() => void) | undefined;
+    const stub = await startStub((path, answer) => {
+      const id = "the-push-method";
+      if (path.startsWith("/v1/auth/ldap/login/")) {
+        const any = [{ type: "duo", id, uses_passcode: false }];
+        return answer({
+          auth: { mfa_requirement: { mfa_request_id: "r", mfa_constraints: { one: { any } } } },
+        });
+      }
+      if (path === "/v1/sys/mfa/validate") {
+        approve = () => answer({ auth: { client_token: "hvs.pushed" } });
+        return undefined;
+      }
+      return answer({ data: { ttl: 60, creation_ttl: 60, display_name: "ldap-ada", entity_id: "e" } });
+    });
+    try {
+      const place = await home({ ...ldap, address: stub.url });
+      const session = place.atTerminal(["login"], [password], {}, (shown) => {
+        if (shown.includes("Approve the login on your device (duo)")) approve?.();
+      });
+      await until(() => approve !== undefined);
+      setTimeout(() => approve?.(), 300);
+      assert.match(
+        (await session).shown,
+        /Approve the login on your device \(duo\)[^]*Signed in as ldap-ada/,
+      );
+      assert.equal(await place.token(), "hvs.pushed");
+    } finally {
+      stub.server.closeAllConnections();
+      stub.server.close();
+    }
+  });
+});
+
+async function startStub(
+  answerTo: (path: string, answer: (body: unknown) => void) => void,
+): Promise<{ url: string; server: Server }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    answerTo(request.url ?? "", (body) => {
+      if (!response.writableEnded) response.end(JSON.stringify(body));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
+
+describe("agent login by oidc", () => {
+  const oidc = (): Record<string, unknown> => ({ auth_method: "oidc", oidc_callback_port: callbackPort });
+  type Visit = (url: string) => Promise<unknown>;
+
+  /** Logs in; `visit` stands for the user's browser. */
+  async function login(place: AgentHome, visit: Visit) {
+    let visited: Promise<unknown> | undefined;
+    const session = await place.atTerminal(["login", "--log-level", "debug"], [], {}, (shown) => {
+      const url = /^ {2}(http\S+)\s*$/m.exec(shown)?.[1];
+      if (url !== undefined) visited ??= visit(url);
+    });
+    return { ...session, visited: await visited };
+  }
+
+  it("prints the address, takes the browser's answer on loopback, and keeps the token", async () => {
+    const place = await home(oidc());
+    const { code, shown, visited } = await login(place, (url) => provider.visit(url, "ada"));
+    assert.equal(code, 0, shown);
+    assert.match(shown, /Signed in as oidc-ada/);
+    assert.equal((visited as { status: number }).status, 200);
+    const token = (await place.token()) ?? "";
+    assert.match(token, /^hvs\./);
+    assert.ok(!shown.includes(token));
+    assert.equal((await place.status()).authenticated, true);
+  });
+
+  it("an answer with a foreign state does not end the login, and signs nobody in", async () => {
+    const place = await home(oidc());
+    const { code, shown } = await login(place, async (url) => {
+      const forged = await fetch(`http://127.0.0.1:${callbackPort}/oidc/callback?state=st_forged&code=c`);
+      assert.equal(forged.status, 400);
+      const rebound = await fetch(`http://127.0.0.1:${callbackPort}/elsewhere`);
+      assert.equal(rebound.status, 404);
+      return provider.visit(url, "ada");
+    });
+    assert.equal(code, 0, shown);
+  });
+
+  it("a code of another login is refused by the store: the nonce is ours alone", async () => {
+    const place = await home(oidc());
+    const { code, shown } = await login(place, (url) =>
+      provider.visit(url, "ada", {
+        callback: (back) => {
+          back.searchParams.set("code", "another-code");
+          return back;
+        },
+      }),
+    );
+    assert.equal(code, 1);
+    assert.match(shown, /does not accept the identity provider's answer/);
+    assert.equal(await place.token(), undefined);
+  });
+
+  it("who declines at the provider is told so", async () => {
+    const place = await home(oidc());
+    const { code, shown } = await login(place, (url) => provider.visit(url, "ada", { decline: true }));
+    assert.equal(code, 1);
+    assert.match(shown, /the identity provider did not let you in \(access_denied\)/);
+  });
+
+  it("a role that is not there, and a port in use, name what to change", async () => {
+    const place = await home({ ...oidc(), auth_role: "nobody" });
+    const refused = await place.agent(["login"]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /allowed_redirect_uris must hold http:\/\/localhost:\d+\/oidc\/callback/);
+    const blocker = createServer().listen(callbackPort, "127.0.0.1");
+    await once(blocker, "listening");
+    try {
+      const blocked = await (await home(oidc())).agent(["login"]);
+      assert.equal(blocked.code, 1);
+      assert.match(blocked.stderr, /cannot wait for the browser on port \d+[^]*store\.oidc_callback_port/);
+    } finally {
+      blocker.close();
+    }
+  });
+});
+
+describe("downscoping", () => {
+  it("the kept token is a child with the policies of store.policies only", async () => {
+    const place = await home({ ...ldap, policies: ["reader"], no_default_policy: true });
+    const { code, shown } = await place.atTerminal(["login"], [password]);
+    assert.equal(code, 0, shown);
+    const { body } = await vault.request("POST", "auth/token/lookup", { token: await place.token() });
+    const data = body["data"] as { policies: string[]; orphan: boolean; ttl: number; renewable: boolean };
+    assert.deepEqual(data.policies, ["reader"]);
+    assert.equal(data.orphan, false);
+    assert.ok(data.ttl > 3500 && data.ttl <= 3600 && data.renewable, "as long as the login's own");
+    assert.equal((await place.status()).authenticated, true);
+  });
+
+  it("failing it fails the login, and nothing is kept", async () => {
+    const place = await home({ ...ldap, policies: ["not-mine"] });
+    const { code, shown } = await place.atTerminal(["login"], [password]);
+    assert.equal(code, 1);
+    assert.match(shown, /gives no token with the policies of store\.policies/);
+    assert.equal(await place.token(), undefined);
+  });
+});
+
+describe("agent login by token", () => {
+  it("keeps a pasted token that the store accepts, and revokes none that it did not make", async () => {
+    const place = await home({});
+    const token = await vault.createUserToken("ada", ["user"]);
+    const { code, shown } = await place.atTerminal(["login"], [[/Token for the secrets store: /, token]]);
+    assert.equal(code, 0, shown);
+    assert.ok(!shown.includes(token));
+    assert.equal(await place.token(), token);
+    const foreign = await vault.createUserToken("eve", ["user"]);
+    assert.equal((await place.atTerminal(["login"], [[/Token/, foreign]])).code, 1);
+    await vault.request("POST", "auth/token/lookup", { token: foreign });
+    const { code: ended, stderr } = await place.agent(["logout", "--revoke"]);
+    assert.equal(ended, 1);
+    assert.match(stderr, /not revoked: it is not of a login of this program/);
+    await vault.request("POST", "auth/token/lookup", { token });
+    assert.equal(await place.token(), undefined);
+  });
+
+  it("refuses one that the store does not know, without repeating it", async () => {
+    const place = await home({});
+    const { code, shown } = await place.atTerminal(["login"], [[/Token/, "hvs.hunter2"]]);
+    assert.equal(code, 1);
+    assert.match(shown, /the store does not accept the token/);
+    assert.doesNotMatch(shown, /hunter2/);
+  });
+});
+
+describe("agent logout", () => {
+  it("--revoke ends the token of our own login in the store too", async () => {
+    const place = await home(ldap);
+    assert.equal((await place.atTerminal(["login"], [password])).code, 0);
+    const token = await place.token();
+    assert.match(await place.ok("logout", "--revoke"), /token file is removed[^]*The token is revoked/);
+    assert.equal(await place.token(), undefined);
+    await assert.rejects(vault.request("POST", "auth/token/lookup", { token }), /403/);
+    assert.match(await place.ok("logout"), /There was no token file/);
+  });
+});
+
+describe("the daemon", () => {
+  const rule = `rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n`;
+
+  it("waits with the reason, notices a login at once, forgets after a logout, and keeps the files", async () => {
+    await vault.put("users/ada/k", { value: "one" });
+    const place = await home(ldap, rule);
+    const daemon = place.daemon();
+    try {
+      await daemon.logged(/not signed in to the secrets store: no token found/);
+      const started = performance.now();
+      const { code, shown } = await place.atTerminal(["login"], [password]);
+      assert.equal(code, 0, shown);
+      await until(
+        async () => (await place.read("out.yaml")).includes("one"),
+        () => daemon.log(),
+      );
+      assert.ok(performance.now() - started < 10_000);
+      await place.ok("logout");
+      await daemon.logged(/signed out reason="the token file has changed"/);
+      assert.match(await place.read("out.yaml"), /one/);
+      assert.equal((await place.status()).authenticated, false);
+      const token = (await place.token()) ?? PASSWORD;
+      assert.ok(!daemon.log().includes(token));
+    } finally {
+      assert.equal(await daemon.stop(), 0);
+    }
+  });
+
+  it("renews a token whose life is nearly over, and works on past its first end", async () => {
+    const place = await home({}, rule);
+    const { body } = await vault.request("POST", "auth/token/create", {
+      policies: ["user"],
+      ttl: "4s",
+      explicit_max_ttl: "1h",
+    });
+    await place.write(".daemon-token", (body["auth"] as { client_token: string }).client_token);
+    const daemon = place.daemon();
+    try {
+      await daemon.logged(/token renewed[^]*token renewed/);
+      assert.doesNotMatch(daemon.log(), /not signed in|token could not/);
+    } finally {
+      assert.equal(await daemon.stop(), 0);
+    }
+  });
+});

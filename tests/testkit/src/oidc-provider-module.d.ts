@@ -1,0 +1,9 @@
+/** The part of the package's interface that the kit uses; it brings no types of its own. */
+declare module "oidc-provider" {
+  import type { RequestListener } from "node:http";
+
+  export class Provider {
+    constructor(issuer: string, configuration: Record<string, unknown>);
+    callback(): RequestListener;
+  }
+}

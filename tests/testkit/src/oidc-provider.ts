@@ -1,0 +1,110 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { TestkitError } from "./errors.ts";
+
+/** A real OpenID provider on loopback with one confidential client. */
+export interface OidcProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /**
+   * Does what a person does in a browser: visits the address, signs in under a name (any password is good), and
+   * follows to the client's callback. Resolves with the status and text of the callback's page.
+   * @param options `decline` gives up at the form; `callback` changes the address that the browser is sent back to
+   */
+  visit(
+    url: string,
+    name: string,
+    options?: { readonly decline?: boolean; readonly callback?: (url: URL) => URL },
+  ): Promise<{ readonly status: number; readonly text: string }>;
+  stop(): Promise<void>;
+}
+
+/** More redirects than a login has. */
+const MAX_STEPS = 20;
+
+/** @param redirectUris where its client may be sent back to */
+export async function startOidcProvider(redirectUris: readonly string[]): Promise<OidcProvider> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = { clientId: "the-store", clientSecret: "secret-of-the-store" };
+  // Loaded here, as it takes 300 ms. It has notes on its development keys and forms, which are meant here.
+  const { log, info, warn } = console;
+  Object.assign(console, { log: () => {}, info: () => {}, warn: () => {} });
+  try {
+    const { Provider } = await import("oidc-provider");
+    const provider = new Provider(issuer, {
+      clients: [
+        {
+          client_id: client.clientId,
+          client_secret: client.clientSecret,
+          redirect_uris: [...redirectUris],
+          application_type: "native",
+          token_endpoint_auth_method: "client_secret_basic",
+        },
+      ],
+      pkce: { required: () => false },
+      findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    });
+    server.on("request", provider.callback());
+  } finally {
+    Object.assign(console, { log, info, warn });
+  }
+  return {
+    issuer,
+    ...client,
+    visit: (url, name, options = {}) => visit(issuer, url, name, options),
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+async function visit(
+  issuer: string,
+  start: string,
+  name: string,
+  options: { readonly decline?: boolean; readonly callback?: (url: URL) => URL },
+): Promise<{ status: number; text: string }> {
+  const cookies = new Map<string, string>();
+  let url = new URL(start);
+  let form: URLSearchParams | undefined;
+  for (let step = 0; step < MAX_STEPS; step++) {
+    if (url.origin !== issuer) {
+      const response = await fetch(options.callback?.(url) ?? url);
+      return { status: response.status, text: await response.text() };
+    }
+    const response = await fetch(url, {
+      method: form === undefined ? "GET" : "POST",
+      redirect: "manual",
+      headers: { cookie: [...cookies].map(([key, value]) => `${key}=${value}`).join("; ") },
+      ...(form === undefined ? {} : { body: form }),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [, key = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      cookies.set(key, value);
+    }
+    const text = await response.text();
+    const location = response.headers.get("location");
+    if (location !== null) {
+      url = new URL(location, url);
+      form = undefined;
+    } else {
+      const prompt = /name="prompt" value="(\w+)"/.exec(text)?.[1];
+      if (prompt === undefined)
+        throw new TestkitError("command_failed", `no form at ${url.pathname}: ${text.slice(0, 500)}`);
+      if (options.decline === true) {
+        url = new URL(`${url.pathname}/abort`, url);
+        form = undefined;
+      } else {
+        form = new URLSearchParams({ prompt, login: name, password: "any" });
+      }
+    }
+  }
+  throw new TestkitError("command_failed", "the login did not come to an end");
+}
