@@ -17,8 +17,11 @@ export interface PageOptions {
   readonly scripts?: readonly string[];
   /** Name of the svg asset that is the page's icon. */
   readonly icon?: string;
-  /** Loads the page anew, or another one: for waiting states of pages without scripts. */
-  readonly refresh?: { readonly seconds: number; readonly url?: string };
+  /**
+   * Loads the page anew, or another one: for waiting states of pages without scripts, and with `unscripted` only where
+   * scripting is off and a script of the page cannot do better.
+   */
+  readonly refresh?: { readonly seconds: number; readonly url?: string; readonly unscripted?: boolean };
 }
 
 /** A whole HTML document. Everything interpolated is escaped by the template. */
@@ -26,7 +29,6 @@ export function page(options: PageOptions): Html {
   const { assets, refresh } = options;
   // Not deferred: a deferred htmx starts by a timer, which may fire before the script of its extension has come.
   const scripts = options.scripts === undefined ? [] : ["htmx.js", "hx-sse.js", ...options.scripts];
-  const target = refresh?.url === undefined ? "" : `; url=${refresh.url}`;
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -43,13 +45,19 @@ export function page(options: PageOptions): Html {
           (name) => html`<link rel="stylesheet" href="${assets.path(name)}" />`,
         )}
         ${scripts.length === 0 ? "" : html`<meta name="htmx-config" content="${HTMX_CONFIG}" />`}
-        ${scripts.map((name) => html`<script src="${assets.path(name)}"></script>`)}
-        ${refresh === undefined ? "" : html`<meta http-equiv="refresh" content="${refresh.seconds}${target}" />`}
+        ${scripts.map((name) => html`<script src="${assets.path(name)}"></script>`)} ${refreshTag(refresh)}
       </head>
       <body>
         ${options.body}
       </body>
     </html>`;
+}
+
+function refreshTag(refresh: PageOptions["refresh"]): Html | string {
+  if (refresh === undefined) return "";
+  const target = refresh.url === undefined ? "" : `; url=${refresh.url}`;
+  const tag = html`<meta http-equiv="refresh" content="${refresh.seconds}${target}" />`;
+  return refresh.unscripted === true ? html`<noscript>${tag}</noscript>` : tag;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
 import { PROBLEM_STATUS, type Problem } from "../api/problem.ts";
 import type { Environment, RouteParts } from "./environment.ts";
@@ -14,7 +15,13 @@ export async function answerProblem(
   if (status === 401) c.header("WWW-Authenticate", 'Bearer realm="daemon"');
   if (status === 413) c.header("Connection", "close");
   if (isForPrograms(c.req.path)) return c.json(problem, status);
+  if (isForPart(c)) return c.html(html`<span class="error">${problem.error}</span>`, status);
   return c.html(problemPage(parts.assets, problem), status);
+}
+
+/** Whether a page asks for a part of itself (htmx says so). */
+export function isForPart(c: Context<Environment>): boolean {
+  return c.req.header("HX-Request") === "true";
 }
 
 /** The same before routing, for a connection that gets nothing else: no page, because its style sheet is refused too. */

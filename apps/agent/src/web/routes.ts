@@ -8,13 +8,17 @@ import { PROBLEMS } from "../api/problem.ts";
 import { removedEndpoint } from "../api/removed.ts";
 import { apiRoutes } from "../api/routes.ts";
 import { storeProblem } from "../api/store-problem.ts";
-import { answerProblem } from "./answer.ts";
+import { answerProblem, isForPart } from "./answer.ts";
 import type { Environment, RouteParts } from "./environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
 import { PAGE_CHANNEL } from "./live-updates.ts";
+import { announcementText } from "./pages/announcements.ts";
+import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
 import { loginPage } from "./pages/login-page.ts";
+import { answerCopy } from "./secret-actions.ts";
+import { secretPageRoutes } from "./secret-routes.ts";
 import { SESSION_LIFETIME_MS } from "./sessions.ts";
 
 /** A request body may have this many bytes (spec/agent.md section 6). */
@@ -65,6 +69,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
 
 function browserRoutes(parts: RouteParts): Hono<Environment> {
   const { view, gate, sessions, streams, live, assets, logger, cookieName, texts } = parts;
+  const { signIn, clipboard, configuration } = parts;
   const app = new Hono<Environment>();
 
   const ownPageOnly: MiddlewareHandler<Environment> = async (c, next) => {
@@ -103,7 +108,8 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/ui/", (c) => {
     const status = view.status();
     if (!gate.isUnlocked(c.env.incoming) || !status.authenticated) return c.redirect("/", 303);
-    return c.html(indexPage(assets, status, view.rules(), texts.secretView));
+    const announcement = announcementText(c.req.query("done"));
+    return c.html(indexPage(assets, status, view.rules(), texts.secretView, announcement));
   });
 
   app.get("/ui/sse", letInOnly, async (c) => {
@@ -118,10 +124,24 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   // Whatever else is asked for below /ui/: who is not let in is sent to where one signs in, and learns nothing else.
   app.get("/ui/*", async (c, next) => {
     const letIn = gate.isUnlocked(c.env.incoming) && view.status().authenticated;
-    return letIn ? await next() : c.redirect("/", 303);
+    if (letIn) return await next();
+    // A part of a page, asked for by htmx, cannot send the page elsewhere.
+    return isForPart(c) ? await letInOnly(c, next) : c.redirect("/", 303);
   });
 
-  app.post("/ui/sync", ownPageOnly, letInOnly, async (c) => {
+  app.post("/ui/*", ownPageOnly, letInOnly);
+  app.route("/", secretPageRoutes(parts));
+  app.get("/ui/config", (c) => c.redirect("/ui/config/", 303));
+  app.get("/ui/config/", (c) => c.html(configPage(assets, view.status(), configuration)));
+
+  app.post("/ui/copy-token", async (c) => {
+    const token = signIn.token();
+    if (token === undefined) return await answerProblem(c, parts, PROBLEMS.noToken);
+    logger.info({ by: "page" }, "store token copied to the clipboard");
+    return await answerCopy(c, parts, await clipboard.copy(token));
+  });
+
+  app.post("/ui/sync", async (c) => {
     const { job, done } = view.syncNow();
     logger.info({ job, by: "page" }, "sync requested");
     // The page shows the outcome, a failure too.

@@ -18,6 +18,7 @@ export function indexPage(
   status: AgentStatus,
   rules: readonly RuleView[],
   text: Html | undefined,
+  announcement?: string,
 ): Html {
   const still =
     text === undefined ? "" : html`<section class="card prose" aria-label="Notes">${text}</section>`;
@@ -27,6 +28,7 @@ export function indexPage(
     "Overview",
     html`<div class="stack" id="${LIVE_CONTENT_ID}">${content(status, rules)}</div>
       ${still}`,
+    { section: "Overview", announcement },
   );
 }
 

@@ -1,4 +1,4 @@
-import { html, page, type Assets, type Html } from "@devplat/web-kit";
+import { html, page, raw, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../brand.ts";
 import { liveStatus } from "../../api/status-document.ts";
 import type { AgentStatus } from "../../status.ts";
@@ -8,31 +8,90 @@ import { timeText } from "./time-text.ts";
 export function addPageAssets(assets: Assets): void {
   assets.add("icon.svg", new URL("icon.svg", import.meta.url));
   assets.add("live.js", new URL("live.js", import.meta.url));
+  assets.add("site.css", new URL("site.css", import.meta.url));
+  assets.add("secrets.js", new URL("secrets.js", import.meta.url));
+}
+
+/** The sections of the main site, in the order of the header. */
+const SECTIONS = [
+  ["Overview", "/ui/"],
+  ["Secrets", "/ui/secrets/"],
+  ["Config", "/ui/config/"],
+] as const;
+export type Section = (typeof SECTIONS)[number][0];
+
+/** Id of the line that says what an action without a new page has done. */
+export const ANNOUNCE_ID = "announce";
+
+export interface SitePageOptions {
+  readonly section: Section;
+  /** What has just been done; shown once. */
+  readonly announcement?: Html | string | undefined;
+  /** Leads elsewhere after a time, where scripting is off. */
+  readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
 }
 
 /** Id of the header's part that the live stream replaces. */
 export const LIVE_STATE_ID = "live-state";
 
 /** A page of the main site: header with the live state, and the content. Works without scripts; with them it is live. */
-export function sitePage(assets: Assets, status: AgentStatus, title: string, content: Html): Html {
+export function sitePage(
+  assets: Assets,
+  status: AgentStatus,
+  title: string,
+  content: Html,
+  options: SitePageOptions,
+): Html {
+  const { section, announcement, refresh } = options;
   const body = html`<a class="skip" href="#content">Skip to the content</a>
     <header class="topbar">
       <a class="brand" href="/ui/"
         ><img src="${assets.path("icon.svg")}" alt="" />${BRAND.command}
         <span class="version">${status.version}</span></a
       >
+      <nav class="nav" aria-label="Sections">
+        ${SECTIONS.map(
+          ([name, href]) =>
+            html`<a href="${href}" ${name === section ? raw('aria-current="page"') : ""}>${name}</a>`,
+        )}
+      </nav>
       <div class="actions below" id="${LIVE_STATE_ID}" role="status">${liveState(status)}</div>
-      <form method="post" action="/ui/sync"><button class="primary" type="submit">Sync Now</button></form>
+      ${copyToken(status)}
+      <form method="post" action="/ui/sync">
+        <button class="primary small" type="submit">Sync Now</button>
+      </form>
     </header>
     <main class="page" id="content">
       <p class="banner warn" id="live-lost" role="alert" hidden>
         This page is no longer live: the daemon does not answer, or you are signed out.
         <a href="/ui/">Load it again</a>
       </p>
+      <p class="announce" id="${ANNOUNCE_ID}" role="status">${announcement ?? ""}</p>
       ${content}
     </main>
     <div hx-sse:connect="/ui/sse" hx-swap="none"></div>`;
-  return page({ title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg", scripts: ["live.js"] });
+  return page({
+    title: `${title} · ${BRAND.command}`,
+    assets,
+    body,
+    icon: "icon.svg",
+    styles: ["site.css"],
+    scripts: ["live.js", "secrets.js"],
+    ...(refresh !== undefined && { refresh: { ...refresh, unscripted: true } }),
+  });
+}
+
+/** The token never goes to the browser: the daemon puts it on the clipboard. The embedded store has none. */
+function copyToken(status: AgentStatus): Html | string {
+  if (status.auth.source === "embedded") return "";
+  return html`<form
+    method="post"
+    action="/ui/copy-token"
+    hx-post="/ui/copy-token"
+    hx-target="#${ANNOUNCE_ID}"
+  >
+    <button class="small" type="submit">Copy token</button>
+  </form>`;
 }
 
 /** The header's live part: connection, store, time of the last completed cycle. */

@@ -1,0 +1,16 @@
+/** What an action says when it is done. The browser asks for one by name, so an address cannot put words on a page. */
+const ANNOUNCEMENTS = {
+  copied: "Copied to the clipboard of this host.",
+  token_copied: "The store token is on the clipboard of this host.",
+  created: "Created.",
+  deleted: "Deleted, with every version.",
+  restored: "The old version is the newest again.",
+} as const;
+export type Announcement = keyof typeof ANNOUNCEMENTS;
+
+/** The words for a name, if it is one. */
+export function announcementText(name: string | undefined): string | undefined {
+  return name !== undefined && Object.hasOwn(ANNOUNCEMENTS, name)
+    ? ANNOUNCEMENTS[name as Announcement]
+    : undefined;
+}

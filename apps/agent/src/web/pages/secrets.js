@@ -1,0 +1,36 @@
+// Values that were revealed are hidden again after this time, in milliseconds.
+const HIDE_AFTER_MS = 30_000;
+
+// Editing is offered only where it works.
+document.documentElement.classList.add("scripted");
+
+function hide(value) {
+  const masked = document.createElement("span");
+  masked.className = "masked";
+  masked.textContent = "••••••••";
+  value.replaceWith(masked);
+}
+
+// Values come with the page and later, one by one; each is hidden by its own clock, in the browser, so that a daemon
+// that has gone cannot keep one on the screen.
+const timed = new WeakSet();
+function hideLater() {
+  for (const value of document.querySelectorAll("[data-revealed]")) {
+    if (timed.has(value)) continue;
+    timed.add(value);
+    setTimeout(() => {
+      hide(value);
+      if (document.querySelector("[data-revealed]") === null) forgetReveal();
+    }, HIDE_AFTER_MS);
+  }
+}
+
+// Loading the page again must not show the values again.
+function forgetReveal() {
+  const url = new URL(location.href);
+  if (!url.searchParams.has("reveal")) return;
+  url.searchParams.delete("reveal");
+  history.replaceState(null, "", url);
+}
+
+new MutationObserver(hideLater).observe(document, { childList: true, subtree: true });

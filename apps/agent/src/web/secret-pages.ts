@@ -1,0 +1,176 @@
+import {
+  checkFolder,
+  checkPath,
+  SecretStoreError,
+  type SecretDocument,
+  type SecretMetadata,
+} from "@devplat/secret-store";
+import { html } from "@devplat/web-kit";
+import type { Context } from "hono";
+import { PROBLEMS } from "../api/problem.ts";
+import { searchNames } from "../secrets/search-names.ts";
+import { folderOf } from "../secrets/url-path.ts";
+import { answerProblem } from "./answer.ts";
+import type { Environment, RouteParts } from "./environment.ts";
+import { announcementText } from "./pages/announcements.ts";
+import { editRow, fieldRow, shownValue } from "./pages/secrets/field-row.ts";
+import { folderPage, searchPage } from "./pages/secrets/folder-page.ts";
+import type { SecretsFrame } from "./pages/secrets/frame.ts";
+import { historyPage } from "./pages/secrets/history-page.ts";
+import { fieldName } from "./pages/secrets/links.ts";
+import { absentPage, createPage, secretPage } from "./pages/secrets/secret-page.ts";
+import { treeItems, type TreeNode } from "./pages/secrets/sidebar.ts";
+
+type Ctx = Context<Environment>;
+
+/** What is asked for is a secret's page, with more to say about it. */
+export interface Shown {
+  readonly status?: 200 | 403 | 404 | 409 | 422;
+  /** Why what was asked for is not done. */
+  readonly refusal?: string;
+}
+
+/** Shows pages of secrets; the actions on them use it to show one again with a refusal. */
+export class SecretPages {
+  readonly #parts: RouteParts;
+
+  constructor(parts: RouteParts) {
+    this.#parts = parts;
+  }
+
+  /** The page of a secret, or what there is to say about a path that holds nothing. */
+  async secret(c: Ctx, path: string, shown: Shown = {}): Promise<Response> {
+    const { policy } = this.#parts.secrets;
+    const { status = 200, refusal } = shown;
+    const version = wholeNumber(c.req.query("version"));
+    const document = await this.#read(path, version);
+    const frame = await this.#frame(c, path, refusal);
+    const readOnly = policy.refusal(path);
+    if (document === undefined) {
+      if (readOnly === undefined && version === undefined) return c.html(createPage(frame, path), status);
+      return c.html(absentPage(frame, path, readOnly), status === 200 ? 404 : status);
+    }
+    // A page that refuses something does not reveal on top of it.
+    const revealed = c.req.query("reveal") === "true" && refusal === undefined;
+    if (revealed) this.#logReveal(path);
+    const old = version !== undefined && c.req.method === "GET";
+    return c.html(secretPage(frame, { path, document, revealed, readOnly, old }), status);
+  }
+
+  async folder(c: Ctx, folder: string, shown: Shown = {}): Promise<Response> {
+    const { policy } = this.#parts.secrets;
+    const names = await this.#names(folder);
+    const frame = await this.#frame(c, folder, shown.refusal);
+    return c.html(folderPage(frame, folder, names, policy.coversFolder(folder)), shown.status ?? 200);
+  }
+
+  async search(c: Ctx, query: string): Promise<Response> {
+    const result = await searchNames(this.#parts.secrets.store, query, c.req.raw.signal);
+    const frame = await this.#frame(c, "", undefined);
+    return c.html(searchPage({ ...frame, sidebar: { ...frame.sidebar, query } }, query, result));
+  }
+
+  async history(c: Ctx, path: string): Promise<Response> {
+    const { store, policy } = this.#parts.secrets;
+    const metadata: SecretMetadata = await store.metadata(path);
+    const editable = policy.refusal(path) === undefined;
+    return c.html(historyPage(await this.#frame(c, path, undefined), path, metadata, editable));
+  }
+
+  /** A part of a page, which htmx puts in its place. */
+  async part(c: Ctx, path: string, part: string): Promise<Response> {
+    const { store, policy } = this.#parts.secrets;
+    if (part === "tree" && (path === "" || path.endsWith("/"))) {
+      return c.html(treeItems(nodes(path, await this.#names(path)), ""));
+    }
+    const name = fieldName(c.req.query("field"));
+    const { fields, version } = await store.read(path);
+    const value = name === undefined ? undefined : fields.get(name);
+    if (name === undefined || value === undefined)
+      return c.html(html`This field is gone. Load the page again.`, 404);
+    const editable = policy.refusal(path) === undefined;
+    switch (part) {
+      case "value":
+        this.#logReveal(path);
+        return c.html(shownValue(value));
+      case "row":
+        return c.html(fieldRow(name, value, { path, revealed: false, editable, old: false }));
+      case "edit":
+        if (!editable) return await answerProblem(c, this.#parts, PROBLEMS.notEditable);
+        this.#logReveal(path);
+        return c.html(editRow(name, value, version, path));
+      default:
+        return await answerProblem(c, this.#parts, PROBLEMS.notFound);
+    }
+  }
+
+  /** Names in a folder. In an editable subtree a folder that cannot be listed counts as empty. */
+  async #names(folder: string): Promise<readonly string[]> {
+    const { store, policy } = this.#parts.secrets;
+    checkFolder(folder);
+    try {
+      return await store.list(folder);
+    } catch (error) {
+      if (error instanceof SecretStoreError && policy.coversFolder(folder)) return [];
+      throw error;
+    }
+  }
+
+  async #read(path: string, version: number | undefined): Promise<SecretDocument | undefined> {
+    checkPath(path);
+    try {
+      return await this.#parts.secrets.store.read(path, version === undefined ? {} : { version });
+    } catch (error) {
+      if (error instanceof SecretStoreError && error.code === "not_found") return undefined;
+      throw error;
+    }
+  }
+
+  async #frame(c: Ctx, path: string, refusal: string | undefined): Promise<SecretsFrame> {
+    const { assets, view, texts, secrets } = this.#parts;
+    return {
+      assets,
+      status: view.status(),
+      sidebar: { tree: await this.#tree(path), editable: secrets.policy.folders, current: path },
+      text: texts.secretView,
+      announcement: announcementText(c.req.query("done")),
+      refusal,
+    };
+  }
+
+  /** The root's entries, with the folders above a path opened. A sidebar that cannot be listed keeps nobody from the page. */
+  async #tree(path: string): Promise<readonly TreeNode[] | undefined> {
+    const open: string[] = path.endsWith("/") ? [path] : [];
+    for (let folder = folderOf(path); folder !== ""; folder = folderOf(folder)) open.unshift(folder);
+    const listings = await Promise.all(
+      ["", ...open].map((folder) => this.#names(folder).catch(() => undefined)),
+    );
+    let children: readonly TreeNode[] | undefined;
+    for (const [at, folder] of ["", ...open].entries().toArray().toReversed()) {
+      const names = listings[at];
+      const opened = open[at];
+      const inner = children;
+      children =
+        names === undefined
+          ? undefined
+          : nodes(folder, names).map((node) => {
+              return node.path === opened && inner !== undefined ? { ...node, children: inner } : node;
+            });
+    }
+    return children;
+  }
+
+  #logReveal(path: string): void {
+    this.#parts.logger.info({ path, by: "page" }, "secret revealed");
+  }
+}
+
+/** A version; undefined for anything else. */
+export function wholeNumber(text: string | null | undefined): number | undefined {
+  // Ten digits: more versions than anybody writes, and no loss in a JavaScript number.
+  return text !== null && text !== undefined && /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
+}
+
+function nodes(folder: string, names: readonly string[]): TreeNode[] {
+  return names.map((name) => ({ path: folder + name }));
+}

@@ -1,0 +1,492 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Secret, systemClock } from "@devplat/base";
+import { openVaultStore, parseFields, printJson, userRoot, type SecretStore } from "@devplat/secret-store";
+import { startVault, type Vault } from "@devplat/testkit";
+import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+
+const EDITABLE = ["tools", "team/shared/"];
+const OWNED = ["tools/enrolled"];
+
+/** A page of ours, as it posts its forms. */
+class Pages {
+  readonly server: TestServer;
+
+  constructor(server: TestServer) {
+    this.server = server;
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.server.send(`/ui/secrets/${path}`, { headers });
+  }
+
+  /** A browser sends line breaks of a form as CRLF. */
+  post(
+    path: string,
+    form: Record<string, string>,
+    origin: string | undefined = this.server.url,
+  ): Promise<Answer> {
+    const entries = Object.entries(form).map(([name, value]) => [name, value.replaceAll(/\r?\n/g, "\r\n")]);
+    return this.server.send(`/ui/secrets/${path}`, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/x-www-form-urlencoded",
+        ...(origin !== undefined && { Origin: origin }),
+      },
+      body: new URLSearchParams(entries).toString(),
+    });
+  }
+
+  save(path: string, version: number, field: string, name: string, text: string): Promise<Answer> {
+    return this.post(path, {
+      action: "save",
+      version: String(version),
+      field: JSON.stringify(field),
+      name,
+      text,
+    });
+  }
+}
+
+interface Stand {
+  readonly name: string;
+  open(): Promise<{ store: SecretStore | undefined; close(): Promise<void> }>;
+}
+
+const stands: Stand[] = [
+  { name: "embedded", open: async () => ({ store: undefined, close: async () => undefined }) },
+  {
+    name: "Vault",
+    open: async () => {
+      const vault: Vault = await startVault();
+      const store = openVaultStore({
+        address: vault.address,
+        root: userRoot({ mount: "kv", prefix: "users/", username: "ada" }),
+        token: () => new Secret(vault.rootToken),
+        clock: systemClock,
+        tlsSkipVerify: false,
+      });
+      return {
+        store,
+        close: async () => {
+          await store.close();
+          await vault.stop();
+        },
+      };
+    },
+  },
+];
+
+for (const stand of stands) {
+  describe(`the pages of secrets, store ${stand.name}`, () => {
+    let opened: Awaited<ReturnType<Stand["open"]>>;
+    let server: TestServer;
+    let pages: Pages;
+    before(async () => {
+      opened = await stand.open();
+      const { store } = opened;
+      server = await startTestServer({
+        editablePaths: EDITABLE,
+        enrolmentKeys: OWNED,
+        token: "s.token",
+        ...(store !== undefined && { store }),
+      });
+      pages = new Pages(server);
+    });
+    after(async () => {
+      await server.stop();
+      await opened.close();
+    });
+
+    let count = 0;
+    /** A new secret in an editable subtree. */
+    async function put(json: string): Promise<string> {
+      const path = `tools/s${++count}`;
+      await server.store.write(path, parseFields(json), { ifVersion: 0 });
+      return path;
+    }
+    const stored = async (path: string): Promise<string> => printJson((await server.store.read(path)).fields);
+
+    // Secret lifecycle
+
+    it("lifecycle: absent, UI first field added, nothing exists there: the secret exists", async () => {
+      assert.match((await pages.get("tools/first")).body, /The first field creates the secret/);
+      const created = await pages.post("tools/first", { action: "add", version: "0", name: "a", text: "1" });
+      assert.equal(created.status, 303);
+      assert.equal(created.headers.location, "/ui/secrets/tools/first?done=created");
+      assert.equal(await stored("tools/first"), '{"a":"1"}');
+    });
+
+    it("lifecycle: two simultaneous creates cannot both succeed", async () => {
+      const create = (text: string): Promise<Answer> =>
+        pages.post("tools/race", { action: "add", version: "0", name: "a", text });
+      const answers = await Promise.all([create("x"), create("y")]);
+      assert.deepEqual(answers.map(({ status }) => String(status)).toSorted(), ["303", "409"]);
+      assert.equal((await server.store.read("tools/race")).version, 1);
+    });
+
+    it("lifecycle: UI row save, version carried equals stored version: new version, page reloads", async () => {
+      const path = await put('{"a":"1","b":"2"}');
+      const saved = await pages.save(path, 1, "a", "a", "new");
+      assert.equal(saved.status, 303);
+      assert.equal(saved.headers.location, `/ui/secrets/${path}`);
+      assert.equal(await stored(path), '{"a":"new","b":"2"}');
+      assert.equal((await server.store.read(path)).version, 2);
+    });
+
+    it("lifecycle: UI row save, stored version has moved on: unchanged, refused with an explanation, current content shown, typed text lost", async () => {
+      const path = await put('{"a":"1"}');
+      await server.store.write(path, parseFields('{"a":"theirs","fresh":"x"}'), { ifVersion: 1 });
+      const stale = await pages.save(path, 1, "a", "a", "typed-by-me");
+      assert.equal(stale.status, 409);
+      assert.match(stale.body, /has changed since/);
+      assert.match(stale.body, /version 2/);
+      assert.match(stale.body, /fresh/);
+      assert.doesNotMatch(stale.body, /typed-by-me|theirs/);
+      assert.equal(await stored(path), '{"a":"theirs","fresh":"x"}');
+    });
+
+    it("lifecycle: a row of a secret that was deleted meanwhile is stale, and does not bring it back", async () => {
+      const path = await put('{"a":"1"}');
+      await server.store.delete(path);
+      assert.equal((await pages.save(path, 1, "a", "a", "x")).status, 409);
+      await assert.rejects(server.store.read(path), { code: "not_found" });
+    });
+
+    it("lifecycle: DELETE in the UI removes every version", async () => {
+      const path = await put('{"a":"1"}');
+      await server.store.write(path, parseFields('{"a":"2"}'), { ifVersion: 1 });
+      const gone = await pages.post(path, { action: "delete", confirm: path.slice("tools/".length) });
+      assert.equal(gone.status, 303);
+      await assert.rejects(server.store.read(path, { version: 1 }), { code: "not_found" });
+      await assert.rejects(server.store.metadata(path), { code: "not_found" });
+    });
+
+    // Secret browsing and editing rules
+
+    it("rule 1: values are hidden by default, ?reveal=true reveals", async () => {
+      const path = await put('{"password":"hunter2"}');
+      const hidden = await pages.get(path);
+      assert.match(hidden.body, /password/);
+      assert.doesNotMatch(hidden.body, /hunter2/);
+      const revealed = await pages.get(`${path}?reveal=true`);
+      assert.match(revealed.body, /hunter2/);
+      // Where scripting is off the page leaves by itself.
+      assert.match(
+        revealed.body,
+        new RegExp(`<noscript><meta http-equiv="refresh" content="30; url=/ui/secrets/${path}"`),
+      );
+    });
+
+    it("rule 1: copy puts the value on this host's clipboard, and the browser never gets it", async () => {
+      const path = await put('{"multi":"a\\r\\nb","n":1.10}');
+      for (const [field, text] of [
+        ["multi", "a\r\nb"],
+        ["n", stand.name === "Vault" ? /^1\.10?$/ : "1.10"],
+      ] as const) {
+        const answer = await pages.post(path, { action: "copy", field: JSON.stringify(field) });
+        assert.equal(answer.status, 303);
+        assert.equal(answer.body, "");
+        if (typeof text === "string") assert.equal(server.copied.at(-1), text);
+        else assert.match(server.copied.at(-1) ?? "", text);
+      }
+    });
+
+    it("rule 2: editable subtrees are listed in the sidebar although they do not exist", async () => {
+      const { body } = await pages.get("");
+      assert.match(body, /href="\/ui\/secrets\/team\/shared\/"/);
+    });
+
+    it("rule 2: a listing failure inside a configured subtree counts as empty, elsewhere it is an error", async () => {
+      const inside = await pages.get("team/shared/");
+      assert.equal(inside.status, 200);
+      assert.match(inside.body, /Nothing is stored here/);
+      assert.equal((await pages.get("nowhere/")).status, 404);
+    });
+
+    it("rule 3: the pencil reveals that field's value only, and the log has the path only", async () => {
+      const path = await put('{"one":"value-one","two":"value-two"}');
+      const row = await pages.get(`${path}?part=edit&field=%22one%22`, { "HX-Request": "true" });
+      assert.equal(row.status, 200);
+      assert.match(row.body, /<textarea[^>]*>\nvalue-one<\/textarea>/);
+      assert.match(row.body, /name="version" value="1"/);
+      assert.doesNotMatch(row.body, /value-two/);
+      await pages.save(path, 1, "one", "renamed-one", "value-new");
+      const log = server.log.join("\n");
+      assert.match(log, new RegExp(`"path":"${path}"`));
+      assert.doesNotMatch(log, /value-one|value-new|"one"|renamed-one/);
+    });
+
+    it("rule 5: a new secret's name is one segment; a nested one is refused", async () => {
+      const begin = (name: string): Promise<Answer> => pages.post("tools/", { action: "new", name });
+      assert.equal((await begin("fresh")).headers.location, "/ui/secrets/tools/fresh");
+      for (const name of ["a/b", "/a", "a/", "", ".", "..", "a\\b", "%2f"]) {
+        assert.equal((await begin(name)).status, 422, name);
+      }
+      const path = await put('{"a":"1"}');
+      assert.equal((await begin(path.slice("tools/".length))).status, 409);
+    });
+
+    it("rule 6: the field can be renamed, and the old name is removed", async () => {
+      const path = await put('{"a":"1","b":"2","c":"3"}');
+      assert.equal((await pages.save(path, 1, "b", "renamed", "2")).status, 303);
+      assert.equal(
+        await stored(path),
+        stand.name === "Vault" ? '{"a":"1","c":"3","renamed":"2"}' : '{"a":"1","renamed":"2","c":"3"}',
+      );
+    });
+
+    it("rule 6: a field can be removed, the last one cannot", async () => {
+      const path = await put('{"a":"1","b":"2"}');
+      const remove = (version: string, field: string): Promise<Answer> =>
+        pages.post(path, { action: "remove", version, field: JSON.stringify(field) });
+      assert.equal((await remove("1", "a")).status, 303);
+      const refused = await remove("2", "b");
+      assert.equal(refused.status, 422);
+      assert.match(refused.body, /last field/);
+      assert.equal(await stored(path), '{"b":"2"}');
+    });
+
+    it("rule 6: adding onto an existing name, or renaming onto one, is refused; a blank row adds a new field", async () => {
+      const path = await put('{"a":"1","b":"2"}');
+      assert.equal((await pages.save(path, 1, "a", "b", "1")).status, 409);
+      const add = (name: string): Promise<Answer> =>
+        pages.post(path, { action: "add", version: "1", name, text: "typed" });
+      assert.equal((await add("a")).status, 409);
+      for (const name of ["", " x", "x "]) assert.equal((await add(name)).status, 422);
+      assert.equal(await stored(path), '{"a":"1","b":"2"}');
+      assert.equal((await add("c")).status, 303);
+      assert.equal(await stored(path), '{"a":"1","b":"2","c":"typed"}');
+    });
+
+    it("rule 7: a value that is not edited is written back unchanged: numbers, structures and CRLF stay", async () => {
+      const path = await put('{"crlf":"a\\r\\nb","list":[1,{"x":null}],"n":42,"t":true}');
+      let version = 1;
+      for (const [field, text] of [
+        ["crlf", "a\nb"],
+        ["list", '[1,{"x":null}]'],
+        ["n", "42"],
+        ["t", "true"],
+      ] as const) {
+        assert.equal((await pages.save(path, version++, field, field, text)).status, 303);
+      }
+      assert.equal(await stored(path), '{"crlf":"a\\r\\nb","list":[1,{"x":null}],"n":42,"t":true}');
+      assert.equal((await server.store.read(path)).version, 5);
+    });
+
+    it("rule 7: editing a structured value makes it a string, editing a multi-line value stores LF", async () => {
+      const path = await put('{"crlf":"a\\r\\nb","list":[1]}');
+      await pages.save(path, 1, "list", "list", "[1,2]");
+      await pages.save(path, 2, "crlf", "crlf", "a\nb\nc");
+      assert.equal(await stored(path), '{"crlf":"a\\nb\\nc","list":"[1,2]"}');
+    });
+
+    it("rule 8: a name with a line break or whitespace at its ends has no pencil, the page says so, and Delete works", async () => {
+      const path = await put('{" lead":"1","br\\nk":"2","fine":"3"}');
+      const { body } = await pages.get(path);
+      assert.equal(body.match(/aria-label="Edit /g)?.length, 1);
+      assert.equal(body.match(/Not editable here/g)?.length, 2);
+      const refused = await pages.save(path, 1, " lead", "lead", "1");
+      assert.equal(refused.status, 422);
+      const confirm = path.slice("tools/".length);
+      assert.equal((await pages.post(path, { action: "delete", confirm })).status, 303);
+    });
+
+    it("rule 9: a secret of an enrolment is read-only, before it has run and after", async () => {
+      const form = { action: "add", version: "0", name: "a", text: "1" };
+      const missing = await pages.get(OWNED[0] ?? "");
+      assert.equal(missing.status, 404);
+      assert.match(missing.body, /an enrolment writes this secret/);
+      assert.equal((await pages.post(OWNED[0] ?? "", form)).status, 403);
+      assert.equal((await pages.post("tools/", { action: "new", name: "enrolled" })).status, 403);
+      await server.store.write(OWNED[0] ?? "", parseFields('{"a":"1"}'), { ifVersion: 0 });
+      const { body } = await pages.get(OWNED[0] ?? "");
+      assert.doesNotMatch(body, /aria-label="Edit |Delete this secret/);
+      for (const action of ["save", "remove", "delete", "restore"]) {
+        assert.equal(
+          (await pages.post(OWNED[0] ?? "", { ...form, action, confirm: "enrolled" })).status,
+          403,
+          action,
+        );
+      }
+    });
+
+    it("rule 9: nothing outside configured subtrees is editable, nor is the root", async () => {
+      for (const path of ["loose", "team/x", "toolsbox"]) {
+        assert.equal(
+          (await pages.post(path, { action: "add", version: "0", name: "a", text: "1" })).status,
+          403,
+        );
+        await assert.rejects(server.store.read(path), { code: "not_found" });
+        assert.equal((await pages.get(path)).status, 404);
+      }
+      await server.store.write("loose", parseFields('{"a":"1"}'), { ifVersion: 0 });
+      const { body } = await pages.get("loose");
+      assert.match(body, /outside <code>web\.editable_paths<\/code>/);
+      assert.doesNotMatch(body, /aria-label="Edit |Add a field|Delete this secret/);
+      assert.equal((await pages.get("loose?part=edit&field=%22a%22")).status, 403);
+      assert.equal((await pages.post("", { action: "new", name: "x" })).status, 403);
+      assert.doesNotMatch((await pages.get("")).body, /New secret/);
+    });
+
+    it("rule 10: Delete asks for the name typed back; a wrong one is refused and the page shown again", async () => {
+      const path = await put('{"a":"1"}');
+      for (const confirm of ["", "x", path, `${path.slice("tools/".length)} `]) {
+        const refused = await pages.post(path, { action: "delete", confirm });
+        assert.equal(refused.status, 409);
+        assert.match(refused.body, /Not deleted/);
+      }
+      assert.equal(await stored(path), '{"a":"1"}');
+    });
+
+    // What goes with them
+
+    it("a save without a version that can be read is 422", async () => {
+      const path = await put('{"a":"1"}');
+      for (const version of ["", "x", "-1", "1.0", "99999999999"]) {
+        const form = { action: "save", version, field: '"a"', name: "a", text: "2" };
+        assert.equal((await pages.post(path, form)).status, 422, version);
+      }
+      assert.equal(await stored(path), '{"a":"1"}');
+    });
+
+    it("history lists the versions, shows an old one hidden, and restores it by compare-and-set", async () => {
+      const path = await put('{"a":"old-value"}');
+      await server.store.write(path, parseFields('{"a":"new-value","b":"2"}'), { ifVersion: 1 });
+      const history = await pages.get(`${path}?history=true`);
+      assert.match(history.body, /Restore version 1/);
+      const old = await pages.get(`${path}?version=1`);
+      assert.match(old.body, /This is an old version/);
+      assert.doesNotMatch(old.body, /old-value|aria-label="Edit /);
+      assert.match((await pages.get(`${path}?version=1&reveal=true`)).body, /old-value/);
+      assert.equal((await pages.post(path, { action: "restore", version: "1", from: "1" })).status, 409);
+      assert.equal((await pages.post(path, { action: "restore", version: "2", from: "9" })).status, 409);
+      assert.equal((await pages.post(path, { action: "restore", version: "2", from: "1" })).status, 303);
+      assert.equal(await stored(path), '{"a":"old-value"}');
+      assert.equal((await server.store.read(path)).version, 3);
+    });
+
+    it("search finds names in every folder, never values", async () => {
+      await server.store.write("tools/deep/Needle-1", parseFields('{"a":"1"}'), { ifVersion: 0 });
+      await put('{"hay":"needle"}');
+      const { body } = await pages.get("?q=NEEDLE");
+      assert.match(body, /1 secret\s+found/);
+      assert.match(body, /href="\/ui\/secrets\/tools\/deep\/Needle-1"/);
+    });
+
+    it("a folder opens in place with its own entries only", async () => {
+      await server.store.write("tools/fold/inner", parseFields('{"a":"1"}'), { ifVersion: 0 });
+      const part = await pages.get("tools/fold/?part=tree", { "HX-Request": "true" });
+      assert.match(part.body, /^<li><a href="\/ui\/secrets\/tools\/fold\/inner" ?>inner<\/a><\/li>\s*$/);
+    });
+
+    it("a form of another page is refused: no Origin, null, another port", async () => {
+      const path = await put('{"a":"1"}');
+      const form = { action: "delete", confirm: path.slice("tools/".length) };
+      for (const origin of ["null", "http://127.0.0.1:1", "https://evil.test"]) {
+        assert.equal((await pages.post(path, form, origin)).status, 403);
+      }
+      const bare = await server.send(`/ui/secrets/${path}`, {
+        method: "POST",
+        body: new URLSearchParams(form).toString(),
+      });
+      assert.equal(bare.status, 403);
+      assert.equal(await stored(path), '{"a":"1"}');
+    });
+
+    for (const path of ["a/../b", "a/%2e%2e/b", "a//b", "a%2fb", "a%5cb", "a%00", "a%0a", "%ff", "a%252fb"]) {
+      it(`paths are never normalised: ${path} is 400`, async () => {
+        assert.equal((await pages.get(path)).status, 400);
+        assert.equal(
+          (await pages.post(path, { action: "add", version: "0", name: "a", text: "1" })).status,
+          400,
+        );
+      });
+    }
+
+    it("names and values that are markup are shown as text", async () => {
+      const name = `<img src=x onerror=alert(1)>"'&`;
+      const path = `tools/${name}`;
+      await server.store.write(path, parseFields(JSON.stringify({ [name]: `</textarea><script>${name}` })), {
+        ifVersion: 0,
+      });
+      const url = encodeURIComponent(name);
+      const field = encodeURIComponent(JSON.stringify(name));
+      for (const target of [
+        "tools/",
+        `tools/${url}?reveal=true`,
+        `tools/${url}?part=edit&field=${field}`,
+        `tools/${url}?history=true`,
+        `?q=${url}`,
+        "tools/?part=tree",
+      ]) {
+        const { body, status } = await pages.get(target);
+        assert.equal(status, 200, target);
+        assert.match(body, /&lt;img/);
+        assert.doesNotMatch(body, /<img src=x|<\/textarea><script>/);
+      }
+    });
+  });
+}
+
+describe("the pages of secrets, signed out", () => {
+  it("a page leads to the start, a part and a form are 401", async () => {
+    await using server = await startTestServer({ editablePaths: EDITABLE });
+    server.view.set({ status: { authenticated: false } });
+    const pages = new Pages(server);
+    for (const path of ["", "tools/x", "tools/x?reveal=true"]) {
+      const away = await pages.get(path);
+      assert.equal(away.status, 303);
+      assert.equal(away.headers.location, "/");
+    }
+    assert.equal((await pages.get("tools/x?part=value&field=%22a%22", { "HX-Request": "true" })).status, 401);
+    assert.equal(
+      (await pages.post("tools/x", { action: "add", version: "0", name: "a", text: "1" })).status,
+      401,
+    );
+  });
+});
+
+describe("copying the store token", () => {
+  it("puts it on the clipboard of this host, and the browser never gets it", async () => {
+    await using server = await startTestServer({ token: "s.token" });
+    assert.match((await server.send("/ui/")).body, /Copy token/);
+    const copied = await server.send("/ui/copy-token", { method: "POST", headers: { Origin: server.url } });
+    assert.equal(copied.headers.location, "/ui/?done=token_copied");
+    assert.deepEqual(server.copied, ["s.token"]);
+    const page = await server.send("/ui/?done=token_copied");
+    assert.match(page.body, /on the clipboard of this host/);
+    assert.doesNotMatch(page.body, /s\.token/);
+    assert.doesNotMatch((await server.send("/ui/?done=__proto__")).body, /Object/);
+    assert.doesNotMatch(server.log.join("\n"), /s\.token/);
+  });
+
+  it("says so where there is no clipboard", async () => {
+    await using server = await startTestServer({
+      token: "s.token",
+      clipboard: { copy: async () => "no_program" },
+    });
+    const refused = await server.send("/ui/copy-token", { method: "POST", headers: { Origin: server.url } });
+    assert.equal(refused.status, 502);
+    assert.match(refused.body, /finds no clipboard here/);
+  });
+
+  it("is not offered with the embedded store, which has none", async () => {
+    await using server = await startTestServer();
+    const { auth } = server.view.status();
+    server.view.set({ status: { auth: { ...auth, source: "embedded" } } });
+    assert.doesNotMatch((await server.send("/ui/")).body, /Copy token/);
+  });
+});
+
+describe("/ui/config/", () => {
+  it("shows the configuration in force with its defaults and where it is from", async () => {
+    await using server = await startTestServer({
+      configuration: "store: { driver: embedded }\nsync: { interval: 90s }",
+    });
+    const { body } = await server.send("/ui/config/");
+    assert.match(body, /interval: 1m30s/);
+    assert.match(body, /\/home\/ada\/\.config\/daemon\/config\.yaml/);
+    assert.match(body, /listen: 127\.0\.0\.1:8200/);
+  });
+});
