@@ -205,6 +205,82 @@ async function measure(
   }
 }
 
+/** Fetches of this many commits each, one pack for each, after a first clone. */
+const COMMITS_PER_FETCH = 5;
+const FETCHES = [0, 10, 40];
+
+/** How an answer's cost grows with the number of packs that earlier fetches left, before they are consolidated. */
+async function measureGrowth(
+  repository: BenchRepository,
+  rounds: number,
+): Promise<{ rows: Row[]; notes: string[] }> {
+  const [newest] = (
+    await git([
+      ...["-C", repository.path, "for-each-ref", "--sort=-committerdate", "--count=1"],
+      ...["--format=%(refname)", "refs/heads"],
+    ])
+  ).split("\n");
+  const line = (await git(["-C", repository.path, "rev-list", "--first-parent", newest!])).trim().split("\n");
+  const last = FETCHES.at(-1)!;
+  const tips = Array.from({ length: last + 1 }, (_, n) => line[(last - n) * COMMITS_PER_FETCH]!);
+  const folder = mkdtempSync(join(tmpdir(), "git-store-serve-"));
+  try {
+    const store = await Repository.init(join(folder, "store.git"));
+    const index = ReachabilityIndex.open(store.objects);
+    const rows: Row[] = [];
+    const notes: string[] = [];
+    let one: Record<string, number[]> = {};
+    let adding = 0;
+    for (const [n, tip] of tips.entries()) {
+      const input = `${tip}\n${n === 0 ? "" : `^${tips[n - 1]}\n`}`;
+      const packed = spawnSync(
+        "git",
+        ["-C", repository.path, "pack-objects", "-q", "--revs", "--thin", "--delta-base-offset", "--stdout"],
+        { input, env: gitEnvironment(), maxBuffer: 2 ** 31 },
+      );
+      await store.receivePack(oneChunk(packed.stdout), { threads: 0 });
+      const start = process.cpuUsage();
+      index.refresh();
+      await index.cover([tip], { history: n === 0 });
+      await index.persist();
+      const used = process.cpuUsage(start);
+      if (n > 0) adding += (used.user + used.system) / 1000;
+      if (!FETCHES.includes(n)) continue;
+      const have = line[(last - n) * COMMITS_PER_FETCH + 120]!;
+      const kinds = { "full clone": [`want ${tip}`], "120 commits behind": [`want ${tip}`, `have ${have}`] };
+      const cpu: Record<string, number[]> = {};
+      for (const [name, args] of Object.entries(kinds)) {
+        const requests = Array.from({ length: 4 }, () => fetchRequest(args));
+        await ours(index, store, requests);
+        cpu[name] = [];
+        for (let round = 0; round < rounds; round++) cpu[name].push((await ours(index, store, requests)).cpu);
+      }
+      if (n === 0) one = cpu;
+      for (const name of n === 0 ? [] : Object.keys(kinds)) {
+        rows.push({
+          what: `${repository.name}, ${name} after ${n} fetches: CPU`,
+          unit: "s",
+          ours: summarize(cpu[name]!),
+          reference: summarize(one[name]!),
+          referenceName: "one pack",
+        });
+      }
+    }
+    notes.push(
+      `${repository.name}: taking a fetch of ${COMMITS_PER_FETCH} commits into the index, its file written: ${(adding / last).toFixed(1)} ms of CPU.`,
+    );
+    index.close();
+    store.close();
+    return { rows, notes };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
 const { values } = parseArgs({
   options: { rounds: { type: "string", default: "5" }, only: { type: "string", default: "express,large" } },
 });
@@ -212,9 +288,11 @@ const rows: Row[] = [];
 const notes: string[] = [];
 for (const repository of await benchRepositories()) {
   if (!values.only.split(",").includes(repository.name)) continue;
-  const measured = await measure(repository, Number(values.rounds));
-  rows.push(...measured.rows);
-  notes.push(...measured.notes);
+  for (const part of [measure, measureGrowth]) {
+    const measured = await part(repository, Number(values.rounds));
+    rows.push(...measured.rows);
+    notes.push(...measured.notes);
+  }
 }
 notes.push(`Peak resident memory: ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB.`);
 process.stdout.write(
