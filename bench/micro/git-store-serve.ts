@@ -216,8 +216,13 @@ async function measureGrowth(
 ): Promise<{ rows: Row[]; notes: string[] }> {
   const [newest] = (
     await git([
-      ...["-C", repository.path, "for-each-ref", "--sort=-committerdate", "--count=1"],
-      ...["--format=%(refname)", "refs/heads"],
+      "-C",
+      repository.path,
+      "for-each-ref",
+      "--sort=-committerdate",
+      "--count=1",
+      "--format=%(refname)",
+      "refs/heads",
     ])
   ).split("\n");
   const line = (await git(["-C", repository.path, "rev-list", "--first-parent", newest!])).trim().split("\n");

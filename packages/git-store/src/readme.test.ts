@@ -21,7 +21,13 @@ for (const [i, example] of examples.entries()) {
     );
     writeFileSync(join(folder.path, "tip"), git(source, ["rev-parse", "main"]).toString().trim());
     const file = join(folder.path, "example.ts");
-    writeFileSync(file, example.replaceAll('"@devplat/git-store"', JSON.stringify(ENTRY.href)));
+    const protocol = import.meta.resolve("@devplat/git-protocol");
+    writeFileSync(
+      file,
+      example
+        .replaceAll('"@devplat/git-store"', JSON.stringify(ENTRY.href))
+        .replaceAll('"@devplat/git-protocol"', JSON.stringify(protocol)),
+    );
     // Examples use relative paths.
     const before = process.cwd();
     process.chdir(folder.path);

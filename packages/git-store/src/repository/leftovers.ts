@@ -39,7 +39,7 @@ async function isLeftover(path: string, name: string, names: ReadonlySet<string>
   if (temporary !== null) return ownerIsGone(temporary[1]!) ?? (await isOld(path));
   // Of stock git, and a stale lock in the moment of its removal.
   if (/^tmp_(?:pack|idx|rev|obj)_|\.lock~\.[0-9a-f]+$/u.test(name)) return isOld(path);
-  const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap)$/u.exec(name);
+  const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap|reach)$/u.exec(name);
   return pack !== null && !names.has(`${pack[1]}.idx`) && isOld(path);
 }
 
