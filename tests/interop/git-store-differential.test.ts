@@ -249,52 +249,66 @@ function compare(
   }
 }
 
-for (const format of ["sha1", "sha256"] as const) {
-  test(`uploadPackV2Fetch answers random requests as git upload-pack does (${format})`, async (t) => {
-    const deadline = performance.now() + (loopSeconds(SHARE) * 1000 * (format === "sha1" ? 3 : 1)) / 4;
-    const firstSeed = testSeed();
-    let requests = 0;
-    let packs = 0;
-    let repositories = 0;
-    do {
-      const seed = (firstSeed + repositories++) % 2 ** 31;
-      const chance = new Chance(seed);
-      const folder = await tempFolder("git-store-");
+interface Loop {
+  readonly format: Format;
+  /** Files of more than half a megabyte, whose entries are larger than what is looked at in one go. */
+  readonly large: boolean;
+  readonly seconds: number;
+}
+
+/** Compares random requests to random repositories until the time is over, at least those of one repository. */
+async function compareAtRandom(loop: Loop): Promise<string> {
+  const { format } = loop;
+  const deadline = performance.now() + loop.seconds * 1000;
+  const firstSeed = testSeed();
+  let requests = 0;
+  let packs = 0;
+  let built = 0;
+  do {
+    const seed = (firstSeed + built++) % 2 ** 31;
+    const chance = new Chance(seed);
+    const folder = await tempFolder("git-store-");
+    try {
+      const path = join(folder.path, "full.git");
+      await randomRepository(path, chance, format, { large: loop.large });
+      const model = new RepositoryModel(path, format);
+      const store = await storeOf(path, join(folder.path, "store.git"), chance, format);
+      const refs = [...(await store.repository.refs()).keys()];
       try {
-        const path = join(folder.path, "full.git");
-        await randomRepository(path, chance, format);
-        const model = new RepositoryModel(path, format);
-        const store = await storeOf(path, join(folder.path, "store.git"), chance, format);
-        const refs = [...(await store.repository.refs()).keys()];
-        try {
-          for (let n = 0; n < REQUESTS_PER_REPOSITORY; n++) {
-            const client = randomClient(model, model.ofType("commit"), chance);
-            const request = randomRequest(model, client, refs, chance, format);
-            const theirs = gitAnswer(path, request);
-            let where = `TEST_SEED=${seed} request ${n}`;
-            try {
-              const ours = await ourAnswer(store, request, format);
-              assert.equal(ours === undefined, theirs === undefined, "both serve, or neither");
-              requests++;
-              if (ours === undefined || theirs === undefined) continue;
-              if (ours.pack !== undefined) packs++;
-              compare(model, client, request, format, theirs, ours);
-            } catch (error) {
-              where += `\n${request.args.join("\n")}`;
-              throw new Error(where, { cause: error });
-            }
+        for (let n = 0; n < REQUESTS_PER_REPOSITORY; n++) {
+          const client = randomClient(model, model.ofType("commit"), chance);
+          const request = randomRequest(model, client, refs, chance, format);
+          const theirs = gitAnswer(path, request);
+          try {
+            const ours = await ourAnswer(store, request, format);
+            assert.equal(ours === undefined, theirs === undefined, "both serve, or neither");
+            requests++;
+            if (ours === undefined || theirs === undefined) continue;
+            if (ours.pack !== undefined) packs++;
+            compare(model, client, request, format, theirs, ours);
+          } catch (error) {
+            throw new Error(`TEST_SEED=${seed} request ${n}\n${request.args.join("\n")}`, { cause: error });
           }
-        } finally {
-          store.index.close();
-          store.repository.close();
         }
       } finally {
-        await folder.remove();
+        store.index.close();
+        store.repository.close();
       }
-    } while (performance.now() < deadline);
-    assert.ok(packs > 0);
-    t.diagnostic(
-      `${repositories} repositories, ${requests} requests, ${packs} packs, first seed ${firstSeed}`,
-    );
+    } finally {
+      await folder.remove();
+    }
+  } while (performance.now() < deadline);
+  assert.ok(packs > 0);
+  return `${built} repositories, ${requests} requests, ${packs} packs, first seed ${firstSeed}`;
+}
+
+for (const { share, ...loop } of [
+  { format: "sha1", large: false, share: SHARE * 0.6 },
+  { format: "sha256", large: false, share: SHARE * 0.2 },
+  { format: "sha1", large: true, share: SHARE * 0.2 },
+] as const) {
+  const files = loop.large ? "large files" : "small files";
+  test(`uploadPackV2Fetch answers random requests as git upload-pack does (${loop.format}, ${files})`, async (t) => {
+    t.diagnostic(await compareAtRandom({ ...loop, seconds: loopSeconds(share) }));
   });
 }

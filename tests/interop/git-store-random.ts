@@ -17,6 +17,13 @@ export class Chance {
     return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * limit);
   }
 
+  /** Bytes that do not compress. */
+  bytes(length: number): Buffer {
+    const bytes = Buffer.alloc(length);
+    for (let i = 0; i + 4 <= length; i += 4) bytes.writeUInt32LE(this.below(2 ** 32), i);
+    return bytes;
+  }
+
   /** True in one of `n` cases. */
   oneIn(n: number): boolean {
     return this.below(n) === 0;
@@ -37,6 +44,7 @@ export async function randomRepository(
   path: string,
   chance: Chance,
   format: "sha1" | "sha256",
+  options: { readonly large?: boolean } = {},
 ): Promise<void> {
   await git(["init", "-q", "--bare", "-b", "main", "--template=", `--object-format=${format}`, path]);
   for (const setting of [
@@ -52,9 +60,15 @@ export async function randomRepository(
   const word = (): string => chance.below(2 ** 30).toString(36);
   const text = (): string => Array.from({ length: 4 + chance.below(60) }, word).join("\n");
   const contents = Array.from({ length: 6 }, text);
-  const count = 3 + chance.below(40);
+  const count = 3 + chance.below(options.large === true ? 12 : 40);
+  const blob = options.large === true ? chance.bytes(600_000) : Buffer.alloc(0);
   for (let n = 0; n < count; n++) {
-    const files: Record<string, string | null | { submodule: string }> = {};
+    const files: Record<string, string | Buffer | null | { submodule: string }> = {};
+    if (options.large === true && chance.oneIn(3)) {
+      // Half of it is new each time, so that deltas are large, too.
+      chance.bytes(300_000).copy(blob, chance.below(2) * 300_000);
+      files["large"] = Buffer.from(blob);
+    }
     for (let changes = 1 + chance.below(3); changes > 0; changes--) {
       const file = chance.below(contents.length);
       const folder = chance.pick(["", "a/", "a/b/", "c/", "c/d/e/"]);
