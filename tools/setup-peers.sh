@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what `npm test` needs beside npm packages: Debian packages, and a Vault built from tools/vault into
-# ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends at once.
+# Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, and git clients
+# built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends
+# at once.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
 
@@ -44,8 +45,16 @@ have curl || need curl
 have ssh || need openssh-client
 have setpriv || need util-linux
 have script || need bsdutils
+have zsh || need zsh
+have fish || need fish
 have slapd || [ -x /usr/sbin/slapd ] || need slapd
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
+# The pip of ensurepip lies in a package of its own on Debian.
+python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv
+have java && have javac || need default-jdk-headless
+clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
+case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
+case "$clients_todo" in *go-git*) find_go || need golang-go ;; esac
 have_vault || find_go || need golang-go
 
 if [ -n "$packages" ]; then
@@ -81,5 +90,11 @@ if ! have_vault; then
   cd "$root"
   rm -rf "$aside/sources" "$vault_folder"
   mv "$aside" "$vault_folder"
+fi
+if [ -n "$clients_todo" ]; then
+  find_go || case "$clients_todo" in *go-git*)
+    fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for the Go client: install a newer Go, then run this again" ;;
+  esac
+  sh "$root/tools/clients/build.sh" "$go"
 fi
 echo "setup:peers: all there"

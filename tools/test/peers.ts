@@ -1,7 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { chromiumProgram, onPath, postgresFolder, slapdProgram, vaultPrograms } from "@devplat/testkit";
+import {
+  chromiumProgram,
+  clientPrograms,
+  onPath,
+  postgresFolder,
+  slapdProgram,
+  vaultPrograms,
+} from "@devplat/testkit";
 
 /** Protocol v2 with SHA-256 repositories, `--negotiate-only` and bitmaps as the tests use them. */
 const OLDEST_GIT = [2, 39] as const;
@@ -14,7 +21,8 @@ export function missingPeers(): string[] {
     problem("Chromium", chromiumProgram),
     problem("the Vault build", vaultPrograms),
     problem("slapd", slapdProgram),
-    ...["curl", "openssl", "ps", "script", "setpriv", "ssh"].map((name) =>
+    problem("the builds of git clients", clientPrograms),
+    ...["curl", "java", "openssl", "ps", "script", "setpriv", "ssh", "zsh", "fish"].map((name) =>
       onPath(name) === undefined ? name : undefined,
     ),
   ].filter((found) => found !== undefined);

@@ -7,4 +7,6 @@ if not exist "%NODE26%" (
   echo agent: Node 26 is not installed beside this program: run "npm ci" in %ROOT% 1>&2
   exit /b 1
 )
-"%NODE26%" --disable-warning=ExperimentalWarning "%ROOT%\apps\agent\src\main.ts" %*
+set "MAIN=main.ts"
+if "%~1"=="login-check" set "MAIN=login-check.cjs"
+"%NODE26%" --disable-warning=ExperimentalWarning "%ROOT%\apps\agent\src\%MAIN%" %*

@@ -6,6 +6,11 @@ const reveal: OptionSpec = {
   description: "With --dry-run: show values, on a terminal only.",
 };
 
+const loginCheckOptions: OptionSpecs = {
+  "no-passwd": { type: "boolean", description: "Do nothing for users that this host's passwd file names." },
+  quiet: { type: "boolean", description: "Do not print why a login is needed." },
+};
+
 /** In the order of the help. */
 export const COMMANDS: readonly CommandSpec[] = [
   {
@@ -34,6 +39,21 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Sign in anew with the configured method, whatever token is at hand.",
     options: { switch: { type: "boolean", description: "Become another identity than the last one." } },
     load: () => import("./login.ts"),
+  },
+  {
+    name: "login-check",
+    summary:
+      "For the start of a shell: sign in if there is no valid token; silent for hours after each look.",
+    options: loginCheckOptions,
+    load: () => import("./login-check.ts"),
+  },
+  {
+    name: "shell-hook",
+    usage: "zsh|fish|bash|sh",
+    summary: "Print a function for a shell's start-up file that runs login-check when it is due.",
+    options: loginCheckOptions,
+    arguments: { min: 1, max: 1 },
+    load: () => import("./shell-hook.ts"),
   },
   {
     name: "logout",

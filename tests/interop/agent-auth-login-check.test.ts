@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import { stat, utimes } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { run, startVault, type Vault } from "@devplat/testkit";
+import { BRAND } from "../../apps/agent/src/brand.ts";
+import suppression from "../../apps/agent/src/login-check.cjs";
+import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
+
+const MARKER = ".local/state/daemon/login-check-suppress";
+const HOUR_S = 3600;
+const homes: AgentHome[] = [];
+let vault: Vault;
+
+before(async () => {
+  vault = await startVault();
+  await writePolicies(vault);
+});
+after(() => Promise.all([vault.stop(), ...homes.map((each) => each.remove())]));
+
+async function home(store: Record<string, unknown> = {}): Promise<AgentHome> {
+  const created = await AgentHome.create({ address: vault.address, username: "ada", ...store });
+  homes.push(created);
+  return created;
+}
+
+/** Sets the marker's age; negative is in the future. */
+async function age(place: AgentHome, seconds: number): Promise<void> {
+  const path = await place.write(MARKER, "");
+  const time = Date.now() / 1000 - seconds;
+  await utimes(path, time, time);
+}
+
+/** Whether the marker was touched just now. */
+async function refreshed(place: AgentHome): Promise<boolean> {
+  const found = await stat(join(place.path, MARKER)).catch(() => undefined);
+  return found !== undefined && Math.abs(Date.now() - found.mtimeMs) < 60_000;
+}
+
+async function createToken(more: Record<string, unknown>): Promise<string> {
+  const { body } = await vault.request("POST", "auth/token/create", { policies: ["user"], ...more });
+  return (body["auth"] as { client_token: string }).client_token;
+}
+
+/** Nobody may be asked for anything: a configuration that cannot be loaded would be exit 1. */
+async function assertSilent(place: AgentHome, more: NodeJS.ProcessEnv = {}): Promise<void> {
+  const done = await place.agent(["login-check"], more);
+  assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);
+}
+
+describe("login-check rule 1: the suppression marker", () => {
+  it("within AGENT_SUPPRESS_HOURS exits 0 silently, before the configuration is even looked at", async () => {
+    const place = await home();
+    await place.write(".config/daemon/config.yaml", "not: {a config");
+    await age(place, 6 * HOUR_S - 60);
+    await assertSilent(place);
+    await age(place, 6 * HOUR_S + 60);
+    assert.equal((await place.agent(["login-check"])).code, 1, "the default is 6 hours");
+    await age(place, 8 * HOUR_S);
+    await assertSilent(place, { AGENT_SUPPRESS_HOURS: "9" });
+  });
+
+  it("a marker from the future is stale", async () => {
+    const place = await home();
+    await age(place, -HOUR_S);
+    assert.match((await place.agent(["login-check"])).stderr, /no cached token/);
+  });
+
+  it("AGENT_SUPPRESS_MARKER and XDG_STATE_HOME say where it is; a relative or empty one counts as unset", async () => {
+    const place = await home();
+    const other = await place.write("elsewhere", "");
+    await assertSilent(place, { AGENT_SUPPRESS_MARKER: other });
+    await place.write("state/daemon/login-check-suppress", "");
+    await assertSilent(place, { XDG_STATE_HOME: join(place.path, "state") });
+    await age(place, 1);
+    await assertSilent(place, { XDG_STATE_HOME: "" });
+    await assertSilent(place, { XDG_STATE_HOME: "state" });
+    assert.equal(suppression.FOLDER, BRAND.folder);
+  });
+
+  it("an unknown option is an error all the same", async () => {
+    const place = await home();
+    await age(place, 1);
+    assert.equal((await place.agent(["login-check", "--bogus"])).code, 1);
+  });
+});
+
+describe("login-check rule 2: --no-passwd", () => {
+  it("exits 0 for a user of the passwd file, and refreshes the marker", async () => {
+    const place = await home();
+    const file = await place.write("passwd", `${userInfo().username}:x:0:0::/root:/bin/sh\n`);
+    const done = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: file });
+    assert.deepEqual([done.code, done.stderr], [0, ""]);
+    assert.ok(await refreshed(place));
+  });
+
+  it("goes on for another user, and with a warning where the file cannot be read", async () => {
+    const place = await home();
+    const file = await place.write("passwd", `somebody:x:${userInfo().username}:\n`);
+    const other = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: file });
+    assert.match(other.stderr, /^no cached token\n/);
+    await age(place, 7 * HOUR_S);
+    const missing = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: "/none" });
+    assert.equal(missing.code, 0);
+    assert.match(missing.stderr, /^agent: cannot read \/none \(ENOENT\); going on[^\n]*\nno cached token\n/);
+  });
+});
+
+describe("login-check rule 4: the token", () => {
+  it("in the first half of its life is enough, and is not renewed", async () => {
+    const place = await home();
+    await place.write(".daemon-token", await createToken({ ttl: "1h" }));
+    await assertSilent(place);
+    assert.ok(await refreshed(place));
+  });
+
+  it("past halfway it is renewed", async () => {
+    const place = await home();
+    const token = await createToken({ ttl: "10s" });
+    await place.write(".daemon-token", token);
+    await new Promise((resolve) => setTimeout(resolve, 5500));
+    await assertSilent(place);
+    const { body } = await vault.request("POST", "auth/token/lookup", { token });
+    assert.ok((body["data"] as { ttl: number }).ttl > 7);
+  });
+
+  it("past halfway and not renewable: warns with the absolute end, exit 0", async () => {
+    const place = await home();
+    await place.write(".daemon-token", await createToken({ ttl: "8s", renewable: false }));
+    await new Promise((resolve) => setTimeout(resolve, 4500));
+    const { code, stderr } = await place.agent(["login-check"]);
+    assert.equal(code, 0);
+    assert.match(
+      stderr,
+      /^agent: the token could not be renewed; it is valid until \d{4}-\d\d-\d\dT[\d:.]+Z\n$/,
+    );
+  });
+
+  it("none: one line says 'no cached token', and the login is run", async () => {
+    const place = await home();
+    const token = await createToken({ ttl: "1h" });
+    const { code, shown } = await place.atTerminal(
+      ["login-check"],
+      [[/Token for the secrets store: /, token]],
+    );
+    assert.equal(code, 0, shown);
+    assert.match(shown, /no cached token/);
+    assert.equal(await place.token(), token);
+  });
+
+  it("one that has ended: 'token expired'; one that the store refuses: 'token no longer valid'", async () => {
+    const place = await home();
+    const token = await createToken({ ttl: "1s", renewable: false });
+    await place.write(".daemon-token", token);
+    await place.agent(["secrets", "list"]);
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    assert.match((await place.agent(["login-check"])).stderr, /^token expired\n/);
+    await place.write(".daemon-token", "hvs.hunter2");
+    await age(place, 7 * HOUR_S);
+    const { stderr } = await place.agent(["login-check"]);
+    assert.match(stderr, /^token no longer valid\n/);
+    assert.doesNotMatch(stderr, /hunter2/);
+  });
+
+  it("the line is yellow on a terminal, plain with NO_COLOR and elsewhere, and gone with --quiet", async () => {
+    const place = await home();
+    const shown = async (args: string[], more: NodeJS.ProcessEnv): Promise<string> => {
+      await age(place, 7 * HOUR_S);
+      return (await place.atTerminal(["login-check", ...args], [[/Token/, ""]], more)).shown;
+    };
+    assert.ok((await shown([], {})).startsWith("\u001b[33mno cached token\u001b[0m"));
+    assert.match(await shown([], { NO_COLOR: "1" }), /^no cached token/);
+    assert.match(await shown(["--quiet"], {}), /^Token for the secrets store/);
+  });
+
+  it("an AGENT_TOKEN that the store refuses is said, and the next source is used", async () => {
+    const place = await home();
+    await place.write(".daemon-token", await createToken({ ttl: "1h" }));
+    const { code, stderr } = await place.agent(["login-check"], { AGENT_TOKEN: "hvs.hunter2" });
+    assert.equal(code, 0);
+    assert.match(stderr, /^agent: the store does not accept the token of AGENT_TOKEN/);
+    assert.doesNotMatch(stderr, /hunter2/);
+  });
+
+  it("the embedded store needs no login", async () => {
+    const place = await home();
+    await place.configure({ driver: "embedded" });
+    await assertSilent(place);
+  });
+});
+
+describe("login-check rules 5 and 6: marker and exit code", () => {
+  it("who declines, a failed login and a store that is away are exit 0 with the marker refreshed", async () => {
+    const place = await home();
+    assert.equal((await place.atTerminal(["login-check"], [[/Token/, ""]])).code, 0);
+    assert.ok(await refreshed(place));
+    await age(place, 7 * HOUR_S);
+    assert.equal((await place.atTerminal(["login-check"], [[/Token/, "hvs.wrong"]])).code, 0);
+    assert.ok(await refreshed(place));
+    await place.configure({ address: "http://127.0.0.1:1", username: "ada" });
+    await place.write(".daemon-token", "hvs.x");
+    await age(place, 7 * HOUR_S);
+    const away = await place.agent(["login-check"]);
+    assert.equal(away.code, 0);
+    assert.match(away.stderr, /^agent: cannot reach the store at [^\n]+\n$/);
+    assert.ok(await refreshed(place));
+  });
+
+  it("an interrupted login is exit 0 with the marker refreshed", async () => {
+    const place = await home();
+    const { code } = await place.atTerminal(["login-check"], [[/Token/, "\u0003"]]);
+    assert.equal(code, 0);
+    assert.ok(await refreshed(place));
+  });
+
+  for (const hours of ["0", "-1", "1.5", "x", "1e3"]) {
+    it(`AGENT_SUPPRESS_HOURS=${hours} is exit 1, and the marker is not touched`, async () => {
+      const place = await home();
+      await age(place, 1000);
+      const { code, stderr } = await place.agent(["login-check"], { AGENT_SUPPRESS_HOURS: hours });
+      assert.equal(code, 1);
+      assert.match(stderr, /AGENT_SUPPRESS_HOURS takes a whole number of hours above zero/);
+      assert.equal(await refreshed(place), false);
+    });
+  }
+
+  it("a faulty configuration is exit 1, once: the marker is refreshed", async () => {
+    const place = await home();
+    await place.write(".config/daemon/config.yaml", "stroe: {}\n");
+    assert.equal((await place.agent(["login-check"])).code, 1);
+    await assertSilent(place);
+  });
+});
+
+const SHELLS = ["sh", "bash", "zsh", "fish"];
+
+describe("agent shell-hook", () => {
+  for (const shell of SHELLS) {
+    it(`${shell}: is silent within the window, and calls login-check when the marker is stale, unset or invalid`, async () => {
+      const place = await home();
+      const hook = await place.write("hook", await place.ok("shell-hook", shell, "--quiet"));
+      // Stands for the command, and tells how it was called.
+      await place.write("bin/agent", '#!/bin/sh\necho called "$@"\n', 0o700);
+      const source = async (more: NodeJS.ProcessEnv = {}): Promise<string> => {
+        const done = await run(shell, ["-c", `${shell === "fish" ? "source" : "."} ${hook}`], {
+          env: { ...place.env, ...more },
+        });
+        return done.stdout + done.stderr;
+      };
+      const called = "called login-check --quiet\n";
+      assert.equal(await source(), called);
+      await age(place, 5 * HOUR_S);
+      assert.equal(await source(), "");
+      assert.equal(await source({ AGENT_SUPPRESS_HOURS: "4" }), called);
+      for (const hours of ["0", "-1", "x", "1.5"])
+        assert.equal(await source({ AGENT_SUPPRESS_HOURS: hours }), called);
+      await age(place, 7 * HOUR_S);
+      assert.equal(await source(), called);
+      await age(place, -2 * HOUR_S);
+      assert.equal(await source(), called);
+      const other = await place.write("other marker", "");
+      assert.equal(await source({ AGENT_SUPPRESS_MARKER: other }), "");
+    });
+  }
+
+  it("another shell is refused by name", async () => {
+    const place = await home();
+    const { code, stderr } = await place.agent(["shell-hook", "tcsh"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /knows zsh, fish, bash, sh/);
+  });
+});
