@@ -19,6 +19,7 @@ export type { Lock, LockOptions } from "./repository/lock-file.ts";
 export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./connectivity.ts";
 export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";
 export { ReachabilityIndex, type CoverOptions } from "./reachability/reachability-index.ts";
+export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
 export { lsRefsResponse } from "./serve/ls-refs.ts";
 export { uploadPackV2Fetch, whyNotServable, type FetchContext } from "./serve/upload-pack.ts";
