@@ -1,7 +1,8 @@
-import type { ObjectFormat } from "@devplat/git-protocol";
+import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FlightReader } from "./flight.ts";
 import type { OpenResponse } from "./response-files.ts";
+import type { ByteSource } from "../telemetry/metrics.ts";
 
 /** The code host's answer to a fetch, as far as the cache looks at it. */
 export interface FetchAnswer {
@@ -19,6 +20,8 @@ export interface FetchJob<Answer extends FetchAnswer> {
   /** What `want-ref` names must have been resolved to in the answer for it to be stored. */
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly format: ObjectFormat;
+  /** The request, if it may be answered from the object store; undefined: only the code host knows what it means. */
+  readonly fetch: FetchRequest | undefined;
   /** Fires when the caller is gone. */
   readonly gone: AbortSignal;
   /** Asks the code host, with the caller's own credential. */
@@ -28,14 +31,21 @@ export interface FetchJob<Answer extends FetchAnswer> {
 /**
  * How a fetch is to be answered.
  * - `file`: from a stored answer. To be closed.
- * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left.
+ * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left. `result` says whether
+ *   the code host was asked for objects.
  * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
  * - `busy`: no turn came in time. `gone`: the caller left.
  */
 export type FetchPlan<Answer> =
   | { readonly kind: "file"; readonly file: OpenResponse }
   | { readonly kind: "follow"; readonly reader: FlightReader }
-  | { readonly kind: "lead"; readonly reader: FlightReader; readonly failed: () => boolean }
+  | {
+      readonly kind: "lead";
+      readonly reader: FlightReader;
+      readonly result: "hit" | "miss";
+      readonly source: ByteSource;
+      readonly failed: () => boolean;
+    }
   | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
   | { readonly kind: "busy" }
   | { readonly kind: "gone" };

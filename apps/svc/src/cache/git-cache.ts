@@ -1,16 +1,19 @@
 import { mkdir } from "node:fs/promises";
-import { messageOf, systemCode, type Clock, type Logger } from "@devplat/base";
+import type { Clock, Logger } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { readAt } from "./file-io.ts";
 import { CachedRepository } from "./cached-repository.ts";
+import { FaultLog } from "./fault-log.ts";
 import type { FetchAnswer, FetchJob, FetchPlan } from "./fetch-plan.ts";
-import { Flight, type FlightReader } from "./flight.ts";
+import { Flight, type FlightOutcome, type FlightReader } from "./flight.ts";
+import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicies, CacheStats } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
 import { UpstreamSlots } from "./slots.ts";
+import { StoredObjects } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
@@ -49,12 +52,14 @@ export class GitCache implements CacheMaintenance {
   /** Flights that got no turn. */
   readonly #turnedAway = new WeakSet<Flight>();
   readonly #storing = new Set<Promise<void>>();
-  /** Failures that were logged; the next success forgets them. */
-  readonly #logged = new Set<string>();
+  readonly #faults: FaultLog;
+  readonly #objects: StoredObjects;
 
   constructor(options: GitCacheOptions) {
     this.#options = options;
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
+    this.#faults = new FaultLog(options.logger);
+    this.#objects = new StoredObjects(options.storagePath, options.hostUrl, this.#faults);
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
   }
 
@@ -65,11 +70,12 @@ export class GitCache implements CacheMaintenance {
   async prepare(): Promise<void> {
     try {
       await mkdir(this.#options.storagePath, { recursive: true, mode: 0o700 });
+      await this.#objects.removeLeftovers();
       const leftovers = await this.#files.removeLeftovers();
       if (leftovers > 0)
         this.#options.logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
     } catch (error) {
-      this.#logOnce(undefined, error, "the cache folder cannot be used; requests go to the code host");
+      this.#faults.once(undefined, error, "the cache folder cannot be used; requests go to the code host");
     }
     await this.cleanup();
   }
@@ -81,12 +87,14 @@ export class GitCache implements CacheMaintenance {
       if (!signal.aborted) await this.cleanup();
     }
     await this.settled();
+    await this.#objects.close();
   }
 
   /** Waits for writes and removals that are under way. */
   async settled(): Promise<void> {
     while (this.#storing.size > 0) await Promise.all(this.#storing);
     await this.#files.settled();
+    await this.#objects.settled();
   }
 
   repository(owner: string, name: string): CachedRepository {
@@ -120,7 +128,7 @@ export class GitCache implements CacheMaintenance {
     const deadline = this.#options.clock.monotonic() + this.#options.queueSeconds * 1000;
     for (;;) {
       if (gone.aborted) return { kind: "gone" };
-      const maySee = this.#maySee(job);
+      const maySee = key !== undefined && (await this.#objects.maySee(job));
       // Only requests that the tips say the same about share: a flight of before may bring another repository's objects.
       const place = `${repository.generation}.${repository.tips.identity}.${maySee ? "tips" : "others"}`;
       const flightKey = `${repository.id.key}/${key ?? ""}#${place}`;
@@ -149,22 +157,23 @@ export class GitCache implements CacheMaintenance {
   }
 
   /** Notes that a fetch was answered. @param bytes that the client got */
-  counted(repository: CachedRepository, result: "hit" | "miss", bytes: number): void {
+  counted(repository: CachedRepository, result: "hit" | "miss", source: ByteSource, bytes: number): void {
     repository.lastFetchAt = this.#options.clock.now();
     if (result === "miss") repository.misses++;
     else {
       repository.hits++;
       repository.bytesSaved += bytes;
     }
-    this.#options.metrics.bytesSent(result === "hit" ? "response" : "upstream", bytes);
+    this.#options.metrics.bytesSent(source, bytes);
   }
 
   stats(owner: string, name: string): CacheStats {
     const repository = this.repository(owner, name);
+    const packs = this.#objects.figures(repository);
     return {
-      sizeBytes: repository.sizeBytes,
+      sizeBytes: repository.sizeBytes + packs.bytes,
       responseFiles: repository.files.size,
-      packs: 0,
+      packs: packs.packs,
       hits: repository.hits,
       misses: repository.misses,
       bytesSaved: repository.bytesSaved,
@@ -177,6 +186,7 @@ export class GitCache implements CacheMaintenance {
     const repository = this.repository(owner, name);
     repository.tips.clear();
     await this.#setAside(repository);
+    await this.#objects.remove(repository);
     if (this.#options.policies.find(owner, name) === undefined) {
       this.#repositories.delete(repository.id.key);
       this.#options.metrics.forgetResponseSize(owner, name);
@@ -192,17 +202,18 @@ export class GitCache implements CacheMaintenance {
   async cleanup(): Promise<void> {
     const { policies } = this.#options;
     try {
-      for (const { owner, name } of await this.#files.repositories()) {
+      const kept = [...(await this.#files.repositories()), ...(await this.#objects.repositories())];
+      for (const { owner, name } of kept) {
         if (policies.find(owner, name) === undefined) await this.purge(owner, name);
       }
     } catch (error) {
-      this.#logOnce(undefined, error, "the cache folder cannot be read");
+      this.#faults.once(undefined, error, "the cache folder cannot be read");
     }
     for (const policy of policies.all()) {
       try {
         await this.#enforce(policy.owner, policy.name, policy.maxCacheSizeMb);
       } catch (error) {
-        this.#logOnce(
+        this.#faults.once(
           this.repository(policy.owner, policy.name),
           error,
           "the cleanup of a repository failed",
@@ -231,11 +242,6 @@ export class GitCache implements CacheMaintenance {
     }
     if (evicted > 0) metrics.evicted(owner, name, evicted);
     metrics.responseSize(owner, name, total);
-  }
-
-  /** Whether every object asked for is a tip that a recent yes showed: only then may stored bytes be served. */
-  #maySee(job: FetchJob<FetchAnswer>): boolean {
-    return job.wants.every((oid) => job.repository.tips.isTip(oid));
   }
 
   /** A stored answer that is known to be sound; undefined: there is none; `failed`: the disk does not work. */
@@ -268,7 +274,11 @@ export class GitCache implements CacheMaintenance {
       repository.files.set(key, file.size);
       return file;
     } catch (error) {
-      this.#logOnce(repository, error, "a stored answer cannot be read; the request goes to the code host");
+      this.#faults.once(
+        repository,
+        error,
+        "a stored answer cannot be read; the request goes to the code host",
+      );
       return "failed";
     }
   }
@@ -295,6 +305,23 @@ export class GitCache implements CacheMaintenance {
     };
     let release: (() => void) | undefined;
     try {
+      const own = await this.#objects.answer(job, flight.signal);
+      if (own === "failed") broken = true;
+      else if (own !== undefined) {
+        const aside = key === undefined ? undefined : await this.#createFile(repository, key);
+        const startedAt = performance.now();
+        this.#track(
+          this.#fly(job, key, flight, check, own.chunks, aside, generation).then(async (outcome) => {
+            this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
+            if (outcome.reason?.startsWith("pack:") === true) {
+              await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
+            }
+            land();
+            void flight.landed.then(() => aside?.close()).catch(() => undefined);
+          }),
+        );
+        return { kind: "lead", reader, result: "hit", source: "pack", failed: () => false };
+      }
       const left = deadline - this.#options.clock.monotonic();
       release = await this.#slots.acquire(repository.id.key, flight.signal, left);
       if (release === undefined) {
@@ -316,26 +343,27 @@ export class GitCache implements CacheMaintenance {
         };
       }
       const aside = key === undefined ? undefined : await this.#createFile(repository, key);
-      const flown = flight.run(answer.chunks, aside?.fd).then(async (outcome) => {
-        release?.();
-        if (aside === undefined) return land();
-        const identity = generation === repository.generation && sameRefs(job.wantedRefs, check.wantedRefs);
-        if (outcome.diskError !== undefined) {
-          this.#logOnce(repository, outcome.diskError, "an answer cannot be stored; it is passed through");
-        }
-        await this.#store(
-          repository,
-          key ?? "",
-          aside,
-          outcome.storable && identity ? outcome.bytes : undefined,
-        );
-        land();
-        // Not waited for: a slow reader may take its time.
-        void flight.landed.then(() => aside.close()).catch(() => undefined);
-      });
-      this.#track(flown);
+      this.#track(
+        this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
+          release?.();
+          land();
+          if (aside === undefined) return;
+          const fill = outcome.stored ? this.#objects.fillFrom(job, aside.fd, outcome.bytes) : undefined;
+          this.#track(fill ?? Promise.resolve());
+          // Not waited for: a slow reader may take its time.
+          void Promise.all([flight.landed, fill])
+            .then(() => aside.close())
+            .catch(() => undefined);
+        }),
+      );
       const noFile = key !== undefined && aside === undefined;
-      return { kind: "lead", reader, failed: () => broken || noFile || flight.diskError !== undefined };
+      return {
+        kind: "lead",
+        reader,
+        result: "miss",
+        source: "upstream",
+        failed: () => broken || noFile || flight.diskError !== undefined,
+      };
     } catch (error) {
       release?.();
       land();
@@ -344,11 +372,36 @@ export class GitCache implements CacheMaintenance {
     }
   }
 
+  /**
+   * Drains an answer to its readers and its file, and stores that if it may be. The file is closed when the last
+   * reader left.
+   */
+  async #fly(
+    job: FetchJob<FetchAnswer>,
+    key: string | undefined,
+    flight: Flight,
+    check: AnswerCheck,
+    chunks: AsyncIterable<Buffer>,
+    aside: AsideFile | undefined,
+    generation: number,
+  ): Promise<FlightOutcome & { readonly stored: boolean }> {
+    const { repository } = job;
+    const outcome = await flight.run(chunks, aside?.fd);
+    if (aside === undefined) return { ...outcome, stored: false };
+    const identity = generation === repository.generation && sameRefs(job.wantedRefs, check.wantedRefs);
+    if (outcome.diskError !== undefined) {
+      this.#faults.once(repository, outcome.diskError, "an answer cannot be stored; it is passed through");
+    }
+    const stored = outcome.storable && identity;
+    await this.#store(repository, key ?? "", aside, stored ? outcome.bytes : undefined);
+    return { ...outcome, stored };
+  }
+
   async #createFile(repository: CachedRepository, key: string): Promise<AsideFile | undefined> {
     try {
       return await this.#files.create(repository.id, key);
     } catch (error) {
-      this.#logOnce(repository, error, "an answer cannot be stored; it is passed through");
+      this.#faults.once(repository, error, "an answer cannot be stored; it is passed through");
       return undefined;
     }
   }
@@ -365,13 +418,13 @@ export class GitCache implements CacheMaintenance {
         await aside.commit();
         repository.files.set(key, bytes);
         repository.sound.add(key);
-        this.#forgetLogged(repository);
+        this.#faults.forget(repository);
         const { owner, name } =
           this.#options.policies.find(repository.id.owner, repository.id.name) ?? repository.id;
         this.#options.metrics.responseSize(owner, name, repository.sizeBytes);
       }
     } catch (error) {
-      this.#logOnce(repository, error, "an answer cannot be stored");
+      this.#faults.once(repository, error, "an answer cannot be stored");
     }
     await aside.discard();
   }
@@ -384,7 +437,7 @@ export class GitCache implements CacheMaintenance {
     try {
       await this.#files.setAside(repository.id);
     } catch (error) {
-      this.#logOnce(repository, error, "stored answers cannot be set aside");
+      this.#faults.once(repository, error, "stored answers cannot be set aside");
     }
   }
 
@@ -393,20 +446,6 @@ export class GitCache implements CacheMaintenance {
       .catch((error: unknown) => this.#options.logger.error({ err: error }, "storing an answer failed"))
       .finally(() => this.#storing.delete(tracked));
     this.#storing.add(tracked);
-  }
-
-  /** One line per repository and kind of failure, until something was stored again. */
-  #logOnce(repository: CachedRepository | undefined, error: unknown, message: string): void {
-    const code = systemCode(error) ?? messageOf(error);
-    if (repository !== undefined) repository.lastError = `${message} (${code})`;
-    const line = `${repository?.id.key ?? ""} ${code} ${message}`;
-    if (this.#logged.has(line)) return;
-    this.#logged.add(line);
-    this.#options.logger.error({ repo: repository?.id.key ?? "", code }, message);
-  }
-
-  #forgetLogged(repository: CachedRepository): void {
-    for (const line of this.#logged) if (line.startsWith(`${repository.id.key} `)) this.#logged.delete(line);
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "@devplat/base";
 import { MAX_REF_PREFIXES, decodeLsRefsResponse } from "@devplat/git-protocol";
+import type { Ref } from "@devplat/git-store";
 
 /** Bytes of an ls-refs answer that is kept for reading its tips; of longer ones no tips are known. */
 export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
@@ -12,6 +13,16 @@ export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
  * - `contradicted`: it speaks of names that were known, and agrees on none.
  */
 export type Continuity = "same" | "unproven" | "contradicted";
+
+/** Tips of recent yes answers, as they were at one time. */
+export interface RecentTips {
+  /** By full name; `HEAD` is not among them. */
+  readonly refs: ReadonlyMap<string, Ref>;
+  /** HEAD's commit. */
+  readonly head: string | undefined;
+  /** What all of them name. */
+  readonly oids: ReadonlySet<string>;
+}
 
 interface Tip {
   readonly oid: string;
@@ -51,6 +62,7 @@ export class Tips {
   #epoch = 0;
   #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
+  #recent: { readonly epoch: number; readonly until: number; readonly tips: RecentTips } | undefined;
 
   constructor(tipsSeconds: number, clock: Clock) {
     this.#lifeMs = tipsSeconds * 1000;
@@ -116,6 +128,27 @@ export class Tips {
     return tips.values().some((tip) => tip.view.seenAt >= oldest);
   }
 
+  /** The same object until a yes changes a tip or one becomes too old. */
+  recent(): RecentTips {
+    const now = this.#clock.monotonic();
+    if (this.#recent?.epoch === this.#epoch && now <= this.#recent.until) return this.#recent.tips;
+    const refs = new Map<string, Ref>();
+    const oids = new Set<string>();
+    let head: string | undefined;
+    let until = Infinity;
+    for (const [name, { oid, peeled, view }] of this.#refs) {
+      const end = view.seenAt + this.#lifeMs;
+      if (end < now) continue;
+      until = Math.min(until, end);
+      oids.add(oid);
+      if (name === "HEAD") head = oid;
+      else refs.set(name, peeled === undefined ? { name, oid } : { name, oid, peeled });
+    }
+    const tips = { refs, head, oids };
+    this.#recent = { epoch: this.#epoch, until, tips };
+    return tips;
+  }
+
   /**
    * A digest of the tags, for answers whose content depends on them; undefined if no recent yes covers all tags: then
    * it is not known which there are.
@@ -137,6 +170,7 @@ export class Tips {
     this.#byOid.clear();
     this.#views.clear();
     this.#tagsDigest = undefined;
+    this.#recent = undefined;
     this.#epoch++;
     this.#identity++;
   }

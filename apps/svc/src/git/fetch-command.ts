@@ -5,13 +5,14 @@ import {
   encodeErrorLine,
   encodeSideBandError,
   requestObjectFormat,
+  type CommandRequest,
   type EncodedCommand,
   type FetchRequest,
 } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
-import { FlightCut, type FlightReader } from "../cache/flight.ts";
+import { FlightCut } from "../cache/flight.ts";
 import type { GrantKey } from "../cache/grants.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
 import { isStorableRequest, responseKey } from "../cache/response-key.ts";
@@ -91,6 +92,7 @@ export class FetchCommand {
       wants: fetch.wants,
       wantedRefs: resolution.wantedRefs,
       format: format ?? "sha1",
+      fetch: format !== undefined && isPlain(command.request) ? fetch : undefined,
       gone: exchange.gone,
       open: (signal) => this.#open(call, signal),
     });
@@ -113,8 +115,7 @@ export class FetchCommand {
       throw new GitError("busy", 403, "the code host refused this credential");
     }
     if (plan.kind === "file") return await this.#fromFile(call, plan.file);
-    const failed = plan.kind === "lead" ? plan.failed : (): boolean => false;
-    return await this.#fromFlight(call, plan.reader, plan.kind === "lead" ? "miss" : "hit", failed);
+    return await this.#fromFlight(call, plan);
   }
 
   async #fromFile(call: FetchCall, file: OpenResponse): Promise<boolean> {
@@ -122,7 +123,7 @@ export class FetchCommand {
     try {
       answer.beginOwn("hit", file.size);
       const bytes = await sendFile(file, answer.sink);
-      this.#options.cache.counted(call.repository, "hit", bytes);
+      this.#options.cache.counted(call.repository, "hit", "response", bytes);
       this.#count(call, "hit");
       return true;
     } catch (error) {
@@ -133,17 +134,20 @@ export class FetchCommand {
     }
   }
 
-  async #fromFlight(
-    call: FetchCall,
-    reader: FlightReader,
-    result: "hit" | "miss",
-    failed: () => boolean,
-  ): Promise<boolean> {
+  async #fromFlight(call: FetchCall, plan: Extract<Plan, { kind: "lead" | "follow" }>): Promise<boolean> {
     const { answer, request } = call;
+    const { reader } = plan;
+    const result = plan.kind === "lead" ? plan.result : "hit";
+    const failed = plan.kind === "lead" && plan.failed;
     try {
       const bytes = await sendFlight(reader, answer.sink, () => answer.beginOwn(result));
-      this.#options.cache.counted(call.repository, result, bytes);
-      this.#count(call, failed() ? "error" : result);
+      this.#options.cache.counted(
+        call.repository,
+        result,
+        plan.kind === "lead" ? plan.source : "response",
+        bytes,
+      );
+      this.#count(call, failed !== false && failed() ? "error" : result);
       return true;
     } catch (error) {
       this.#count(call, isGone(error) ? result : "error");
@@ -238,6 +242,11 @@ function keyOf(
   if (fetch.includeTag && tags === undefined) return undefined;
   const { capabilities } = call.command.request;
   return responseKey({ format, capabilities, fetch, resolved: resolution.lines, tags });
+}
+
+/** Whether nothing but the arguments decides on the answer: a `server-option` is the code host's to understand. */
+function isPlain(command: CommandRequest): boolean {
+  return command.capabilities.every((text) => !text.startsWith("server-option"));
 }
 
 /** The full names that a short one may mean (gitrevisions, "<refname>"). */

@@ -7,7 +7,7 @@ export type RequestResult = FetchResult | "nocache" | "bypass" | "passthrough";
 /** What part of the decision on a request was timed. */
 export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /** Where bytes sent to clients came from. */
-export type ByteSource = "response" | "upstream";
+export type ByteSource = "response" | "pack" | "upstream";
 /** What a request to the code host was for. */
 export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "pass_through";
 
@@ -15,6 +15,9 @@ export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "pass_t
 const DECISION_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1, 5];
 /** Seconds to the answer's head. */
 const UPSTREAM_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Seconds from the first look at the packs to the answer's last byte. */
+const PACK_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
 
 const named = (name: string): string => `${BRAND.metricPrefix}_${name}`;
 
@@ -39,6 +42,7 @@ export class Metrics {
   readonly #decision: Histogram<"stage">;
   readonly #bytes: Counter<"source">;
   readonly #followers: Counter;
+  readonly #pack: Histogram;
   readonly #upstream: Histogram<"kind" | "status">;
 
   constructor(options: MetricsOptions) {
@@ -78,6 +82,12 @@ export class Metrics {
       help: "Time spent on deciding what to do with a request, by stage.",
       labelNames: ["stage"],
       buckets: DECISION_BUCKETS,
+      registers,
+    });
+    this.#pack = new Histogram({
+      name: named("cache_pack_seconds"),
+      help: "Time to make a fetch answer from stored packs.",
+      buckets: PACK_BUCKETS,
       registers,
     });
     this.#upstream = new Histogram({
@@ -144,6 +154,11 @@ export class Metrics {
 
   bytesSent(source: ByteSource, bytes: number): void {
     this.#bytes.inc({ source }, bytes);
+  }
+
+  /** An answer was made from stored packs. */
+  packMade(seconds: number): void {
+    this.#pack.observe(seconds);
   }
 
   followed(): void {

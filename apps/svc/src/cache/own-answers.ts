@@ -1,0 +1,145 @@
+import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
+import { ReachableSet, uploadPackV2Fetch, whyNotServable, type ObjectGraph } from "@devplat/git-store";
+import type { CachedRepository } from "./cached-repository.ts";
+import type { PackStores } from "./pack-stores.ts";
+import type { StoreView } from "./repository-store.ts";
+import type { RecentTips } from "./tips.ts";
+
+/** A fetch as the object store looks at it. */
+export interface OwnRequest {
+  readonly repository: CachedRepository;
+  readonly fetch: FetchRequest;
+  readonly format: ObjectFormat;
+}
+
+/**
+ * What the object store makes of a fetch.
+ * - `serve`: all that is wanted is here, and the code host showed lately that it may be seen.
+ * - `lacks`: these wanted objects are not here; with them it could be answered.
+ * - `cannot`: there is no store, or the request is the code host's to answer.
+ *
+ * A view is the caller's, to be released.
+ */
+export type OwnVerdict =
+  | { readonly kind: "serve"; readonly view: StoreView; readonly tips: RecentTips }
+  | {
+      readonly kind: "lacks";
+      readonly view: StoreView;
+      readonly tips: RecentTips;
+      readonly wants: readonly string[];
+    }
+  | { readonly kind: "cannot" };
+
+interface Visible {
+  readonly graph: ObjectGraph;
+  /** Numbers given when the set was made: more now, and tips may have come. */
+  readonly count: number;
+  readonly set: Promise<ReachableSet>;
+}
+
+/**
+ * Decides what may be served from the objects that are here: only what a tip in a recent yes of the code host reaches
+ * (spec/svc.md section 2.1), so that history which was purged there is not served from here.
+ */
+export class OwnAnswers {
+  readonly #stores: PackStores;
+  readonly #visible = new WeakMap<RecentTips, Visible>();
+
+  constructor(stores: PackStores) {
+    this.#stores = stores;
+  }
+
+  /**
+   * @param allowed wants that the code host has just given to this very request
+   * @throws what a damaged store calls for
+   */
+  async judge(request: OwnRequest, allowed: ReadonlySet<string> = new Set()): Promise<OwnVerdict> {
+    const { repository, fetch, format } = request;
+    const view = await this.#stores.of(repository.id).view(format);
+    if (view === undefined) return { kind: "cannot" };
+    try {
+      const tips = repository.tips.recent();
+      const wants = [...fetch.wants, ...fetch.wantRefs.map((name) => named(name, tips))];
+      const { graph } = view;
+      const known = wants.filter((oid) => oid !== undefined);
+      const bare = { ...fetch, wants: [], wantRefs: [] };
+      if (wants.length > 0 && known.length === wants.length && isServable(graph, bare, tips)) {
+        const lacking = known.filter((oid) => graph.numbers.numberOfOid(oid) < 0);
+        if (lacking.length > 0) return { kind: "lacks", view, tips, wants: [...new Set(lacking)] };
+        if (
+          isServable(graph, fetch, tips) &&
+          (await this.#mayAllSee(
+            repository,
+            view,
+            known.filter((oid) => !allowed.has(oid)),
+          ))
+        ) {
+          return { kind: "serve", view, tips };
+        }
+      }
+    } catch (error) {
+      view.release();
+      throw error;
+    }
+    view.release();
+    return { kind: "cannot" };
+  }
+
+  /** Whether a tip in a recent yes is, or reaches, each of these objects. @throws as `judge` */
+  async maySee(
+    repository: CachedRepository,
+    format: ObjectFormat,
+    oids: readonly string[],
+  ): Promise<boolean> {
+    if (oids.every((oid) => repository.tips.isTip(oid))) return true;
+    const view = await this.#stores.of(repository.id).view(format);
+    if (view === undefined) return false;
+    try {
+      return await this.#mayAllSee(repository, view, oids);
+    } finally {
+      view.release();
+    }
+  }
+
+  /** The framed answer. Releases the view when it ends. @throws as uploadPackV2Fetch, before the first chunk */
+  async *answer(
+    { fetch }: OwnRequest,
+    { view, tips }: Extract<OwnVerdict, { kind: "serve" }>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      yield* uploadPackV2Fetch(view.graph, fetch, { refs: tips.refs, head: tips.head, signal });
+    } finally {
+      view.release();
+    }
+  }
+
+  async #mayAllSee(
+    { tips }: CachedRepository,
+    { graph }: StoreView,
+    oids: readonly string[],
+  ): Promise<boolean> {
+    const others = oids.filter((oid) => !tips.isTip(oid));
+    if (others.length === 0) return true;
+    const set = await this.#reached(graph, tips.recent());
+    return others.every((oid) => set.has(oid));
+  }
+
+  #reached(graph: ObjectGraph, tips: RecentTips): Promise<ReachableSet> {
+    const { count } = graph.numbers;
+    const known = this.#visible.get(tips);
+    if (known?.graph === graph && known.count === count) return known.set;
+    const set = ReachableSet.of(graph, tips.oids);
+    set.catch(() => this.#visible.delete(tips));
+    this.#visible.set(tips, { graph, count, set });
+    return set;
+  }
+}
+
+function isServable(graph: ObjectGraph, fetch: FetchRequest, tips: RecentTips): boolean {
+  return whyNotServable(graph, fetch, { refs: tips.refs, head: tips.head }) === undefined;
+}
+
+function named(ref: string, tips: RecentTips): string | undefined {
+  return ref === "HEAD" ? tips.head : tips.refs.get(ref)?.oid;
+}

@@ -1,0 +1,59 @@
+import { Worker } from "node:worker_threads";
+import type { ProofJob } from "./proof-job.ts";
+import type { ProofAnswer, ProofRequest } from "./proof-worker.ts";
+
+/** What a proof found wrong, as it crossed the threads; `code` is git-store's or the system's. */
+export class ProofFailure extends Error {
+  readonly code: string | undefined;
+
+  constructor(message: string, code: string | undefined) {
+    super(message);
+    this.name = "ProofFailure";
+    this.code = code;
+  }
+}
+
+/** One thread of low priority for proofs, started when it is first needed. While idle it keeps no process alive. */
+export class ProofThread {
+  #worker: Worker | undefined;
+  #nextId = 0;
+  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
+
+  /** @throws ProofFailure what was found wrong; any error if the thread ended */
+  async do(job: ProofJob): Promise<void> {
+    const worker = (this.#worker ??= this.#start());
+    const id = this.#nextId++;
+    const waiting = Promise.withResolvers<void>();
+    this.#waiting.set(id, waiting);
+    worker.ref();
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
+    worker.postMessage({ id, job } satisfies ProofRequest);
+    try {
+      await waiting.promise;
+    } finally {
+      this.#waiting.delete(id);
+      if (this.#waiting.size === 0) this.#worker?.unref();
+    }
+  }
+
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    await worker?.terminate();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("proof-worker.ts", import.meta.url));
+    worker.on("message", ({ id, failure }: ProofAnswer) => {
+      if (failure === undefined) this.#waiting.get(id)?.resolve();
+      else this.#waiting.get(id)?.reject(new ProofFailure(failure.message, failure.code));
+    });
+    const ended = (error: Error): void => {
+      if (this.#worker === worker) this.#worker = undefined;
+      for (const { reject } of this.#waiting.values()) reject(error);
+    };
+    worker.on("error", ended);
+    worker.on("exit", () => ended(new Error("the thread that proves packs ended")));
+    return worker;
+  }
+}

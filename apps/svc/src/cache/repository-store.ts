@@ -1,0 +1,279 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCode } from "@devplat/base";
+import {
+  GitStoreError,
+  ReachabilityIndex,
+  ReachableSet,
+  Repository,
+  type IndexWorkers,
+  type ObjectFormat,
+  type ObjectGraph,
+  type Ref,
+} from "@devplat/git-store";
+import { BRAND } from "../brand.ts";
+import { FillJournal } from "./fill-journal.ts";
+import type { ProofThread } from "./proof-thread.ts";
+import { mergeRefs } from "./store-refs.ts";
+
+/** Key of a repository's `config` that names the code host which it came from. */
+const HOST_KEY = `${BRAND.command}.hosturl`;
+/** Milliseconds that a fill waits for one of another process. */
+const FILL_LOCK_WAIT_MS = 60_000;
+/** Memory of one open repository, bytes: what the thread that serves reads of packs beside verbatim copies. */
+const GRAPH_MEMORY = {
+  bitmapBytes: 32 * 1024 * 1024,
+  pageCacheBytes: 16 * 1024 * 1024,
+  baseCacheBytes: 16 * 1024 * 1024,
+};
+/** The thread that serves reads tags through this, and nothing else. */
+const DATABASE_MEMORY = { pageCacheBytes: 512 * 1024, baseCacheBytes: 512 * 1024 };
+
+/** A repository's objects and refs as they are now. To be released. */
+export interface StoreView {
+  readonly graph: ObjectGraph;
+  /** As recorded at the last fill. */
+  readonly refs: ReadonlyMap<string, Ref>;
+  release(): void;
+}
+
+/** What a fill brings. */
+export interface Fill {
+  /** The pack's bytes, thin or not. */
+  readonly pack: AsyncIterable<Uint8Array>;
+  readonly format: ObjectFormat;
+  /** Ids that must be there afterwards. */
+  readonly wants: readonly string[];
+  /** Tips that the code host showed; those whose objects are here become refs. */
+  readonly shown: Iterable<Ref>;
+}
+
+interface Open {
+  readonly repository: Repository;
+  readonly index: ReachabilityIndex;
+  /** What `packed-refs` looked like when the refs were read. */
+  stamp: string;
+  refs: ReadonlyMap<string, Ref>;
+}
+
+export interface RepositoryStoreOptions {
+  readonly path: string;
+  /** `host.url` */
+  readonly hostUrl: string;
+  readonly workers: IndexWorkers;
+  readonly proofs: ProofThread;
+  /** Removes the folder. */
+  readonly discard: () => Promise<void>;
+}
+
+/**
+ * The objects of one cached repository: a bare repository on disk, shared with other processes, and its graph in
+ * memory. A pack counts once its fill is over: indexed, everything that it refers to found, tips recorded as refs.
+ */
+export class RepositoryStore {
+  readonly #options: RepositoryStoreOptions;
+  /** Opening, refreshing and filling, one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #open: Open | undefined;
+  #fills: Promise<unknown> = Promise.resolve();
+  #filling = 0;
+  readonly #ended = new AbortController();
+
+  constructor(options: RepositoryStoreOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The repository as it is now; undefined: there is none, or none of this format.
+   *
+   * @throws what a damaged repository calls for
+   */
+  async view(format: ObjectFormat): Promise<StoreView | undefined> {
+    const open = await this.#inTurn(() => this.#current());
+    if (open === undefined || open.repository.format !== format || open.refs.size === 0) return undefined;
+    const graph = open.index.acquire();
+    return { graph, refs: open.refs, release: () => graph.release() };
+  }
+
+  /** Packs that are open, and their bytes. */
+  get figures(): { readonly packs: number; readonly bytes: number } {
+    const packs = this.#open?.repository.objects.packs ?? [];
+    return { packs: packs.length, bytes: packs.reduce((sum, pack) => sum + pack.size, 0) };
+  }
+
+  /**
+   * Takes a pack in. One at a time.
+   *
+   * @throws GitStoreError, ProofFailure, a system error, what the pack's source threw. The store is then as before.
+   */
+  async receive(fill: Fill): Promise<void> {
+    this.#filling++;
+    const filling = this.#fills.then(() => this.#fill(fill)).finally(() => this.#filling--);
+    this.#fills = filling.catch(() => undefined);
+    await filling;
+  }
+
+  /**
+   * Whether the history that these objects belong to has a commit in common with that of other objects. Ids that are
+   * not here are passed over.
+   */
+  async related(view: StoreView, some: Iterable<string>, others: Iterable<string>): Promise<boolean> {
+    const options = { commitsOnly: true, signal: this.#ended.signal };
+    const first = await ReachableSet.of(view.graph, some, options);
+    return first.sharesCommits(await ReachableSet.of(view.graph, others, options));
+  }
+
+  /** Closes the files until they are needed again, unless a fill is under way. */
+  rest(): void {
+    void this.#inTurn(() => {
+      if (this.#filling === 0) this.#close();
+      return Promise.resolve();
+    });
+  }
+
+  /** Ends fills and closes the files. Views that were given stay good until they are released. */
+  close(): void {
+    this.#ended.abort(new Error("the repository's data is being removed"));
+    this.#close();
+  }
+
+  async #fill({ pack, format, wants, shown }: Fill): Promise<void> {
+    const { signal } = this.#ended;
+    signal.throwIfAborted();
+    const repository = await this.#inTurn(() => this.#forFill(format));
+    await using held = new AsyncDisposableStack();
+    held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
+    const journal = new FillJournal(repository.path);
+    await journal.undo();
+    repository.objects.refresh();
+    await journal.begin(repository.objects.packs.map(({ name }) => name));
+    try {
+      const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });
+      const here = [...shown].filter(({ oid }) => repository.objects.has(oid));
+      const refs = mergeRefs(await repository.refs(), here, wants);
+      await this.#options.proofs.do({
+        kind: "connect",
+        objects: repository.objects.shared(),
+        pack: indexed.name,
+        wants,
+        tips: [...refs.values()].map(({ oid }) => oid),
+      });
+      signal.throwIfAborted();
+      await repository.replaceRefs(refs.values());
+      await journal.end();
+    } catch (error) {
+      await journal.undo();
+      repository.objects.refresh();
+      throw error;
+    }
+    await this.#inTurn(() => this.#current());
+  }
+
+  /** The repository, made if it is not there. One of another format, or from elsewhere, makes room. */
+  async #forFill(format: ObjectFormat): Promise<Repository> {
+    const open = await this.#current(true);
+    if (open?.repository.format === format) return open.repository;
+    if (open !== undefined) await this.#discard();
+    const { path, hostUrl } = this.#options;
+    const repository = await Repository.init(path, {
+      ...DATABASE_MEMORY,
+      format,
+      config: { [HOST_KEY]: hostUrl },
+    });
+    return this.#take(repository).repository;
+  }
+
+  /** Opens it, or looks whether a fill, here or in another process, changed it. @param empty also without refs */
+  async #current(empty = false): Promise<Open | undefined> {
+    const { path, hostUrl } = this.#options;
+    const stamp = await stampOf(join(path, "packed-refs"));
+    if (stamp === "" && !empty) return undefined;
+    if (this.#open === undefined) {
+      const repository = await openExisting(path);
+      if (repository === undefined) return undefined;
+      if (repository.config(HOST_KEY) !== hostUrl) {
+        repository.close();
+        await this.#discard();
+        return undefined;
+      }
+      await this.#recover(repository);
+      await this.#options.proofs.do({
+        kind: "checksum",
+        format: repository.format,
+        packs: repository.objects.packs.map((pack) => pack.path),
+      });
+      this.#take(repository);
+    }
+    const open = this.#open;
+    if (open !== undefined && open.stamp !== stamp) {
+      open.repository.objects.refresh();
+      open.index.refresh();
+      open.refs = await open.repository.refs();
+      open.stamp = stamp;
+    }
+    return open;
+  }
+
+  /** Takes out what a killed process left; a process that is at work is left alone. */
+  async #recover(repository: Repository): Promise<void> {
+    await repository.removeLeftovers();
+    const journal = new FillJournal(repository.path);
+    if (!(await journal.isOpen())) return;
+    try {
+      await using held = new AsyncDisposableStack();
+      held.use(await repository.lock("fill"));
+      await journal.undo();
+      repository.objects.refresh();
+    } catch (error) {
+      if (!(error instanceof GitStoreError) || error.code !== "locked") throw error;
+    }
+  }
+
+  #take(repository: Repository): Open {
+    try {
+      const index = ReachabilityIndex.open(repository.objects, GRAPH_MEMORY);
+      this.#open = { repository, index, stamp: "", refs: new Map() };
+      return this.#open;
+    } catch (error) {
+      repository.close();
+      throw error;
+    }
+  }
+
+  async #discard(): Promise<void> {
+    this.#close();
+    await this.#options.discard();
+  }
+
+  #close(): void {
+    this.#open?.index.close();
+    this.#open?.repository.close();
+    this.#open = undefined;
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return await turn;
+  }
+}
+
+async function openExisting(path: string): Promise<Repository | undefined> {
+  try {
+    return await Repository.open(path, DATABASE_MEMORY);
+  } catch (error) {
+    if (error instanceof GitStoreError && error.code === "not_a_repository") return undefined;
+    throw error;
+  }
+}
+
+/** Changes whenever the file is replaced; empty: there is none. */
+async function stampOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeMs } = await stat(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return "";
+    throw error;
+  }
+}
