@@ -1,18 +1,14 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
+import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 import { emptyCycle, ruleView, signedIn } from "../../apps/agent/src/web/memory-view.ts";
 import { requestOpenLink } from "../../apps/agent/src/web/open-link.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
 
-const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 60_000;
-const PHONE = { width: 390, height: 844 };
-const DESK = { width: 1280, height: 800 };
 
 /** A rule in every state, with text that would be markup, a long path and a long word. */
 const RULES = [
@@ -43,33 +39,11 @@ before(async () => {
 });
 after(() => browser.close());
 
-/** A page that fails the test on anything in its console (a violation of the policy too) and on outside requests. */
-async function openPage(
+const openPage = (
   server: TestServer,
   options: { javaScriptEnabled?: boolean } = {},
-): Promise<{ page: Page; context: BrowserContext; complaints: string[] }> {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(`${server.url}/`)) complaints.push(`outside request: ${request.url()}`);
-  });
-  return { page, context, complaints };
-}
-
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
-
-/** What axe finds, as `rule: element`. */
-async function accessibilityFaults(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations: Violation[] = await page.evaluate("axe.run().then((result) => result.violations)");
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}
+): Promise<{ page: Page; context: BrowserContext; complaints: string[] }> =>
+  openWatchedPage(browser, server.url, options);
 
 /** Waits until the server has that many live streams. The test's own time limit ends it otherwise. */
 async function streams(server: TestServer, count: number): Promise<void> {

@@ -33,4 +33,14 @@ function forgetReveal() {
   history.replaceState(null, "", url);
 }
 
-new MutationObserver(hideLater).observe(document, { childList: true, subtree: true });
+// A row that was turned into inputs gets the focus; the browser's own autofocus works only once on a page.
+function focusNew() {
+  const input = document.querySelector("[data-focus]");
+  input?.removeAttribute("data-focus");
+  input?.focus();
+}
+
+new MutationObserver(() => {
+  hideLater();
+  focusNew();
+}).observe(document, { childList: true, subtree: true });

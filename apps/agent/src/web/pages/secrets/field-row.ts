@@ -48,7 +48,7 @@ export function editRow(name: string, value: FieldValue, version: number, path: 
         <input type="hidden" name="version" value="${version}" />
         <input type="hidden" name="field" value="${fieldKey(name)}" />
         <label class="field"><span class="label">Field</span>${nameInput(name)}</label>
-        <label class="field"><span class="label">Value</span>${valueInput(text, rows)}</label>
+        <label class="field"><span class="label">Value</span>${valueInput(text, rows, "data-focus")}</label>
         ${editHint(type)}
         <div class="form-actions">
           <button class="primary" type="submit" name="action" value="save">Save</button>
@@ -76,8 +76,8 @@ export function nameInput(name: string): Html {
 }
 
 /** A parser drops one line break behind the tag, so there is one of ours to drop. */
-export function valueInput(text: string, rows: number): Html {
-  return html`<textarea name="text" rows="${rows}" spellcheck="false" autocapitalize="off">
+export function valueInput(text: string, rows: number, focus: "data-focus" | "" = ""): Html {
+  return html`<textarea name="text" rows="${rows}" spellcheck="false" autocapitalize="off" ${focus}>
 ${text}</textarea>`;
 }
 
