@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
 import { git, gitEnvironment, repositories } from "@devplat/testkit";
+import { MAX_UPLOADS_PER_CLIENT } from "../../apps/svc/src/git/upload-limit.ts";
+import { MAX_CONNECTIONS } from "../../apps/svc/src/git/upstream.ts";
 import {
   PROXY_TOKEN,
   basic,
@@ -313,6 +315,36 @@ describe("what crosses, and what does not", () => {
   });
 });
 
+describe("clients that send a head and no body", () => {
+  it("keep nobody else from asking, and one address gets 429 for more than its share", async () => {
+    const stand = await startStand();
+    const sockets: Socket[] = [];
+    try {
+      await stand.codeHost.addRepository("org", "r");
+      stand.list("org", "r", { timeoutSeconds: 5 });
+      stand.codeHost.inject({ path: /stalled/ }, { hang: true });
+      let refused = 0;
+      const told = Promise.withResolvers<void>();
+      for (let n = 0; n < MAX_CONNECTIONS + 2; n++) {
+        const socket = connect(Number(new URL(stand.url).port), "127.0.0.1");
+        socket.on("error", () => undefined);
+        socket.once("data", (bytes: Buffer) => {
+          assert.match(bytes.toString("latin1"), /^HTTP\/1\.1 429 [^]*retry-after: 5/i);
+          if (++refused === MAX_CONNECTIONS + 2 - MAX_UPLOADS_PER_CLIENT) told.resolve();
+        });
+        socket.write("POST /org/stalled/git-upload-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n");
+        sockets.push(socket);
+      }
+      assert.equal((await stand.post("org/r", command("ls-refs", []))).status, 200);
+      assert.equal((await stand.ask("/org/r/info/refs?service=git-upload-pack")).status, 200);
+      await told.promise;
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await stand.stop();
+    }
+  });
+});
+
 describe("bad input gets a clear error and changes nothing", () => {
   let stand: Stand;
   before(async () => {
@@ -382,6 +414,17 @@ describe("bad input gets a clear error and changes nothing", () => {
     await new Promise((resolve) => socket.once("data", resolve));
     assert.match(Buffer.concat(parts).toString(), /^HTTP\/1\.1 408 /);
     socket.destroy();
+  });
+
+  it("a body that passes through and never ends: 408", async () => {
+    stand.codeHost.inject({ path: /unlisted/, times: 1 }, { hang: true });
+    const answer = await rawExchange(
+      stand.url,
+      "POST /org/unlisted/git-receive-pack HTTP/1.1\r\nHost: x\r\n" +
+        "Content-Type: application/x-git-receive-pack-request\r\nContent-Length: 100\r\n\r\n0014",
+      3000,
+    );
+    assert.match(answer, /^HTTP\/1\.1 408 /);
   });
 
   it("a client that leaves in the middle of its body leaves nothing behind", async () => {

@@ -5,7 +5,9 @@ import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
+import { IdleTimer } from "./idle-timer.ts";
 import { relay } from "./relay.ts";
+import type { UploadLimit } from "./upload-limit.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
@@ -14,6 +16,13 @@ export const PASS_THROUGH_IDLE_SECONDS = 300;
 const INFO_REFS_IDLE_SECONDS = 30;
 /** Bytes of a gzip body that are inflated to see which command it starts with; they give at most 1 MiB. */
 const PEEK_BYTES = 1024;
+
+/** What a client may do with the body that it sends. */
+export interface BodyLimits {
+  /** Milliseconds without a byte of it after which it is given up. */
+  readonly idleMs: number;
+  readonly uploads: UploadLimit;
+}
 
 /** What passed. */
 export interface Passed {
@@ -26,36 +35,44 @@ export interface Passed {
  * Sends a request on as it is, and its answer back, both as streams.
  *
  * @param onStatus told the status before the client is
- * @throws GitError
+ * @throws GitError `body_too_slow`, `busy`, and what {@link Upstream.send} throws
  */
 export async function passThrough(
   upstream: Upstream,
   request: GitRequest,
+  limits: BodyLimits,
   onStatus: (status: number) => void,
 ): Promise<Passed> {
   const { exchange, target } = request;
   const incoming = exchange.request;
   const method = incoming.method ?? "GET";
   const headers = upstreamHeaders(incoming.headers, request.authorization);
-  const body = hasBody(incoming) ? new PeekedBody(incoming) : undefined;
+  const end = hasBody(incoming) ? limits.uploads.begin(exchange.remoteAddress) : undefined;
+  const body = end === undefined ? undefined : new PeekedBody(incoming, limits.idleMs, end);
   const length = incoming.headers["content-length"];
   if (body !== undefined && length !== undefined) headers["content-length"] = length;
   exchange.continue();
   const startedAt = performance.now();
-  const answer = await upstream.send({
-    kind: kindOf(request),
-    method,
-    path: target.upstreamPath,
-    headers,
-    ...(body === undefined ? {} : { body }),
-    idleMs: idleSeconds(request) * 1000,
-    signal: exchange.gone,
-  });
-  exchange.timing("upstream", performance.now() - startedAt);
-  onStatus(answer.status);
-  await relay(exchange, answer, request.relay);
+  let status: number;
+  try {
+    const answer = await upstream.send({
+      kind: kindOf(request),
+      method,
+      path: target.upstreamPath,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      idleMs: idleSeconds(request) * 1000,
+      signal: exchange.gone,
+    });
+    exchange.timing("upstream", performance.now() - startedAt);
+    status = answer.status;
+    onStatus(status);
+    await relay(exchange, answer, request.relay);
+  } finally {
+    end?.();
+  }
   const version = requestedProtocolVersion(singleHeader(incoming.headers["git-protocol"]));
-  return { status: answer.status, command: version === 2 ? body?.command : undefined };
+  return { status, command: version === 2 ? body?.command : undefined };
 }
 
 function kindOf({ target }: GitRequest): UpstreamKind {
@@ -76,18 +93,40 @@ function hasBody(request: IncomingMessage): boolean {
 /** A request's body as it comes, with a look at its first bytes. */
 class PeekedBody implements AsyncIterable<Buffer> {
   readonly #request: IncomingMessage;
+  readonly #idleMs: number;
+  readonly #onEnd: () => void;
   #first: Buffer | undefined;
 
-  constructor(request: IncomingMessage) {
+  /** @param onEnd called when the client need send no more */
+  constructor(request: IncomingMessage, idleMs: number, onEnd: () => void) {
     this.#request = request;
+    this.#idleMs = idleMs;
+    this.#onEnd = onEnd;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     // Not destroyed with the iterator: the connection is still needed for an answer.
-    const chunks = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    for await (const chunk of chunks) {
-      this.#first ??= chunk;
-      yield chunk;
+    const iterable = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    const chunks = iterable[Symbol.asyncIterator]();
+    let giveUp: (error: GitError) => void = () => undefined;
+    const idle = new IdleTimer(this.#idleMs, () =>
+      giveUp(new GitError("body_too_slow", 408, "the request's body took too long")),
+    );
+    try {
+      for (;;) {
+        idle.resume();
+        const step = await new Promise<IteratorResult<Buffer>>((resolve, reject) => {
+          giveUp = reject;
+          chunks.next().then(resolve, reject);
+        });
+        idle.pause();
+        if (step.done === true) break;
+        this.#first ??= step.value;
+        yield step.value;
+      }
+    } finally {
+      idle.stop();
+      this.#onEnd();
     }
     if (!this.#request.complete) throw new GitError("client_gone", 499, "the client left");
   }

@@ -10,7 +10,7 @@ import type { RepositoryTail, Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate, GitAction } from "../tokens/admission.ts";
-import { CommandBodies } from "./command-body.ts";
+import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
@@ -18,8 +18,9 @@ import type { GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
-import { passThrough } from "./pass-through.ts";
+import { passThrough, type BodyLimits } from "./pass-through.ts";
 import { RefQuestions } from "./ref-questions.ts";
+import { UploadLimit } from "./upload-limit.ts";
 import { UploadPack } from "./upload-pack.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -36,7 +37,7 @@ export interface GitRoutesOptions {
   readonly strictLsRefs: boolean;
   /** `limits.git_command_bytes` */
   readonly gitCommandBytes: number;
-  /** Milliseconds of silence in a command's body. Default: command-body.ts. */
+  /** Milliseconds of silence in a request's body. Default {@link BODY_IDLE_MS}. */
   readonly bodyIdleMs?: number;
   /** Default: probe-limit.ts. */
   readonly probesPerMinute?: number;
@@ -64,6 +65,7 @@ export class GitRoutes implements GitHandler {
   readonly #basePath: string;
   readonly #upstream: Upstream;
   readonly #outcomes: Outcomes;
+  readonly #bodyLimits: BodyLimits;
   readonly #cached: { readonly gate: Gate; readonly uploadPack: UploadPack } | undefined;
 
   constructor(options: GitRoutesOptions) {
@@ -73,6 +75,8 @@ export class GitRoutes implements GitHandler {
     const outcomes = new Outcomes(options.metrics);
     this.#upstream = upstream;
     this.#outcomes = outcomes;
+    const idleMs = options.bodyIdleMs ?? BODY_IDLE_MS;
+    this.#bodyLimits = { idleMs, uploads: new UploadLimit() };
     const { cache, metrics, logger } = options;
     if (cache === undefined) return;
     const gate = new Gate({
@@ -81,10 +85,7 @@ export class GitRoutes implements GitHandler {
       clock: options.clock ?? systemClock,
       questions: new RefQuestions({ upstream, userAgent: options.userAgent }),
     });
-    const bodies = new CommandBodies({
-      maxBytes: options.gitCommandBytes,
-      ...(options.bodyIdleMs === undefined ? {} : { idleMs: options.bodyIdleMs }),
-    });
+    const bodies = new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs });
     const uploadPack = new UploadPack({
       upstream,
       bodies,
@@ -190,7 +191,7 @@ export class GitRoutes implements GitHandler {
   async #pass(request: GitRequest): Promise<void> {
     const { exchange, target, policy } = request;
     const gate = this.#cached?.gate;
-    const passed = await passThrough(this.#upstream, request, (status) => {
+    const passed = await passThrough(this.#upstream, request, this.#bodyLimits, (status) => {
       if (target.kind !== "repository") return;
       gate?.noteStatus(gate.keyOf(request.authorization, target.owner, target.name), status);
     });

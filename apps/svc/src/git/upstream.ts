@@ -6,8 +6,11 @@ import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
 import { IdleTimer } from "./idle-timer.ts";
 
-/** Connections to the code host at once; further requests wait. */
-const MAX_CONNECTIONS = 256;
+/**
+ * Connections to the code host at once, for requests whose body a client is still sending, and as many for all others:
+ * clients that stall in their bodies must not keep anybody from asking. Further requests wait.
+ */
+export const MAX_CONNECTIONS = 256;
 /** Milliseconds for a connection to the code host to come up. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Milliseconds that an unused connection is kept. Less than servers usually keep theirs, so that none is stale. */
@@ -40,25 +43,36 @@ export interface UpstreamAnswer {
 /** Answers to the git and web requests of the code host. */
 export class Upstream {
   readonly #pool: Pool;
+  /** For bodies that clients are still sending. */
+  readonly #uploads: Pool;
   readonly #metrics: Metrics;
   /** Host and port, for messages. */
   readonly name: string;
   readonly origin: string;
 
-  /** @param hostUrl `host.url`; only its origin counts here. */
-  constructor(options: { readonly hostUrl: string; readonly metrics: Metrics }) {
+  /**
+   * @param hostUrl `host.url`; only its origin counts here
+   * @param connections default {@link MAX_CONNECTIONS}
+   */
+  constructor(options: {
+    readonly hostUrl: string;
+    readonly metrics: Metrics;
+    readonly connections?: number;
+  }) {
     const url = new URL(options.hostUrl);
     this.origin = url.origin;
     this.name = url.host;
     this.#metrics = options.metrics;
-    this.#pool = new Pool(url.origin, {
-      connections: MAX_CONNECTIONS,
+    const poolOptions: Pool.Options = {
+      connections: options.connections ?? MAX_CONNECTIONS,
       connect: { timeout: CONNECT_TIMEOUT_MS },
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Idle time-outs are per request and count both directions: see IdleTimer.
       headersTimeout: 0,
       bodyTimeout: 0,
-    });
+    };
+    this.#pool = new Pool(url.origin, poolOptions);
+    this.#uploads = new Pool(url.origin, poolOptions);
   }
 
   /**
@@ -67,7 +81,7 @@ export class Upstream {
    * A body that is a Buffer is sent again, once, if the connection breaks before any answer: a kept connection may be
    * closed by the other side just as it is used.
    *
-   * @throws GitError `upstream_unreachable`, `upstream_timeout`, `client_gone` (the signal fired)
+   * @throws GitError `upstream_unreachable`, `upstream_timeout`, `client_gone` (the signal fired), and what the body throws
    */
   async send(request: UpstreamRequest): Promise<UpstreamAnswer> {
     try {
@@ -80,7 +94,7 @@ export class Upstream {
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await Promise.all([this.#pool.destroy(), this.#uploads.destroy()]);
   }
 
   async #send(request: UpstreamRequest): Promise<UpstreamAnswer> {
@@ -96,23 +110,43 @@ export class Upstream {
       idle.stop();
       signal?.removeEventListener("abort", cancel);
     };
-    const explain = (error: unknown): GitError =>
-      this.#explain(error, timedOut, signal?.aborted === true, request);
+    let bodyError: unknown;
+    const explain = (error: unknown): GitError => {
+      if (bodyError instanceof GitError) return bodyError;
+      return this.#explain(error, timedOut, signal?.aborted === true, request);
+    };
+    // Of our own: undici looks at the signal only when it has a connection for the request.
+    const aborted = Promise.withResolvers<never>();
+    aborted.promise.catch(() => undefined);
+    controller.signal.addEventListener("abort", () => aborted.reject(controller.signal.reason), {
+      once: true,
+    });
     signal?.addEventListener("abort", cancel, { once: true });
     if (signal?.aborted === true) cancel();
     const startedAt = performance.now();
     let response: Dispatcher.ResponseData;
     try {
-      const body = request.body;
-      response = await this.#pool.request({
+      const { body } = request;
+      const streamed = body !== undefined && !Buffer.isBuffer(body);
+      const sent = streamed
+        ? (watched(body, idle, (error) => (bodyError = error)) as unknown as Readable)
+        : body;
+      const asked = (streamed ? this.#uploads : this.#pool).request({
         method: request.method,
         path: request.path,
         headers: request.headers,
         signal: controller.signal,
-        ...(body === undefined
-          ? {}
-          : { body: Buffer.isBuffer(body) ? body : (watched(body, idle) as unknown as Readable) }),
+        ...(sent === undefined ? {} : { body: sent }),
       });
+      asked.then(
+        (late) => {
+          if (!controller.signal.aborted) return;
+          late.body.on("error", () => undefined);
+          late.body.destroy();
+        },
+        () => undefined,
+      );
+      response = await Promise.race([asked, aborted.promise]);
     } catch (error) {
       release();
       this.#metrics.upstream(request.kind, 0, (performance.now() - startedAt) / 1000);
@@ -178,12 +212,27 @@ async function* readChunks(
   }
 }
 
-/** Chunks of a request's body: each one that is taken shows that the other side is alive. */
-async function* watched(body: AsyncIterable<Buffer>, idle: IdleTimer): AsyncGenerator<Buffer> {
-  for await (const chunk of body) {
-    idle.touch();
-    yield chunk;
-    idle.touch();
+/**
+ * Chunks of a request's body: each one that is taken shows that the other side is alive. Time does not count while the
+ * client has not sent the next one: that has a limit of its own.
+ */
+async function* watched(
+  body: AsyncIterable<Buffer>,
+  idle: IdleTimer,
+  failed: (error: unknown) => void,
+): AsyncGenerator<Buffer> {
+  try {
+    idle.pause();
+    for await (const chunk of body) {
+      idle.resume();
+      yield chunk;
+      idle.pause();
+    }
+  } catch (error) {
+    failed(error);
+    throw error;
+  } finally {
+    idle.resume();
   }
 }
 
