@@ -32,6 +32,7 @@ export { startPostgres, type Postgres } from "./postgres.ts";
 export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";
 export { startSvc, type Svc, type SvcOptions } from "./svc.ts";
 export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
+export { clientPrograms, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
   onPath,

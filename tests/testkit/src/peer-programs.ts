@@ -18,11 +18,20 @@ export interface VaultPrograms {
  * tools/setup-peers.sh computes the same name.
  */
 export function vaultFolder(): string {
-  const sources = ["go.mod", "go.sum"].map((name) => readFileSync(join(ROOT, "tools/vault", name)));
-  const digest = createHash("sha256").update(Buffer.concat(sources)).digest("hex").slice(0, 12);
+  return join(peerCache(), pinsKey("tools/vault", ["go.mod", "go.sum"]));
+}
+
+/** The folder outside of the repository where builds of peers are kept. */
+export function peerCache(): string {
   const cache = process.env["XDG_CACHE_HOME"];
   const base = cache === undefined || cache === "" ? join(homedir(), ".cache") : cache;
-  return join(base, "devplat-peers", digest);
+  return join(base, "devplat-peers");
+}
+
+/** A name for a build made from the given files of a folder: other pins, another name. */
+export function pinsKey(folder: string, names: readonly string[]): string {
+  const sources = names.map((name) => readFileSync(join(ROOT, folder, name)));
+  return createHash("sha256").update(Buffer.concat(sources)).digest("hex").slice(0, 12);
 }
 
 export function vaultPrograms(): VaultPrograms {

@@ -1,0 +1,47 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { TestkitError } from "./errors.ts";
+import { onPath, peerCache, pinsKey } from "./peer-programs.ts";
+
+const SOURCES = resolve(import.meta.dirname, "../../../tools/clients");
+
+/** A git client of another make, as a command line to which `VERB URL FOLDER` is added. */
+export interface ClientProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/**
+ * The git clients that `npm run setup:peers` built from tools/clients. tools/clients/build.sh computes the same
+ * folders.
+ *
+ * @throws TestkitError `peer_missing` when one is not built
+ */
+export function clientPrograms(): Record<"dulwich" | "pygit2" | "go-git" | "JGit", ClientProgram> {
+  const folder = (name: string, pins: readonly string[]): string =>
+    join(peerCache(), `${name}-${pinsKey(`tools/clients/${name}`, pins)}`);
+  const python = join(folder("python", ["requirements.txt"]), "bin/python");
+  const goGit = join(folder("go-git", ["go.mod", "go.sum", "main.go"]), "client");
+  const jgit = folder("jgit", ["pom.xml", "jars.sha256", "Client.java"]);
+  for (const path of [python, goGit, join(jgit, "Client.class")]) {
+    if (!existsSync(path)) throw TestkitError.missing("the builds of git clients");
+  }
+  return {
+    dulwich: { command: python, args: [join(SOURCES, "python/dulwich_client.py")] },
+    pygit2: { command: python, args: [join(SOURCES, "python/pygit2_client.py")] },
+    "go-git": { command: goGit, args: [] },
+    JGit: {
+      command: onPath("java") ?? "java",
+      args: [
+        // Short-lived: one thread to collect, no late compiler.
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        // Not the user's own configuration; and JGit keeps there what it measured of the file system, a second's work.
+        `-Duser.home=${jgit}`,
+        "-cp",
+        `${jgit}:${jgit}/jars/*`,
+        "Client",
+      ],
+    },
+  };
+}
