@@ -186,7 +186,7 @@ export async function assembleDaemon(
     daemon,
     keeper,
     config,
-    web: await webServer(host, loaded, daemon, parts),
+    web: await webServer(host, () => config.current, daemon, parts),
     close: () => parts.close(),
   };
 }
@@ -233,11 +233,11 @@ function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: S
 
 async function webServer(
   host: Host,
-  { config, sources }: LoadedConfig,
+  current: () => LoadedConfig,
   daemon: Daemon,
   { store, signIn }: StoreParts,
 ): Promise<WebServer | undefined> {
-  const { web } = config;
+  const { web } = current().config;
   if (!web.enabled) return undefined;
   const [
     { WebServer: Server },
@@ -257,8 +257,7 @@ async function webServer(
   await ensureFolder(host.places.runtime);
   const secrets = new SecretEditor({
     store,
-    // No enrolment can be configured yet, so none owns a secret.
-    policy: new WritePolicy(web.editable_paths, []),
+    policy: new WritePolicy(web.editable_paths, () => Object.keys(current().config.enrolments)),
     logger: host.logger,
     // A store that tells of changes tells of this one too.
     onChange: () => {
@@ -270,7 +269,7 @@ async function webServer(
     secrets,
     signIn,
     clipboard: new DesktopClipboard(host.environment),
-    configuration: new ConfigurationView(config, sources),
+    configuration: new ConfigurationView(current),
     listen: web.listen,
     requireUnlock: web.require_unlock,
     runtimeFolder: host.places.runtime,

@@ -41,6 +41,11 @@ export class ConfigKeeper {
     this.#current = parts.loaded;
   }
 
+  /** What applies now. Sections that wait for a new start are in it as well. */
+  get current(): LoadedConfig {
+    return this.#current;
+  }
+
   /** Loads and applies; what is wrong goes to status and log. Never throws. */
   reload(signal: AbortSignal): Promise<void> {
     this.#turn = this.#turn.then(() => this.#reload(signal));

@@ -25,7 +25,7 @@ function printed(outcome: EditOutcome): string {
 
 describe("WritePolicy", () => {
   it("an editable path covers its whole subtree and nothing beside it", () => {
-    const policy = new WritePolicy(["tools", "team/shared/"], []);
+    const policy = new WritePolicy(["tools", "team/shared/"], () => []);
     for (const path of ["tools", "tools/x", "tools/deep/x", "team/shared/x"])
       assert.equal(policy.refusal(path), undefined);
     for (const path of ["toolsbox", "x", "team", "team/shared", "team/other"])
@@ -33,20 +33,28 @@ describe("WritePolicy", () => {
   });
 
   it("a secret of an enrolment is read-only inside an editable subtree", () => {
-    const policy = new WritePolicy(["tools"], ["tools/gh"]);
+    const policy = new WritePolicy(["tools"], () => ["tools/gh"]);
     assert.equal(policy.refusal("tools/gh"), "enrolment");
     assert.equal(policy.refusal("tools/gh2"), undefined);
   });
 
+  it("an enrolment that is configured later owns its secret from then on", () => {
+    const keys: string[] = [];
+    const policy = new WritePolicy(["tools"], () => keys);
+    assert.equal(policy.refusal("tools/gh"), undefined);
+    keys.push("tools/gh");
+    assert.equal(policy.refusal("tools/gh"), "enrolment");
+  });
+
   it("the root is never editable, and cannot be named", () => {
-    assert.equal(new WritePolicy(["tools"], []).coversFolder(""), false);
+    assert.equal(new WritePolicy(["tools"], () => []).coversFolder(""), false);
     for (const path of ["", "/", "../x", "a//b"]) {
-      assert.throws(() => new WritePolicy([path], []), { code: "bad_path" });
+      assert.throws(() => new WritePolicy([path], () => []), { code: "bad_path" });
     }
   });
 
   it("gives the editable subtrees as folders, whether they exist or not", () => {
-    const policy = new WritePolicy(["tools", "tools/", "a/b"], []);
+    const policy = new WritePolicy(["tools", "tools/", "a/b"], () => []);
     assert.deepEqual(policy.folders, ["a/b/", "tools/"]);
     assert.ok(policy.coversFolder("tools/"));
     assert.ok(policy.coversFolder("tools/deep/"));

@@ -10,21 +10,21 @@ export type WriteRefusal = "outside" | "enrolment";
 /** Where secrets may be written over the browser and the API. Everything comes from the configuration. */
 export class WritePolicy {
   readonly #subtrees: readonly string[];
-  readonly #owned: ReadonlySet<string>;
+  readonly #enrolmentKeys: () => readonly string[];
 
   /**
    * @param editablePaths `web.editable_paths`: `tools` is the secret of that name and all below it, `tools/` only what
    *   is below
-   * @param enrolmentKeys keys of the configured enrolments
+   * @param enrolmentKeys keys of the enrolments that are configured now
    * @throws SecretStoreError `bad_path` for a path that is none; an empty one would be the root, which nobody names by accident
    */
-  constructor(editablePaths: readonly string[], enrolmentKeys: readonly string[]) {
+  constructor(editablePaths: readonly string[], enrolmentKeys: () => readonly string[]) {
     for (const path of editablePaths) {
       if (path.endsWith("/")) checkFolder(path);
       else checkPath(path);
     }
     this.#subtrees = [...new Set(editablePaths)].toSorted();
-    this.#owned = new Set(enrolmentKeys);
+    this.#enrolmentKeys = enrolmentKeys;
   }
 
   /** The editable subtrees as folders, sorted. */
@@ -34,7 +34,7 @@ export class WritePolicy {
 
   /** Why the secret at a path cannot be written; undefined if it can. */
   refusal(path: string): WriteRefusal | undefined {
-    if (this.#owned.has(path)) return "enrolment";
+    if (this.#enrolmentKeys().includes(path)) return "enrolment";
     return this.#subtrees.some((subtree) => covers(subtree, path)) ? undefined : "outside";
   }
 

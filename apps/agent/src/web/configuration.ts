@@ -1,16 +1,24 @@
 import { stringify } from "yaml";
 import { asWritten, redacted } from "../config/as-written.ts";
-import type { Config } from "../config/schema.ts";
+import type { LoadedConfig } from "../config/load.ts";
 
 /** The configuration in force, as the browser and the API may show it. */
 export class ConfigurationView {
-  readonly sources: readonly string[];
-  /** In the form of a file, with defaults, credentials masked. */
-  readonly document: unknown;
+  readonly #current: () => Pick<LoadedConfig, "config" | "sources">;
 
-  constructor(config: Config, sources: readonly string[]) {
-    this.sources = sources;
-    this.document = redacted(asWritten(config));
+  /** @param current the configuration that applies now */
+  constructor(current: () => Pick<LoadedConfig, "config" | "sources">) {
+    this.#current = current;
+  }
+
+  /** The files that it was read from. */
+  get sources(): readonly string[] {
+    return this.#current().sources;
+  }
+
+  /** In the form of a file, with defaults, credentials masked. */
+  get document(): unknown {
+    return redacted(asWritten(this.#current().config));
   }
 
   yaml(): string {

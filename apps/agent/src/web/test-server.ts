@@ -88,7 +88,7 @@ export async function startTestServer(
     logger,
     secrets: new SecretEditor({
       store,
-      policy: new WritePolicy(options.editablePaths ?? [], options.enrolmentKeys ?? []),
+      policy: new WritePolicy(options.editablePaths ?? [], () => options.enrolmentKeys ?? []),
       logger,
       onChange: () => undefined,
     }),
@@ -102,7 +102,10 @@ export async function startTestServer(
         return "copied";
       },
     },
-    configuration: new ConfigurationView(configuration, ["/home/ada/.config/daemon/config.yaml"]),
+    configuration: new ConfigurationView(() => ({
+      config: configuration,
+      sources: ["/home/ada/.config/daemon/config.yaml"],
+    })),
     ...(rest.clock !== undefined && { clock: rest.clock }),
     ...(rest.texts !== undefined && { texts: rest.texts }),
     ...(rest.guard !== undefined && { guard: rest.guard }),
