@@ -92,6 +92,48 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).status, 403);
   });
 
+  it("a stranger's refusals on other routes do not refuse those who wait for an anonymous fetch", async () => {
+    stand.codeHost.setVisibility("org", name, "public");
+    await stand.cache.purge("org", name);
+    await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { delayMs: 600 });
+    const fetches = [stand.post(`org/${name}`, warmed.fetch)];
+    await sleep(100);
+    fetches.push(stand.post(`org/${name}`, warmed.fetch));
+    await sleep(100);
+    const push = await stand.ask(`/org/${name}.git/info/refs?service=git-receive-pack`);
+    assert.equal(push.status, 401);
+    const object = await stand.ask(`/org/${name}.git/objects/00/${"0".repeat(38)}`);
+    assert.equal(object.status, 404);
+    stand.codeHost.inject({ path: /info.refs/, times: 1 }, { status: 404, body: "" });
+    assert.equal((await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`)).status, 404);
+    for (const { status, text } of await Promise.all(fetches)) {
+      assert.equal(status, 200, text.slice(0, 100));
+      assert.match(text, /PACK/);
+    }
+    stand.codeHost.clearFaults();
+  });
+
+  it("who waits for a fetch and is refused meanwhile gets the code host's own answer", async () => {
+    await stand.cache.purge("org", name);
+    stand.codeHost.addUser("bob", "bob-token");
+    await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
+    await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), OTHER);
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { delayMs: 400 });
+    const leader = stand.post(`org/${name}`, warmed.fetch, AUTH);
+    await sleep(100);
+    const follower = stand.post(`org/${name}`, warmed.fetch, OTHER);
+    await sleep(100);
+    stand.codeHost.revoke("bob-token");
+    await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`, { headers: OTHER });
+    assert.equal((await leader).status, 200);
+    const refused = await follower;
+    assert.equal(refused.status, 401);
+    assert.match(String(refused.headers["www-authenticate"]), /^Basic/);
+    assert.doesNotMatch(refused.text, /PACK/);
+    stand.codeHost.clearFaults();
+  });
+
   it("a renamed repository's old name gets the redirect, rewritten, and no bytes", async () => {
     stand.codeHost.rename("org", name, "org", `${name}-new`);
     const refs = await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`, { headers: AUTH });

@@ -19,7 +19,7 @@ export function grantKey(authorization: string | undefined, hostUrl: string, id:
 
 /**
  * What the code host said of credentials, for a short time and in memory only (spec/svc.md section 2.1). A yes to an
- * `ls-refs` is a grant for `grantSeconds`; a refusal of any git request ends it at once.
+ * `ls-refs` is a grant for `grantSeconds`; a refusal of any smart git request ends it at once.
  */
 export class Grants {
   readonly #lifeMs: number;
@@ -55,10 +55,15 @@ export class Grants {
     remember(this.#expiry, key, askedAt + this.#lifeMs);
   }
 
-  /** Notes a 401, 403 or 404 to any git request. */
+  /** Notes a 401, 403 or 404 to a request that reads. */
   refuse(key: GrantKey): void {
     this.#expiry.delete(key);
     remember(this.#refusedAt, key, this.#clock.monotonic());
+  }
+
+  /** Ends a grant; a yes that is on its way counts. */
+  forget(key: GrantKey): void {
+    this.#expiry.delete(key);
   }
 
   /** Whether a refusal came since that time. */

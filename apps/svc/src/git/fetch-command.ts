@@ -110,9 +110,24 @@ export class FetchCommand {
     }
     if (plan.kind === "relay") return await this.#relayed(call, plan.answer, plan.end);
     if (plan.kind !== "lead" && gate.refusedSince(call.key, passedAt)) {
-      if (plan.kind === "file") await plan.file.close();
-      else plan.reader.leave();
-      throw new GitError("busy", 403, "the code host refused this credential");
+      // Another request was refused meanwhile, perhaps for a reason of its own: only the code host knows.
+      const { identity } = call.repository.tips;
+      const leave = async (): Promise<void> =>
+        plan.kind === "file" ? await plan.file.close() : plan.reader.leave();
+      const again = await gate
+        .ask(call.key, call.request, call.command.request, ["HEAD"])
+        .catch(async (error: unknown) => {
+          await leave();
+          throw error;
+        });
+      if (again.kind === "no") {
+        await leave();
+        return await this.#refused(call, again);
+      }
+      if (identity !== call.repository.tips.identity) {
+        await leave();
+        return await this.run(call);
+      }
     }
     if (plan.kind === "file") return await this.#fromFile(call, plan.file);
     return await this.#fromFlight(call, plan);

@@ -72,7 +72,12 @@ export class Gate {
     if (isRefusal(status)) this.#grants.refuse(key);
   }
 
-  /** Whether the code host refused this credential since then: bytes that waited must not be served any more. */
+  /** Deletes the grant after a refused push: who may not write may still read, so no yes is outweighed. */
+  forget(key: GrantKey): void {
+    this.#grants.forget(key);
+  }
+
+  /** Whether the code host refused this credential since then: it is to be asked again before bytes that waited go out. */
   refusedSince(key: GrantKey, time: number): boolean {
     return this.#grants.refusedSince(key, time);
   }
@@ -101,7 +106,6 @@ export class Gate {
         headers: { "Retry-After": "1" },
       });
     }
-    const askedAt = this.now();
     const answer = await this.#questions.ask({
       shareKey: key,
       path: request.target.upstreamPath,
@@ -116,9 +120,6 @@ export class Gate {
     }
     const { owner, name } = request.target;
     await this.#cache.noteYes(this.#cache.repository(owner, name), prefixes, answer.body);
-    // Another request of this credential may have been refused while this answer was on its way.
-    if (this.refusedSince(key, askedAt))
-      throw new GitError("busy", 403, "the code host refused this credential");
     return answer;
   }
 }

@@ -14,7 +14,7 @@ import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
-import type { GitRequest } from "./git-request.ts";
+import { isRefusal, type GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
@@ -192,8 +192,7 @@ export class GitRoutes implements GitHandler {
     const { exchange, target, policy } = request;
     const gate = this.#cached?.gate;
     const passed = await passThrough(this.#upstream, request, this.#bodyLimits, (status) => {
-      if (target.kind !== "repository") return;
-      gate?.noteStatus(gate.keyOf(request.authorization, target.owner, target.name), status);
+      if (target.kind === "repository" && gate !== undefined) noteStatus(gate, request, target, status);
     });
     if (gate === undefined || target.kind !== "repository") return;
     const counts =
@@ -226,6 +225,23 @@ export class GitRoutes implements GitHandler {
 /** The path of `host.url`, without a final slash; usually empty. */
 export function hostBasePath(hostUrl: string): string {
   return new URL(hostUrl).pathname.replace(/\/+$/, "");
+}
+
+/**
+ * Tells the gate of a refusal. Missing archives, LFS and dumb objects say nothing of the credential; a refused push
+ * says only that it may not write, and some code hosts have no dumb protocol.
+ */
+function noteStatus(
+  gate: Gate,
+  request: GitRequest,
+  { owner, name, tail }: Extract<Target, { kind: "repository" }>,
+  status: number,
+): void {
+  const key = gate.keyOf(request.authorization, owner, name);
+  const pushes =
+    tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
+  if ((pushes || tail.kind === "dumb_info_refs") && isRefusal(status)) gate.forget(key);
+  else if (tail.kind === "info_refs" || tail.kind === "upload_pack") gate.noteStatus(key, status);
 }
 
 /** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
