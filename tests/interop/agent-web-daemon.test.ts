@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
@@ -23,14 +24,14 @@ class Home {
     this.#environment = { PATH: process.env["PATH"], HOME: folder.path, XDG_RUNTIME_DIR: folder.path };
   }
 
-  async configure(listen: string): Promise<void> {
+  async configure(listen: string, more = ""): Promise<void> {
     const config = join(this.folder.path, ".config/daemon");
     await mkdir(config, { recursive: true });
     const text = `store: { driver: embedded }
-web: { enabled: true, listen: "${listen}", secret_view_text: "Ask **ops**." }
+web: { enabled: true, listen: "${listen}", secret_view_text: "Ask **ops**.", editable_paths: [example, owned] }
 rules:
   - { name: example, key: example, target: { path: ~/out.yaml, format: yaml } }
-`;
+${more}`;
     await writeFile(join(config, "config.yaml"), text, { mode: 0o600 });
   }
 
@@ -92,6 +93,36 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
       `X-CSRF-Token: ${token}`,
     );
     assert.deepEqual((JSON.parse(sync.stdout) as { unchanged: string[] }).unchanged, ["example"]);
+  });
+
+  /** A change over the JSON API, as a script does it. */
+  async function change(
+    method: string,
+    path: string,
+    body: string,
+  ): Promise<{ code?: string; version?: number }> {
+    const csrf = await run("curl", ["--silent", `${daemon.url}/api/v1/csrf`]);
+    const { token } = JSON.parse(csrf.stdout) as { token: string };
+    const headers = ["--header", `X-CSRF-Token: ${token}`, "--header", "Content-Type: application/json"];
+    const url = `${daemon.url}/api/v1/secrets/${path}`;
+    const { stdout } = await run("curl", ["--silent", "--request", method, ...headers, "--data", body, url]);
+    return JSON.parse(stdout) as { code?: string; version?: number };
+  }
+
+  it("a secret written over the JSON API reaches its file, every digit of it", async () => {
+    assert.equal((await change("PUT", "elsewhere", '{"fields":{}}')).code, "not_editable");
+    assert.equal((await change("PUT", "example", '{"fields":{"big":9223372036854775808}}')).version, 2);
+    const out = join(home.folder.path, "out.yaml");
+    while (!(await readFile(out, "utf8")).includes("9223372036854775808")) await sleep(20);
+  });
+
+  it("a secret of an enrolment that a reload brings is read-only from then on", async () => {
+    await home.configure("127.0.0.1:0", "enrolments: { owned: { engine: copy, from: nothing } }\n");
+    daemon.child.kill("SIGHUP");
+    const config = (): Promise<Finished> => run("curl", ["--silent", `${daemon.url}/api/v1/config`]);
+    while (!(await config()).stdout.includes('"owned":{')) await sleep(20);
+    assert.equal((await change("POST", "owned", '{"fields":{"a":"1"}}')).code, "enrolment_owned");
+    await home.configure("127.0.0.1:0");
   });
 
   it("refuses another user", async () => {

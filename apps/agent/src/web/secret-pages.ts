@@ -42,7 +42,8 @@ export class SecretPages {
   async secret(c: Ctx, path: string, shown: Shown = {}): Promise<Response> {
     const { policy } = this.#parts.secrets;
     const { status = 200, refusal } = shown;
-    const version = wholeNumber(c.req.query("version"));
+    // A form is answered with the newest version; 0 is none.
+    const version = c.req.method === "POST" ? undefined : wholeNumber(c.req.query("version")) || undefined;
     const document = await this.#read(path, version);
     const frame = await this.#frame(c, path, refusal);
     const readOnly = policy.refusal(path);
@@ -53,7 +54,7 @@ export class SecretPages {
     // A page that refuses something does not reveal on top of it.
     const revealed = c.req.query("reveal") === "true" && refusal === undefined;
     if (revealed) this.#logReveal(path);
-    const old = version !== undefined && c.req.method === "GET";
+    const old = version !== undefined;
     return c.html(secretPage(frame, { path, document, revealed, readOnly, old }), status);
   }
 
