@@ -8,6 +8,8 @@ import { GrowableUint32 } from "./growable.ts";
 import type { ObjectNumbers } from "./object-numbers.ts";
 import type { ObjectTypes } from "./object-types.ts";
 
+/** Commits read between two pauses: about 1 ms. */
+const PAUSE = 128;
 /** A parent or tree that is in no pack. */
 const MISSING = 0xffff_ffff;
 
@@ -98,11 +100,11 @@ export class CommitColumns {
   }
 
   /**
-   * Takes in the commits of packs that were added to the numbers and types since the last call.
+   * Takes in the commits of packs that were added to the numbers and types since the last call. Pauses on the way.
    *
    * @param table what a commit-graph file says; commits that it does not know are read from their packs
    */
-  extend(table?: CommitTable): void {
+  *extend(table?: CommitTable): Generator<void, void, undefined> {
     const commits = this.#types.of(COMMIT);
     const firstRow = this.#rows;
     const end = this.#numbers.count;
@@ -118,6 +120,7 @@ export class CommitColumns {
       if (position >= 0) this.#copy(table!, position, known!.rows);
       else this.#parse(row);
       this.#parentStart.push(this.#parents.length);
+      if (row % PAUSE === PAUSE - 1) yield;
     }
     this.#setLevels(firstRow);
   }

@@ -13,6 +13,7 @@ import { decodeCommitGraph, type CommitTable } from "./commit-graph-file.ts";
 import { decodeLayer, type Layer } from "./layer-file.ts";
 import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
 import { ObjectTypes } from "./object-types.ts";
+import type { Steps } from "./slices.ts";
 
 /** Memory of an {@link ObjectGraph}. */
 export interface ObjectGraphOptions {
@@ -54,21 +55,24 @@ export class ObjectGraph {
   /**
    * Adds packs, with what files beside them say: `.bitmap` of the very first, `.reach` of the others, and the
    * repository's commit-graph. Files that are damaged or do not fit are ignored.
+   *
+   * Pauses on the way; until it is done the graph must not be used.
    */
-  addPacks(packs: readonly SharedPack[]): void {
+  *addPacks(packs: readonly SharedPack[]): Steps {
     const isFirst = this.numbers.packs.length === 0;
     for (const shared of packs) {
       const pack = Pack.attach(shared, this.numbers.packs.length);
       const numbered = this.numbers.add(pack);
       const types = numbered.base === 0 ? this.#readBitmap(pack) : this.#readLayer(numbered);
       if (types === undefined) {
-        this.types.addScanned(numbered, this.reader);
+        yield* this.types.addScanned(numbered, this.reader);
         this.bitmaps.unsaved.add(this.numbers.packs.length - 1);
       } else this.types.addKnown(numbered, types);
+      yield;
     }
     const first = packs[0];
     // Later packs bring few commits: reading those costs less than a whole file.
-    this.commits.extend(
+    yield* this.commits.extend(
       isFirst && first !== undefined ? readCommitGraph(first.path, this.format) : undefined,
     );
   }

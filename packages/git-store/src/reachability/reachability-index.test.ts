@@ -7,7 +7,8 @@ import { Repository } from "../repository/repository.ts";
 import { numbersIn } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
 import { ReachabilityIndex } from "./reachability-index.ts";
-import { finish, reach } from "./walk.ts";
+import { finish } from "./slices.ts";
+import { reach } from "./walk.ts";
 
 async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
@@ -89,7 +90,7 @@ test("persist writes files that save the next open all reading, and that stock g
   git(path, ["commit-graph", "verify"]);
 
   index.close();
-  const again = ReachabilityIndex.open(repository.objects);
+  const again = await ReachabilityIndex.openInSlices(repository.objects);
   const graph = again.acquire();
   assert.equal(graph.bitmaps.unsaved.size, 0, "every file was read");
   for (const tip of tips) {
@@ -137,7 +138,23 @@ function remove(path: string): void {
   rmSync(path);
 }
 
-test("what was acquired stays readable when the packs are replaced", async () => {
+for (const method of ["refresh", "refreshInSlices"] as const) {
+  test(`what was acquired stays readable when the packs are replaced (${method})`, () =>
+    replacePacks(method));
+}
+
+test("openInSlices ends with the signal's reason", async () => {
+  using folder = temporaryFolder();
+  const repository = await Repository.open(
+    buildRepository(folder.path, "sha1", { commits: 1500, files: 60 }),
+  );
+  const reason = new Error("stop");
+  const opening = ReachabilityIndex.openInSlices(repository.objects, {}, AbortSignal.abort(reason));
+  await assert.rejects(opening, reason);
+  repository.close();
+});
+
+async function replacePacks(method: "refresh" | "refreshInSlices"): Promise<void> {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
@@ -147,7 +164,7 @@ test("what was acquired stays readable when the packs are replaced", async () =>
   const old = index.acquire();
   git(path, ["repack", "-adq"]);
   repository.objects.refresh();
-  index.refresh();
+  await index[method]();
   const fresh = index.acquire();
   assert.notEqual(fresh, old);
   assert.equal(fresh.numbers.packs.length, 1);
@@ -156,7 +173,7 @@ test("what was acquired stays readable when the packs are replaced", async () =>
   const { fd } = old.numbers.packs[0]!.pack;
   old.release();
   assert.throws(() => fstatSync(fd), { code: "EBADF" }, "the last release closes the packs");
-});
+}
 
 test("a pack that is added changes no number", async () => {
   using folder = temporaryFolder();

@@ -9,10 +9,14 @@ import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
 import { milestones } from "./milestones.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
-import { finishInSlices, Pause, peel, reach } from "./walk.ts";
+import { finish, finishInSlices, Pause, type Steps } from "./slices.ts";
+import { peel, reach } from "./walk.ts";
 
 /** More commits than this unknown to the commit-graph file, and it is written anew. Reading one takes about 10 µs. */
 const COMMITS_WORTH_WRITING = 1000;
+
+/** A pack of more objects is not added in one go: that would keep the thread for more than about 50 ms. */
+const OBJECTS_AT_ONCE = 20_000;
 
 /** What to do in {@link ReachabilityIndex.cover}. */
 export interface CoverOptions {
@@ -49,7 +53,20 @@ export class ReachabilityIndex {
    * @throws {GitStoreError} what a corrupt pack calls for
    */
   static open(objects: ObjectDatabase, options: ObjectGraphOptions = {}): ReachabilityIndex {
-    return new ReachabilityIndex(objects, options, build(objects, options));
+    const graph = new ObjectGraph(objects.format, options);
+    finish(build(graph, objects));
+    return new ReachabilityIndex(objects, options, graph);
+  }
+
+  /** {@link open}, letting others have the thread every few milliseconds. Without files it takes about 15 µs a commit. */
+  static async openInSlices(
+    objects: ObjectDatabase,
+    options: ObjectGraphOptions = {},
+    signal?: AbortSignal,
+  ): Promise<ReachabilityIndex> {
+    const graph = new ObjectGraph(objects.format, options);
+    await finishInSlices(build(graph, objects), signal);
+    return new ReachabilityIndex(objects, options, graph);
   }
 
   /**
@@ -57,18 +74,44 @@ export class ReachabilityIndex {
    * graph when packs are gone. What was {@link acquire}d stays as it was and readable.
    */
   refresh(): void {
+    if (this.#addNew(Infinity)) return;
+    const graph = new ObjectGraph(this.#objects.format, this.#options);
+    finish(build(graph, this.#objects));
+    this.#replace(graph);
+  }
+
+  /**
+   * {@link refresh}, letting others have the thread every few milliseconds where a new graph is built. A large pack is
+   * taken in that way, too. {@link persist} before: bitmaps that are in no file are made again otherwise.
+   */
+  async refreshInSlices(signal?: AbortSignal): Promise<void> {
+    if (this.#addNew(OBJECTS_AT_ONCE)) return;
+    const graph = new ObjectGraph(this.#objects.format, this.#options);
+    await finishInSlices(build(graph, this.#objects), signal);
+    this.#replace(graph);
+    // What has come in the meantime.
+    this.#addNew(OBJECTS_AT_ONCE);
+  }
+
+  /** Adds new packs to the graph. @returns false when a new graph is called for */
+  #addNew(mostObjects: number): boolean {
     const known = new Map(this.#graph.numbers.packs.map(({ pack }) => [pack.name, pack]));
     const added = this.#objects.packs.filter((pack) => !known.delete(pack.name));
-    if (known.size === 0 && !this.#graph.commits.incomplete) {
-      try {
-        if (added.length > 0) this.#graph.addPacks(added.toReversed().map((pack) => pack.shared()));
-        return;
-      } catch {
-        // Half added: whether it is a corrupt pack, or one that was replaced just now, building anew tells.
-      }
+    if (known.size === 0 && added.length === 0) return true;
+    if (known.size > 0 || this.#graph.commits.incomplete) return false;
+    if (added.reduce((sum, pack) => sum + pack.count, 0) > mostObjects) return false;
+    try {
+      finish(this.#graph.addPacks(added.toReversed().map((pack) => pack.shared())));
+      return true;
+    } catch {
+      // Half added: whether it is a corrupt pack, or one that was replaced just now, building anew tells.
+      return false;
     }
+  }
+
+  #replace(graph: ObjectGraph): void {
     const old = this.#graph;
-    this.#graph = build(this.#objects, this.#options);
+    this.#graph = graph;
     old.release();
   }
 
@@ -174,16 +217,16 @@ async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
 }
 
 /** Oldest first, so that packs which come later keep their place; a pack with a `.bitmap` can only be the first. */
-function build(objects: ObjectDatabase, options: ObjectGraphOptions): ObjectGraph {
+function* build(graph: ObjectGraph, objects: ObjectDatabase): Steps {
   const packs = objects.packs.toReversed();
   const first = packs.findIndex((pack) => existsSync(besides(pack, ".bitmap")));
   if (first > 0) packs.unshift(...packs.splice(first, 1));
-  const graph = new ObjectGraph(objects.format, options);
+  let done = false;
   try {
-    graph.addPacks(packs.map((pack) => pack.shared()));
-  } catch (error) {
-    graph.release();
-    throw error;
+    yield* graph.addPacks(packs.map((pack) => pack.shared()));
+    done = true;
+  } finally {
+    // A driver that stops in the middle ends up here, too.
+    if (!done) graph.release();
   }
-  return graph;
 }

@@ -2,7 +2,8 @@ import { COMMIT } from "../object-format.ts";
 import { isOid, type Oid } from "../oid.ts";
 import { hasBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
-import { finishInSlices, reach, reachCommits } from "./walk.ts";
+import { finishInSlices } from "./slices.ts";
+import { reach, reachCommits } from "./walk.ts";
 
 /**
  * What some objects reach in a graph, themselves included, as it was when the set was made. With bitmaps for the

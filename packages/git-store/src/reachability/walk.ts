@@ -5,9 +5,7 @@ import { TreeCursor } from "../tree.ts";
 import { hasBit, orInto, setBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
 import { RowHeap } from "./row-heap.ts";
-
-/** A walk that pauses now and then, so that its driver can let others have the thread. */
-export type Steps = Generator<void, void, undefined>;
+import type { Steps } from "./slices.ts";
 
 /** Objects between two pauses; well below a millisecond. */
 const PAUSE = 512;
@@ -162,47 +160,4 @@ function lyingMode(cursor: TreeCursor): GitStoreError {
   return new GitStoreError("corrupt_object", `walk a tree: object ${cursor.oid} is not what its mode says`, {
     oid: cursor.oid,
   });
-}
-
-/** Runs a walk to its end in one go. */
-export function finish(steps: Steps): void {
-  while (steps.next().done !== true);
-}
-
-/** How long work may keep the thread, ms. */
-const SLICE_MS = 8;
-
-/** Says when it is time to let others have the thread. */
-export class Pause {
-  readonly #signal: AbortSignal | undefined;
-  #since = performance.now();
-
-  constructor(signal?: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  get isDue(): boolean {
-    return performance.now() - this.#since >= SLICE_MS;
-  }
-
-  /** @throws the signal's reason */
-  async take(): Promise<void> {
-    this.#signal?.throwIfAborted();
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#since = performance.now();
-  }
-}
-
-/**
- * Runs a walk to its end, and lets others have the thread every few milliseconds.
- *
- * @param pause shared by several walks, when each of them may be short
- */
-export async function finishInSlices(
-  steps: Steps,
-  signal?: AbortSignal,
-  pause = new Pause(signal),
-): Promise<void> {
-  if (pause.isDue) await pause.take();
-  while (steps.next().done !== true) if (pause.isDue) await pause.take();
 }

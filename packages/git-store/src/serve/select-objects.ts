@@ -1,7 +1,8 @@
 import { BLOB, COMMIT, TREE, TAG, typeNumber } from "../object-format.ts";
 import { andInto, andNotInto, hasBit, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { contentOf, finishInSlices, peel, reach, type Steps } from "../reachability/walk.ts";
+import { finishInSlices, type Steps } from "../reachability/slices.ts";
+import { contentOf, peel, reach } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import type { Filter } from "./filter.ts";
 import type { TagRef } from "./tag-refs.ts";
