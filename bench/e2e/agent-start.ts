@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { cpuSecondsOf, run as runCommand, tempFolder } from "@devplat/testkit";
-import type { Report, Row } from "../lib/report.ts";
+import type { Report } from "../lib/report.ts";
+import type { Row } from "../lib/row.ts";
 import { interleave, summarize, type Summary } from "../lib/statistics.ts";
 
 const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");

@@ -12,7 +12,8 @@ import { Administration } from "../lib/administration.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
 import { curl, postRaw, recordFullFetch } from "../lib/raw-fetch.ts";
-import type { Report, Row } from "../lib/report.ts";
+import type { Report } from "../lib/report.ts";
+import type { Row } from "../lib/row.ts";
 import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
 import { interleave, summarize } from "../lib/statistics.ts";
 

@@ -1,4 +1,4 @@
-import type { Row } from "./report.ts";
+import type { Row } from "./row.ts";
 
 const WIDTH = 760;
 const LABEL = 300;

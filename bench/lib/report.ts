@@ -3,18 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { barChart } from "./chart.ts";
+import type { Row } from "./row.ts";
 import type { Summary } from "./statistics.ts";
-
-/** One line of a result: what was measured, the reference beside it, and the target for their ratio. */
-export interface Row {
-  readonly what: string;
-  readonly unit: string;
-  readonly ours: Summary;
-  readonly reference: Summary;
-  readonly referenceName: string;
-  /** The bound on median ours / median reference; undefined = only told. */
-  readonly target?: { readonly atMost?: number; readonly atLeast?: number };
-}
 
 export interface Report {
   readonly name: string;

@@ -16,7 +16,8 @@ import { parseArgs } from "node:util";
 import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
 import { ReachabilityIndex, Repository, uploadPackV2Fetch } from "@devplat/git-store";
 import { git, gitEnvironment } from "@devplat/testkit";
-import { writeReport, type Row } from "../lib/report.ts";
+import { writeReport } from "../lib/report.ts";
+import type { Row } from "../lib/row.ts";
 import { benchRepositories, type BenchRepository } from "../lib/repositories.ts";
 import { summarize } from "../lib/statistics.ts";
 

@@ -1,0 +1,12 @@
+import type { Summary } from "./statistics.ts";
+
+/** One line of a result: what was measured, the reference beside it, and the target for their ratio. */
+export interface Row {
+  readonly what: string;
+  readonly unit: string;
+  readonly ours: Summary;
+  readonly reference: Summary;
+  readonly referenceName: string;
+  /** The bound on median ours / median reference; undefined = only told. */
+  readonly target?: { readonly atMost?: number; readonly atLeast?: number };
+}
