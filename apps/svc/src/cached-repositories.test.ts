@@ -39,6 +39,15 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
+  it("finds a repository in any case of ASCII letters, and not by letters that Unicode folds to them", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    await repositories.add({ ...FIELDS, owner: "kernel" });
+    assert.notEqual(repositories.find("KERNEL", "Widgets"), undefined);
+    assert.equal(repositories.find("\u212aernel", "widgets"), undefined);
+    await store.close();
+  });
+
   it("a change that changes nothing keeps version and time", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);

@@ -2,6 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Clock } from "@devplat/base";
 import type { CachePolicies, CachePolicy } from "./cache/policy.ts";
 import { SvcError } from "./errors.ts";
+import { foldCase } from "./repository-name.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "./storage/store.ts";
 
 /** Seconds that the proxy waits for the code host where a record says nothing (the mission's default). */
@@ -146,5 +147,5 @@ function policyOf(record: CachedRepositoryRecord): CachePolicy {
 }
 
 function keyOf(owner: string, name: string): string {
-  return `${owner}/${name}`.toLowerCase();
+  return foldCase(`${owner}/${name}`);
 }

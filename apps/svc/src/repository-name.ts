@@ -4,6 +4,14 @@ export const MAX_NAME_LENGTH = 100;
 /** What code hosts allow in owners and names; with no slash, no control character, nothing that a path could mean. */
 export const NAME_FORM = /^[A-Za-z0-9._-]+$/;
 export const NAME_FORM_FAULT = "may hold only letters, digits, dot, hyphen and underscore";
+/**
+ * Lower-cases ASCII letters and nothing else: as code hosts compare names. Unicode's rules would make the Kelvin sign a
+ * `k`, and one repository of two.
+ */
+export function foldCase(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+}
+
 /** Folders of the cache's own beside the owners' folders. */
 const RESERVED_OWNERS: readonly string[] = ["_responses"];
 

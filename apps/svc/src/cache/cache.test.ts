@@ -133,6 +133,11 @@ describe("Grants", () => {
     ];
     assert.equal(new Set(keys).size, keys.length);
     assert.equal(grantKey("Basic x", "https://h", repositoryId("O", "R")), key);
+    // U+212A, the Kelvin sign, is no k.
+    assert.notEqual(
+      grantKey("Basic x", "https://h", repositoryId("\u212a", "r")),
+      grantKey("Basic x", "https://h", repositoryId("k", "r")),
+    );
     assert.doesNotMatch(keys.join(), /Basic/);
   });
 

@@ -1,3 +1,5 @@
+import { foldCase } from "../repository-name.ts";
+
 /** Names that may become folders: what code hosts allow, and nothing that a file system reads otherwise. */
 const FOLDER_SAFE = /^[a-z0-9_][a-z0-9._-]{0,127}$/;
 
@@ -10,7 +12,7 @@ export interface RepositoryId {
 }
 
 export function repositoryId(owner: string, name: string): RepositoryId {
-  const id = { owner: owner.toLowerCase(), name: name.toLowerCase() };
+  const id = { owner: foldCase(owner), name: foldCase(name) };
   return { ...id, key: `${id.owner}/${id.name}` };
 }
 

@@ -1,3 +1,5 @@
+import { foldCase } from "../repository-name.ts";
+
 /** Unlisted repositories that keep their own series, so that strangers cannot create series without bound. */
 export const MAX_UNLISTED_SERIES = 200;
 
@@ -32,12 +34,12 @@ export class RepositoryLabelling {
     const known = this.#listed.get(key) ?? this.#unlisted.get(key);
     if (known !== undefined) return known;
     if (!answered || this.#unlisted.size >= MAX_UNLISTED_SERIES) return SUMMED;
-    const labels = { owner: owner.toLowerCase(), repo: name.toLowerCase() };
+    const labels = { owner: foldCase(owner), repo: foldCase(name) };
     this.#unlisted.set(key, labels);
     return labels;
   }
 }
 
 function keyOf(owner: string, name: string): string {
-  return `${owner}/${name}`.toLowerCase();
+  return foldCase(`${owner}/${name}`);
 }

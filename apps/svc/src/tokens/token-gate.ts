@@ -1,6 +1,7 @@
 import type { Clock, Logger } from "@devplat/base";
 import { BRAND } from "../brand.ts";
 import type { OwnAddress } from "../own-address.ts";
+import { NAME_FORM, foldCase } from "../repository-name.ts";
 import type { Admission, CredentialGate, GitAction } from "./admission.ts";
 import { holdsTokenPrefix, isWellFormed } from "./format.ts";
 import { presentedCredential } from "./presented.ts";
@@ -93,8 +94,12 @@ function scopeFault({ record }: KnownToken, action: GitAction | undefined): stri
   // Fail closed: what is not understood is not within any scope.
   if (action === undefined) return "Tokens of this service do not open this address";
   const wanted = `${action.owner}/${action.name}`;
+  // Who knows which repository the code host takes such a name for?
+  if (!NAME_FORM.test(action.owner) || !NAME_FORM.test(action.name)) {
+    return "Tokens of this service do not open repositories of such a name";
+  }
   const listed = record.repositories.some(
-    (each) => each === EVERYTHING || each.toLowerCase() === wanted.toLowerCase(),
+    (each) => each === EVERYTHING || foldCase(each) === foldCase(wanted),
   );
   if (!listed) return `The token is not for ${wanted}`;
   if (allows(record.scopes, action.resource, action.level)) return undefined;

@@ -208,6 +208,9 @@ describe("minting and admitting", () => {
     assert.equal(await status(token), 200);
     assert.equal(await status(token, { ...READ, name: "other" }), 403);
     assert.equal(await status(token, { ...READ, owner: "evil" }), 403);
+    const kernel = await minted({ repository: "kernel/x" });
+    assert.equal(await status(kernel.token, { ...READ, owner: "Kernel", name: "x" }), 200);
+    assert.equal(await status(kernel.token, { ...READ, owner: "\u212aernel", name: "x" }), 403);
   });
 
   it("a read token does not push, a write token reads, and without contents nothing goes", async () => {
