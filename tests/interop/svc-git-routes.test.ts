@@ -263,6 +263,7 @@ describe("what crosses, and what does not", () => {
     const places: [string, Record<string, string>][] = [
       ["/org/r/archive/main.zip?access_token=svcx_planted", {}],
       ["/org/r/archive/main.zip?access_token=svc%78_planted", {}],
+      ["/some/page?a=%ZZ&access_token=%73vcx_planted", { Host: "code.example" }],
       ["/org/svcx_planted/info/refs", {}],
       ["/org/r/info/refs?service=git-upload-pack", { "User-Agent": "curl svca_planted" }],
     ];

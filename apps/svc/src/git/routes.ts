@@ -265,10 +265,9 @@ function cacheHeader(feature: boolean, policy: CachePolicy | undefined): Record<
   return { [BRAND.cacheHeader]: state };
 }
 
+/** Undoes each escape by itself: one that is malformed must not hide the others. */
 function decodeLoosely(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
 }

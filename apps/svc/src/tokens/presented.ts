@@ -19,9 +19,8 @@ export function presentedCredential(authorization: string | undefined): Presente
   const [, scheme = "", value = ""] = /^\s*(\S+)\s*(.*?)\s*$/s.exec(authorization) ?? [];
   const candidates: string[] = [];
   if (["bearer", "token"].includes(scheme.toLowerCase())) candidates.push(value);
-  let decoded = "";
   if (scheme.toLowerCase() === "basic") {
-    decoded = Buffer.from(value, "base64").toString("latin1");
+    const decoded = Buffer.from(value, "base64").toString("latin1");
     const colon = decoded.indexOf(":");
     if (colon === -1) candidates.push(decoded);
     else candidates.push(decoded.slice(colon + 1), decoded.slice(0, colon));
@@ -30,7 +29,13 @@ export function presentedCredential(authorization: string | undefined): Presente
     const tokenKind = claimedKind(token);
     if (tokenKind !== undefined) return { kind: "own", token, tokenKind };
   }
-  return holdsTokenPrefix(authorization) || holdsTokenPrefix(decoded)
+  return holdsTokenPrefix(authorization) || hiddenTexts(authorization).some((text) => holdsTokenPrefix(text))
     ? { kind: "garbled" }
     : { kind: "foreign" };
+}
+
+/** What the words of a header decode to as base64, in any scheme; without the NULs of UTF-16. */
+function hiddenTexts(authorization: string): string[] {
+  const words = authorization.match(/[A-Za-z0-9+/_-]{8,}/g) ?? [];
+  return words.map((word) => Buffer.from(word, "base64").toString("latin1").replaceAll("\0", ""));
 }

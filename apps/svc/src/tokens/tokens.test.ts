@@ -109,7 +109,15 @@ describe("the presented credential", () => {
   });
 
   it("a prefix elsewhere is garbled, so that it does not go upstream", () => {
-    for (const header of [`Bearer x${token}`, token, `Digest a="${token}"`, basic(`a:b${token}`)]) {
+    for (const header of [
+      `Bearer x${token}`,
+      token,
+      `Digest a="${token}"`,
+      basic(`a:b${token}`),
+      `Negotiate x, ${basic(`x:${token}`)}`,
+      `Digest response=${Buffer.from(token).toString("base64url")}`,
+      `Basic ${Buffer.from(`x:${token}`, "utf16le").toString("base64")}`,
+    ]) {
       assert.deepEqual(presentedCredential(header), { kind: "garbled" });
     }
   });
