@@ -22,5 +22,6 @@ export { ReachabilityIndex, type CoverOptions } from "./reachability/reachabilit
 export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
 export { lsRefsResponse } from "./serve/ls-refs.ts";
-export { uploadPackV2Fetch, whyNotServable, type FetchContext } from "./serve/upload-pack.ts";
+export { uploadPackV2Fetch, whyNotServable } from "./serve/upload-pack.ts";
+export type { FetchContext } from "./serve/fetch-context.ts";
 export type { PackTotals } from "./serve/pack-writer.ts";

@@ -7,40 +7,21 @@ import {
   type FetchRequest,
 } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
-import { BLOB, COMMIT } from "../object-format.ts";
-import { isOid, type Oid } from "../oid.ts";
-import { andNotInto, hasBit, type Bitset } from "../reachability/bitset.ts";
+import { BLOB } from "../object-format.ts";
+import { isOid } from "../oid.ts";
+import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
-import { finishInSlices } from "../reachability/slices.ts";
-import { peel, reachCommits } from "../reachability/walk.ts";
-import type { Ref } from "../repository/packed-refs.ts";
+import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
 import { isStoredPack, PackWriter, type PackTotals } from "./pack-writer.ts";
 import { PacketBuffer } from "./packet-buffer.ts";
 import { selectObjects } from "./select-objects.ts";
-import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } from "./shallow.ts";
+import { shallowHistory } from "./shallow-history.ts";
 import { tagRefs } from "./tag-refs.ts";
 
 /** Object ids in one request: looking up more would keep the thread for about a second. */
 const MAX_REQUEST_OIDS = 2 ** 18;
-
-/** What {@link uploadPackV2Fetch} needs besides the request. */
-export interface FetchContext {
-  /** The repository's refs by full name: for `want-ref`, `include-tag`, `deepen-not` and `deepen-relative`. Not changed. */
-  readonly refs: ReadonlyMap<string, Ref>;
-  /** The id that HEAD leads to; undefined when there is none. A client may want HEAD by its name. */
-  readonly head?: Oid | undefined;
-  /** Stops the work; the iterator then throws the signal's reason. */
-  readonly signal?: AbortSignal;
-  /**
-   * The consumer is done with a chunk when it asks for the next one: its memory is used again. Without this each chunk
-   * has memory of its own, and a fast consumer makes much work for the garbage collector.
-   */
-  readonly reuseChunks?: boolean;
-  /** Told once, when the pack is complete. */
-  readonly onTotals?: (totals: Readonly<PackTotals>) => void;
-}
 
 /**
  * Why a request cannot be answered from these objects and refs; undefined when it can. Cheap: nothing is walked, so an
@@ -221,113 +202,6 @@ class Sections {
   }
 }
 
-/** What is to become of the client's shallow history. All are object numbers. */
-interface ShallowHistory {
-  /** Whether the answer has a `shallow-info` section. */
-  readonly announce: boolean;
-  /** The client's own boundary as it says. */
-  readonly client: ReadonlySet<number>;
-  readonly shallow: readonly number[];
-  readonly unshallow: readonly number[];
-  /** Parents that the client lacks of commits which it has. */
-  readonly moreWants: readonly number[];
-  /** Where walking from the wants ends. */
-  readonly cut: ReadonlySet<number>;
-}
-
-/** Works out `shallow` and `unshallow` (git: upload-pack.c, send_shallow_list, send_shallow and send_unshallow). */
-async function shallowHistory(
-  graph: ObjectGraph,
-  request: FetchRequest,
-  wants: readonly number[],
-  context: FetchContext,
-): Promise<ShallowHistory> {
-  const { commits, numbers } = graph;
-  const client = new Set<number>();
-  for (const oid of request.shallows) {
-    const number = numbers.numberOfOid(oid);
-    // Git passes over what it does not know: no want leads there.
-    if (number >= 0) client.add(number);
-  }
-  const boundary = await findBoundary(graph, request, wants, client, context);
-  if (boundary === undefined) {
-    const announce = request.shallows.length > 0 && client.size > 0;
-    return { announce, client, shallow: [], unshallow: [], moreWants: [], cut: client };
-  }
-  const notShallow = new Set([...boundary.notShallow].map((row) => commits.numberOf(row)));
-  const shallow = boundary.shallow
-    .map((row) => commits.numberOf(row))
-    .filter((number) => !client.has(number) && !notShallow.has(number));
-  const unshallow = [...client].filter((number) => notShallow.has(number));
-  const moreWants = new Set<number>();
-  for (const number of unshallow) {
-    const row = commits.rowOf(number);
-    for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
-      moreWants.add(commits.numberOf(commits.parentAt(i)));
-    }
-  }
-  const cut = new Set([...client, ...shallow]);
-  // Their parents are wanted: walking through them comes to the same, and leaves bitmaps usable.
-  for (const number of unshallow) cut.delete(number);
-  return { announce: true, client, shallow, unshallow, moreWants: [...moreWants], cut };
-}
-
-async function findBoundary(
-  graph: ObjectGraph,
-  request: FetchRequest,
-  wants: readonly number[],
-  client: ReadonlySet<number>,
-  context: FetchContext,
-): Promise<Boundary | undefined> {
-  const { commits } = graph;
-  const heads = commitRows(graph, wants);
-  if (request.deepen !== undefined) {
-    if (request.deepen >= INFINITE_DEPTH) {
-      return { shallow: [], notShallow: new Set([...client].map((number) => commits.rowOf(number))) };
-    }
-    if (!request.deepenRelative) return boundaryByDepth(commits, heads, request.deepen);
-    const reached = await commitsReachedFrom(graph, tipsOf(graph, context), context.signal);
-    const rows = [...client]
-      .filter((number) => hasBit(reached, number))
-      .map((number) => commits.rowOf(number));
-    return boundaryByDepth(commits, rows, request.deepen + 1);
-  }
-  if (request.deepenSince === undefined && request.deepenNots.length === 0) return undefined;
-  const not = request.deepenNots.map((name) => graph.numbers.numberOfOid(resolveShort(name, context)!));
-  const excluded = await commitsReachedFrom(
-    graph,
-    not.filter((number) => number >= 0),
-    context.signal,
-  );
-  return boundaryBySelection(commits, heads, request.deepenSince, excluded);
-}
-
-async function commitsReachedFrom(
-  graph: ObjectGraph,
-  starts: readonly number[],
-  signal: AbortSignal | undefined,
-): Promise<Bitset> {
-  const reached = graph.numbers.emptySet();
-  await finishInSlices(reachCommits(graph, starts, reached), signal);
-  return reached;
-}
-
-function tipsOf(graph: ObjectGraph, context: FetchContext): number[] {
-  const oids = [...context.refs.values()].map((ref) => ref.oid);
-  if (context.head !== undefined) oids.push(context.head);
-  return oids.map((oid) => graph.numbers.numberOfOid(oid)).filter((number) => number >= 0);
-}
-
-/** The commits among these objects, and those that tags among them lead to; in order, one for each object. */
-function commitRows(graph: ObjectGraph, objects: readonly number[]): number[] {
-  const rows: number[] = [];
-  for (const number of objects) {
-    const target = peel(graph, number).at(-1)!;
-    if (graph.types.typeOf(target) === COMMIT) rows.push(graph.commits.rowOf(target));
-  }
-  return rows;
-}
-
 /** A client that filters may lack what its commits reach: such objects are not to be bases. */
 function thinBases(
   graph: ObjectGraph,
@@ -339,20 +213,6 @@ function thinBases(
   const bases = clientHas.slice();
   andNotInto(bases, graph.types.of(BLOB));
   return bases;
-}
-
-/** Where a short ref name is looked for (gitrevisions, "refname"). */
-const SHORT_NAMES = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
-
-/** What a full or short ref name stands for; undefined when it is none, or several (git: refs.c, expand_ref). */
-function resolveShort(name: string, context: Pick<FetchContext, "refs" | "head">): Oid | undefined {
-  const names = [...SHORT_NAMES.map((prefix) => prefix + name), `refs/remotes/${name}/HEAD`];
-  const found = names.flatMap((full) => refOid(full, context) ?? []);
-  return found.length === 1 ? found[0] : undefined;
-}
-
-function refOid(name: string, context: Pick<FetchContext, "refs" | "head">): Oid | undefined {
-  return context.refs.get(name)?.oid ?? (name === "HEAD" ? context.head : undefined);
 }
 
 function countingText(objects: number): Buffer {

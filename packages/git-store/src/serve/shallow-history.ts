@@ -1,0 +1,115 @@
+import type { FetchRequest } from "@devplat/git-protocol";
+import { COMMIT } from "../object-format.ts";
+import { hasBit, type Bitset } from "../reachability/bitset.ts";
+import type { ObjectGraph } from "../reachability/object-graph.ts";
+import { finishInSlices } from "../reachability/slices.ts";
+import { peel, reachCommits } from "../reachability/walk.ts";
+import { resolveShort, type FetchContext } from "./fetch-context.ts";
+import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } from "./shallow.ts";
+
+/** What is to become of the client's shallow history. All are object numbers. */
+export interface ShallowHistory {
+  /** Whether the answer has a `shallow-info` section. */
+  readonly announce: boolean;
+  /** The client's own boundary as it says. */
+  readonly client: ReadonlySet<number>;
+  readonly shallow: readonly number[];
+  readonly unshallow: readonly number[];
+  /** Parents that the client lacks of commits which it has. */
+  readonly moreWants: readonly number[];
+  /** Where walking from the wants ends. */
+  readonly cut: ReadonlySet<number>;
+}
+
+/** Works out `shallow` and `unshallow` (git: upload-pack.c, send_shallow_list, send_shallow and send_unshallow). */
+export async function shallowHistory(
+  graph: ObjectGraph,
+  request: FetchRequest,
+  wants: readonly number[],
+  context: FetchContext,
+): Promise<ShallowHistory> {
+  const { commits, numbers } = graph;
+  const client = new Set<number>();
+  for (const oid of request.shallows) {
+    const number = numbers.numberOfOid(oid);
+    // Git passes over what it does not know: no want leads there.
+    if (number >= 0) client.add(number);
+  }
+  const boundary = await findBoundary(graph, request, wants, client, context);
+  if (boundary === undefined) {
+    const announce = request.shallows.length > 0 && client.size > 0;
+    return { announce, client, shallow: [], unshallow: [], moreWants: [], cut: client };
+  }
+  const notShallow = new Set([...boundary.notShallow].map((row) => commits.numberOf(row)));
+  const shallow = boundary.shallow
+    .map((row) => commits.numberOf(row))
+    .filter((number) => !client.has(number) && !notShallow.has(number));
+  const unshallow = [...client].filter((number) => notShallow.has(number));
+  const moreWants = new Set<number>();
+  for (const number of unshallow) {
+    const row = commits.rowOf(number);
+    for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
+      moreWants.add(commits.numberOf(commits.parentAt(i)));
+    }
+  }
+  const cut = new Set([...client, ...shallow]);
+  // Their parents are wanted: walking through them comes to the same, and leaves bitmaps usable.
+  for (const number of unshallow) cut.delete(number);
+  return { announce: true, client, shallow, unshallow, moreWants: [...moreWants], cut };
+}
+
+async function findBoundary(
+  graph: ObjectGraph,
+  request: FetchRequest,
+  wants: readonly number[],
+  client: ReadonlySet<number>,
+  context: FetchContext,
+): Promise<Boundary | undefined> {
+  const { commits } = graph;
+  const heads = commitRows(graph, wants);
+  if (request.deepen !== undefined) {
+    if (request.deepen >= INFINITE_DEPTH) {
+      return { shallow: [], notShallow: new Set([...client].map((number) => commits.rowOf(number))) };
+    }
+    if (!request.deepenRelative) return boundaryByDepth(commits, heads, request.deepen);
+    const reached = await commitsReachedFrom(graph, tipsOf(graph, context), context.signal);
+    const rows = [...client]
+      .filter((number) => hasBit(reached, number))
+      .map((number) => commits.rowOf(number));
+    return boundaryByDepth(commits, rows, request.deepen + 1);
+  }
+  if (request.deepenSince === undefined && request.deepenNots.length === 0) return undefined;
+  const not = request.deepenNots.map((name) => graph.numbers.numberOfOid(resolveShort(name, context)!));
+  const excluded = await commitsReachedFrom(
+    graph,
+    not.filter((number) => number >= 0),
+    context.signal,
+  );
+  return boundaryBySelection(commits, heads, request.deepenSince, excluded);
+}
+
+async function commitsReachedFrom(
+  graph: ObjectGraph,
+  starts: readonly number[],
+  signal: AbortSignal | undefined,
+): Promise<Bitset> {
+  const reached = graph.numbers.emptySet();
+  await finishInSlices(reachCommits(graph, starts, reached), signal);
+  return reached;
+}
+
+function tipsOf(graph: ObjectGraph, context: FetchContext): number[] {
+  const oids = [...context.refs.values()].map((ref) => ref.oid);
+  if (context.head !== undefined) oids.push(context.head);
+  return oids.map((oid) => graph.numbers.numberOfOid(oid)).filter((number) => number >= 0);
+}
+
+/** The commits among these objects, and those that tags among them lead to; in order, one for each object. */
+function commitRows(graph: ObjectGraph, objects: readonly number[]): number[] {
+  const rows: number[] = [];
+  for (const number of objects) {
+    const target = peel(graph, number).at(-1)!;
+    if (graph.types.typeOf(target) === COMMIT) rows.push(graph.commits.rowOf(target));
+  }
+  return rows;
+}
