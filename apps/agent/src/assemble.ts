@@ -11,6 +11,8 @@ import {
 import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
+import { CertificateFile, OwnCertificate } from "./auth/certificates/certificate-file.ts";
+import { Certificates, type CertificatesParts } from "./auth/certificates/certificates.ts";
 import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
 import { Logins } from "./auth/logins.ts";
@@ -21,6 +23,10 @@ import { ConfigKeeper } from "./config/keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
 import type { Config } from "./config/schema.ts";
+import { methodParts } from "./config/store-section.ts";
+import { engineFor } from "./enrol/engines.ts";
+import { EnrolmentRunner } from "./enrol/runner.ts";
+import { Skips } from "./enrol/skips.ts";
 import { Backups } from "./sync/backups.ts";
 import { Daemon } from "./sync/daemon.ts";
 import { emptyStore } from "./sync/empty-store.ts";
@@ -54,6 +60,7 @@ export interface StoreParts {
     readonly tokenFile: TokenFile;
     readonly pin: IdentityPin;
     readonly client: VaultClient;
+    readonly certificates: Certificates | undefined;
   };
   /** The logins that a person can do, where the store asks for one. */
   readonly logins?: Logins;
@@ -93,6 +100,11 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
       lookup: (token, signal) => client.lookupSelf({ token, signal }),
       renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
     },
+    // A look that must leave nothing behind signs nobody in.
+    ...(create &&
+      methodParts(config.store.auth_method).kind === "mtls" && {
+        automatic: async (signal) => (await certificates?.login({ signal }))?.token,
+      }),
     renewal: !config.store.disable_token_renewal,
     clock: host.clock,
     logger: host.logger,
@@ -111,8 +123,38 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
     scope: { policies: config.store.policies, noDefaultPolicy: config.store.no_default_policy },
     logger: host.logger,
   });
-  const logins = new Logins({ client, store: config.store, adoption });
-  return { store, signIn: tokens, tokens: { signIn: tokens, tokenFile, pin, client }, logins, facts, close };
+  const certificates = certificatesOf(host, config, {
+    client,
+    connect: (clientCertificate) => new VaultClient({ ...options, clientCertificate }),
+    adoption,
+    username,
+  });
+  const logins = new Logins({ client, store: config.store, adoption, certificates });
+  return {
+    store,
+    signIn: tokens,
+    tokens: { signIn: tokens, tokenFile, pin, client, certificates },
+    logins,
+    facts,
+    close,
+  };
+}
+
+/** Undefined unless the configured method signs in by a client certificate. */
+function certificatesOf(
+  { places, clock, logger }: Host,
+  { store }: Config,
+  parts: Pick<CertificatesParts, "client" | "connect" | "adoption" | "username">,
+): Certificates | undefined {
+  if (methodParts(store.auth_method).kind !== "mtls") return undefined;
+  const { byo, storage_dir } = store.mtls;
+  const file =
+    byo === undefined
+      ? new CertificateFile(expandHome(storage_dir ?? join(places.data, "mtls"), places.home))
+      : undefined;
+  const own = byo && new OwnCertificate(expandHome(byo.cert, places.home), expandHome(byo.key, places.home));
+  const stored = file ?? own;
+  return stored && new Certificates({ ...parts, stored, file, settings: store.mtls, clock, logger });
 }
 
 /**
@@ -156,20 +198,26 @@ export async function assembleDaemon(
   daemon: Daemon;
   keeper: TokenKeeper | undefined;
   config: ConfigKeeper;
+  enrolments: EnrolmentRunner;
   web: WebServer | undefined;
   close(): Promise<void>;
 }> {
   const parts = await assembleSync(host, loaded);
-  const daemon = new Daemon({
+  const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
+  const daemon: Daemon = new Daemon({
     ...parts,
     clock: host.clock,
     logger: host.logger,
     intervalMs: loaded.config.sync.interval,
+    enrolments,
   });
+  // What mirrors a secret follows it.
+  daemon.onStoreEvent(() => enrolments.poke());
   const keeper =
     parts.tokens &&
     new TokenKeeper({
       ...parts.tokens,
+      maintain: async (token, signal) => await parts.tokens?.certificates?.reissueIfDue(token, signal),
       onWake: () => daemon.wake(),
       clock: host.clock,
       logger: host.logger,
@@ -177,8 +225,15 @@ export async function assembleDaemon(
   const config = new ConfigKeeper({
     loaded,
     load,
-    apply: ({ rules, sync }, facts) =>
-      daemon.configure({ rules, intervalMs: sync.interval, allowedTargets: sync.allowed_targets, facts }),
+    apply: ({ rules, sync, enrolments: configured }, facts) => {
+      enrolments.configure(configured, sync.interval);
+      return daemon.configure({
+        rules,
+        intervalMs: sync.interval,
+        allowedTargets: sync.allowed_targets,
+        facts,
+      });
+    },
     clock: host.clock,
     logger: host.logger,
   });
@@ -186,9 +241,31 @@ export async function assembleDaemon(
     daemon,
     keeper,
     config,
+    enrolments,
     web: await webServer(host, () => config.current, daemon, parts),
     close: () => parts.close(),
   };
+}
+
+/** The runner of this user's enrolments. */
+export function enrolmentRunner(
+  host: Host,
+  { config }: LoadedConfig,
+  { store, signIn, facts }: StoreParts,
+  onStored: () => void,
+): EnrolmentRunner {
+  const { clock, logger, places } = host;
+  return new EnrolmentRunner({
+    enrolments: config.enrolments,
+    makeEngine: (enrolment) => engineFor(enrolment, { store, username: facts.username, clock }),
+    store,
+    signIn,
+    skips: new Skips(places.state),
+    intervalMs: config.sync.interval,
+    onStored,
+    clock,
+    logger,
+  });
 }
 
 /** The configured token's place and the store's settings, without touching either. */
@@ -246,6 +323,7 @@ async function webServer(
     { SecretEditor },
     { WritePolicy },
     { DesktopClipboard },
+    { RuleSwitch },
   ] = await Promise.all([
     import("./web/server.ts"),
     import("./config/places.ts"),
@@ -253,6 +331,7 @@ async function webServer(
     import("./secrets/secret-editor.ts"),
     import("./secrets/write-policy.ts"),
     import("./desktop/clipboard.ts"),
+    import("./sync/rule-control.ts"),
   ]);
   await ensureFolder(host.places.runtime);
   const secrets = new SecretEditor({
@@ -269,6 +348,16 @@ async function webServer(
     secrets,
     signIn,
     clipboard: new DesktopClipboard(host.environment),
+    ruleControl: new RuleSwitch({
+      rules: () => current().config.rules,
+      paused: new PausedRules(host.places.state),
+      // An engine of its own over the state as it is on disk: a look must not change the daemon's.
+      preview: async (signal) => {
+        const state = await StateFile.peek(host.places.state);
+        return await engineOf(host, current(), store, state).preview(signal);
+      },
+      onChange: () => daemon.wake(),
+    }),
     configuration: new ConfigurationView(current),
     listen: web.listen,
     requireUnlock: web.require_unlock,

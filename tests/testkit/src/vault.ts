@@ -1,5 +1,9 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest, type RequestOptions } from "node:https";
 import { join } from "node:path";
+import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
@@ -16,6 +20,8 @@ export interface VaultOptions {
   readonly storage?: "memory" | "disk";
   /** Whether the LDAP auth plugin is registered as `vault-ldap` (costs 0.2 s). Default false. `memory` only. */
   readonly ldapPlugin?: boolean;
+  /** Whether it speaks https, with a certificate of an authority of its own. Default false. `memory` only. */
+  readonly tls?: boolean;
 }
 
 export interface VaultAnswer {
@@ -27,6 +33,8 @@ export interface VaultAnswer {
 /** A real Vault on loopback with a KV v2 engine at `kv/`. */
 export interface Vault {
   readonly address: string;
+  /** The file of the authority that its certificate comes from (PEM); only with `tls`. */
+  readonly caFile: string | undefined;
   readonly rootToken: string;
   readonly pid: number;
   /**
@@ -72,6 +80,7 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
           `-dev-root-token-id=${DEV_ROOT_TOKEN}`,
           `-dev-listen-address=127.0.0.1:${port}`,
           "-dev-no-store-token",
+          ...(options.tls === true ? ["-dev-tls", `-dev-tls-cert-dir=${folder.path}`] : []),
           ...(options.ldapPlugin === true ? [`-dev-plugin-dir=${programs.pluginFolder}`] : []),
         ];
     return {
@@ -83,18 +92,29 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
       isReady: async (output) =>
         onDisk
           ? answers(`${address()}/v1/sys/health`, (status) => [200, 501, 503].includes(status))
-          : UNSEAL_KEY.test(output) && (await answers(`${address()}/v1/sys/health`)),
+          : UNSEAL_KEY.test(output) && (await isUp()),
     };
   };
-  const address = (): string => `http://127.0.0.1:${port}`;
+  const address = (): string => `${options.tls === true ? "https" : "http"}://127.0.0.1:${port}`;
+  const caFile = options.tls === true ? join(folder.path, "vault-ca.pem") : undefined;
+  const call = async (method: string, path: string, headers: Record<string, string>, body?: string) => {
+    const ca = caFile === undefined ? undefined : await readFile(caFile);
+    return exchange(`${address()}/v1/${path}`, { method, headers, ...(ca !== undefined && { ca }) }, body);
+  };
+  const isUp = (): Promise<boolean> =>
+    call("GET", "sys/health", {}).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
 
   const request = async (method: string, path: string, body?: unknown): Promise<VaultAnswer> => {
-    const response = await fetch(`${address()}/v1/${path}`, {
+    const response = await call(
       method,
-      headers: { "X-Vault-Token": rootToken, "X-Vault-Request": "true" },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
+      path,
+      { "X-Vault-Token": rootToken, "X-Vault-Request": "true" },
+      body === undefined ? undefined : JSON.stringify(body),
+    );
+    const { text } = response;
     if (response.status >= 400 && response.status !== 404) {
       throw new TestkitError(
         "command_failed",
@@ -105,14 +125,12 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   };
   const unseal = async (): Promise<void> => {
     await request("PUT", "sys/unseal", { key: unsealKey });
-    await until(() => answers(`${address()}/v1/sys/health`), "unsealed");
+    await until(isUp, "unsealed");
   };
   const mount = async (): Promise<void> => {
     await request("POST", "sys/mounts/kv", { type: "kv", options: { version: "2" } });
     await until(async () => {
-      const response = await fetch(`${address()}/v1/kv/config`, { headers: { "X-Vault-Token": rootToken } });
-      await response.body?.cancel();
-      return response.status === 200;
+      return (await call("GET", "kv/config", { "X-Vault-Token": rootToken })).status === 200;
     }, "ready at kv/");
   };
 
@@ -150,6 +168,7 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   }
   return {
     address: address(),
+    caFile,
     get rootToken() {
       return rootToken;
     },
@@ -184,6 +203,18 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
       await folder.remove();
     },
   };
+}
+
+/** One request, with node:http as fetch takes no certificate authority of one's own. */
+async function exchange(
+  url: string,
+  options: RequestOptions,
+  body: string | undefined,
+): Promise<{ status: number; text: string }> {
+  const outgoing = (url.startsWith("https:") ? httpsRequest : httpRequest)(url, options);
+  outgoing.end(body);
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+  return { status: incoming.statusCode ?? 0, text: await readAll(incoming) };
 }
 
 const UNSEAL_KEY = /^Unseal Key: (\S+)$/m;

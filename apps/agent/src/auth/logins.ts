@@ -2,7 +2,8 @@ import type { Secret } from "@devplat/base";
 import type { TokenInfo, VaultClient } from "@devplat/secret-store";
 import { methodParts, type LoginKind, type StoreSection } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
-import type { Adoption } from "./adoption.ts";
+import type { Adopted, Adoption, AdoptOptions } from "./adoption.ts";
+import type { Certificates } from "./certificates/certificates.ts";
 import { ldapLogin } from "./ldap.ts";
 import type { LoginSteps } from "./login-flow.ts";
 import { finishOidc, startOidc, type OidcMount, type OidcRequest } from "./oidc.ts";
@@ -12,6 +13,8 @@ export interface LoginsParts {
   readonly client: VaultClient;
   readonly store: StoreSection;
   readonly adoption: Adoption;
+  /** Under the certificate methods: what a login of a person is for is then the bootstrap. */
+  readonly certificates: Certificates | undefined;
 }
 
 export interface LoginOptions {
@@ -28,12 +31,15 @@ export interface LoginOptions {
  */
 export class Logins {
   readonly #parts: LoginsParts;
-  /** What a person does: fills in user name and password, visits a page, or pastes a token. */
+  /** The method; under `mtls` a person is needed for the bootstrap only. */
   readonly kind: LoginKind;
+  /** What a person does: fills in user name and password, visits a page, or pastes a token. */
+  readonly interactiveKind: Exclude<LoginKind, "mtls">;
 
   constructor(parts: LoginsParts) {
     this.#parts = parts;
     this.kind = methodParts(parts.store.auth_method).kind;
+    this.interactiveKind = this.kind === "mtls" ? parts.store.mtls.bootstrap_method : this.kind;
   }
 
   /** @throws AgentError `login_refused` under `store.borrow_only` */
@@ -74,6 +80,15 @@ export class Logins {
     return this.#finish(token, steps, options);
   }
 
+  /** Signs in with the client certificate. @throws AgentError `certificate_unusable` when a bootstrap is needed */
+  async certificate(signal: AbortSignal, options: LoginOptions = {}): Promise<TokenInfo> {
+    this.checkAllowed();
+    const { certificates } = this.#parts;
+    if (certificates === undefined)
+      throw new AgentError("login_refused", "store.auth_method has no certificate");
+    return (await certificates.login({ ...options, signal })).info;
+  }
+
   /** A token that was pasted. */
   async token(token: Secret, signal: AbortSignal, options: LoginOptions = {}): Promise<TokenInfo> {
     this.checkAllowed();
@@ -81,7 +96,9 @@ export class Logins {
   }
 
   async #finish(token: Secret, { signal }: LoginSteps, options: LoginOptions): Promise<TokenInfo> {
-    return (await this.#parts.adoption.adopt(token, { ...options, signal })).info;
+    const adopt = (all: AdoptOptions): Promise<Adopted> =>
+      this.#parts.certificates?.bootstrap(token, all) ?? this.#parts.adoption.adopt(token, all);
+    return (await adopt({ ...options, signal })).info;
   }
 
   #oidcMount(): OidcMount {

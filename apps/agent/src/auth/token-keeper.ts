@@ -1,7 +1,8 @@
-import { AppError, type Clock, type Logger } from "@devplat/base";
+import { AppError, type Clock, type Logger, type Secret } from "@devplat/base";
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import { AgentError } from "../errors.ts";
+import { publicMessage } from "../sync/records.ts";
 import type { TokenSignIn } from "./sign-in.ts";
 
 /** How often the token is looked at, in milliseconds. */
@@ -21,6 +22,8 @@ const FILE_SETTLE_MS = 30;
 export interface TokenKeeperParts {
   readonly signIn: TokenSignIn;
   readonly tokenFile: { readonly path: string };
+  /** Looks after what the sign-in stands on (the client certificate), with the token at hand. */
+  readonly maintain?: (token: Secret, signal: AbortSignal) => Promise<unknown>;
   /** After sleep or a jump of the clock: nothing that was timed can be trusted. */
   readonly onWake: () => void;
   readonly clock: Clock;
@@ -31,6 +34,8 @@ export interface TokenKeeperParts {
 export class TokenKeeper {
   readonly #parts: TokenKeeperParts;
   #wake: (() => void) | undefined;
+  /** What was logged last: the same trouble is one line, not one for each look. */
+  #trouble = "";
 
   constructor(parts: TokenKeeperParts) {
     this.#parts = parts;
@@ -55,13 +60,20 @@ export class TokenKeeper {
       await signIn.ensure(signal);
       const renewal = await signIn.renewIfDue(RENEWAL_SHARE, signal);
       if (renewal === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "token renewed");
+      const token = signIn.token();
+      if (token !== undefined) await this.#parts.maintain?.(token, signal);
+      this.#trouble = "";
       return false;
     } catch (error) {
       if (signal.aborted) return true;
       // Who waits for a login is told by the sign-in itself, once.
       const waiting = error instanceof AgentError && error.code === "not_signed_in";
-      if (!waiting)
-        logger.warn({ err: error, expires_at: expiryOf(signIn) }, "token could not be checked or renewed");
+      const trouble = publicMessage(error);
+      if (!waiting && trouble !== this.#trouble) {
+        const fields = { err: error, expires_at: expiryOf(signIn) };
+        logger.warn(fields, "token or certificate could not be checked or renewed");
+      }
+      this.#trouble = trouble;
       if (error instanceof AppError && error.code === "unauthenticated") signIn.invalidate();
       return true;
     }

@@ -25,6 +25,7 @@ const EXPECTED = new Set([
   "login_cancelled",
   "login_refused",
   "identity_refused",
+  "certificate_unusable",
 ]);
 
 /** The login hook of a shell's start: signs in if there is no valid token. The marker is refreshed at every end. */

@@ -16,13 +16,21 @@ export async function signInAnew(
   cancelled: AbortSignal,
   options: LoginOptions = {},
 ): Promise<TokenInfo> {
-  if (logins === undefined || logins.kind === "mtls") {
-    throw new AgentError("login_refused", "the configured store has no login");
+  if (logins === undefined) throw new AgentError("login_refused", "the configured store has no login");
+  if (logins.kind === "mtls") {
+    try {
+      return await logins.certificate(cancelled, options);
+    } catch (error) {
+      const needed = error instanceof AgentError && error.code === "certificate_unusable";
+      // The user's own certificate is not ours to replace.
+      if (!needed || config.store.mtls.byo !== undefined) throw error;
+      process.stderr.write(`${error.message}; getting one\n`);
+    }
   }
   const { username } = facts;
   const login = {
     logins,
-    kind: logins.kind,
+    kind: logins.interactiveKind,
     username,
     callbackPort: config.store.oidc_callback_port,
     environment: host.environment,

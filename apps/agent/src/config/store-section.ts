@@ -25,7 +25,7 @@ export type LoginKind = "token" | "oidc" | "ldap" | "mtls";
 
 /** Sign-in that this version does not have: setting it must not look as if it worked. */
 const NOT_BUILT: ReadonlySet<AuthMethod> = new Set(
-  AUTH_METHODS.filter((method) => !["token", "ldap", "oidc"].includes(method)),
+  AUTH_METHODS.filter((method) => !["token", "ldap", "oidc", "mtls"].includes(method)),
 );
 
 /** The parts of a method's name. */

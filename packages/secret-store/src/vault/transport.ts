@@ -1,4 +1,4 @@
-import { systemCode } from "@devplat/base";
+import { systemCode, type Secret } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { SecretStoreError } from "../errors.ts";
 import type { ProxySettings } from "./address.ts";
@@ -15,6 +15,8 @@ export interface TransportOptions {
   /** Default false. */
   readonly tlsSkipVerify?: boolean;
   readonly proxy?: ProxySettings;
+  /** Presented to a server that asks for it; both PEM. */
+  readonly clientCertificate?: { readonly chain: string; readonly key: Secret };
 }
 
 /** An answer, whatever its status. */
@@ -123,6 +125,10 @@ async function connect(options: TransportOptions): Promise<Dispatcher> {
   const tls = {
     ...(options.caCert !== undefined && { ca: options.caCert }),
     ...(options.tlsSkipVerify === true && { rejectUnauthorized: false }),
+    ...(options.clientCertificate !== undefined && {
+      cert: options.clientCertificate.chain,
+      key: options.clientCertificate.key.reveal(),
+    }),
   };
   const common = { connect: tls, maxResponseSize: MAX_RESPONSE_BYTES };
   if (options.proxy === undefined) return new Agent(common);

@@ -1,0 +1,86 @@
+import { Secret, systemCode, writeAtomically } from "@devplat/base";
+import { lstat, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ensureFolder } from "../../config/places.ts";
+import { AgentError } from "../../errors.ts";
+import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g;
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----\n?/;
+
+/** Where the client certificate is kept; undefined is returned where there is none yet. */
+export interface CertificateStore {
+  /** For messages. */
+  readonly place: string;
+  read(): Promise<ClientCertificate | undefined>;
+}
+
+/** Our own: certificate and key in one file (0600), so that one rename replaces both. */
+export class CertificateFile implements CertificateStore {
+  readonly place: string;
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.place = join(folder, "client.pem");
+  }
+
+  /** @throws AgentError `certificate_unusable` */
+  async read(): Promise<ClientCertificate | undefined> {
+    const text = await readPrivate(this.place);
+    if (text === undefined) return undefined;
+    const chain = (text.match(CERTIFICATE) ?? []).join("");
+    return readCertificate(chain, new Secret(PRIVATE_KEY.exec(text)?.[0] ?? ""), this.place);
+  }
+
+  async write({ chain, key }: ClientCertificate): Promise<void> {
+    await ensureFolder(this.#folder);
+    await writeAtomically(this.place, `${key.reveal().trim()}\n${chain.trim()}\n`);
+  }
+}
+
+/** The user's own (`store.mtls.byo`), which is only read. */
+export class OwnCertificate implements CertificateStore {
+  readonly place: string;
+  readonly #keyPath: string;
+
+  constructor(certificatePath: string, keyPath: string) {
+    this.place = certificatePath;
+    this.#keyPath = keyPath;
+  }
+
+  /** @throws AgentError `certificate_unusable` */
+  async read(): Promise<ClientCertificate | undefined> {
+    const key = await readPrivate(this.#keyPath);
+    let chain: string;
+    try {
+      chain = await readFile(this.place, "utf8");
+    } catch (error) {
+      throw unreadable(this.place, `it cannot be read (${systemCode(error) ?? "unknown error"})`);
+    }
+    if (key === undefined) throw unreadable(this.#keyPath, "there is no such file");
+    return readCertificate(chain, new Secret(key), this.place);
+  }
+}
+
+/** A file that nobody else can read; undefined if there is none. */
+async function readPrivate(path: string): Promise<string | undefined> {
+  try {
+    if (process.platform !== "win32") {
+      const found = await lstat(path);
+      if (found.isFile() && (found.mode & 0o077) !== 0) throw unreadable(path, "others can read or write it");
+    }
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof AgentError) throw error;
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw unreadable(path, `it cannot be read (${systemCode(error) ?? "unknown error"})`);
+  }
+}
+
+function unreadable(path: string, reason: string): AgentError {
+  return new AgentError(
+    "certificate_unusable",
+    `cannot use the client certificate's file ${path}: ${reason}`,
+  );
+}

@@ -1,0 +1,197 @@
+import { generateKeyPair, type KeyObject } from "node:crypto";
+import { promisify } from "node:util";
+import { Secret, type Clock, type Logger } from "@devplat/base";
+import { SecretStoreError, type VaultClient } from "@devplat/secret-store";
+import { BRAND } from "../../brand.ts";
+import type { MtlsSection } from "../../config/store-section.ts";
+import { AgentError } from "../../errors.ts";
+import type { Adopted, Adoption, AdoptOptions } from "../adoption.ts";
+import type { CertificateFile, CertificateStore } from "./certificate-file.ts";
+import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
+import { MAX_COMMON_NAME, signingRequest } from "./signing-request.ts";
+
+const generate = promisify(generateKeyPair);
+
+export interface CertificatesParts {
+  /** Without a client certificate. */
+  readonly client: VaultClient;
+  /** A client that presents the certificate; the caller closes it. */
+  readonly connect: (certificate: ClientCertificate) => VaultClient;
+  readonly adoption: Adoption;
+  readonly stored: CertificateStore;
+  /** Where new ones are kept; undefined for the user's own, which is never replaced. */
+  readonly file: CertificateFile | undefined;
+  readonly settings: MtlsSection;
+  readonly username: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The client certificate: its one-time bootstrap, the login by it, and its timely replacement. */
+export class Certificates {
+  readonly #parts: CertificatesParts;
+
+  constructor(parts: CertificatesParts) {
+    this.#parts = parts;
+  }
+
+  /** The stored certificate. @throws AgentError `certificate_unusable` if there is none, or none that is valid now */
+  async current(): Promise<ClientCertificate> {
+    const { stored, clock } = this.#parts;
+    const certificate = await stored.read();
+    const fault =
+      certificate === undefined
+        ? "there is no client certificate yet"
+        : certificate.notAfter <= clock.now()
+          ? `the client certificate ended at ${new Date(certificate.notAfter).toISOString()}`
+          : undefined;
+    if (certificate !== undefined && fault === undefined) return certificate;
+    const hint =
+      this.#parts.file === undefined ? `Put one to ${stored.place}.` : `Run '${BRAND.command} login' once.`;
+    throw new AgentError("certificate_unusable", fault ?? "", { hint });
+  }
+
+  /** Signs in with the stored certificate. @throws AgentError `certificate_unusable` | those of {@link Adoption.adopt} */
+  async login(options: AdoptOptions): Promise<Adopted> {
+    const token = await this.#loginWith(await this.current(), options.signal);
+    return this.#parts.adoption.adopt(token, options);
+  }
+
+  /**
+   * Gets the first certificate with the token of a login, which is used for that alone and then ended, and signs in
+   * with it.
+   */
+  async bootstrap(token: Secret, options: AdoptOptions): Promise<Adopted> {
+    const { client, logger } = this.#parts;
+    try {
+      const { login } = await this.#issue(token, options.signal);
+      return await this.#parts.adoption.adopt(login, options);
+    } finally {
+      await client.revokeSelf({ token }).catch((error: unknown) => {
+        logger.warn({ err: error }, "the bootstrap token could not be revoked; it ends by itself");
+      });
+    }
+  }
+
+  /**
+   * Replaces the certificate when its end is near: new key, new certificate proven by a login, then stored, then the
+   * old one revoked. Gives whether it did.
+   *
+   * @param token of the signed-in user
+   */
+  async reissueIfDue(token: Secret, signal: AbortSignal): Promise<boolean> {
+    const { client, clock, logger, settings, file, stored } = this.#parts;
+    if (file === undefined) return false;
+    const old = await stored.read();
+    if (old === undefined) return false;
+    // One that lives shorter than `reissue_before` would be replaced at every look.
+    const before = Math.min(settings.reissue_before, (old.notAfter - old.notBefore) / 2);
+    if (old.notAfter - clock.now() > before) return false;
+    const { certificate, login } = await this.#issue(token, signal);
+    logger.info({ until: new Date(certificate.notAfter).toISOString() }, "client certificate replaced");
+    // The proof's token has done its work; the one at hand goes on.
+    await client.revokeSelf({ token: login, signal }).catch(() => undefined);
+    if (settings.revoke_superseded) await this.#revoke(old, token, signal);
+    return true;
+  }
+
+  /** A new certificate, proven by a login and stored. Until then the old one is not touched. */
+  async #issue(
+    token: Secret,
+    signal: AbortSignal,
+  ): Promise<{ certificate: ClientCertificate; login: Secret }> {
+    const { file, stored } = this.#parts;
+    if (file === undefined) {
+      throw new AgentError(
+        "certificate_unusable",
+        `the client certificate ${stored.place} is the user's own`,
+        {
+          hint: "Replace it there: store.mtls.byo is set.",
+        },
+      );
+    }
+    const certificate = await this.#sign(token, signal);
+    const login = await this.#loginWith(certificate, signal);
+    await file.write(certificate);
+    return { certificate, login };
+  }
+
+  async #sign(token: Secret, signal: AbortSignal): Promise<ClientCertificate> {
+    const { client, settings, username } = this.#parts;
+    const name = (settings.common_name ?? username).slice(0, MAX_COMMON_NAME);
+    const keys = await newKeys(settings);
+    try {
+      const answer = await client.request({
+        method: "POST",
+        path: `${settings.pki_mount}/sign/${settings.pki_role ?? ""}`,
+        body: JSON.stringify({
+          csr: signingRequest(name, keys),
+          common_name: name,
+          ...(settings.ttl !== undefined && { ttl: `${Math.round(settings.ttl / 1000)}s` }),
+        }),
+        token,
+        signal,
+      });
+      const data = answer.get("data");
+      const chain = [
+        data.get("certificate").string(),
+        ...data.get("ca_chain").or<readonly string[]>([], (part) => part.strings()),
+      ];
+      const key = new Secret(keys.privateKey.export({ type: "pkcs8", format: "pem" }));
+      return readCertificate(chain.map((pem) => `${pem.trim()}\n`).join(""), key, "that the store issued");
+    } catch (error) {
+      if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
+      throw new AgentError("certificate_unusable", `the store does not sign a certificate for ${name}`, {
+        hint: `The token's policies must allow to update ${settings.pki_mount}/sign/${settings.pki_role ?? ""}, and that role must allow the name, the life and the type of key.`,
+      });
+    }
+  }
+
+  async #loginWith(certificate: ClientCertificate, signal: AbortSignal): Promise<Secret> {
+    const { connect, settings } = this.#parts;
+    const client = connect(certificate);
+    try {
+      const answer = await client.request({
+        method: "POST",
+        path: `auth/${settings.cert_mount}/login`,
+        body: JSON.stringify(settings.cert_role === undefined ? {} : { name: settings.cert_role }),
+        token: null,
+        signal,
+      });
+      return new Secret(answer.get("auth").get("client_token").string());
+    } catch (error) {
+      if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
+      throw new AgentError("certificate_unusable", "the store does not accept the client certificate", {
+        hint: `It may be revoked, or no role of auth/${settings.cert_mount} trusts it.`,
+      });
+    } finally {
+      await client.close();
+    }
+  }
+
+  /** Having the key is the right to revoke (Vault, `revoke-with-key`). A failure is no harm to the new one. */
+  async #revoke(old: ClientCertificate, token: Secret, signal: AbortSignal): Promise<void> {
+    const { client, settings, logger } = this.#parts;
+    const [certificate = ""] = old.chain.split(/(?<=-----END CERTIFICATE-----\n)/);
+    try {
+      await client.request({
+        method: "POST",
+        path: `${settings.pki_mount}/revoke-with-key`,
+        body: JSON.stringify({ certificate, private_key: old.key.reveal() }),
+        token,
+        repeatable: true,
+        signal,
+      });
+    } catch (error) {
+      logger.warn({ err: error, serial: old.serialNumber }, "the replaced certificate could not be revoked");
+    }
+  }
+}
+
+function newKeys({
+  key_type,
+  key_bits,
+}: MtlsSection): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> {
+  if (key_type === "rsa") return generate("rsa", { modulusLength: key_bits ?? 2048 });
+  return generate("ec", { namedCurve: key_bits === 384 ? "P-384" : "P-256" });
+}

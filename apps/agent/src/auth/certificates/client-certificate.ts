@@ -1,0 +1,49 @@
+import { X509Certificate, createPrivateKey } from "node:crypto";
+import type { Secret } from "@devplat/base";
+import { AgentError } from "../../errors.ts";
+
+/** A certificate with its private key, ready for a TLS connection. */
+export interface ClientCertificate {
+  /** The certificate and what stands between it and the root, PEM. */
+  readonly chain: string;
+  /** PEM. */
+  readonly key: Secret;
+  readonly serialNumber: string;
+  readonly subject: string;
+  /** Milliseconds since the epoch. */
+  readonly notBefore: number;
+  readonly notAfter: number;
+}
+
+/**
+ * Reads certificate and key.
+ * @param place named in errors
+ * @throws AgentError `certificate_unusable` for what cannot be read, or if they do not belong together
+ */
+export function readCertificate(chain: string, key: Secret, place: string): ClientCertificate {
+  let parsed: X509Certificate;
+  let matches: boolean;
+  try {
+    parsed = new X509Certificate(chain);
+    matches = parsed.checkPrivateKey(createPrivateKey(key.reveal()));
+  } catch {
+    // The library's message may quote the file.
+    throw new AgentError("certificate_unusable", `the client certificate ${place} cannot be read`, {
+      hint: "It must hold a certificate and a private key without a passphrase, both in PEM form.",
+    });
+  }
+  if (!matches) {
+    throw new AgentError(
+      "certificate_unusable",
+      `the client certificate ${place} does not belong to its key`,
+    );
+  }
+  return {
+    chain,
+    key,
+    serialNumber: parsed.serialNumber,
+    subject: /CN=([^\n]*)/.exec(parsed.subject)?.[1] ?? parsed.subject,
+    notBefore: Date.parse(parsed.validFrom),
+    notAfter: Date.parse(parsed.validTo),
+  };
+}
