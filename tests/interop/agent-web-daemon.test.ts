@@ -116,6 +116,31 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     while (!(await readFile(out, "utf8")).includes("9223372036854775808")) await sleep(20);
   });
 
+  it("a rule that the page pauses leaves its file alone, shows the next change masked, and goes on when resumed", async () => {
+    const out = join(home.folder.path, "out.yaml");
+    const page = `${daemon.url}/ui/rules/example/`;
+    const post = (action: string): Promise<Finished> =>
+      run("curl", ["--silent", "--header", `Origin: ${daemon.url}`, "--data", `action=${action}`, page]);
+    const state = async (): Promise<string> => (await run("curl", ["--silent", page])).stdout;
+    await post("pause");
+    while (!(await state()).includes("Resume</button>")) await sleep(20);
+    await change("PUT", "example", '{"fields":{"big":"while-paused"}}');
+    await run("curl", [
+      "--silent",
+      "--header",
+      `Origin: ${daemon.url}`,
+      "--data",
+      "",
+      `${daemon.url}/ui/sync`,
+    ]);
+    assert.doesNotMatch(await readFile(out, "utf8"), /while-paused/);
+    await post("resume");
+    while (!(await readFile(out, "utf8")).includes("while-paused")) await sleep(20);
+    await writeFile(out, "big: edited-by-hand\n", { mode: 0o600 });
+    const diff = await run("curl", ["--silent", `${page}?diff=true`]);
+    assert.doesNotMatch(diff.stdout, /while-paused|edited-by-hand/);
+  });
+
   it("a secret of an enrolment that a reload brings is read-only from then on", async () => {
     await home.configure("127.0.0.1:0", "enrolments: { owned: { engine: copy, from: nothing } }\n");
     daemon.child.kill("SIGHUP");

@@ -129,6 +129,10 @@ export const PROBLEMS = {
     error: "Nothing is served here.",
     code: "not_found",
   },
+  noRule: {
+    error: "There is no rule of this name.",
+    code: "not_found",
+  },
   notJson: {
     error: "A secret is written with Content-Type: application/json.",
     code: "unsupported_media_type",

@@ -1,8 +1,7 @@
 import { assemblePreview, type Host } from "../assemble.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import { maskedDiff } from "../sync/diff.ts";
-import type { PreviewedFile } from "../sync/engine.ts";
+import { previewText } from "../sync/preview-text.ts";
 import { untilStopped } from "./signals.ts";
 
 /**
@@ -29,7 +28,7 @@ export async function dryRun(
     let changes = 0;
     for (const file of files) {
       if (only !== undefined && !file.rules.includes(only)) continue;
-      const shown = describe(file, reveal);
+      const shown = previewText(file, reveal);
       if (shown !== "") changes += 1;
       process.stdout.write(shown);
     }
@@ -44,20 +43,4 @@ export async function dryRun(
     stop.release();
     await parts.close();
   }
-}
-
-function describe({ path, format, existing, next }: PreviewedFile, reveal: boolean): string {
-  if (next === undefined || (next !== "remove" && existing?.equals(next) === true)) return "";
-  if (format.name === "text" && !reveal) return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
-  const masked = (content: Buffer | "remove" | undefined): { text: string | undefined; shown: string } => {
-    if (content === undefined || content === "remove") return { text: undefined, shown: "" };
-    const text = content.toString();
-    return { text, shown: reveal ? text : format.mask(text) };
-  };
-  return maskedDiff(path, masked(existing), masked(next));
-}
-
-/** A text file may be one secret from end to end: only its size is shown. */
-function sizeOf(content: Buffer | "remove" | undefined): string {
-  return content === undefined || content === "remove" ? "no file" : `${content.length} bytes`;
 }

@@ -5,6 +5,7 @@ import type { SignIn } from "../auth/sign-in.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
 import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
+import type { RuleControl } from "../sync/rule-control.ts";
 import type { ConfigurationView } from "./configuration.ts";
 import type { Gate } from "./gate.ts";
 import type { LiveUpdates } from "./live-updates.ts";
@@ -21,6 +22,7 @@ export interface RouteParts {
   readonly secrets: SecretEditor;
   readonly signIn: Pick<SignIn, "token" | "invalidate">;
   readonly clipboard: Clipboard;
+  readonly ruleControl: RuleControl;
   readonly configuration: ConfigurationView;
   readonly gate: Gate;
   readonly sessions: Sessions;

@@ -17,6 +17,7 @@ import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
 import { loginPage } from "./pages/login-page.ts";
+import { ruleRoutes } from "./rule-routes.ts";
 import { answerCopy } from "./secret-actions.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
 import { SESSION_LIFETIME_MS } from "./sessions.ts";
@@ -131,6 +132,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
 
   app.post("/ui/*", ownPageOnly, letInOnly);
   app.route("/", secretPageRoutes(parts));
+  app.route("/", ruleRoutes(parts));
   app.get("/ui/config", (c) => c.redirect("/ui/config/", 303));
   app.get("/ui/config/", (c) => c.html(configPage(assets, view.status(), configuration)));
 

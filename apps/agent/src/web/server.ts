@@ -16,6 +16,7 @@ import type { SignIn } from "../auth/sign-in.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
 import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
+import type { RuleControl } from "../sync/rule-control.ts";
 import { refuse } from "./answer.ts";
 import type { ConfigurationView } from "./configuration.ts";
 import { Gate, pathOf } from "./gate.ts";
@@ -46,6 +47,7 @@ export interface WebServerOptions {
   readonly secrets: SecretEditor;
   readonly signIn: Pick<SignIn, "token" | "invalidate">;
   readonly clipboard: Clipboard;
+  readonly ruleControl: RuleControl;
   readonly configuration: ConfigurationView;
   /** `web.listen`; port 0 takes any free one. */
   readonly listen: string;
@@ -122,7 +124,7 @@ export class WebServer {
     addPageAssets(assets);
     // Cookies know no ports: another daemon of this host must not take this one's name.
     const cookieName = `daemon_session_${port}`;
-    const { view, secrets, signIn, clipboard, configuration, logger } = this.#options;
+    const { view, secrets, signIn, clipboard, ruleControl, configuration, logger } = this.#options;
     const [sessions, streams, live, guard, webKey] = [
       this.#sessions,
       this.#streams,
@@ -142,6 +144,7 @@ export class WebServer {
       secrets,
       signIn,
       clipboard,
+      ruleControl,
       configuration,
       gate,
       sessions,

@@ -11,6 +11,7 @@ import { parseConfig } from "../config/load.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
+import type { RuleControl } from "../sync/rule-control.ts";
 import { ConfigurationView } from "./configuration.ts";
 import { MemoryView } from "./memory-view.ts";
 import type { PortGuard } from "./port-guard.ts";
@@ -61,6 +62,8 @@ export async function startTestServer(
     editablePaths?: readonly string[];
     enrolmentKeys?: readonly string[];
     clipboard?: Clipboard;
+    /** Default: every rule can be paused, and nothing would change. */
+    ruleControl?: RuleControl;
     /** The store token; default: none, as with the embedded store. */
     token?: string;
     /** Text of the configuration that the page and the API show. */
@@ -96,6 +99,7 @@ export async function startTestServer(
       token: () => (token === undefined ? undefined : new Secret(token)),
       invalidate: () => view.set({ status: { authenticated: false } }),
     },
+    ruleControl: options.ruleControl ?? { setPaused: async () => "done", diff: async () => "" },
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());

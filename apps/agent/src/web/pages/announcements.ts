@@ -4,6 +4,8 @@ const ANNOUNCEMENTS = {
   token_copied: "The store token is on the clipboard of this host.",
   created: "Created.",
   deleted: "Deleted, with every version.",
+  paused: "Paused: the next cycle leaves its file alone.",
+  resumed: "Resumed: the next cycle syncs it.",
   restored: "The old version is the newest again.",
 } as const;
 export type Announcement = keyof typeof ANNOUNCEMENTS;

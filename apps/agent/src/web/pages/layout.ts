@@ -16,6 +16,7 @@ export function addPageAssets(assets: Assets): void {
 const SECTIONS = [
   ["Overview", "/ui/"],
   ["Secrets", "/ui/secrets/"],
+  ["Rules", "/ui/rules/"],
   ["Config", "/ui/config/"],
 ] as const;
 export type Section = (typeof SECTIONS)[number][0];

@@ -1,5 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { RuleStatus, RuleView } from "../../status.ts";
+import { ruleUrl } from "./rule-url.ts";
 import { timeText } from "./time-text.ts";
 
 const STATE: Readonly<Record<RuleStatus["state"], { readonly mark: string; readonly word: string }>> = {
@@ -43,16 +44,13 @@ export function rulesTable(rules: readonly RuleView[], now: string): Html {
 }
 
 function row(rule: RuleView, now: string): Html {
-  const { mark, word } = STATE[rule.state];
   return html`<tr role="row">
     <th scope="row" role="rowheader" class="wrap">
-      ${rule.name} ${rule.description === "" ? "" : html`<div class="small muted">${rule.description}</div>`}
+      <a href="${ruleUrl(rule.name)}">${rule.name}</a>
+      ${rule.description === "" ? "" : html`<div class="small muted">${rule.description}</div>`}
     </th>
     <td role="cell" data-label="State">
-      <div>
-        <span class="status ${mark}">${word}</span>
-        ${rule.error === null ? "" : html`<div class="error wrap">${rule.error}</div>`} ${retry(rule, now)}
-      </div>
+      <div>${ruleState(rule, now)}</div>
     </td>
     <td role="cell" data-label="Secret">
       <div>
@@ -72,6 +70,13 @@ function row(rule: RuleView, now: string): Html {
       </div>
     </td>
   </tr>`;
+}
+
+/** The state of a rule in words, with what is wrong. */
+export function ruleState(rule: RuleView, now: string): Html {
+  const { mark, word } = STATE[rule.state];
+  return html`<span class="status ${mark}">${word}</span>
+    ${rule.error === null ? "" : html`<div class="error wrap">${rule.error}</div>`} ${retry(rule, now)}`;
 }
 
 function retry(rule: RuleView, now: string): Html | string {

@@ -1,0 +1,56 @@
+import type { Preview } from "./engine.ts";
+import type { PausedRules } from "./paused-rules.ts";
+import { previewText } from "./preview-text.ts";
+import type { Rule } from "./rule.ts";
+
+/** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
+export type PauseOutcome = "done" | "unknown_rule" | "configured";
+
+/** What the surfaces may do with one rule. */
+export interface RuleControl {
+  setPaused(name: string, paused: boolean): Promise<PauseOutcome>;
+  /**
+   * What the next cycle would change in the rule's file, every value masked, or why it could not; empty if nothing.
+   * Undefined: there is no such rule.
+   */
+  diff(name: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+export interface RuleSwitchParts {
+  readonly rules: () => readonly Rule[];
+  readonly paused: Pick<PausedRules, "set">;
+  /** A look that leaves no trace. */
+  readonly preview: (signal: AbortSignal) => Promise<Preview>;
+  /** Called after a change, for the cycle that takes it up. */
+  readonly onChange: () => void;
+}
+
+/** The control of the configured rules. */
+export class RuleSwitch implements RuleControl {
+  readonly #parts: RuleSwitchParts;
+
+  constructor(parts: RuleSwitchParts) {
+    this.#parts = parts;
+  }
+
+  async setPaused(name: string, paused: boolean): Promise<PauseOutcome> {
+    const rule = this.#rule(name);
+    if (rule === undefined) return "unknown_rule";
+    if (!paused && rule.paused) return "configured";
+    if (await this.#parts.paused.set(name, paused)) this.#parts.onChange();
+    return "done";
+  }
+
+  async diff(name: string, signal: AbortSignal): Promise<string | undefined> {
+    if (this.#rule(name) === undefined) return undefined;
+    const { files, failures, missing } = await this.#parts.preview(signal);
+    const problem = failures.get(name) ?? missing.get(name);
+    if (problem !== undefined) return problem;
+    const concerned = files.filter((file) => file.rules.includes(name));
+    return concerned.map((file) => previewText(file, false)).join("\n");
+  }
+
+  #rule(name: string): Rule | undefined {
+    return this.#parts.rules().find((rule) => rule.name === name);
+  }
+}

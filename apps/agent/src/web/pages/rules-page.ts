@@ -1,0 +1,108 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { AgentStatus, RuleView } from "../../status.ts";
+import { sitePage } from "./layout.ts";
+import { notices } from "./notices.ts";
+import { ruleUrl } from "./rule-url.ts";
+import { ruleState, rulesTable } from "./rules-table.ts";
+import { secretUrl } from "./secrets/links.ts";
+import { timeText } from "./time-text.ts";
+
+/** `/ui/rules/`: all rules with their state. */
+export function rulesPage(assets: Assets, status: AgentStatus, rules: readonly RuleView[]): Html {
+  const content = html`${notices(status)}
+    <h1>Rules</h1>
+    ${rulesTable(rules, status.time)}`;
+  return sitePage(assets, status, "Rules", content, { section: "Rules" });
+}
+
+export interface RulePageModel {
+  readonly rule: RuleView;
+  /** The masked diff of the next cycle; undefined: not asked for. */
+  readonly diff?: string | undefined;
+  readonly announcement?: string | undefined;
+  /** Why what was asked for is not done. */
+  readonly refusal?: string;
+}
+
+/** `/ui/rules/<name>/`: one rule, what holds it up, and what its next cycle would change. */
+export function rulePage(assets: Assets, status: AgentStatus, model: RulePageModel): Html {
+  const { rule, diff, announcement, refusal } = model;
+  const paused = rule.state === "paused";
+  const content = html`${refusal === undefined ? "" : html`<p class="banner bad" role="alert">${refusal}</p>`}
+    <nav class="crumbs small" aria-label="Sections above"><a href="/ui/rules/">Rules</a></nav>
+    <div class="spread">
+      <h1 class="wrap">${rule.name}</h1>
+      <form class="cluster" method="post" action="${ruleUrl(rule.name)}">
+        <a class="button" href="?diff=true">Show next change</a>
+        ${
+          paused
+            ? html`<button type="submit" name="action" value="resume">Resume</button>`
+            : html`<button type="submit" name="action" value="pause">Pause</button>`
+        }
+      </form>
+    </div>
+    ${rule.description === "" ? "" : html`<p class="muted">${rule.description}</p>`}
+    <section class="card" aria-label="State">${facts(rule, status.time)}</section>
+    ${diff === undefined ? "" : diffCard(diff)}`;
+  return sitePage(assets, status, rule.name, content, { section: "Rules", announcement });
+}
+
+function facts(rule: RuleView, now: string): Html {
+  const time = (value: string | null): Html =>
+    value === null ? html`<span class="muted">none</span>` : timeText(value, now);
+  // Rules with several secrets have no single path to lead to.
+  const key = /^[^,\s]+$/.test(rule.key)
+    ? html`<a href="${secretUrl(rule.key)}">${rule.key}</a>`
+    : html`${rule.key}`;
+  return html`<dl class="facts">
+    <div>
+      <dt>State</dt>
+      <dd>${ruleState(rule, now)}</dd>
+    </div>
+    <div>
+      <dt>Secret</dt>
+      <dd>${key} ${rule.version === null ? "" : html`<span class="badge">v${rule.version}</span>`}</dd>
+    </div>
+    <div>
+      <dt>Target</dt>
+      <dd>
+        <code>${rule.target.path}</code>
+        <span class="small muted">${rule.target.format}, ${rule.target.mode}</span>
+      </dd>
+    </div>
+    <div>
+      <dt>Last synced</dt>
+      <dd>${time(rule.last_synced)}</dd>
+    </div>
+    <div>
+      <dt>Last try</dt>
+      <dd>${time(rule.last_attempt)}</dd>
+    </div>
+    ${rule.run === undefined ? "" : runFact(rule.run, now)}
+  </dl>`;
+}
+
+/** How the rule's command ended; its output is never kept. */
+function runFact(run: NonNullable<RuleView["run"]>, now: string): Html {
+  const end = run.timed_out
+    ? "timed out"
+    : run.exit_code === null
+      ? "could not be run"
+      : `exit code ${run.exit_code}`;
+  return html`<div>
+    <dt>Last command</dt>
+    <dd>${end}, ${run.duration_ms} ms, ${timeText(run.at, now)}</dd>
+  </div>`;
+}
+
+function diffCard(diff: string): Html {
+  return html`<section class="card stack" aria-labelledby="diff-heading">
+    <h2 id="diff-heading">What the next cycle would change</h2>
+    ${
+      diff === ""
+        ? html`<p>Nothing.</p>`
+        : html`<p class="hint">Every value is masked.</p>
+            <pre class="code" tabindex="0" aria-label="Changes">${diff}</pre>`
+    }
+  </section>`;
+}
