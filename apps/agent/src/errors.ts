@@ -26,6 +26,10 @@ import { AppError } from "@devplat/base";
  * - `secret_missing`: nothing is stored under the rule's key.
  * - `run_failed`: the rule's command failed.
  * - `nothing_to_restore`: there is no backup for the rule.
+ * - `enrolment_failed`: a credential could not be had; the message says why.
+ * - `enrolment_cancelled`: the user or the daemon's end stopped an enrolment.
+ * - `enrolment_unknown`: no enrolment is configured under that key.
+ * - `enrolment_state`: the enrolment is not in a state where that can be done.
  * - `confirmation_needed`: the command destroys something and nobody confirmed it.
  * - `listen_refused`: `web.listen` is not an address on loopback.
  * - `port_in_use`: another program listens where the web UI should.
@@ -58,6 +62,10 @@ export type AgentErrorCode =
   | "secret_missing"
   | "run_failed"
   | "nothing_to_restore"
+  | "enrolment_failed"
+  | "enrolment_cancelled"
+  | "enrolment_unknown"
+  | "enrolment_state"
   | "confirmation_needed"
   | "listen_refused"
   | "port_in_use"

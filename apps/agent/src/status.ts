@@ -28,6 +28,21 @@ export interface RuleView extends RuleStatus {
   readonly target: { readonly path: string; readonly format: string; readonly mode: string };
 }
 
+/** The state of one enrolment; never a value. */
+export interface EnrolmentStatus {
+  /** Path of the secret that it makes. */
+  readonly key: string;
+  readonly engine: string;
+  readonly description: string;
+  /** It needs the user. */
+  readonly interactive: boolean;
+  readonly state: "pending" | "running" | "complete" | "failed" | "skipped";
+  /** As the UI names it. */
+  readonly status: "enrolled" | "in progress" | "error" | "not started";
+  readonly skipped: boolean;
+  readonly error: string | null;
+}
+
 /** `GET /api/v1/status` of somebody who is signed in. */
 export interface AgentStatus {
   readonly version: string;
@@ -59,7 +74,7 @@ export interface AgentStatus {
     readonly events: "connected" | "polling" | "unsupported";
   };
   readonly rules: Readonly<Record<string, RuleStatus>>;
-  readonly enrolments: readonly unknown[];
+  readonly enrolments: readonly EnrolmentStatus[];
   readonly remotes: readonly unknown[];
   readonly config: {
     readonly sources: readonly string[];

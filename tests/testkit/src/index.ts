@@ -26,7 +26,7 @@ export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-hos
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
-export { startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
+export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { runAtTerminal, type TerminalSession } from "./terminal.ts";
 export { startPostgres, type Postgres } from "./postgres.ts";
 export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";

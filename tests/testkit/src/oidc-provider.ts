@@ -3,7 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TestkitError } from "./errors.ts";
 
-/** A real OpenID provider on loopback with one confidential client. */
+/** A public client for programs on the user's host: any loopback port with the path /callback, PKCE, no secret. */
+export const NATIVE_CLIENT_ID = "a-native-program";
+
+/** A real OpenID provider on loopback with one confidential client, and {@link NATIVE_CLIENT_ID}. */
 export interface OidcProvider {
   readonly issuer: string;
   readonly clientId: string;
@@ -45,8 +48,16 @@ export async function startOidcProvider(redirectUris: readonly string[]): Promis
           application_type: "native",
           token_endpoint_auth_method: "client_secret_basic",
         },
+        {
+          client_id: NATIVE_CLIENT_ID,
+          redirect_uris: ["http://127.0.0.1/callback"],
+          application_type: "native",
+          token_endpoint_auth_method: "none",
+        },
       ],
-      pkce: { required: () => false },
+      pkce: {
+        required: (_context: unknown, { clientId }: { clientId: string }) => clientId === NATIVE_CLIENT_ID,
+      },
       findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     });
     server.on("request", provider.callback());

@@ -16,7 +16,7 @@ export const run: RunCommand = async (invocation) => {
   if (invocation.flags.dryRun) return dryRun(host, loaded, invocation.options["reveal"] === true);
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
-  const { daemon, keeper, config, web } = parts;
+  const { daemon, keeper, config, enrolments, web } = parts;
   const pid = new DaemonPid(host.places.runtime);
   try {
     await pid.publish();
@@ -26,7 +26,11 @@ export const run: RunCommand = async (invocation) => {
     // The loop ends before the surfaces that ask it.
     const serving = new AbortController();
     const served = web?.run(serving.signal);
-    const keeping = Promise.all([keeper?.run(stop.signal), config.run(stop.signal)]);
+    const keeping = Promise.all([
+      keeper?.run(stop.signal),
+      config.run(stop.signal),
+      enrolments.run(stop.signal),
+    ]);
     await daemon.run(stop.signal);
     await keeping;
     serving.abort();

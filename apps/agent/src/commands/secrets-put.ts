@@ -10,7 +10,7 @@ import { buffer } from "node:stream/consumers";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { ask } from "./prompt.ts";
-import { withStore } from "./secret-session.ts";
+import { refuseEnrolled, withStore } from "./secret-session.ts";
 
 /** Tries against others who write the same secret at the same time. */
 const MAX_TRIES = 3;
@@ -24,7 +24,8 @@ export const run: RunCommand = async (invocation) => {
       `A value on the command line stays in the shell's history; FIELD alone asks for it.\n`,
     );
   }
-  return withStore(invocation, async (store, signal) => {
+  return withStore(invocation, async (store, signal, loaded) => {
+    refuseEnrolled(loaded, invocation, path);
     for (let attempt = 1; ; attempt++) {
       const before = await readOrUndefined(store, path, signal);
       const kept = invocation.options["replace"] === true ? [] : [...(before?.fields ?? [])];

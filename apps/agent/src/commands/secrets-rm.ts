@@ -1,11 +1,12 @@
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { ask } from "./prompt.ts";
-import { withStore } from "./secret-session.ts";
+import { refuseEnrolled, withStore } from "./secret-session.ts";
 
 export const run: RunCommand = (invocation) =>
-  withStore(invocation, async (store, signal) => {
+  withStore(invocation, async (store, signal, loaded) => {
     const [path = ""] = invocation.positionals;
+    refuseEnrolled(loaded, invocation, path);
     const { version } = await store.metadata(path, { signal });
     if (invocation.flags.dryRun) {
       process.stdout.write(`would remove ${path} with every version up to ${version}\n`);

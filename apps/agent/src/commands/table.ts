@@ -10,6 +10,7 @@ const loginCheckOptions: OptionSpecs = {
   "no-passwd": { type: "boolean", description: "Do nothing for users that this host's passwd file names." },
   quiet: { type: "boolean", description: "Do not print why a login is needed." },
 };
+const force: OptionSpec = { type: "boolean", description: "Also a secret that an enrolment has made." };
 
 /** In the order of the help. */
 export const COMMANDS: readonly CommandSpec[] = [
@@ -72,7 +73,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "secrets put",
     usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
     summary: "Set fields of a secret; its other fields stay.",
-    options: { replace: { type: "boolean", description: "Drop the fields that are not given." } },
+    options: { replace: { type: "boolean", description: "Drop the fields that are not given." }, force },
     arguments: { min: 2, max: 200 },
     load: () => import("./secrets-put.ts"),
   },
@@ -96,7 +97,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "secrets rm",
     usage: "KEY",
     summary: "Remove a secret with every version; there is no undelete.",
-    options: { yes: { type: "boolean", description: "Do not ask." } },
+    options: { yes: { type: "boolean", description: "Do not ask." }, force },
     arguments: { min: 1, max: 1 },
     load: () => import("./secrets-rm.ts"),
   },
@@ -177,6 +178,34 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Print the configuration of a Windows registry file as YAML.",
     arguments: { min: 1, max: 1 },
     load: () => import("./reg-import.ts"),
+  },
+  {
+    name: "enrol list",
+    summary: "Show every enrolment and how it stands.",
+    options: { json },
+    load: () => import("./enrol-list.ts"),
+  },
+  {
+    name: "enrol run",
+    usage: "KEY",
+    summary: "Get a credential and store it.",
+    options: { again: { type: "boolean", description: "Replace one that is there." } },
+    arguments: { min: 1, max: 1 },
+    load: () => import("./enrol-run.ts"),
+  },
+  {
+    name: "enrol skip",
+    usage: "KEY",
+    summary: "Do without a credential; it is not asked for any more.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./enrol-skip.ts"),
+  },
+  {
+    name: "enrol reset",
+    usage: "KEY",
+    summary: "Ask for a skipped credential again.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./enrol-reset.ts"),
   },
   {
     name: "completion",

@@ -2,7 +2,7 @@ import { backoffMs, type Clock, type Logger } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
-import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../status.ts";
+import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
 import { isStoreWide } from "./cycle-secrets.ts";
 import type { SyncEngine } from "./engine.ts";
 import { iso, publicMessage } from "./records.ts";
@@ -34,6 +34,8 @@ export interface DaemonParts {
   /** `sync.interval` in milliseconds. */
   readonly intervalMs: number;
   readonly facts: StatusFacts;
+  /** What the status says of enrolments. Default: none. */
+  readonly enrolments?: { list(): EnrolmentStatus[]; onChange(listener: () => void): void };
 }
 
 /** What a daemon takes up while it runs. */
@@ -55,6 +57,7 @@ export class Daemon implements DaemonView {
   readonly #targets: TargetWatch;
   #intervalMs: number;
   readonly #listeners = new Set<() => void>();
+  readonly #storeListeners = new Set<() => void>();
   #running: { readonly job: string; readonly done: Promise<CycleResult> } | undefined;
   #cycles = 0;
   /** A reason for another cycle came while one was running. */
@@ -76,6 +79,7 @@ export class Daemon implements DaemonView {
       logger: parts.logger,
     });
     this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
+    parts.enrolments?.onChange(() => this.#changed());
     // A login need not wait for the next look at the token, and its end has to be seen at once.
     let signedIn = false;
     parts.signIn.onChange(() => {
@@ -104,7 +108,7 @@ export class Daemon implements DaemonView {
   }
 
   status(): AgentStatus {
-    const { signIn, state, engine } = this.#parts;
+    const { signIn, state, engine, enrolments } = this.#parts;
     return this.#report.status({
       signIn: signIn.state(),
       document: state.document,
@@ -112,6 +116,7 @@ export class Daemon implements DaemonView {
       running: this.#running !== undefined,
       nextCycleAt: this.#nextCycleAt,
       events: this.#events,
+      enrolments: enrolments?.list() ?? [],
     });
   }
 
@@ -127,6 +132,11 @@ export class Daemon implements DaemonView {
     if (signal.aborted) return;
     this.#listeners.add(listener);
     signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+  }
+
+  /** Calls back after every event of the store. */
+  onStoreEvent(listener: () => void): void {
+    this.#storeListeners.add(listener);
   }
 
   /** Runs until the signal fires and the cycle under way has ended. */
@@ -246,6 +256,7 @@ export class Daemon implements DaemonView {
           failures = 0;
           logger.debug({ path: change.path, kind: change.kind }, "secret changed");
           this.#trigger();
+          for (const listener of this.#storeListeners) listener();
         }
       } catch (error) {
         if (!signal.aborted)

@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
-import type { AgentStatus, RuleStatus, RuleView } from "../status.ts";
+import type { AgentStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
 import { iso, statusOf } from "./records.ts";
 import { keyText, type Rule } from "./rule.ts";
 import type { StateDocument } from "./state.ts";
@@ -29,6 +29,8 @@ export interface StatusInputs {
   /** Milliseconds since the epoch. */
   readonly nextCycleAt: number | null;
   readonly events: AgentStatus["sync"]["events"];
+  /** Default: none. */
+  readonly enrolments?: readonly EnrolmentStatus[];
 }
 
 /** Puts the status together from what is in memory; asks nobody. */
@@ -83,7 +85,7 @@ export class StatusReport {
         events,
       },
       rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document)])),
-      enrolments: [],
+      enrolments: inputs.enrolments ?? [],
       remotes: [],
       config: { sources: facts.sources, problems: facts.problems, reload_needed: facts.reloadNeeded ?? [] },
     };

@@ -1,0 +1,24 @@
+import type { RunCommand } from "./command.ts";
+import { withEnrolments } from "./enrolment-session.ts";
+import { table } from "./table-text.ts";
+
+/** Every configured enrolment and how it stands. */
+export const run: RunCommand = (invocation) =>
+  withEnrolments(invocation, async (runner, signal) => {
+    await runner.look(signal);
+    const enrolments = runner.list();
+    if (invocation.options["json"] === true) {
+      process.stdout.write(`${JSON.stringify({ enrolments }, undefined, 2)}\n`);
+      return 0;
+    }
+    const rows = enrolments.map(({ key, engine, state, status, description }) => [
+      key,
+      engine,
+      state === "skipped" ? "skipped" : status,
+      description,
+    ]);
+    const lines =
+      rows.length === 0 ? ["No enrolments."] : table(["KEY", "ENGINE", "STATUS", "DESCRIPTION"], rows);
+    process.stdout.write(`${lines.join("\n")}\n`);
+    return 0;
+  });

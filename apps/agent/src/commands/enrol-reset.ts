@@ -1,0 +1,15 @@
+import type { RunCommand } from "./command.ts";
+import { withEnrolments } from "./enrolment-session.ts";
+
+/** Takes back a skip, so that the enrolment is asked for again. */
+export const run: RunCommand = (invocation) =>
+  withEnrolments(invocation, async (runner, signal, tell) => {
+    const [key = ""] = invocation.positionals;
+    await runner.look(signal);
+    if (!invocation.flags.dryRun) {
+      await runner.reset(key);
+      tell();
+    }
+    process.stdout.write(`${invocation.flags.dryRun ? "would reset" : "reset"} ${key}\n`);
+    return 0;
+  });

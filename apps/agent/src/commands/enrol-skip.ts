@@ -1,0 +1,15 @@
+import type { RunCommand } from "./command.ts";
+import { withEnrolments } from "./enrolment-session.ts";
+
+/** Marks an enrolment as dealt with, although there is no credential. */
+export const run: RunCommand = (invocation) =>
+  withEnrolments(invocation, async (runner, signal, tell) => {
+    const [key = ""] = invocation.positionals;
+    await runner.look(signal);
+    if (!invocation.flags.dryRun) {
+      await runner.skip(key);
+      tell();
+    }
+    process.stdout.write(`${invocation.flags.dryRun ? "would skip" : "skipped"} ${key}\n`);
+    return 0;
+  });

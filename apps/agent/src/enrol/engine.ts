@@ -1,0 +1,42 @@
+import type { Secret } from "@devplat/base";
+import type { Fields } from "@devplat/secret-store";
+
+/** One value that an engine asks for. */
+export interface FormField {
+  readonly name: string;
+  readonly help: string;
+  /** What is typed is not shown. */
+  readonly secret: boolean;
+  readonly optional: boolean;
+  /** Typed twice, because nobody could see a slip. */
+  readonly confirm: boolean;
+  /** What is wrong with a value, or undefined. */
+  readonly fault: (value: string) => string | undefined;
+}
+
+/** What an engine tells and asks the user while it runs. A terminal and a web page both can do it. */
+export interface EnrolmentSteps {
+  /** The user has to open this address, and type the code there if there is one. */
+  visit(step: { readonly url: string; readonly code?: string }): void;
+  /** Rejects when the user gives up. The values have passed each field's check. */
+  ask(title: string, fields: readonly FormField[]): Promise<ReadonlyMap<string, Secret>>;
+}
+
+/** What an unattended engine's source looks like now; undefined if it is missing. */
+export type Renewed = Fields | undefined;
+
+/**
+ * Gets one kind of credential. An engine knows no store: it gives fields, and the runner merges them into the secret.
+ *
+ * Every method throws AgentError `enrolment_failed` (with a sentence for the user) or `enrolment_cancelled`; other
+ * AppErrors of what it uses pass through.
+ */
+export interface EnrolmentEngine {
+  /** False: needs nobody, and is kept in step by {@link EnrolmentEngine.run} being called again. */
+  readonly interactive: boolean;
+  run(steps: EnrolmentSteps, signal: AbortSignal): Promise<Fields>;
+  /** When the held fields should be renewed, milliseconds since the epoch; undefined for never. */
+  refreshAt?(held: Fields): number | undefined;
+  /** New fields by what is held, without the user. */
+  refresh?(held: Fields, signal: AbortSignal): Promise<Fields>;
+}

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { Secret, type Clock } from "@devplat/base";
+import type { Fields } from "@devplat/secret-store";
+import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import { workspace, type Workspace } from "../sync/test-workspace.ts";
+import { engineFor } from "./engines.ts";
+import type { EnrolmentSteps, FormField } from "./engine.ts";
+import { sshKeyFields } from "./ssh-key.ts";
+import { TestOauthServer } from "./test-oauth-server.ts";
+
+const run = promisify(execFile);
+const server = new TestOauthServer();
+let w: Workspace;
+let now = 1_700_000_000_000;
+/** Sleeps take no time, but count. */
+const clock: Clock = {
+  now: () => now,
+  monotonic: () => now,
+  sleep: (ms) => {
+    now += ms;
+    return Promise.resolve();
+  },
+};
+before(async () => {
+  w = await workspace();
+  await server.start();
+});
+after(async () => {
+  server.stop();
+  await w.remove();
+});
+beforeEach(() => {
+  server.seen.length = 0;
+  server.announced = undefined;
+});
+
+let visited: { url: string; code?: string } | undefined;
+let asked: readonly FormField[] = [];
+function steps(answers: Record<string, string> = {}): EnrolmentSteps {
+  return {
+    visit: (step) => (visited = step),
+    ask: (_title, fields) => {
+      asked = fields;
+      return Promise.resolve(
+        new Map(Object.entries(answers).map(([name, value]) => [name, new Secret(value)])),
+      );
+    },
+  };
+}
+
+const make = (config: unknown) =>
+  engineFor({ description: "", scopes: [], ...(config as object) } as unknown as EnrolmentConfig, {
+    store: w.store,
+    username: "tester",
+    clock,
+  });
+const signal = new AbortController().signal;
+
+describe("the device flow", () => {
+  const github = (): unknown => ({
+    engine: "github",
+    host: server.url,
+    client_id: "abc",
+    scopes: ["repo", "gist"],
+  });
+
+  it("shows the code, waits, slows down when told to, and gives the token", async () => {
+    server.tokenAnswers = [
+      { body: { error: "authorization_pending" } },
+      { body: { error: "slow_down" } },
+      { body: { access_token: "t0ken", token_type: "bearer", scope: "repo,gist" } },
+    ];
+    const started = now;
+    const fields = await make(github()).run(steps(), signal);
+    assert.deepEqual(visited, { url: `${server.url}/login/device`, code: "ABCD-1234" });
+    assert.equal(fields.get("access_token"), "t0ken");
+    assert.equal(fields.get("expires_at"), undefined);
+    assert.equal(now - started, 5000 + 5000 + 10_000, "RFC 8628 section 3.5");
+    assert.deepEqual(server.seen[0]?.form, { client_id: "abc", scope: "repo gist" });
+    assert.equal(server.seen[1]?.form["grant_type"], "urn:ietf:params:oauth:grant-type:device_code");
+  });
+
+  const refusals: [string, Record<string, unknown>, RegExp][] = [
+    ["declined", { error: "access_denied" }, /the request was declined/],
+    ["too late", { error: "expired_token" }, /the code was not used in time/],
+    [
+      "refused",
+      { error: "incorrect_client_credentials" },
+      /refused: incorrect_client_credentials \(status 200\)/,
+    ],
+    ["refused with free text", { error: "hunter2 <b>" }, /refused: no reason given/],
+  ];
+  for (const [name, body, message] of refusals) {
+    it(`${name}: says so`, async () => {
+      server.tokenAnswers = [{ body }];
+      await assert.rejects(make(github()).run(steps(), signal), message);
+    });
+  }
+
+  it("never approved: ends with the code's life", async () => {
+    server.tokenAnswers = [{ body: { error: "authorization_pending" } }];
+    const started = now;
+    await assert.rejects(make(github()).run(steps(), signal), /not used in time/);
+    assert.ok(now - started >= 900_000);
+  });
+
+  it("svc: finds its addresses by RFC 8414, and takes none of another server", async () => {
+    server.tokenAnswers = [{ body: { access_token: "svc-token" } }];
+    const engine = make({ engine: "svc", url: `${server.url}/x`, client_id: "agent" });
+    assert.equal((await engine.run(steps(), signal)).get("access_token"), "svc-token");
+    server.announced = "https://elsewhere.example/device";
+    await assert.rejects(engine.run(steps(), signal), /does not tell where its device sign-in is/);
+  });
+
+  it("oauth-device: renews past half of life, and keeps the refresh token if none comes", async () => {
+    const config = {
+      engine: "oauth-device",
+      device_url: `${server.url}/login/device/code`,
+      token_url: `${server.url}/login/oauth/access_token`,
+      client_id: "abc",
+      audience: "api",
+    };
+    const engine = make(config);
+    server.tokenAnswers = [{ body: { access_token: "one", refresh_token: "r1", expires_in: 3600 } }];
+    const held = await engine.run(steps(), signal);
+    assert.equal(server.seen[0]?.form["audience"], "api");
+    assert.equal(engine.refreshAt?.(held), now + 1800_000);
+    server.tokenAnswers = [{ body: { access_token: "two", expires_in: 3600 } }];
+    const renewed = await engine.refresh?.(held, signal);
+    assert.equal(renewed?.get("access_token"), "two");
+    assert.equal(renewed?.get("refresh_token"), undefined, "merging leaves the stored one");
+    assert.equal(server.seen.at(-1)?.form["refresh_token"], "r1");
+    assert.equal(engine.refreshAt?.(new Map([["access_token", "x"]])), undefined);
+  });
+
+  it("jfrog (a stub of its web login): shows the last characters of the session", async () => {
+    server.tokenAnswers = [{ status: 400, body: {} }, { body: { access_token: "jf" } }];
+    const fields = await make({ engine: "jfrog", url: server.url }).run(steps(), signal);
+    assert.equal(fields.get("access_token"), "jf");
+    assert.equal(server.seen[0]?.form["session"]?.slice(-4), visited?.code);
+  });
+});
+
+function textOf(fields: Fields, name: string): string {
+  const value = fields.get(name);
+  return typeof value === "string" ? value : assert.fail(`no text in ${name}`);
+}
+
+describe("the ssh engine", () => {
+  it("makes a key that ssh-keygen opens with its passphrase only", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "agent-ssh-"));
+    try {
+      const config = { engine: "ssh", passphrase: "required", comment: "ada@host" };
+      const fields = await make(config).run(steps({ passphrase: "correct horse" }), signal);
+      const file = join(folder, "key");
+      await writeFile(file, textOf(fields, "private_key"), { mode: 0o600 });
+      const { stdout } = await run("ssh-keygen", ["-y", "-P", "correct horse", "-f", file]);
+      assert.equal(stdout, fields.get("public_key"));
+      await assert.rejects(run("ssh-keygen", ["-y", "-P", "wrong", "-f", file]));
+      const { stdout: shown } = await run("ssh-keygen", ["-l", "-f", file]);
+      assert.ok(shown.includes(textOf(fields, "fingerprint")));
+      assert.ok(!JSON.stringify([...fields]).includes("correct horse"));
+      const open = sshKeyFields("", "plain");
+      await writeFile(file, textOf(open, "private_key"), { mode: 0o600 });
+      assert.equal((await run("ssh-keygen", ["-y", "-P", "", "-f", file])).stdout, open.get("public_key"));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it("required, recommended, unsafe: what it asks for and takes", async () => {
+    const ask = async (passphrase: string): Promise<FormField | undefined> => {
+      asked = [];
+      await make({ engine: "ssh", passphrase, comment: "" }).run(
+        steps({ passphrase: "long enough" }),
+        signal,
+      );
+      return asked[0];
+    };
+    const required = await ask("required");
+    assert.match(required?.fault("") ?? "", /at least 8/);
+    assert.match(required?.fault("short") ?? "", /at least 8/);
+    assert.equal(required?.confirm, true);
+    assert.equal((await ask("recommended"))?.fault(""), undefined);
+    assert.equal(await ask("unsafe"), undefined);
+  });
+});
+
+describe("the prompt engine", () => {
+  it("checks the form of values, and leaves out optional ones that are empty", async () => {
+    const fields = [
+      { name: "user", help: "Your name", secret: false, optional: false, pattern: "[a-z]+" },
+      { name: "note", help: "", secret: true, optional: true },
+    ];
+    const stored = await make({ engine: "prompt", fields }).run(steps({ user: "ada", note: "" }), signal);
+    assert.deepEqual([...stored], [["user", "ada"]]);
+    assert.match(asked[0]?.fault("hunter2!") ?? "", /^user does not have the form/);
+    assert.match(asked[0]?.fault("") ?? "", /needed/);
+    assert.equal(asked[1]?.fault(""), undefined);
+  });
+});
+
+describe("the copy engine", () => {
+  it("copies all fields, or renders the configured ones", async () => {
+    await w.put("shared/x", { user: "ada", port: { number: "443" } });
+    const all = await make({ engine: "copy", from: "shared/x" }).run(steps(), signal);
+    assert.deepEqual(
+      [...all],
+      [
+        ["user", "ada"],
+        ["port", { number: "443" }],
+      ],
+    );
+    const rendered = make({
+      engine: "copy",
+      from: "shared/x",
+      fields: { url: "https://{{ .user }}:{{ .port }}/" },
+    });
+    assert.deepEqual([...(await rendered.run(steps(), signal))], [["url", "https://ada:443/"]]);
+  });
+
+  it("says what is missing", async () => {
+    await assert.rejects(
+      make({ engine: "copy", from: "no/such" }).run(steps(), signal),
+      /nothing is stored under no\/such/,
+    );
+    const broken = make({ engine: "copy", from: "shared/x", fields: { a: "{{ .nothing }}" } });
+    await assert.rejects(broken.run(steps(), signal), /field a: /);
+  });
+});

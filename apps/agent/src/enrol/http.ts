@@ -1,0 +1,98 @@
+import { systemCode } from "@devplat/base";
+import { request } from "undici";
+import { AgentError } from "../errors.ts";
+
+/** One exchange, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** Token answers have a few kilobytes; in bytes. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+
+export interface Answer {
+  readonly status: number;
+  /** Members of the JSON object; empty if the answer is none. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Posts a form (RFC 6749 appendix B) and reads a JSON object. @throws AgentError `enrolment_failed` */
+export function postForm(
+  url: string,
+  form: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return exchange(url, signal, {
+    method: "POST",
+    headers: { accept: "application/json", "content-type": "application/x-www-form-urlencoded" },
+    body: new URLSearchParams(form).toString(),
+  });
+}
+
+export function postJson(url: string, value: unknown, signal: AbortSignal): Promise<Answer> {
+  return exchange(url, signal, {
+    method: "POST",
+    headers: { accept: "application/json", "content-type": "application/json" },
+    body: JSON.stringify(value),
+  });
+}
+
+export function getJson(url: string, signal: AbortSignal): Promise<Answer> {
+  return exchange(url, signal, { method: "GET", headers: { accept: "application/json" } });
+}
+
+async function exchange(
+  url: string,
+  signal: AbortSignal,
+  options: {
+    readonly method: "GET" | "POST";
+    readonly headers: Record<string, string>;
+    readonly body?: string;
+  },
+): Promise<Answer> {
+  const { host } = new URL(url);
+  try {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const { statusCode, body } = await request(url, { ...options, signal: deadline });
+    let text = "";
+    for await (const chunk of body.setEncoding("utf8") as AsyncIterable<string>) {
+      text += chunk;
+      if (text.length > MAX_ANSWER_BYTES)
+        throw failed(`${host} answers with more than ${MAX_ANSWER_BYTES} bytes`);
+    }
+    return { status: statusCode, body: objectOf(text) };
+  } catch (error) {
+    if (error instanceof AgentError) throw error;
+    if (signal.aborted) throw new AgentError("enrolment_cancelled", "the enrolment was ended");
+    throw failed(`${host} cannot be reached (${systemCode(error) ?? "no answer in time"})`, true);
+  }
+}
+
+/** An enrolment that did not work. */
+export function failed(message: string, retry = false): AgentError {
+  return new AgentError("enrolment_failed", message, retry ? { remedy: "retry" } : {});
+}
+
+/** A text member, or undefined. */
+export function textOf(body: Answer["body"], name: string): string | undefined {
+  const value = body[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** A number member, or the fallback; some servers send it as text. */
+export function numberOf(body: Answer["body"], name: string, fallback: number): number {
+  const value = Number(body[name] ?? fallback);
+  return Number.isFinite(value) && value >= 0 ? value : fallback;
+}
+
+/** An OAuth error code (RFC 6749 section 5.2) that may be shown: free text of a server is not passed on. */
+export function errorCode(body: Answer["body"]): string {
+  const code = textOf(body, "error");
+  return code !== undefined && /^[a-z_]{1,40}$/.test(code) ? code : "no reason given";
+}
+
+function objectOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

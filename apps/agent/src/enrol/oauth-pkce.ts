@@ -1,0 +1,151 @@
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { systemCode, type Clock } from "@devplat/base";
+import type { Fields } from "@devplat/secret-store";
+import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
+import { errorCode, failed, postForm } from "./http.ts";
+import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
+import { AgentError } from "../errors.ts";
+
+/** Bytes of verifier and state: 32 give the 43 characters that RFC 7636 section 4.1 recommends. */
+const RANDOM_BYTES = 32;
+const CALLBACK_PATH = "/callback";
+
+export interface PkceFlow {
+  readonly authorizeUrl: string;
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly scopes: readonly string[];
+  readonly audience?: string | undefined;
+  /** 0 takes any. */
+  readonly callbackPort: number;
+}
+
+/** The authorization code grant with PKCE (RFC 7636) and a loopback redirect (RFC 8252 section 7.3). */
+export class OauthPkce implements EnrolmentEngine {
+  readonly interactive = true;
+  readonly #flow: PkceFlow;
+  readonly #clock: Clock;
+
+  constructor(flow: PkceFlow, clock: Clock) {
+    this.#flow = flow;
+    this.#clock = clock;
+  }
+
+  async run(steps: EnrolmentSteps, signal: AbortSignal): Promise<Fields> {
+    const { authorizeUrl, tokenUrl, clientId, scopes, audience, callbackPort } = this.#flow;
+    const verifier = randomBytes(RANDOM_BYTES).toString("base64url");
+    const state = randomBytes(RANDOM_BYTES).toString("base64url");
+    const callback = await Callback.open(callbackPort, state);
+    try {
+      const url = new URL(authorizeUrl);
+      const parameters = {
+        response_type: "code",
+        client_id: clientId,
+        redirect_uri: callback.redirectUri,
+        state,
+        code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+        code_challenge_method: "S256",
+        ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+        ...(audience !== undefined && { audience }),
+      };
+      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+      steps.visit({ url: url.href });
+      const code = await callback.code(signal);
+      const answer = await postForm(
+        tokenUrl,
+        {
+          grant_type: "authorization_code",
+          code,
+          redirect_uri: callback.redirectUri,
+          client_id: clientId,
+          code_verifier: verifier,
+        },
+        signal,
+      );
+      return tokenFields(answer, this.#clock);
+    } finally {
+      callback.close();
+    }
+  }
+
+  refreshAt(held: Fields): number | undefined {
+    return halfOfLife(held);
+  }
+
+  refresh(held: Fields, signal: AbortSignal): Promise<Fields> {
+    return refreshToken(this.#flow.tokenUrl, this.#flow.clientId, held, this.#clock, signal);
+  }
+}
+
+/** Waits on loopback for the browser that comes back with the state that we gave. */
+class Callback {
+  readonly redirectUri: string;
+  readonly #server: Server;
+  readonly #answer = Promise.withResolvers<string>();
+
+  private constructor(server: Server, state: string) {
+    const { port } = server.address() as AddressInfo;
+    this.redirectUri = `http://127.0.0.1:${port}${CALLBACK_PATH}`;
+    this.#server = server;
+    this.#answer.promise.catch(() => undefined);
+    server.on("request", (request, response) => {
+      const url = URL.parse(request.url ?? "", this.redirectUri);
+      if (url?.pathname !== CALLBACK_PATH || request.headers.host !== `127.0.0.1:${port}`) {
+        return page(response, 404, "There is nothing here.");
+      }
+      // Anybody on this host may knock here; what is not ours must not end the flow that is.
+      if (url.searchParams.get("state") !== state) {
+        return page(response, 400, "This answer belongs to no enrolment that is under way.");
+      }
+      const code = url.searchParams.get("code");
+      if (code === null) {
+        const reason = errorCode(Object.fromEntries(url.searchParams));
+        this.#answer.reject(failed(`the request was declined (${reason})`));
+      } else this.#answer.resolve(code);
+      page(response, 200, "You can close this page.");
+    });
+  }
+
+  static async open(port: number, state: string): Promise<Callback> {
+    const server = createServer();
+    try {
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
+      return new Callback(server, state);
+    } catch (error) {
+      throw failed(`cannot wait for the browser on port ${port} (${systemCode(error) ?? "unknown error"})`);
+    }
+  }
+
+  async code(signal: AbortSignal): Promise<string> {
+    const stop = (): void =>
+      this.#answer.reject(new AgentError("enrolment_cancelled", "the enrolment was ended"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      return await this.#answer.promise;
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeIdleConnections();
+  }
+}
+
+function page(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    Connection: "close",
+  });
+  response.end(`<!doctype html><html lang="en"><title>Enrolment</title><p>${text}</p></html>\n`);
+}

@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { Secret, silentLogger, type Clock } from "@devplat/base";
+import type { Fields } from "@devplat/secret-store";
+import { embeddedSignIn } from "../auth/sign-in.ts";
+import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import { workspace, type Workspace } from "../sync/test-workspace.ts";
+import type { EnrolmentEngine } from "./engine.ts";
+import { failed } from "./http.ts";
+import { mergeSecret } from "./merge-secret.ts";
+import { EnrolmentRunner } from "./runner.ts";
+import { Skips } from "./skips.ts";
+
+let w: Workspace;
+let now = 0;
+let stored = 0;
+const clock: Clock = { now: () => now, monotonic: () => now, sleep: () => new Promise(() => undefined) };
+const signal = new AbortController().signal;
+beforeEach(async () => {
+  w = await workspace();
+  stored = 0;
+  now = 1_700_000_000_000;
+});
+afterEach(() => w.remove());
+
+const config = { engine: "prompt", description: "", fields: [] } as unknown as EnrolmentConfig;
+
+function runner(engine: EnrolmentEngine, key = "tools/k"): EnrolmentRunner {
+  return new EnrolmentRunner({
+    enrolments: { [key]: config },
+    makeEngine: () => engine,
+    store: w.store,
+    signIn: embeddedSignIn,
+    skips: new Skips(w.places.state),
+    intervalMs: 60_000,
+    onStored: () => (stored += 1),
+    clock,
+    logger: silentLogger,
+  });
+}
+
+const asking: EnrolmentEngine = {
+  interactive: true,
+  run: async (steps) => {
+    const fault = (value: string): string | undefined => (value === "" ? "needed" : undefined);
+    const field = { name: "token", help: "", secret: true, optional: false, confirm: false, fault };
+    const values = await steps.ask("", [field]);
+    return new Map([["token", values.get("token")?.reveal() ?? ""]]);
+  },
+};
+const state = (r: EnrolmentRunner): string => r.list()[0]?.state ?? "";
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("the states of an enrolment", () => {
+  it("pending → running → complete, and rules that use it are told", async () => {
+    const r = runner(asking);
+    await r.check(signal);
+    assert.equal(state(r), "pending");
+    const done = r.start("tools/k");
+    await turn();
+    assert.equal(state(r), "running");
+    assert.throws(() => r.start("tools/k"), /is running already/);
+    assert.deepEqual([...r.answer("tools/k", new Map())], [["token", "needed"]]);
+    assert.equal(r.answer("tools/k", new Map([["token", new Secret("x")]])).size, 0);
+    await done;
+    assert.equal(state(r), "complete");
+    assert.equal(r.list()[0]?.status, "enrolled");
+    assert.equal(stored, 1);
+    assert.equal((await w.store.read("tools/k")).fields.get("token"), "x");
+  });
+
+  it("running → failed with the reason → running again, or skipped", async () => {
+    let works = false;
+    const r = runner({
+      interactive: true,
+      run: () =>
+        works ? Promise.resolve(new Map([["a", "b"]])) : Promise.reject(failed("the request was declined")),
+    });
+    await assert.rejects(r.start("tools/k"), /declined/);
+    assert.deepEqual(
+      [state(r), r.list()[0]?.status, r.list()[0]?.error],
+      ["failed", "error", "the request was declined"],
+    );
+    works = true;
+    await r.start("tools/k");
+    assert.equal(state(r), "complete");
+  });
+
+  it("pending | failed → skipped, kept over restarts, and back to pending", async () => {
+    const r = runner(asking);
+    await r.skip("tools/k");
+    assert.deepEqual([state(r), r.list()[0]?.skipped], ["skipped", true]);
+    const next = runner(asking);
+    await next.check(signal);
+    assert.equal(state(next), "skipped");
+    await next.reset("tools/k");
+    await next.check(signal);
+    assert.equal(state(next), "pending");
+    await assert.rejects(next.reset("tools/k"), /is pending/);
+  });
+
+  it("complete → pending, and stays so until it is done again", async () => {
+    await w.put("tools/k", { token: "old", note: "kept" });
+    const r = runner(asking);
+    await r.check(signal);
+    assert.equal(state(r), "complete");
+    await assert.rejects(r.skip("tools/k"), /is complete/);
+    await r.reset("tools/k");
+    await r.check(signal);
+    assert.equal(state(r), "pending");
+    const done = r.start("tools/k");
+    await turn();
+    r.answer("tools/k", new Map([["token", new Secret("new")]]));
+    await done;
+    assert.deepEqual(
+      [...(await w.store.read("tools/k")).fields],
+      [
+        ["token", "new"],
+        ["note", "kept"],
+      ],
+    );
+  });
+
+  it("a credential that is removed makes it pending again", async () => {
+    await w.put("tools/k", { token: "x" });
+    const r = runner(asking);
+    await r.check(signal);
+    await w.store.delete("tools/k");
+    await r.check(signal);
+    assert.equal(state(r), "pending");
+  });
+
+  it("cancelled: as it was before", async () => {
+    const r = runner(asking);
+    const done = r.start("tools/k");
+    await turn();
+    await r.cancel("tools/k");
+    await assert.rejects(done, /ended/);
+    assert.equal(state(r), "pending");
+  });
+
+  it("an unknown key is refused", () => {
+    assert.throws(() => runner(asking).start("x"), /no enrolment is configured/);
+  });
+});
+
+describe("what runs by itself", () => {
+  it("is kept in step, writes only what differs, and waits after failures", async () => {
+    let value: Fields | Error = new Map([["a", "1"]]);
+    let runs = 0;
+    const r = runner({
+      interactive: false,
+      run: () => {
+        runs += 1;
+        return value instanceof Error ? Promise.reject(value) : Promise.resolve(value);
+      },
+    });
+    await r.check(signal);
+    await r.check(signal);
+    assert.deepEqual([state(r), stored, (await w.store.read("tools/k")).version], ["complete", 1, 1]);
+    value = new Map([["a", "2"]]);
+    await r.check(signal);
+    assert.equal((await w.store.read("tools/k")).fields.get("a"), "2");
+    value = failed("nothing is stored under shared/x", true);
+    await r.check(signal);
+    await r.check(signal);
+    assert.deepEqual([state(r), runs], ["failed", 4], "the second look comes too early for another try");
+    now += 20 * 60_000;
+    value = new Map([["a", "2"]]);
+    await r.check(signal);
+    assert.equal(state(r), "complete");
+  });
+
+  it("a token is renewed past half of its life, and a failure leaves it as it is", async () => {
+    await w.put("tools/k", { token: "one" });
+    let refreshes = 0;
+    const half = now + 1000;
+    const r = runner({
+      ...asking,
+      refreshAt: (held) => (held.get("token") === "one" ? half : undefined),
+      refresh: () => {
+        refreshes += 1;
+        return refreshes === 1 ? Promise.reject(failed("no")) : Promise.resolve(new Map([["token", "two"]]));
+      },
+    });
+    await r.check(signal);
+    assert.equal(refreshes, 0);
+    now += 1000;
+    await r.check(signal);
+    assert.deepEqual([state(r), r.list()[0]?.error], ["complete", "could not be renewed: no"]);
+    now += 60_000;
+    await r.check(signal);
+    assert.equal((await w.store.read("tools/k")).fields.get("token"), "two");
+    assert.deepEqual([r.list()[0]?.error, stored], [null, 1]);
+  });
+});
+
+describe("mergeSecret", () => {
+  it("keeps what somebody else writes at the same time", async () => {
+    await w.put("k", { a: "1" });
+    let raced = false;
+    const store = {
+      ...w.store,
+      read: async (path: string) => {
+        const found = await w.store.read(path);
+        if (!raced) {
+          raced = true;
+          await w.put("k", { a: "1", theirs: "yes" });
+        }
+        return found;
+      },
+      write: w.store.write.bind(w.store),
+    } as typeof w.store;
+    await mergeSecret(store, "k", new Map([["mine", "yes"]]), signal);
+    assert.deepEqual(Object.fromEntries((await w.store.read("k")).fields), {
+      a: "1",
+      theirs: "yes",
+      mine: "yes",
+    });
+  });
+});

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { after, before, describe, it } from "node:test";
+import {
+  NATIVE_CLIENT_ID,
+  startOidcProvider,
+  startVault,
+  tempFolder,
+  type OidcProvider,
+  type TempFolder,
+  type Vault,
+} from "@devplat/testkit";
+import { TestOauthServer } from "../../apps/agent/src/enrol/test-oauth-server.ts";
+import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+
+const folders: TempFolder[] = [];
+const server = new TestOauthServer();
+let provider: OidcProvider;
+let vault: Vault;
+before(async () => {
+  await server.start();
+  provider = await startOidcProvider(["http://127.0.0.1:1/callback"]);
+  vault = await startVault();
+});
+after(async () => {
+  server.stop();
+  await provider.stop();
+  await vault.stop();
+  for (const folder of folders) await folder.remove();
+});
+
+async function home(text: string, store = "{driver: embedded}"): Promise<Home> {
+  const folder = await tempFolder("agent-home");
+  folders.push(folder);
+  const place = new Home(folder.path);
+  await place.configure(`store: ${store}\n${text}`);
+  return place;
+}
+
+/** Runs an enrolment on the command line and does what it asks for in a browser. */
+async function enrol(
+  place: Home,
+  key: string,
+  visit: (url: string) => Promise<unknown>,
+): Promise<number | null> {
+  const child = spawn(LAUNCHER, ["enrol", "run", key], { env: place.env, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  let visited: Promise<unknown> | undefined;
+  child.stderr.on("data", (chunk: Buffer) => {
+    said += chunk.toString();
+    const url = /^Open (\S+)\n/m.exec(said)?.[1];
+    if (url !== undefined) visited ??= visit(url);
+  });
+  await once(child, "close");
+  await visited;
+  assert.ok(visited !== undefined, said);
+  return child.exitCode;
+}
+
+describe("an enrolment by oauth-pkce against a real OpenID provider", () => {
+  const config = (): string => `enrolments:
+  tools/api:
+    engine: oauth-pkce
+    authorize_url: ${provider.issuer}/auth
+    token_url: ${provider.issuer}/token
+    client_id: ${NATIVE_CLIENT_ID}
+    scopes: [openid]
+`;
+  it("stores the token, and is complete then", async () => {
+    const place = await home(config());
+    assert.match(await place.ok("enrol", "list"), /tools\/api +oauth-pkce +not started/);
+    assert.equal(await enrol(place, "tools/api", (url) => provider.visit(url, "ada")), 0);
+    assert.match(await place.ok("secrets", "get", "tools/api"), /access_token/);
+    assert.match(await place.ok("enrol", "list"), /tools\/api +oauth-pkce +enrolled/);
+    const again = await place.agent(["enrol", "run", "tools/api"]);
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /is complete/);
+  });
+
+  it("an answer with a foreign state is not taken, and a declined one fails", async () => {
+    const place = await home(config());
+    const forged = async (url: string): Promise<void> => {
+      const back = new URL(new URL(url).searchParams.get("redirect_uri") ?? "");
+      back.search = "?code=x&state=forged";
+      assert.equal((await fetch(back)).status, 400);
+      await provider.visit(url, "ada", { decline: true });
+    };
+    assert.equal(await enrol(place, "tools/api", forged), 1);
+    assert.equal((await place.agent(["secrets", "get", "tools/api"])).code, 1);
+  });
+});
+
+describe("agent enrol", () => {
+  it("github's device flow (a stub of its two endpoints), skip and reset", async () => {
+    const place = await home(
+      `enrolments: {tools/hub: {engine: github, host: "${server.url}", client_id: abc}}\n`,
+    );
+    server.tokenAnswers = [{ body: { access_token: "planted-token", token_type: "bearer" } }];
+    await place.ok("enrol", "skip", "tools/hub");
+    assert.match(await place.ok("enrol", "list"), /tools\/hub +github +skipped/);
+    await place.ok("enrol", "reset", "tools/hub");
+    const { code, stdout, stderr } = await place.agent(["enrol", "run", "tools/hub"]);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /Open http:\S+\/login\/device\nand enter the code ABCD-1234/);
+    assert.doesNotMatch(stdout + stderr, /planted-token/);
+    assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), "planted-token\n");
+  });
+
+  it("what needs a terminal says so without one", async () => {
+    const place = await home(
+      "enrolments: {tools/key: {engine: ssh}, open: {engine: ssh, passphrase: unsafe}}\n",
+    );
+    const { code, stderr } = await place.agent(["enrol", "run", "tools/key"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /there is no terminal to ask on/);
+    await place.ok("enrol", "run", "open");
+    assert.match(await place.ok("secrets", "get", "open", "public_key"), /^ssh-ed25519 /);
+  });
+
+  it("a secret of an enrolment is not for 'agent secrets' without --force", async () => {
+    const place = await home("enrolments: {tools/key: {engine: ssh}}\n");
+    const { code, stderr } = await place.agent(["secrets", "put", "tools/key", "a=b"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /belongs to an enrolment/);
+    await place.ok("secrets", "put", "tools/key", "a=b", "--force");
+  });
+});
+
+describe("a copy enrolment in the running daemon", () => {
+  it("mirrors without anybody, and a rule that uses it is synced", async () => {
+    const text = `enrolments: {mine/copy: {engine: copy, from: shared/x, fields: {token: "{{ .token }}!"}}}
+rules: [{name: a, key: mine/copy, target: {path: ~/a.yaml, format: yaml}}]
+sync: {interval: 10s}
+`;
+    const place = await home(text, `{address: "${vault.address}", username: ada}`);
+    await place.write(".daemon-token", vault.rootToken);
+    await vault.put("users/ada/shared/x", { token: "one" });
+    const holds = async (): Promise<boolean> => (await place.read("a.yaml")) === "token: one!\n";
+    const running = await daemon(place, holds);
+    try {
+      await vault.put("users/ada/shared/x", { token: "two" });
+      const changed = async (): Promise<boolean> => (await place.read("a.yaml")) === "token: two!\n";
+      for (let i = 0; i < 2 && !(await changed()); i++)
+        await until(changed, () => running.log()).catch(() => undefined);
+      assert.ok(await changed(), running.log());
+    } finally {
+      await running.stop();
+    }
+  });
+});
