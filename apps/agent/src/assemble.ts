@@ -324,7 +324,6 @@ async function webServer(
     { WritePolicy },
     { DesktopClipboard },
     { RuleSwitch },
-    { RuleSwitch },
   ] = await Promise.all([
     import("./web/server.ts"),
     import("./config/places.ts"),
@@ -332,7 +331,6 @@ async function webServer(
     import("./secrets/secret-editor.ts"),
     import("./secrets/write-policy.ts"),
     import("./desktop/clipboard.ts"),
-    import("./sync/rule-control.ts"),
     import("./sync/rule-control.ts"),
   ]);
   await ensureFolder(host.places.runtime);
@@ -350,16 +348,6 @@ async function webServer(
     secrets,
     signIn,
     clipboard: new DesktopClipboard(host.environment),
-    ruleControl: new RuleSwitch({
-      rules: () => current().config.rules,
-      paused: new PausedRules(host.places.state),
-      // An engine of its own over the state as it is on disk: a look must not change the daemon's.
-      preview: async (signal) => {
-        const state = await StateFile.peek(host.places.state);
-        return await engineOf(host, current(), store, state).preview(signal);
-      },
-      onChange: () => daemon.wake(),
-    }),
     ruleControl: new RuleSwitch({
       rules: () => current().config.rules,
       paused: new PausedRules(host.places.state),
