@@ -50,17 +50,17 @@ export function sitePage(
         ><img src="${assets.path("icon.svg")}" alt="" />${BRAND.command}
         <span class="version">${status.version}</span></a
       >
+      <div class="actions below" id="${LIVE_STATE_ID}" role="status">${liveState(status)}</div>
+      ${copyToken(status)}
+      <form method="post" action="/ui/sync">
+        <button class="primary small" type="submit">Sync Now</button>
+      </form>
       <nav class="nav" aria-label="Sections">
         ${SECTIONS.map(
           ([name, href]) =>
             html`<a href="${href}" ${name === section ? raw('aria-current="page"') : ""}>${name}</a>`,
         )}
       </nav>
-      <div class="actions below" id="${LIVE_STATE_ID}" role="status">${liveState(status)}</div>
-      ${copyToken(status)}
-      <form method="post" action="/ui/sync">
-        <button class="primary small" type="submit">Sync Now</button>
-      </form>
     </header>
     <main class="page" id="content">
       <p class="banner warn" id="live-lost" role="alert" hidden>
