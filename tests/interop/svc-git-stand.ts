@@ -31,6 +31,7 @@ export interface StandOptions {
   readonly probesPerMinute?: number;
   readonly maxUpstreamFetches?: number;
   readonly queueSeconds?: number;
+  readonly keepAliveMs?: number;
   readonly cacheEnabled?: boolean;
   readonly storagePath?: string;
   readonly hostUrl?: string;
@@ -132,6 +133,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     tipsSeconds: options.tipsSeconds ?? 600,
     maxUpstreamFetches: options.maxUpstreamFetches ?? 32,
     queueSeconds: options.queueSeconds ?? 60,
+    ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
     metrics,
     logger,
     clock: systemClock,

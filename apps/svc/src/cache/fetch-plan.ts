@@ -24,8 +24,12 @@ export interface FetchJob<Answer extends FetchAnswer> {
   readonly fetch: FetchRequest | undefined;
   /** Fires when the caller is gone. */
   readonly gone: AbortSignal;
-  /** Asks the code host, with the caller's own credential. */
+  /** Sends the request to the code host as it came, with the caller's own credential. */
   open(signal: AbortSignal): Promise<Answer>;
+  /** Sends another request of the same kind, with the caller's own credential. */
+  ask(body: Buffer, signal: AbortSignal): Promise<Answer>;
+  /** The answer with a body that was read. */
+  withBody(answer: Answer, body: Buffer): Answer;
 }
 
 /**

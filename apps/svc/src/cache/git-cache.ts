@@ -3,23 +3,23 @@ import type { Clock, Logger } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
-import { readAt } from "./file-io.ts";
 import { CachedRepository } from "./cached-repository.ts";
 import { FaultLog } from "./fault-log.ts";
 import type { FetchAnswer, FetchJob, FetchPlan } from "./fetch-plan.ts";
-import { Flight, type FlightOutcome, type FlightReader } from "./flight.ts";
+import { Flight, type FlightOutcome } from "./flight.ts";
+import { follow } from "./follow-flight.ts";
+import { KEEP_ALIVE_MS, canKeepAlive, keptAlive, within } from "./keep-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicies, CacheStats } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
 import { UpstreamSlots } from "./slots.ts";
-import { StoredObjects } from "./stored-objects.ts";
+import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
+import { isSound } from "./verify-answer.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
-/** Bytes read at once while a stored answer from an earlier process is checked. */
-const VERIFY_CHUNK_BYTES = 512 * 1024;
 const MEGABYTE = 1024 * 1024;
 
 export interface GitCacheOptions {
@@ -34,6 +34,8 @@ export interface GitCacheOptions {
   readonly maxUpstreamFetches: number;
   /** `cache.queue_seconds` */
   readonly queueSeconds: number;
+  /** Milliseconds between signs of life for a client that waits. Default: keep-alive.ts. */
+  readonly keepAliveMs?: number;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -59,8 +61,8 @@ export class GitCache implements CacheMaintenance {
     this.#options = options;
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
     this.#faults = new FaultLog(options.logger);
-    this.#objects = new StoredObjects(options.storagePath, options.hostUrl, this.#faults);
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
+    this.#objects = new StoredObjects(options.storagePath, options.hostUrl, this.#slots, this.#faults);
   }
 
   /**
@@ -254,7 +256,7 @@ export class GitCache implements CacheMaintenance {
     try {
       const file = await this.#files.open(repository.id, key);
       if (file === undefined) return undefined;
-      if (!repository.sound.has(key) && !(await verify(file, format))) {
+      if (!repository.sound.has(key) && !(await isSound(file, format))) {
         await file.close();
         await this.#files.setFileAside(repository.id, key);
         repository.files.delete(key);
@@ -305,24 +307,37 @@ export class GitCache implements CacheMaintenance {
     };
     let release: (() => void) | undefined;
     try {
-      const own = await this.#objects.answer(job, flight.signal);
-      if (own === "failed") broken = true;
-      else if (own !== undefined) {
+      const left = deadline - this.#options.clock.monotonic();
+      const startedAt = performance.now();
+      const own = await this.#objects.answer(job, flight.signal, left);
+      const settled = own.kind === "pending" ? await this.#settle(job, own.pending, flight.signal) : own;
+      if (settled.kind === "begun") {
         const aside = key === undefined ? undefined : await this.#createFile(repository, key);
-        const startedAt = performance.now();
         this.#track(
-          this.#fly(job, key, flight, check, own.chunks, aside, generation).then(async (outcome) => {
+          this.#fly(job, key, flight, check, settled.chunks, aside, generation).then(async (outcome) => {
             this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
             if (outcome.reason?.startsWith("pack:") === true) {
               await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
             }
             land();
-            void flight.landed.then(() => aside?.close()).catch(() => undefined);
+            void flight.landed.then(() => aside?.close());
           }),
         );
-        return { kind: "lead", reader, result: "hit", source: "pack", failed: () => false };
+        const result = own.kind === "pending" && own.leads ? "miss" : "hit";
+        if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
+        return { kind: "lead", reader, result, source: "pack", failed: () => false };
       }
-      const left = deadline - this.#options.clock.monotonic();
+      if (settled.kind === "relay") {
+        land();
+        return { kind: "relay", answer: settled.answer, end: leave };
+      }
+      if (settled.kind === "busy") {
+        this.#turnedAway.add(flight);
+        land();
+        return { kind: gone.aborted ? "gone" : "busy" };
+      }
+      if (settled.kind === "unrelated") await this.#startAnew(repository);
+      if (settled.kind === "failed") broken = true;
       release = await this.#slots.acquire(repository.id.key, flight.signal, left);
       if (release === undefined) {
         this.#turnedAway.add(flight);
@@ -351,9 +366,7 @@ export class GitCache implements CacheMaintenance {
           const fill = outcome.stored ? this.#objects.fillFrom(job, aside.fd, outcome.bytes) : undefined;
           this.#track(fill ?? Promise.resolve());
           // Not waited for: a slow reader may take its time.
-          void Promise.all([flight.landed, fill])
-            .then(() => aside.close())
-            .catch(() => undefined);
+          void Promise.all([flight.landed, fill]).then(() => aside.close());
         }),
       );
       const noFile = key !== undefined && aside === undefined;
@@ -370,6 +383,38 @@ export class GitCache implements CacheMaintenance {
       leave();
       throw error;
     }
+  }
+
+  /** Waits for an answer that is prepared; a client that can be shown signs of life gets them. */
+  async #settle<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    pending: Promise<SettledAnswer<Answer>>,
+    signal: AbortSignal,
+  ): Promise<SettledAnswer<Answer>> {
+    if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
+    const intervalMs = this.#options.keepAliveMs ?? KEEP_ALIVE_MS;
+    const soon = await within(pending, intervalMs);
+    if (soon !== undefined) return soon;
+    const chunks = pending.then(async (settled) => {
+      if (settled.kind === "begun") return settled.chunks;
+      if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
+      if (settled.kind === "unrelated") await this.#startAnew(job.repository);
+      const answer = await job.open(signal);
+      if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
+      return answer.chunks;
+    });
+    chunks.catch(() => undefined);
+    return { kind: "begun", chunks: keptAlive(chunks, intervalMs) };
+  }
+
+  /** The name stands for another repository by now: nothing of the one before may be served. */
+  async #startAnew(repository: CachedRepository): Promise<void> {
+    this.#options.logger.info(
+      { repo: repository.id.key },
+      "the code host's history shares nothing with the stored one, which is set aside",
+    );
+    await this.#setAside(repository);
+    await this.#objects.remove(repository);
   }
 
   /**
@@ -447,34 +492,6 @@ export class GitCache implements CacheMaintenance {
       .finally(() => this.#storing.delete(tracked));
     this.#storing.add(tracked);
   }
-}
-
-/** Reads a file of an earlier process through once: the disk may have changed it since it was checked. */
-async function verify(file: OpenResponse, format: ObjectFormat): Promise<boolean> {
-  const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, file.size)));
-  const check = new AnswerCheck(format);
-  for (let position = 0; position < file.size;) {
-    const count = await readAt(file.fd, buffer, buffer.length, position);
-    if (count === 0) return false;
-    // The check keeps views of lines that go over a chunk's end; a copy keeps them as they were.
-    check.push(Buffer.from(buffer.subarray(0, count)));
-    position += count;
-  }
-  return check.verdict() === undefined;
-}
-
-/** A place in somebody else's flight once it may be shared; undefined: it may not, or the caller left. */
-async function follow(flight: Flight, gone: AbortSignal): Promise<FlightReader | undefined> {
-  const reader = flight.join();
-  const left = Promise.withResolvers<boolean>();
-  const leave = (): void => {
-    reader.leave();
-    left.resolve(false);
-  };
-  gone.addEventListener("abort", leave, { once: true });
-  if (await Promise.race([flight.shared, left.promise])) return reader;
-  reader.leave();
-  return undefined;
 }
 
 function sameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {

@@ -39,8 +39,12 @@ export interface StoreView {
 
 /** What a fill brings. */
 export interface Fill {
-  /** The pack's bytes, thin or not. */
-  readonly pack: AsyncIterable<Uint8Array>;
+  /**
+   * Begins with the bytes of the pack, thin or not. Called when its turn has come, and only if a want is missing then.
+   *
+   * @param refs of the store: what the code host may be told that is here
+   */
+  readonly open: (refs: ReadonlyMap<string, Ref>) => Promise<AsyncIterable<Uint8Array>>;
   readonly format: ObjectFormat;
   /** Ids that must be there afterwards. */
   readonly wants: readonly string[];
@@ -104,7 +108,7 @@ export class RepositoryStore {
   /**
    * Takes a pack in. One at a time.
    *
-   * @throws GitStoreError, ProofFailure, a system error, what the pack's source threw. The store is then as before.
+   * @throws GitStoreError, ProofFailure, a system error, what `open` or the pack threw. The store is then as before.
    */
   async receive(fill: Fill): Promise<void> {
     this.#filling++;
@@ -137,7 +141,7 @@ export class RepositoryStore {
     this.#close();
   }
 
-  async #fill({ pack, format, wants, shown }: Fill): Promise<void> {
+  async #fill({ open, format, wants, shown }: Fill): Promise<void> {
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#inTurn(() => this.#forFill(format));
@@ -146,6 +150,8 @@ export class RepositoryStore {
     const journal = new FillJournal(repository.path);
     await journal.undo();
     repository.objects.refresh();
+    if (wants.length > 0 && wants.every((oid) => repository.objects.has(oid))) return;
+    const pack = await open(await repository.refs());
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
       const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });

@@ -105,7 +105,8 @@ export class ResponseFiles {
       discard: async () => {
         if (!named) await unlink(aside).catch(() => undefined);
       },
-      close: () => handle.close(),
+      // Durable or discarded by now: a failure changes nothing.
+      close: () => handle.close().catch(() => undefined),
     };
   }
 

@@ -1,14 +1,34 @@
 import type { FetchRequest } from "@devplat/git-protocol";
+import { AnswerBroke, AskFailed, BaseFetches, type BaseFetchOutcome } from "./base-fetch.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
-import { OwnAnswers } from "./own-answers.ts";
-import { begin, isDamage, type BegunAnswer } from "./own-source.ts";
+import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
+import { begin, isDamage } from "./own-source.ts";
 import { fileChunks, packBytes } from "./pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
 import { isStorable } from "./repository-id.ts";
+import type { UpstreamSlots } from "./slots.ts";
 
 type Job = FetchJob<FetchAnswer>;
+
+/**
+ * What the store makes of a request in the end.
+ * - `begun`: an answer whose first chunk is made.
+ * - `none`: the code host is to be asked; `failed`: and the store does not work.
+ * - `relay`: the code host's answer, which is no fetch answer.
+ * - `unrelated`: what the code host has now shares no history with the store, which must be set aside.
+ * - `busy`: no turn came in time.
+ */
+export type SettledAnswer<Answer> =
+  | { readonly kind: "begun"; readonly chunks: AsyncIterable<Buffer> }
+  | { readonly kind: "relay"; readonly answer: Answer }
+  | { readonly kind: "none" | "failed" | "unrelated" | "busy" };
+
+/** The same, or `pending` while the code host is asked; `leads`: on behalf of this request. */
+export type OwnAnswer<Answer> =
+  | SettledAnswer<Answer>
+  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer<Answer>> };
 
 /**
  * The object stores as the cache uses them: answers made from them, answers that fill them. Nothing in here throws; a
@@ -17,11 +37,13 @@ type Job = FetchJob<FetchAnswer>;
 export class StoredObjects {
   readonly #stores: PackStores;
   readonly #own: OwnAnswers;
+  readonly #base: BaseFetches;
   readonly #faults: FaultLog;
 
-  constructor(storagePath: string, hostUrl: string, faults: FaultLog) {
+  constructor(storagePath: string, hostUrl: string, slots: UpstreamSlots, faults: FaultLog) {
     this.#stores = new PackStores(storagePath, hostUrl);
     this.#own = new OwnAnswers(this.#stores);
+    this.#base = new BaseFetches(slots);
     this.#faults = faults;
   }
 
@@ -35,23 +57,88 @@ export class StoredObjects {
     }
   }
 
-  /** An answer that has begun; undefined: the code host is to be asked; `failed`: and the store is damaged. */
-  async answer(job: Job, signal: AbortSignal): Promise<BegunAnswer | "failed" | undefined> {
+  /**
+   * An answer from the store, if it can give one; it may have to fetch from the code host what it lacks. What it lacks
+   * is decided before the promise fulfils; the fetch itself is the promise in `pending`.
+   *
+   * @param waitMs for a turn to ask the code host, at most
+   * @throws in `pending`: what asking the code host threw
+   */
+  async answer<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    signal: AbortSignal,
+    waitMs: number,
+  ): Promise<OwnAnswer<Answer>> {
     const { repository, fetch, format } = job;
-    if (fetch === undefined || !isStorable(repository.id)) return undefined;
+    if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
     const request = { repository, fetch, format };
     try {
       const verdict = await this.#own.judge(request);
-      if (verdict.kind === "lacks") verdict.view.release();
-      if (verdict.kind !== "serve") return undefined;
-      return await begin(this.#own.answer(request, verdict, signal), (error) => {
-        if (!signal.aborted) void this.failed(repository, error);
-      });
+      if (verdict.kind === "cannot") return { kind: "none" };
+      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal);
+      const running = this.#base.running(job, verdict);
+      const outcome = running ?? this.#base.fetch(job, verdict, this.#stores.of(repository.id), waitMs);
+      const pending = this.#afterFetch(job, request, verdict, outcome, running === undefined, signal);
+      return { kind: "pending", leads: running === undefined, pending };
     } catch (error) {
-      if (signal.aborted) return undefined;
-      await this.failed(repository, error);
-      return "failed";
+      return await this.#noAnswer(repository, error, signal);
     }
+  }
+
+  async #begin(
+    request: OwnRequest,
+    verdict: Extract<OwnVerdict, { kind: "serve" }>,
+    signal: AbortSignal,
+  ): Promise<SettledAnswer<never>> {
+    const { chunks } = await begin(this.#own.answer(request, verdict, signal), (error) => {
+      if (!signal.aborted) void this.failed(request.repository, error);
+    });
+    return { kind: "begun", chunks };
+  }
+
+  /** What can be answered once the objects that were lacking came, or did not. */
+  async #afterFetch<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    request: OwnRequest,
+    lacks: Extract<OwnVerdict, { kind: "lacks" }>,
+    fetching: Promise<BaseFetchOutcome<unknown>>,
+    leads: boolean,
+    signal: AbortSignal,
+  ): Promise<SettledAnswer<Answer>> {
+    const { repository } = job;
+    const { generation } = repository;
+    const { identity } = repository.tips;
+    try {
+      const outcome = await fetching;
+      if (outcome.kind === "busy") return { kind: "busy" };
+      // A refusal is for the one whose credential was refused; the others ask for themselves.
+      if (outcome.kind === "refused") {
+        return leads ? { kind: "relay", answer: outcome.answer as Answer } : { kind: "none" };
+      }
+      if (outcome.kind === "unrelated") return { kind: "unrelated" };
+      if (generation !== repository.generation || identity !== repository.tips.identity)
+        return { kind: "none" };
+      const verdict = await this.#own.judge(request, new Set(lacks.wants));
+      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal);
+      if (verdict.kind === "lacks") verdict.view.release();
+      return { kind: "none" };
+    } catch (error) {
+      if (error instanceof AskFailed && leads) throw error.cause;
+      if (error instanceof AskFailed || error instanceof AnswerBroke) return { kind: "none" };
+      return await this.#noAnswer(repository, error, signal);
+    } finally {
+      lacks.view.release();
+    }
+  }
+
+  async #noAnswer(
+    repository: CachedRepository,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<{ readonly kind: "none" | "failed" }> {
+    if (signal.aborted) return { kind: "none" };
+    await this.failed(repository, error);
+    return { kind: "failed" };
   }
 
   /** Takes in the pack of a stored answer, if there is no store yet and the pack needs nothing else. */
@@ -64,8 +151,8 @@ export class StoredObjects {
       view?.release();
       if (view !== undefined || generation !== repository.generation) return;
       const tips = repository.tips.recent();
-      const pack = packBytes(fileChunks(fd, size));
-      await store.receive({ pack, format, wants: fetch.wants, shown: tips.refs.values() });
+      const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(fileChunks(fd, size)));
+      await store.receive({ open, format, wants: fetch.wants, shown: tips.refs.values() });
     } catch (error) {
       // Data that is being removed takes its fills with it.
       if (generation !== repository.generation) return;

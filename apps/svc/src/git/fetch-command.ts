@@ -23,7 +23,7 @@ import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { isUploadPackResult, type RefAnswer } from "./ref-questions.ts";
+import { isUploadPackResult, kept, type RefAnswer } from "./ref-questions.ts";
 import { sendFile, sendFlight } from "./send-stored.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
@@ -94,7 +94,9 @@ export class FetchCommand {
       format: format ?? "sha1",
       fetch: format !== undefined && isPlain(command.request) ? fetch : undefined,
       gone: exchange.gone,
-      open: (signal) => this.#open(call, signal),
+      open: (signal) => this.#ask(call, command.bytes, signal),
+      ask: (body, signal) => this.#ask(call, body, signal),
+      withBody: (answer, body) => ({ ...kept(answer, body), isFetchAnswer: false }),
     });
     exchange.timing("plan", performance.now() - plannedAt);
     return await this.#carryOut(call, plan, passedAt);
@@ -202,15 +204,15 @@ export class FetchCommand {
     return false;
   }
 
-  async #open(call: FetchCall, signal: AbortSignal): Promise<CachedAnswer> {
-    const { request, command } = call;
+  async #ask(call: FetchCall, body: Buffer, signal: AbortSignal): Promise<CachedAnswer> {
+    const { request } = call;
     const startedAt = performance.now();
     const answer = await this.#options.upstream.send({
       kind: "fetch",
       method: "POST",
       path: request.target.upstreamPath,
       headers: commandHeaders(request),
-      body: command.bytes,
+      body,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal,
     });

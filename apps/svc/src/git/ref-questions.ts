@@ -113,7 +113,7 @@ function areRefs(body: Buffer | undefined): boolean {
 }
 
 /** An answer whose body was read, so that several callers can be given it. */
-function kept(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
+export function kept(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
   return {
     status: answer.status,
     headers: { ...answer.headers, "content-length": String(body.length) },

@@ -1,0 +1,189 @@
+import {
+  ProtocolError,
+  encodeCommandRequest,
+  encodeFetchRequest,
+  type ObjectFormat,
+} from "@devplat/git-protocol";
+import type { Ref } from "@devplat/git-store";
+import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
+import type { OwnVerdict } from "./own-answers.ts";
+import { packBytes } from "./pack-stream.ts";
+import type { RepositoryStore } from "./repository-store.ts";
+import type { UpstreamSlots } from "./slots.ts";
+
+/** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */
+const MAX_HAVES = 512;
+/** Bytes before the pack that are kept, so that an error in them can be passed on. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
+
+/**
+ * What became of a fetch of the objects that the store lacks.
+ * - `filled`: they are here.
+ * - `unrelated`: they are here, and belong to another history than all that was here before.
+ * - `refused`: the code host's answer is for the one that asked.
+ * - `busy`: no turn came in time.
+ */
+export type BaseFetchOutcome<Answer> =
+  | { readonly kind: "filled" | "unrelated" | "busy" }
+  | { readonly kind: "refused"; readonly answer: Answer };
+
+/** The code host's answer holds no pack. */
+class Refusal<Answer> extends Error {
+  readonly answer: Answer;
+
+  constructor(answer: Answer) {
+    super("the code host refused a fetch");
+    this.answer = answer;
+  }
+}
+
+/** No turn came in time. */
+class NoTurn extends Error {}
+
+/** The code host could not be asked; the cause is what asking threw. */
+export class AskFailed extends Error {}
+
+/** The code host's answer broke off, or is not what it should be. */
+export class AnswerBroke extends Error {}
+
+/**
+ * Fetches what a store lacks for a request: only the missing wants, with the store's tips as haves, so that clients
+ * which are behind by different amounts cost the code host one delta. One fetch per set of missing wants; it goes on
+ * when its caller leaves, because the store has use for it.
+ */
+export class BaseFetches {
+  readonly #slots: UpstreamSlots;
+  readonly #running = new Map<string, Promise<BaseFetchOutcome<unknown>>>();
+
+  constructor(slots: UpstreamSlots) {
+    this.#slots = slots;
+  }
+
+  /** The fetch of the same objects that somebody else set off. */
+  running(job: FetchJob<FetchAnswer>, lacks: Lacks): Promise<BaseFetchOutcome<unknown>> | undefined {
+    return this.#running.get(keyOf(job, lacks));
+  }
+
+  /**
+   * @param waitMs for a turn, at most
+   * @throws AskFailed, AnswerBroke, or what is wrong with the pack or the disk
+   */
+  async fetch<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    lacks: Lacks,
+    store: RepositoryStore,
+    waitMs: number,
+  ): Promise<BaseFetchOutcome<Answer>> {
+    const key = keyOf(job, lacks);
+    const fetching = this.#fetch(job, lacks, store, waitMs).finally(() => this.#running.delete(key));
+    this.#running.set(key, fetching);
+    return await fetching;
+  }
+
+  async #fetch<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    { wants, tips, view }: Lacks,
+    store: RepositoryStore,
+    waitMs: number,
+  ): Promise<BaseFetchOutcome<Answer>> {
+    const { repository, format } = job;
+    const { signal } = new AbortController();
+    const before = [...view.refs.values()].map(({ oid }) => oid);
+    const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
+    let release: (() => void) | undefined;
+    const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
+      release = await this.#slots.acquire(repository.id.key, signal, waitMs);
+      if (release === undefined) throw new NoTurn();
+      const answer = await job.ask(requestFor(wants, refs, format), signal).catch((cause: unknown) => {
+        throw new AskFailed("the code host could not be asked", { cause });
+      });
+      if (!answer.isFetchAnswer) throw new Refusal(answer);
+      return packOf(job, answer);
+    };
+    try {
+      await store.receive({ open, format, wants, shown: tips.refs.values() });
+    } catch (error) {
+      if (error instanceof NoTurn) return { kind: "busy" };
+      if (error instanceof Refusal) return { kind: "refused", answer: error.answer as Answer };
+      throw error;
+    } finally {
+      release?.();
+    }
+    if (related) return { kind: "filled" };
+    const now = await store.view(format);
+    if (now === undefined) return { kind: "filled" };
+    try {
+      const same = await store.related(now, [...wants, ...tips.oids], before);
+      return { kind: same ? "filled" : "unrelated" };
+    } finally {
+      now.release();
+    }
+  }
+}
+
+function keyOf({ repository }: FetchJob<FetchAnswer>, { wants }: Lacks): string {
+  const identity = `${repository.generation}.${repository.tips.identity}`;
+  return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
+}
+
+/** A fetch of these objects on top of what the store has; branches are named first, they are what moves. */
+function requestFor(wants: readonly string[], refs: ReadonlyMap<string, Ref>, format: ObjectFormat): Buffer {
+  const known = [...refs.values()].toSorted(
+    (a, b) => Number(b.name.startsWith("refs/heads/")) - Number(a.name.startsWith("refs/heads/")),
+  );
+  const haves = [...new Set(known.map(({ peeled, oid }) => peeled ?? oid))].slice(0, MAX_HAVES);
+  return encodeCommandRequest(
+    encodeFetchRequest(
+      {
+        wants,
+        haves,
+        wantRefs: [],
+        shallows: [],
+        deepenNots: [],
+        done: true,
+        thinPack: true,
+        noProgress: true,
+        includeTag: true,
+        ofsDelta: true,
+        deepenRelative: false,
+        sidebandAll: false,
+        waitForDone: false,
+        deepen: undefined,
+        deepenSince: undefined,
+        filter: undefined,
+        packfileUris: undefined,
+        unknown: [],
+      },
+      [`object-format=${format}`],
+    ),
+  );
+}
+
+/** The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes. */
+async function* packOf<Answer extends FetchAnswer>(
+  job: FetchJob<Answer>,
+  answer: Answer,
+): AsyncGenerator<Buffer, void, undefined> {
+  const head: Buffer[] = [];
+  let size = 0;
+  let begun = false;
+  const watched = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of answer.chunks) {
+      if (!begun && size < MAX_ERROR_BYTES) head.push(chunk);
+      size += chunk.length;
+      yield chunk;
+    }
+  };
+  try {
+    for await (const bytes of packBytes(watched())) {
+      begun = true;
+      yield bytes;
+    }
+  } catch (error) {
+    const refused = !begun && error instanceof ProtocolError && error.code === "remote_error";
+    if (refused) throw new Refusal(job.withBody(answer, Buffer.concat(head)));
+    throw new AnswerBroke("the code host's answer broke off", { cause: error });
+  }
+}

@@ -1,0 +1,87 @@
+import { SIDE_BAND, decodePktLine, encodePktLine, lineText, type FetchRequest } from "@devplat/git-protocol";
+
+/** Milliseconds between two signs of life while an answer is prepared (as git's `uploadpack.keepAlive`). */
+export const KEEP_ALIVE_MS = 5000;
+const SIGN_OF_LIFE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
+const PACKFILE = encodePktLine("packfile\n");
+
+/**
+ * Whether the answer to a request is a packfile section and nothing before it: then the section can begin, and empty
+ * side-band packets can follow, before the pack is there.
+ */
+export function canKeepAlive(fetch: FetchRequest): boolean {
+  return (
+    fetch.done &&
+    fetch.wantRefs.length === 0 &&
+    fetch.shallows.length === 0 &&
+    fetch.deepen === undefined &&
+    fetch.deepenSince === undefined &&
+    fetch.deepenNots.length === 0 &&
+    fetch.packfileUris === undefined &&
+    !fetch.sidebandAll
+  );
+}
+
+/** What a promise gives within a time; undefined: nothing yet. */
+export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const timeout = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => timeout.resolve(undefined), ms);
+  try {
+    return await Promise.race([promise, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * An answer with signs of life until it is there.
+ *
+ * @param pending the answer: a packfile section alone
+ */
+export async function* keptAlive(
+  pending: Promise<AsyncIterable<Buffer>>,
+  intervalMs: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let taken = false;
+  try {
+    yield PACKFILE;
+    for (;;) {
+      yield SIGN_OF_LIFE;
+      const chunks = await within(pending, intervalMs);
+      if (chunks === undefined) continue;
+      taken = true;
+      yield* withoutFirstLine(chunks);
+      return;
+    }
+  } finally {
+    // Nobody waits for it any more: begun and ended, so that it lets go of its packs.
+    if (!taken) pending.then(drop).catch(() => undefined);
+  }
+}
+
+/** The chunks after the first packet, whose header has been sent. */
+async function* withoutFirstLine(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  let held: Buffer | undefined = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    if (held === undefined) {
+      yield chunk;
+      continue;
+    }
+    held = Buffer.concat([held, chunk]);
+    const first = decodePktLine(held);
+    if (first.state === "incomplete") continue;
+    if (first.state === "error") throw first.error;
+    if (first.line.kind !== "data" || lineText(first.line.payload) !== "packfile") {
+      throw new Error("the answer does not begin with its pack");
+    }
+    const rest: Buffer = held.subarray(first.size);
+    held = undefined;
+    if (rest.length > 0) yield rest;
+  }
+}
+
+async function drop(chunks: AsyncIterable<Buffer>): Promise<void> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  await iterator.next();
+  await iterator.return?.();
+}
