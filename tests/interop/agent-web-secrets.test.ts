@@ -429,6 +429,29 @@ for (const stand of stands) {
   });
 }
 
+describe("the pages of secrets, when the store refuses or does not answer", () => {
+  for (const [fault, status] of [
+    ["denied", 403],
+    ["unavailable", 502],
+  ] as const) {
+    it(`rule 2: ${fault} inside a configured subtree counts as empty, elsewhere it is ${status}`, async () => {
+      const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
+      const store = { list: failing, read: failing } as unknown as SecretStore;
+      await using server = await startTestServer({ store, editablePaths: EDITABLE });
+      const pages = new Pages(server);
+      const inside = await pages.get("tools/");
+      assert.equal(inside.status, 200);
+      assert.match(inside.body, /Nothing is stored here/);
+      assert.match(inside.body, /The secrets cannot be listed/);
+      for (const path of ["", "elsewhere/", "tools/x"]) {
+        const refused = await pages.get(path);
+        assert.equal(refused.status, status, path);
+        assert.doesNotMatch(refused.body, /words of the store/);
+      }
+    });
+  }
+});
+
 describe("the pages of secrets, signed out", () => {
   it("a page leads to the start, a part and a form are 401", async () => {
     await using server = await startTestServer({ editablePaths: EDITABLE });
