@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Secret, systemClock } from "@devplat/base";
-import { openVaultStore, parseFields, printJson, userRoot, type SecretStore } from "@devplat/secret-store";
+import {
+  SecretStoreError,
+  openVaultStore,
+  parseFields,
+  printJson,
+  userRoot,
+  type SecretStore,
+} from "@devplat/secret-store";
 import { startVault, type Vault } from "@devplat/testkit";
 import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
 
