@@ -179,10 +179,13 @@ export async function assembleSync(host: Host, loaded: LoadedConfig, waitMs?: nu
   }
 }
 
-/** Builds everything for looking: writes nothing and takes no lock. Do not call `engine.cycle`. */
-export async function assemblePreview(host: Host, loaded: LoadedConfig): Promise<SyncParts> {
+/**
+ * Builds everything for looking: takes no lock, and writes nothing. Do not call `engine.cycle`.
+ * @param create see assembleStore. Default false
+ */
+export async function assemblePreview(host: Host, loaded: LoadedConfig, create = false): Promise<SyncParts> {
   const state = await StateFile.peek(host.places.state);
-  const parts = await assembleStore(host, loaded, false);
+  const parts = await assembleStore(host, loaded, create);
   return { ...parts, state, engine: engineOf(host, loaded, parts.store, state) };
 }
 

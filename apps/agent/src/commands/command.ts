@@ -4,6 +4,8 @@ export interface OptionSpec {
   /** What stands for the value in the help: `<path>`. */
   readonly value?: string;
   readonly description: string;
+  /** It may be given several times, and its values are a list. */
+  readonly repeatable?: true;
 }
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
@@ -20,7 +22,7 @@ export interface GlobalFlags {
 export interface Invocation {
   readonly positionals: readonly string[];
   /** The command's own options, without dashes. */
-  readonly options: Readonly<Record<string, string | boolean>>;
+  readonly options: Readonly<Record<string, string | boolean | readonly string[]>>;
   readonly flags: GlobalFlags;
   readonly environment: NodeJS.ProcessEnv;
 }

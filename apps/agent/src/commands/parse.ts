@@ -74,7 +74,7 @@ function parseOptions(
   args: readonly string[],
   command: CommandSpec | undefined,
   commands: readonly CommandSpec[],
-): { options: Record<string, string | boolean>; positionals: string[] } {
+): { options: Record<string, string | boolean | readonly string[]>; positionals: string[] } {
   const specs: OptionSpecs = { ...command?.options, ...GLOBAL_OPTIONS };
   const short = { h: "help" } as Record<string, string>;
   // Not strict: its messages repeat arguments, which may be secrets.
@@ -86,7 +86,7 @@ function parseOptions(
     tokens: true,
     allowPositionals: true,
   });
-  const options: Record<string, string | boolean> = {};
+  const options: Record<string, string | boolean | readonly string[]> = {};
   const positionals: string[] = [];
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
@@ -99,7 +99,8 @@ function parseOptions(
       options[name] = true;
     } else {
       if (token.value === undefined || token.value === "") throw new UsageError(`--${name} needs a value`);
-      options[name] = token.value;
+      const given = options[name];
+      options[name] = spec.repeatable ? [...(Array.isArray(given) ? given : []), token.value] : token.value;
     }
   }
   return { options, positionals };
@@ -120,7 +121,7 @@ function unknownOption(
   return new UsageError(`unknown option${where}${nameable(raw)}`);
 }
 
-function globalFlags(options: Readonly<Record<string, string | boolean>>): GlobalFlags {
+function globalFlags(options: Readonly<Record<string, string | boolean | readonly string[]>>): GlobalFlags {
   const oneOf = (name: string, known: readonly string[], fallback: string): string => {
     const value = options[name] ?? fallback;
     if (typeof value === "string" && known.includes(value)) return value;

@@ -26,7 +26,7 @@ export const run: RunCommand = async (invocation) => {
 
 /** Tells the running daemon to read everything again. Gives false if there is none. */
 export async function signalDaemon(host: Host): Promise<boolean> {
-  if (!(await isRunning(host))) return false;
+  if (!(await isDaemonRunning(host))) return false;
   const pid = await new DaemonPid(host.places.runtime).read();
   if (pid === undefined) return false;
   try {
@@ -38,7 +38,7 @@ export async function signalDaemon(host: Host): Promise<boolean> {
 }
 
 /** A process id alone proves nothing: numbers are used again. The lock ends with its process. */
-async function isRunning(host: Host): Promise<boolean> {
+export async function isDaemonRunning(host: Host): Promise<boolean> {
   try {
     using lock = await WriterLock.acquire(host.places.state, 0);
     host.logger.debug({ lock: lock.path }, "nobody holds the lock");

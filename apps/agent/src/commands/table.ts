@@ -208,6 +208,42 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./enrol-reset.ts"),
   },
   {
+    name: "exec",
+    usage: "[--env VAR=path#field]… [--rule NAME]… [--restart | --signal NAME] -- COMMAND…",
+    summary: "Run a command with secrets in its environment; they are written nowhere.",
+    options: {
+      env: {
+        type: "string",
+        value: "<VAR=path#field>",
+        description: "A field of a secret as a variable; repeatable.",
+        repeatable: true,
+      },
+      rule: {
+        type: "string",
+        value: "<name>",
+        description: "The variables of a dotenv rule; repeatable.",
+        repeatable: true,
+      },
+      restart: { type: "boolean", description: "Start it again when a secret changes." },
+      signal: { type: "string", value: "<name>", description: "Send it a signal when a secret changes." },
+    },
+    arguments: { min: 1, max: 10_000 },
+    load: () => import("./exec.ts"),
+  },
+  {
+    name: "git-credential",
+    usage: "get|store|erase",
+    summary: "Answer git as its credential helper, for the hosts of git_credentials.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./git-credential.ts"),
+  },
+  {
+    name: "doctor",
+    summary: "Look at everything that sync depends on, and say what is wrong.",
+    options: { json },
+    load: () => import("./doctor.ts"),
+  },
+  {
     name: "completion",
     usage: "bash|zsh|fish",
     summary: "Print a script that completes commands in a shell.",

@@ -21,6 +21,7 @@ import { expandHome, secretPaths, type Rule } from "./rule.ts";
 import { runCommand, runFailure } from "./run-command.ts";
 import type { RuleRecord } from "./state.ts";
 import type { TargetPolicy } from "./targets.ts";
+import { valueText } from "./value-text.ts";
 import { fileSignature, removeLeftovers } from "./writer.ts";
 
 export interface SyncEngineParts extends ApplyParts {
@@ -135,6 +136,23 @@ export class SyncEngine {
       options.onProgress?.();
     }
     return { started_at: started, finished_at: iso(clock.now()), ...tally.result() };
+  }
+
+  /**
+   * The variables that rules of the format dotenv would write, by name; writes nothing.
+   * @throws AgentError `secret_missing`, and whatever rendering throws
+   */
+  async variables(rules: readonly Rule[], signal: AbortSignal): Promise<Map<string, string>> {
+    const secrets = new CycleSecrets(this.#parts.store, signal);
+    const variables = new Map<string, string>();
+    for (const rule of rules) {
+      const rendered = await this.#parts.renderer.render(rule, secrets);
+      if (rendered.kind === "missing") {
+        throw new AgentError("secret_missing", `nothing is stored under ${rendered.path}`);
+      }
+      for (const [name, value] of rendered.content) variables.set(name, valueText(value));
+    }
+    return variables;
   }
 
   /** What a cycle would write, without writing anything anywhere. @throws SecretStoreError */

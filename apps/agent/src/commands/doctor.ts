@@ -1,0 +1,148 @@
+import { access, constants, lstat } from "node:fs/promises";
+import { delimiter, isAbsolute, join } from "node:path";
+import { assemblePreview, enrolmentRunner, type Host, type SyncParts } from "../assemble.ts";
+import { BRAND } from "../brand.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { TargetPolicy } from "../sync/targets.ts";
+import { publicMessage } from "../sync/records.ts";
+import type { RunCommand } from "./command.ts";
+import { hostOf, loadWith } from "./context.ts";
+import { isDaemonRunning } from "./reload.ts";
+import { untilStopped } from "./signals.ts";
+
+interface Finding {
+  readonly check: string;
+  readonly state: "ok" | "warning" | "fault";
+  readonly detail: string;
+}
+
+/** Looks at everything that sync depends on, and says what is wrong. Writes nothing; exit code 1 if there is a fault. */
+export const run: RunCommand = async (invocation) => {
+  const host = hostOf(invocation);
+  const findings: Finding[] = [];
+  const stop = untilStopped();
+  try {
+    await attempt(findings, "configuration", async () => {
+      const loaded = await loadWith(host, invocation.flags.config, "cached");
+      await examine(host, loaded, findings, stop.signal);
+      return loaded.warnings.length === 0
+        ? loaded.sources.join(", ")
+        : { warning: loaded.warnings.join("; ") };
+    });
+  } finally {
+    stop.release();
+  }
+  if (invocation.options["json"] === true) {
+    process.stdout.write(`${JSON.stringify({ findings }, undefined, 2)}\n`);
+  } else {
+    const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
+    for (const { check, state, detail } of findings) {
+      process.stdout.write(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}\n`);
+    }
+  }
+  return findings.some(({ state }) => state === "fault") ? 1 : 0;
+};
+
+async function examine(
+  host: Host,
+  loaded: LoadedConfig,
+  findings: Finding[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const folder of ["state", "data", "cache"] as const) {
+    await attempt(findings, `folder ${host.places[folder]}`, () => folderFinding(host.places[folder]));
+  }
+  await attempt(findings, "daemon", async () =>
+    (await isDaemonRunning(host)) ? "running" : { warning: `not running; '${BRAND.command} run' starts it` },
+  );
+  const parts = await assemblePreview(host, loaded);
+  try {
+    let signedIn = false;
+    await attempt(findings, "sign-in", async () => {
+      await parts.signIn.ensure(signal);
+      signedIn = true;
+      return parts.signIn.state().source;
+    });
+    if (signedIn) await examineStore(host, loaded, parts, findings, signal);
+  } finally {
+    await parts.close();
+  }
+  const targets = new TargetPolicy(host.places, loaded.config.sync.allowed_targets, loaded.sources);
+  for (const rule of loaded.config.rules.filter(({ enabled }) => enabled)) {
+    await attempt(findings, `target of rule ${rule.name}`, async () => {
+      const { file } = await targets.resolve(rule.target.path, rule.remote);
+      return file;
+    });
+    const [program] = rule.run?.command ?? [];
+    if (program === undefined) continue;
+    await attempt(findings, `command of rule ${rule.name}`, async () =>
+      (await canRun(program, host.environment))
+        ? ""
+        : { fault: "the program is not in PATH or cannot be run" },
+    );
+  }
+}
+
+async function examineStore(
+  host: Host,
+  loaded: LoadedConfig,
+  parts: SyncParts,
+  findings: Finding[],
+  signal: AbortSignal,
+): Promise<void> {
+  await attempt(findings, "store", async () => {
+    await parts.store.ping(signal);
+    return parts.facts.address;
+  });
+  await attempt(findings, "rules", async () => {
+    const { failures, missing } = await parts.engine.preview(signal);
+    const all = [...failures, ...missing].map(([rule, message]) => `${rule}: ${message}`);
+    const count = `${loaded.config.rules.length} would work`;
+    return failures.size > 0
+      ? { fault: all.join("; ") }
+      : all.length > 0
+        ? { warning: all.join("; ") }
+        : count;
+  });
+  const runner = enrolmentRunner(host, loaded, parts, () => undefined);
+  await attempt(findings, "enrolments", async () => {
+    await runner.look(signal);
+    const open = runner.list().filter(({ state }) => state !== "complete" && state !== "skipped");
+    return open.length === 0 ? "" : { warning: `outstanding: ${open.map(({ key }) => key).join(", ")}` };
+  });
+}
+
+type Outcome = string | { readonly warning: string } | { readonly fault: string };
+
+async function attempt(findings: Finding[], check: string, action: () => Promise<Outcome>): Promise<void> {
+  try {
+    const outcome = await action();
+    if (typeof outcome === "string") findings.push({ check, state: "ok", detail: outcome });
+    else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
+    else findings.push({ check, state: "fault", detail: outcome.fault });
+  } catch (error) {
+    findings.push({ check, state: "fault", detail: publicMessage(error) });
+  }
+}
+
+async function folderFinding(folder: string): Promise<Outcome> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (found === undefined) return "not made yet";
+  if (!found.isDirectory()) return { fault: "it is no folder" };
+  if (process.platform === "win32") return "";
+  if (found.uid !== process.geteuid?.()) return { fault: "it belongs to another user" };
+  return (found.mode & 0o077) === 0 ? "" : { warning: "others can look into it; the next start narrows it" };
+}
+
+async function canRun(program: string, environment: NodeJS.ProcessEnv): Promise<boolean> {
+  const folders =
+    isAbsolute(program) || program.includes("/") ? [""] : (environment["PATH"] ?? "").split(delimiter);
+  for (const folder of folders) {
+    const isThere = await access(join(folder, program), constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return true;
+  }
+  return false;
+}

@@ -1,0 +1,196 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { constants } from "node:os";
+import type { SecretStore } from "@devplat/secret-store";
+import { assemblePreview, type SyncParts } from "../assemble.ts";
+import { AgentError } from "../errors.ts";
+import { childEnvironment } from "../sync/run-command.ts";
+import { valueText } from "../sync/value-text.ts";
+import type { Invocation, RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+import { findRule } from "./rules-pause.ts";
+
+/** What a child with a restart may take to end by itself, in milliseconds. */
+const END_GRACE_MS = 10_000;
+/** Signals of a terminal or a supervisor, which are the child's. */
+const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+interface Reference {
+  readonly variable: string;
+  readonly path: string;
+  readonly field: string;
+}
+
+/** Runs a command with secrets in its environment; they are written nowhere. Exit code: the command's. */
+export const run: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  const references = list(invocation, "env").map(parseReference);
+  const rules = list(invocation, "rule").map((name) => findRule(loaded, name));
+  for (const { name, target } of rules) {
+    if (target.format === "dotenv") continue;
+    throw new AgentError("usage", `rule '${name}' is not of the format dotenv: it has no variables`);
+  }
+  const onChange = changeAction(invocation);
+  const parts = await assemblePreview(host, loaded, !invocation.flags.dryRun);
+  const stop = new AbortController();
+  try {
+    await parts.signIn.ensure(stop.signal);
+    const read = async (): Promise<ReadonlyMap<string, string>> =>
+      new Map([
+        ...(await parts.engine.variables(rules, stop.signal)),
+        ...(await readReferences(parts.store, references, stop.signal)),
+      ]);
+    const variables = await read();
+    if (invocation.flags.dryRun) {
+      process.stdout.write(`would set ${[...variables.keys()].join(", ")}\n`);
+      return 0;
+    }
+    const [program = "", ...args] = invocation.positionals;
+    const supervised = new Supervised(program, args, host.environment);
+    supervised.start(variables);
+    if (onChange !== undefined) {
+      const followed = follow(parts, loaded.config.sync.interval, read, variables, stop.signal, (next) =>
+        supervised.change(onChange, next),
+      );
+      followed.catch((error: unknown) =>
+        host.logger.warn({ err: error }, "changes are not followed any more"),
+      );
+    }
+    return await supervised.ended();
+  } finally {
+    stop.abort();
+    await parts.close();
+  }
+};
+
+function list({ options }: Invocation, name: string): readonly string[] {
+  const value = options[name];
+  return Array.isArray(value) ? (value as readonly string[]) : [];
+}
+
+/** `VAR=path#field` */
+function parseReference(text: string): Reference {
+  const match = /^([^=]+)=([^#]+)#(.+)$/.exec(text);
+  const [, variable = "", path = "", field = ""] = match ?? [];
+  if (match === null || !VARIABLE.test(variable)) {
+    throw new AgentError("usage", "--env takes VARIABLE=path#field");
+  }
+  return { variable, path, field };
+}
+
+/** What happens to the command when a secret changes; undefined: nothing. */
+function changeAction({ options }: Invocation): "restart" | NodeJS.Signals | undefined {
+  if (options["restart"] === true) return "restart";
+  const given = options["signal"];
+  if (typeof given !== "string") return undefined;
+  const name = `SIG${given.toUpperCase().replace(/^SIG/, "")}`;
+  if (name in constants.signals) return name as NodeJS.Signals;
+  throw new AgentError("usage", "--signal takes the name of a signal, such as HUP");
+}
+
+async function readReferences(
+  store: SecretStore,
+  references: readonly Reference[],
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const variables = new Map<string, string>();
+  for (const { variable, path, field } of references) {
+    const value = (await store.read(path, { signal })).fields.get(field);
+    if (value === undefined) throw new AgentError("secret_missing", `${path} has no field ${field}`);
+    variables.set(variable, withoutNul(valueText(value), variable));
+  }
+  return variables;
+}
+
+function withoutNul(text: string, variable: string): string {
+  if (!text.includes("\0")) return text;
+  throw new AgentError(
+    "value_injection",
+    `the value of ${variable} holds a NUL, which no environment can carry`,
+  );
+}
+
+/** Calls back whenever the variables have changed: by events of the store where it has them, else by polling. */
+async function follow(
+  { store, signIn }: SyncParts,
+  intervalMs: number,
+  read: () => Promise<ReadonlyMap<string, string>>,
+  first: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+  onChange: (next: ReadonlyMap<string, string>) => Promise<void>,
+): Promise<void> {
+  let current = JSON.stringify([...first]);
+  const look = async (): Promise<void> => {
+    try {
+      await signIn.ensure(signal);
+      const next = await read();
+      const text = JSON.stringify([...next]);
+      if (text === current) return;
+      current = text;
+      await onChange(next);
+    } catch {
+      // The command keeps what it has; the next look may work.
+    }
+  };
+  if (store.watch !== undefined) {
+    const changes = store.watch(signal)[Symbol.asyncIterator]();
+    while ((await changes.next()).done !== true) await look();
+    return;
+  }
+  const { systemClock } = await import("@devplat/base");
+  while (!signal.aborted) {
+    await systemClock.sleep(intervalMs, signal).catch(() => undefined);
+    if (!signal.aborted) await look();
+  }
+}
+
+/** The command, which may be started again with other variables. */
+class Supervised {
+  readonly #program: string;
+  readonly #args: readonly string[];
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #end = Promise.withResolvers<number>();
+  #child: ChildProcess | undefined;
+  #restarting = false;
+
+  constructor(program: string, args: readonly string[], environment: NodeJS.ProcessEnv) {
+    this.#program = program;
+    this.#args = args;
+    this.#environment = environment;
+    for (const name of FORWARDED) process.on(name, () => this.#child?.kill(name));
+  }
+
+  start(variables: ReadonlyMap<string, string>): void {
+    const env = { ...childEnvironment(this.#environment), ...Object.fromEntries(variables) };
+    const child = spawn(this.#program, this.#args, { stdio: "inherit", env });
+    this.#child = child;
+    child.on("error", () => {
+      this.#end.reject(
+        new AgentError("run_failed", "the command could not be started", { hint: "Is it in PATH?" }),
+      );
+    });
+    child.on("exit", (code, signal) => {
+      if (!this.#restarting)
+        this.#end.resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+    });
+  }
+
+  /** @returns the exit code, or 128 and the signal's number as in a shell */
+  ended(): Promise<number> {
+    return this.#end.promise;
+  }
+
+  async change(action: "restart" | NodeJS.Signals, variables: ReadonlyMap<string, string>): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null) return;
+    if (action !== "restart") return void child.kill(action);
+    this.#restarting = true;
+    child.kill("SIGTERM");
+    const killer = setTimeout(() => child.kill("SIGKILL"), END_GRACE_MS);
+    await once(child, "exit");
+    clearTimeout(killer);
+    this.#restarting = false;
+    this.start(variables);
+  }
+}

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { gitEnvironment, run, tempFolder, type TempFolder } from "@devplat/testkit";
+import { Home, LAUNCHER, until } from "./agent-stand.ts";
+
+const folders: TempFolder[] = [];
+after(async () => {
+  for (const folder of folders) await folder.remove();
+});
+
+async function home(text = ""): Promise<Home> {
+  const folder = await tempFolder("agent-home");
+  folders.push(folder);
+  const place = new Home(folder.path);
+  await place.configure(`store: {driver: embedded}\n${text}`);
+  await place.ok("secrets", "put", "tools/api", "token=planted-one", "username=ada");
+  return place;
+}
+
+describe("agent exec", () => {
+  it("sets fields and the variables of dotenv rules, hides AGENT_TOKEN, and gives the command's exit code", async () => {
+    const rule = `rules: [{name: e, key: tools/api, target: {path: ~/.env, format: dotenv, template: "API_USER={{ .username }}\\n"}}]\n`;
+    const place = await home(rule);
+    const script = 'echo "$T:$API_USER:$AGENT_TOKEN"; exit 7';
+    const args = ["exec", "--env", "T=tools/api#token", "--env", "U=tools/api#username", "--rule", "e"];
+    const { code, stdout } = await place.agent([...args, "--", "sh", "-c", script], { AGENT_TOKEN: "x" });
+    assert.equal(stdout, "planted-one:ada:\n");
+    assert.equal(code, 7);
+    assert.deepEqual(await run("ls", [join(place.path, ".env")]).then((ls) => ls.code !== 0), true);
+  });
+
+  it("names what is wrong, and shows no value in a dry run", async () => {
+    const place = await home();
+    const missing = await place.agent(["exec", "--env", "T=tools/api#nothing", "--", "true"]);
+    assert.match(missing.stderr, /tools\/api has no field nothing/);
+    const form = await place.agent(["exec", "--env", "planted", "--", "true"]);
+    assert.match(form.stderr, /--env takes VARIABLE=path#field/);
+    const dry = await place.ok("exec", "--dry-run", "--env", "T=tools/api#token", "--", "true");
+    assert.equal(dry, "would set T\n");
+    const gone = await place.agent(["exec", "--env", "T=tools/api#token", "--", "/no/such"]);
+    assert.match(gone.stderr, /could not be started/);
+  });
+
+  for (const [how, option] of [
+    ["starts it again", ["--restart"]],
+    ["sends the signal", ["--signal", "USR1"]],
+  ] as const) {
+    it(`${how} when a secret changes, and passes on SIGTERM`, async () => {
+      const place = await home();
+      const script = `trap 'echo usr1' USR1; trap 'exit 0' TERM; echo "has $T"; while :; do sleep 0.05; done`;
+      const args = ["exec", ...option, "--env", "T=tools/api#token", "--", "sh", "-c", script];
+      const child = spawn(LAUNCHER, args, { env: place.env, stdio: ["ignore", "pipe", "inherit"] });
+      let output = "";
+      child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+      const said = (text: string) => (): Promise<boolean> => Promise.resolve(output.includes(text));
+      try {
+        await until(said("has planted-one"), () => output);
+        await place.ok("secrets", "put", "tools/api", "token=two");
+        await until(said(option[0] === "--restart" ? "has two" : "usr1"), () => output);
+      } finally {
+        child.kill("SIGTERM");
+        await once(child, "close");
+      }
+      assert.equal(child.exitCode, 0);
+    });
+  }
+});
+
+describe("agent git-credential", () => {
+  it("answers git for its hosts, and for no other host, user or plain http", async () => {
+    const credentials = `git_credentials:
+  - {host: git.example, key: tools/api, password_field: token}
+  - {host: "*.corp.example", key: tools/api, password_field: token}
+`;
+    const place = await home(credentials);
+    const bin = join(place.path, "bin");
+    await mkdir(bin);
+    await symlink(LAUNCHER, join(bin, "git-credential-agent"));
+    const env = { ...gitEnvironment(), ...place.env, PATH: `${bin}:${process.env["PATH"] ?? ""}` };
+    const fill = (input: string): ReturnType<typeof run> =>
+      run("git", ["-c", `credential.helper=!${LAUNCHER} git-credential`, "credential", "fill"], {
+        env: { ...env, GIT_TERMINAL_PROMPT: "0", GIT_ASKPASS: "false" },
+        input: `${input}\n\n`,
+      });
+    const good = await fill("protocol=https\nhost=git.example");
+    assert.equal(
+      good.stdout,
+      "protocol=https\nhost=git.example\nusername=ada\npassword=planted-one\n",
+      good.stderr,
+    );
+    assert.match((await fill("protocol=https\nhost=a.corp.example:8443")).stdout, /password=planted-one/);
+    for (const other of [
+      "protocol=https\nhost=other.example",
+      "protocol=https\nhost=evilcorp.example",
+      "protocol=http\nhost=git.example",
+      "protocol=https\nhost=git.example\nusername=bob",
+    ]) {
+      const { code, stdout } = await fill(other);
+      assert.notEqual(code, 0, other);
+      assert.doesNotMatch(stdout, /planted/);
+    }
+    const erased = await place.agent(["git-credential", "erase"]);
+    assert.deepEqual([erased.code, erased.stdout], [0, ""]);
+    await place.ok("secrets", "put", "tools/api", "token=@/dev/null");
+  });
+
+  it("refuses a value that would add lines of its own", async () => {
+    const place = await home("git_credentials: [{host: git.example, key: tools/x}]\n");
+    const file = await place.write("value", "a\nhost=evil");
+    await place.ok("secrets", "put", "tools/x", `password=@${file}`);
+    const { code, stderr } = await run(LAUNCHER, ["git-credential", "get"], {
+      env: place.env,
+      input: "protocol=https\nhost=git.example\n\n",
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /holds a line break/);
+    assert.doesNotMatch(stderr, /evil/);
+  });
+});
+
+describe("agent doctor", () => {
+  it("finds what is wrong with targets, commands, folders and enrolments, and says so in JSON too", async () => {
+    const place = await home(`rules:
+  - {name: fine, key: tools/api, target: {path: ~/fine.yaml, format: yaml}}
+  - {name: bad, key: tools/api, target: {path: ~/.ssh/authorized_keys, format: text, template: "x"}}
+  - {name: cmd, key: tools/api, target: {path: ~/c.yaml, format: yaml}, run: {command: [no-such-program]}}
+enrolments: {tools/key: {engine: ssh}}
+`);
+    await mkdir(join(place.path, ".cache/daemon"), { recursive: true });
+    await chmod(join(place.path, ".cache/daemon"), 0o755);
+    const { code, stdout } = await place.agent(["doctor"]);
+    assert.equal(code, 1);
+    assert.match(stdout, /^FAULT {4}target of rule bad: cannot write ~\/\.ssh\/authorized_keys/m);
+    assert.match(stdout, /^FAULT {4}command of rule cmd: the program is not in PATH/m);
+    assert.match(stdout, /^ok {7}target of rule fine/m);
+    assert.match(stdout, /^warning {2}folder .*\.cache\/daemon: others can look into it/m);
+    assert.match(stdout, /^warning {2}enrolments: outstanding: tools\/key/m);
+    assert.match(stdout, /^warning {2}daemon: not running/m);
+    assert.doesNotMatch(stdout, /planted/);
+    const { findings } = JSON.parse((await place.agent(["doctor", "--json"])).stdout) as {
+      findings: unknown[];
+    };
+    assert.ok(findings.length > 8);
+  });
+
+  it("of a broken configuration says where", async () => {
+    const place = await home();
+    await place.configure("store: {driver: embedded}\nrules: 3\n");
+    const { code, stdout } = await place.agent(["doctor"]);
+    assert.equal(code, 1);
+    assert.match(stdout, /FAULT {4}configuration: .*config\.yaml:2:1: rules: expected a list/);
+  });
+});
