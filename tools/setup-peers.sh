@@ -45,6 +45,7 @@ have curl || need curl
 have ssh || need openssh-client
 have setpriv || need util-linux
 have script || need bsdutils
+have swtpm || need swtpm
 have zsh || need zsh
 have fish || need fish
 have slapd || [ -x /usr/sbin/slapd ] || need slapd

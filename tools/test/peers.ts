@@ -22,7 +22,7 @@ export function missingPeers(): string[] {
     problem("the Vault build", vaultPrograms),
     problem("slapd", slapdProgram),
     problem("the builds of git clients", clientPrograms),
-    ...["curl", "java", "openssl", "ps", "script", "setpriv", "ssh", "zsh", "fish"].map((name) =>
+    ...["curl", "java", "openssl", "ps", "script", "setpriv", "ssh", "swtpm", "zsh", "fish"].map((name) =>
       onPath(name) === undefined ? name : undefined,
     ),
   ].filter((found) => found !== undefined);

@@ -17,8 +17,11 @@ import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
 import { Logins } from "./auth/logins.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
-import { TokenFile } from "./auth/token-file.ts";
+import { TokenFile, type Sealer } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
+import { tpmDevice } from "./auth/tpm/device.ts";
+import { TpmSealer } from "./auth/tpm/tpm-sealer.ts";
+import { Tpm } from "./auth/tpm/tpm.ts";
 import { ConfigKeeper } from "./config/keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
@@ -90,7 +93,7 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
         : emptyStore;
     return { store, signIn: embeddedSignIn, facts, close: () => store.close() };
   }
-  const tokenFile = new TokenFile(host.places.tokenFile);
+  const tokenFile = new TokenFile(host.places.tokenFile, sealerOf(host, config));
   const pin = new IdentityPin(host.places.state, create);
   const tokens = new TokenSignIn({
     environment: host.environment,
@@ -140,17 +143,28 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
   };
 }
 
+/** What seals at rest under a method with `+tpm`. */
+function sealerOf({ environment }: Host, { store }: Config): Sealer | undefined {
+  if (methodParts(store.auth_method).suffix !== "tpm") return undefined;
+  return new TpmSealer(new Tpm(tpmDevice(environment)), store.mtls.seal_to_pcrs);
+}
+
 /** Undefined unless the configured method signs in by a client certificate. */
 function certificatesOf(
-  { places, clock, logger }: Host,
-  { store }: Config,
+  host: Host,
+  config: Config,
   parts: Pick<CertificatesParts, "client" | "connect" | "adoption" | "username">,
 ): Certificates | undefined {
+  const { places, clock, logger } = host;
+  const { store } = config;
   if (methodParts(store.auth_method).kind !== "mtls") return undefined;
   const { byo, storage_dir } = store.mtls;
   const file =
     byo === undefined
-      ? new CertificateFile(expandHome(storage_dir ?? join(places.data, "mtls"), places.home))
+      ? new CertificateFile(
+          expandHome(storage_dir ?? join(places.data, "mtls"), places.home),
+          sealerOf(host, config),
+        )
       : undefined;
   const own = byo && new OwnCertificate(expandHome(byo.cert, places.home), expandHome(byo.key, places.home));
   const stored = file ?? own;

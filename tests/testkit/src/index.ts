@@ -25,6 +25,7 @@ export type { Visibility } from "./code-host/access.ts";
 export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
+export { startSwtpm, type Swtpm } from "./swtpm.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { runAtTerminal, type TerminalSession } from "./terminal.ts";

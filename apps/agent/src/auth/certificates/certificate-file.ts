@@ -3,6 +3,7 @@ import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureFolder } from "../../config/places.ts";
 import { AgentError } from "../../errors.ts";
+import { SEAL_MARKER, type Sealer } from "../token-file.ts";
 import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g;
@@ -19,9 +20,12 @@ export interface CertificateStore {
 export class CertificateFile implements CertificateStore {
   readonly place: string;
   readonly #folder: string;
+  readonly #sealer: Sealer | undefined;
 
-  constructor(folder: string) {
+  /** @param sealer seals the key (mtls+tpm) */
+  constructor(folder: string, sealer?: Sealer) {
     this.#folder = folder;
+    this.#sealer = sealer;
     this.place = join(folder, "client.pem");
   }
 
@@ -30,12 +34,22 @@ export class CertificateFile implements CertificateStore {
     const text = await readPrivate(this.place);
     if (text === undefined) return undefined;
     const chain = (text.match(CERTIFICATE) ?? []).join("");
-    return readCertificate(chain, new Secret(PRIVATE_KEY.exec(text)?.[0] ?? ""), this.place);
+    return readCertificate(chain, await this.#keyOf(text), this.place);
   }
 
   async write({ chain, key }: ClientCertificate): Promise<void> {
     await ensureFolder(this.#folder);
-    await writeAtomically(this.place, `${key.reveal().trim()}\n${chain.trim()}\n`);
+    const kept = this.#sealer === undefined ? key.reveal().trim() : await this.#sealer.seal(key);
+    await writeAtomically(this.place, `${kept}\n${chain.trim()}\n`);
+  }
+
+  async #keyOf(text: string): Promise<Secret> {
+    if (!text.startsWith(SEAL_MARKER)) return new Secret(PRIVATE_KEY.exec(text)?.[0] ?? "");
+    if (this.#sealer !== undefined) return this.#sealer.unseal(text.split("\n", 1)[0] ?? "");
+    throw unreadable(
+      this.place,
+      "its key is sealed to this host's TPM, and store.auth_method is not mtls+tpm",
+    );
   }
 }
 
