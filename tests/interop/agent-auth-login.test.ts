@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
   freePort,
@@ -361,6 +362,58 @@ describe("agent logout", () => {
     assert.equal(await place.token(), undefined);
     await assert.rejects(vault.request("POST", "auth/token/lookup", { token }), /403/);
     assert.match(await place.ok("logout"), /There was no token file/);
+  });
+});
+
+describe("a token of a peer", () => {
+  async function lendingHome(token: string, store: Record<string, unknown> = {}) {
+    const place = await home(store);
+    await place.write(".ssh/keep", "");
+    const peer = createServer((_request, response) =>
+      response.end(JSON.stringify({ token, expires_at: null })),
+    );
+    peer.listen(join(place.path, ".ssh/daemon.host.sock"));
+    await once(peer, "listening");
+    return { place, peer };
+  }
+
+  it("is used where there is none here, is kept nowhere, and status names the socket", async () => {
+    const token = await vault.createUserToken("ada", ["user"]);
+    const { place, peer } = await lendingHome(token, { borrow_only: true });
+    try {
+      const status = await place.status();
+      assert.equal(status.authenticated, true);
+      assert.equal(status.auth.borrowed_from, join(place.path, ".ssh/daemon.host.sock"));
+      assert.match(await place.ok("status"), /authenticated, by a token borrowed from \S+daemon\.host\.sock/);
+      await place.ok("secrets", "list");
+      assert.equal(await place.token(), undefined);
+      assert.ok(!(await place.read(".local/state/daemon/identity.json")).includes(token));
+    } finally {
+      peer.close();
+    }
+  });
+
+  it("of another identity is refused", async () => {
+    const { place, peer } = await lendingHome(await vault.createUserToken("eve", ["user"]));
+    try {
+      const token = await vault.createUserToken("ada", ["user"]);
+      assert.equal((await place.atTerminal(["login"], [[/Token/, token]])).code, 0);
+      await place.ok("logout");
+      const { code, stderr } = await place.agent(["secrets", "list"]);
+      assert.equal(code, 1);
+      assert.match(stderr, /another identity/);
+    } finally {
+      peer.close();
+    }
+  });
+
+  it("under borrow_only there is no login, ever", async () => {
+    const place = await home({ borrow_only: true });
+    const { code, stderr } = await place.agent(["login"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /store\.borrow_only is set/);
+    const check = await place.agent(["login-check"]);
+    assert.deepEqual([check.code, check.stdout], [0, ""]);
   });
 });
 

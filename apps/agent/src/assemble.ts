@@ -15,6 +15,7 @@ import { CertificateFile, OwnCertificate } from "./auth/certificates/certificate
 import { Certificates, type CertificatesParts } from "./auth/certificates/certificates.ts";
 import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
+import { PeerPool } from "./auth/peer-pool.ts";
 import { Logins } from "./auth/logins.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
 import { TokenFile, type Sealer } from "./auth/token-file.ts";
@@ -95,6 +96,8 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
   }
   const tokenFile = new TokenFile(host.places.tokenFile, sealerOf(host, config));
   const pin = new IdentityPin(host.places.state, create);
+  const { clock, logger } = host;
+  const peers = new PeerPool({ patterns: config.store.token_socket, home: host.places.home, clock, logger });
   const tokens = new TokenSignIn({
     environment: host.environment,
     tokenFile,
@@ -103,6 +106,7 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
       lookup: (token, signal) => client.lookupSelf({ token, signal }),
       renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
     },
+    borrow: (signal) => peers.borrow(signal),
     // A look that must leave nothing behind signs nobody in.
     ...(create &&
       methodParts(config.store.auth_method).kind === "mtls" && {

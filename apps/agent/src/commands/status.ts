@@ -84,6 +84,7 @@ function print(status: AgentStatus, staleSince: string | null): string {
 
 function authLine({ authenticated, auth, store }: AgentStatus): string {
   if (!authenticated) return `not signed in${store.last_error === null ? "" : ` (${store.last_error})`}`;
+  if (auth.borrowed_from !== undefined) return `authenticated, by a token borrowed from ${auth.borrowed_from}`;
   const from = { environment: " by the environment's token", file: " by the token file" } as Partial<
     Record<string, string>
   >;

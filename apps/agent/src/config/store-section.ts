@@ -51,6 +51,10 @@ const mount = z.string().regex(/^[^/\s][^\s]*[^/\s]$|^[^/\s]$/, {
   message: "expected a mount path without a slash at either end",
 });
 
+const socketPattern = z.string().regex(/^(?:~\/|\/)(?:[^*?]*\/)?[^/]+$/, {
+  message: "expected a path from / or ~/ with * and ? in its last segment only",
+});
+
 const mtls = z.strictObject({
   bootstrap_method: z.enum(["oidc", "ldap"]).default("oidc"),
   /** Default: the bootstrap method's name. */
@@ -97,7 +101,7 @@ export const storeSection = z
     policies: z.array(z.string().min(1)).default([]),
     no_default_policy: z.boolean().default(false),
     disable_token_renewal: z.boolean().default(false),
-    token_socket: z.array(z.string().min(1)).default(["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]),
+    token_socket: z.array(socketPattern).default(["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]),
     borrow_only: z.boolean().default(false),
     mtls: mtls.prefault({}),
   })

@@ -66,6 +66,7 @@ export class StatusReport {
         renewable: signIn.info?.renewable ?? false,
         expires_at: expiresAt === undefined ? null : iso(expiresAt),
         source: signIn.source,
+        ...(signIn.borrowedFrom !== undefined && { borrowed_from: signIn.borrowedFrom }),
       },
       bootstrap: { active: false, method: null },
       store: {
