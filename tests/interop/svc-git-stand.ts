@@ -32,6 +32,8 @@ export interface StandOptions {
   readonly maxUpstreamFetches?: number;
   readonly queueSeconds?: number;
   readonly keepAliveMs?: number;
+  readonly fill?: "full" | "wants";
+  readonly fillMaxMb?: number;
   readonly cacheEnabled?: boolean;
   readonly storagePath?: string;
   readonly hostUrl?: string;
@@ -133,6 +135,8 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     tipsSeconds: options.tipsSeconds ?? 600,
     maxUpstreamFetches: options.maxUpstreamFetches ?? 32,
     queueSeconds: options.queueSeconds ?? 60,
+    ...(options.fill === undefined ? {} : { fill: options.fill }),
+    ...(options.fillMaxMb === undefined ? {} : { fillMaxMb: options.fillMaxMb }),
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
     metrics,
     logger,

@@ -74,6 +74,8 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
     tipsSeconds: config.cache.tips_seconds,
     maxUpstreamFetches: config.cache.max_upstream_fetches,
     queueSeconds: config.cache.queue_seconds,
+    fill: config.cache.fill,
+    fillMaxMb: config.cache.fill_max_mb,
     metrics,
     logger,
     clock,

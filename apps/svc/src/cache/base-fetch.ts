@@ -128,8 +128,12 @@ function keyOf({ repository }: FetchJob<FetchAnswer>, { wants }: Lacks): string 
   return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
 }
 
-/** A fetch of these objects on top of what the store has; branches are named first, they are what moves. */
-function requestFor(wants: readonly string[], refs: ReadonlyMap<string, Ref>, format: ObjectFormat): Buffer {
+/** A request for these objects on top of what the store has; branches are named first, they are what moves. */
+export function requestFor(
+  wants: readonly string[],
+  refs: ReadonlyMap<string, Ref>,
+  format: ObjectFormat,
+): Buffer {
   const known = [...refs.values()].toSorted(
     (a, b) => Number(b.name.startsWith("refs/heads/")) - Number(a.name.startsWith("refs/heads/")),
   );
@@ -162,7 +166,7 @@ function requestFor(wants: readonly string[], refs: ReadonlyMap<string, Ref>, fo
 }
 
 /** The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes. */
-async function* packOf<Answer extends FetchAnswer>(
+export async function* packOf<Answer extends FetchAnswer>(
   job: FetchJob<Answer>,
   answer: Answer,
 ): AsyncGenerator<Buffer, void, undefined> {

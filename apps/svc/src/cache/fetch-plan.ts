@@ -28,6 +28,8 @@ export interface FetchJob<Answer extends FetchAnswer> {
   open(signal: AbortSignal): Promise<Answer>;
   /** Sends another request of the same kind, with the caller's own credential. */
   ask(body: Buffer, signal: AbortSignal): Promise<Answer>;
+  /** Asks the code host for the refs below these prefixes, with the caller's own credential, and notes its yes. */
+  learnRefs(prefixes: readonly string[]): Promise<void>;
   /** The answer with a body that was read. */
   withBody(answer: Answer, body: Buffer): Answer;
 }
@@ -53,3 +55,9 @@ export type FetchPlan<Answer> =
   | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
   | { readonly kind: "busy" }
   | { readonly kind: "gone" };
+
+/** Whether the names of `want-ref` stand for the same objects. */
+export function sameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
+  if (expected.size !== given.size) return false;
+  return expected.entries().every(([name, oid]) => given.get(name) === oid);
+}

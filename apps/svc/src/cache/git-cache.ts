@@ -1,16 +1,16 @@
 import { mkdir } from "node:fs/promises";
-import type { Clock, Logger } from "@devplat/base";
 import type { ObjectFormat } from "@devplat/git-protocol";
-import type { ByteSource, Metrics } from "../telemetry/metrics.ts";
+import type { ByteSource } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { CachedRepository } from "./cached-repository.ts";
 import { FaultLog } from "./fault-log.ts";
-import type { FetchAnswer, FetchJob, FetchPlan } from "./fetch-plan.ts";
+import { sameRefs, type FetchAnswer, type FetchJob, type FetchPlan } from "./fetch-plan.ts";
+import type { GitCacheOptions } from "./cache-options.ts";
 import { Flight, type FlightOutcome } from "./flight.ts";
 import { follow } from "./follow-flight.ts";
 import { KEEP_ALIVE_MS, canKeepAlive, keptAlive, within } from "./keep-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
-import type { CacheMaintenance, CachePolicies, CacheStats } from "./policy.ts";
+import type { CacheMaintenance, CacheStats } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
 import { UpstreamSlots } from "./slots.ts";
@@ -21,25 +21,6 @@ import { isSound } from "./verify-answer.ts";
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
 const MEGABYTE = 1024 * 1024;
-
-export interface GitCacheOptions {
-  /** `cache.storage_path` */
-  readonly storagePath: string;
-  /** `host.url`: data from another code host is never served. */
-  readonly hostUrl: string;
-  readonly policies: CachePolicies;
-  /** `cache.tips_seconds` */
-  readonly tipsSeconds: number;
-  /** `cache.max_upstream_fetches` */
-  readonly maxUpstreamFetches: number;
-  /** `cache.queue_seconds` */
-  readonly queueSeconds: number;
-  /** Milliseconds between signs of life for a client that waits. Default: keep-alive.ts. */
-  readonly keepAliveMs?: number;
-  readonly metrics: Metrics;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
 
 /**
  * Response files and shared upstream fetches of the listed repositories. It decides nothing about access: whoever
@@ -62,7 +43,9 @@ export class GitCache implements CacheMaintenance {
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
     this.#faults = new FaultLog(options.logger);
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
-    this.#objects = new StoredObjects(options.storagePath, options.hostUrl, this.#slots, this.#faults);
+    const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
+    const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
+    this.#objects = new StoredObjects({ storagePath, hostUrl, fill: background }, this.#slots, this.#faults);
   }
 
   /**
@@ -88,6 +71,7 @@ export class GitCache implements CacheMaintenance {
       await this.#options.clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
       if (!signal.aborted) await this.cleanup();
     }
+    this.#objects.stop();
     await this.settled();
     await this.#objects.close();
   }
@@ -362,11 +346,13 @@ export class GitCache implements CacheMaintenance {
         this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
           release?.();
           land();
-          if (aside === undefined) return;
-          const fill = outcome.stored ? this.#objects.fillFrom(job, aside.fd, outcome.bytes) : undefined;
-          this.#track(fill ?? Promise.resolve());
+          const file =
+            outcome.stored && aside !== undefined ? { fd: aside.fd, bytes: outcome.bytes } : undefined;
+          const isWhole = check.complete && check.packStarted;
+          const fill = isWhole && !broken ? this.#objects.fillBehind(job, file) : Promise.resolve();
+          this.#track(fill);
           // Not waited for: a slow reader may take its time.
-          void Promise.all([flight.landed, fill]).then(() => aside.close());
+          void Promise.all([flight.landed, fill]).then(() => aside?.close());
         }),
       );
       const noFile = key !== undefined && aside === undefined;
@@ -492,9 +478,4 @@ export class GitCache implements CacheMaintenance {
       .finally(() => this.#storing.delete(tracked));
     this.#storing.add(tracked);
   }
-}
-
-function sameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
-  if (expected.size !== given.size) return false;
-  return expected.entries().every(([name, oid]) => given.get(name) === oid);
 }

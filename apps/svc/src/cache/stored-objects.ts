@@ -1,5 +1,6 @@
 import type { FetchRequest } from "@devplat/git-protocol";
 import { AnswerBroke, AskFailed, BaseFetches, type BaseFetchOutcome } from "./base-fetch.ts";
+import { BackgroundFills, type BackgroundFillOptions } from "./background-fill.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
@@ -38,12 +39,19 @@ export class StoredObjects {
   readonly #stores: PackStores;
   readonly #own: OwnAnswers;
   readonly #base: BaseFetches;
+  readonly #background: BackgroundFills;
   readonly #faults: FaultLog;
 
-  constructor(storagePath: string, hostUrl: string, slots: UpstreamSlots, faults: FaultLog) {
+  constructor(
+    options: { readonly storagePath: string; readonly hostUrl: string; readonly fill: BackgroundFillOptions },
+    slots: UpstreamSlots,
+    faults: FaultLog,
+  ) {
+    const { storagePath, hostUrl, fill } = options;
     this.#stores = new PackStores(storagePath, hostUrl);
     this.#own = new OwnAnswers(this.#stores);
     this.#base = new BaseFetches(slots);
+    this.#background = new BackgroundFills(fill, this.#stores, slots, faults);
     this.#faults = faults;
   }
 
@@ -141,9 +149,26 @@ export class StoredObjects {
     return { kind: "failed" };
   }
 
-  /** Takes in the pack of a stored answer, if there is no store yet and the pack needs nothing else. */
-  async fillFrom({ repository, fetch, format }: Job, fd: number, size: number): Promise<void> {
-    if (fetch === undefined || !isSelfContained(fetch)) return;
+  /**
+   * Fills a store that is empty behind an answer of the code host: with the answer's own pack, if that is stored and
+   * needs nothing else, or with a fetch of its own.
+   *
+   * @param file the stored answer
+   */
+  async fillBehind(
+    job: Job,
+    file: { readonly fd: number; readonly bytes: number } | undefined,
+  ): Promise<void> {
+    if (job.fetch === undefined || !isStorable(job.repository.id)) return;
+    if (file !== undefined && isSelfContained(job.fetch)) await this.#fillFrom(job, job.fetch, file);
+    else await this.#background.fill(job);
+  }
+
+  async #fillFrom(
+    { repository, format }: Job,
+    fetch: FetchRequest,
+    file: { readonly fd: number; readonly bytes: number },
+  ): Promise<void> {
     const { generation } = repository;
     try {
       const store = this.#stores.of(repository.id);
@@ -151,7 +176,8 @@ export class StoredObjects {
       view?.release();
       if (view !== undefined || generation !== repository.generation) return;
       const tips = repository.tips.recent();
-      const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(fileChunks(fd, size)));
+      const open = (): Promise<AsyncIterable<Buffer>> =>
+        Promise.resolve(packBytes(fileChunks(file.fd, file.bytes)));
       await store.receive({ open, format, wants: fetch.wants, shown: tips.refs.values() });
     } catch (error) {
       // Data that is being removed takes its fills with it.
@@ -205,6 +231,11 @@ export class StoredObjects {
       await this.failed(repository, error);
       return false;
     }
+  }
+
+  /** Ends fills in the background; no more begin. */
+  stop(): void {
+    this.#background.stop();
   }
 
   /** Packs of a repository that is open, and their bytes. */

@@ -96,6 +96,9 @@ export const configSchema = z.strictObject({
       /** A fetch needs an ls-refs in the same request, to the letter; stock git's clones then end in an error. */
       strict_lsrefs: z.boolean().default(false),
       max_upstream_fetches: bounded(BOUNDS.maxUpstreamFetches).default(DEFAULTS.maxUpstreamFetches),
+      /** What an empty store is filled with behind a shallow or filtered request. */
+      fill: z.enum(["full", "wants"]).default("full"),
+      fill_max_mb: bounded(BOUNDS.fillMaxMb).default(DEFAULTS.fillMaxMb),
       queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
     })
     .prefault({}),

@@ -96,6 +96,9 @@ export class FetchCommand {
       gone: exchange.gone,
       open: (signal) => this.#ask(call, command.bytes, signal),
       ask: (body, signal) => this.#ask(call, body, signal),
+      learnRefs: async (prefixes) => {
+        await gate.ask(key, request, command.request, prefixes);
+      },
       withBody: (answer, body) => ({ ...kept(answer, body), isFetchAnswer: false }),
     });
     exchange.timing("plan", performance.now() - plannedAt);

@@ -1,0 +1,27 @@
+import type { Clock, Logger } from "@devplat/base";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { CachePolicies } from "./policy.ts";
+
+/** What the cache needs, and how it is configured. */
+export interface GitCacheOptions {
+  /** `cache.storage_path` */
+  readonly storagePath: string;
+  /** `host.url`: data from another code host is never served. */
+  readonly hostUrl: string;
+  readonly policies: CachePolicies;
+  /** `cache.tips_seconds` */
+  readonly tipsSeconds: number;
+  /** `cache.max_upstream_fetches` */
+  readonly maxUpstreamFetches: number;
+  /** `cache.queue_seconds` */
+  readonly queueSeconds: number;
+  /** Milliseconds between signs of life for a client that waits. Default: keep-alive.ts. */
+  readonly keepAliveMs?: number;
+  /** `cache.fill`: what an empty store is filled with behind a request. Default `full`. */
+  readonly fill?: "full" | "wants";
+  /** `cache.fill_max_mb`. Default: no limit. */
+  readonly fillMaxMb?: number;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { git, repositories } from "@devplat/testkit";
+import { command, startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
+
+interface Cold {
+  readonly stand: Stand;
+  readonly path: string;
+  readonly store: string;
+  /** A shallow fetch of one commit, by id, as continuous integration sends it: without ls-refs. */
+  readonly fetch: (oid: string) => Buffer;
+}
+
+/** A listed repository with a proposed change that no branch holds, nothing stored yet. */
+async function withCold(options: StandOptions, test: (cold: Cold) => Promise<void>): Promise<void> {
+  const stand = await startStand(options);
+  try {
+    const { path } = await stand.codeHost.addRepository("org", "r", {
+      build: (dir) => repositories.linear(dir, { commits: 8 }),
+    });
+    const tree = await git(["-C", path, "rev-parse", "refs/heads/main^{tree}"]);
+    const identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    const proposed = await git(["-C", path, ...identity, "commit-tree", "-m", "proposed", tree]);
+    await git(["-C", path, "update-ref", "refs/pull/1/head", proposed]);
+    stand.list("org", "r");
+    await test({
+      stand,
+      path,
+      store: join(stand.storagePath, "org", "r.git"),
+      fetch: (oid) => command("fetch", ["no-progress", "deepen 1", `want ${oid}`, "done"]),
+    });
+  } finally {
+    await stand.stop();
+  }
+}
+
+const oidOf = (path: string, name: string): Promise<string> => git(["-C", path, "rev-parse", name]);
+const packs = async (store: string): Promise<number> =>
+  (await readdir(join(store, "objects", "pack")).catch(() => [])).filter((file) => file.endsWith(".pack"))
+    .length;
+
+describe("an empty store behind a request that cannot fill it", () => {
+  it("cache.fill full: a check-out by id brings branches and tags, once; the next ids cost no upstream fetch", async () => {
+    await withCold({}, async ({ stand, path, store, fetch }) => {
+      const [tip, below] = [await oidOf(path, "main"), await oidOf(path, "main~1")];
+      assert.equal((await stand.post("org/r", fetch(tip))).headers["x-svc-cache"], "miss");
+      await stand.cache.settled();
+      assert.equal(stand.upstream("fetch"), 2);
+      for (const oid of [tip, below]) {
+        assert.equal((await stand.post("org/r", fetch(oid))).headers["x-svc-cache"], "hit");
+      }
+      assert.equal(stand.upstream("fetch"), 2);
+      await git(["-C", store, "fsck", "--full", "--strict"]);
+      const format = ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"];
+      assert.equal(await git(["-C", store, ...format]), await git(["-C", path, ...format]));
+    });
+  });
+
+  it("what others propose is not stored ahead", async () => {
+    await withCold({}, async ({ stand, path, store, fetch }) => {
+      await stand.post("org/r", command("ls-refs", []));
+      await stand.post("org/r", fetch(await oidOf(path, "main")));
+      await stand.cache.settled();
+      const proposed = await oidOf(path, "refs/pull/1/head");
+      const objects = await git(["-C", store, "cat-file", "--batch-all-objects", "--batch-check"]);
+      assert.doesNotMatch(objects, new RegExp(proposed));
+      const answer = await stand.post("org/r", fetch(proposed));
+      assert.match(answer.text, /PACK/);
+      assert.equal(answer.headers["x-svc-cache"], "miss");
+    });
+  });
+
+  it("cache.fill wants: it brings the history of what was asked for; a later commit costs its delta", async () => {
+    await withCold({ fill: "wants" }, async ({ stand, path, store, fetch }) => {
+      const below = await oidOf(path, "main~2");
+      await stand.post("org/r", fetch(below));
+      await stand.cache.settled();
+      const tip = await oidOf(path, "main");
+      const has = (oid: string): Promise<string> => git(["-C", store, "cat-file", "-t", oid]);
+      assert.equal(await has(below), "commit");
+      await assert.rejects(has(tip));
+      stand.codeHost.resetCalls();
+      await stand.post("org/r", fetch(tip));
+      assert.equal(stand.upstream("fetch"), 1);
+      assert.equal(await has(tip), "commit");
+    });
+  });
+
+  it("one fill at a time for a repository", async () => {
+    await withCold({}, async ({ stand, path, store, fetch }) => {
+      const oids = await Promise.all(["main", "main~1", "main~2"].map((name) => oidOf(path, name)));
+      stand.codeHost.inject({ command: "fetch" }, { delayMs: 100 });
+      await Promise.all(oids.map((oid) => stand.post("org/r", fetch(oid))));
+      await stand.cache.settled();
+      stand.codeHost.clearFaults();
+      assert.equal(stand.upstream("fetch"), 4);
+      assert.equal(await packs(store), 1);
+    });
+  });
+
+  it("a repository larger than cache.fill_max_mb is not stored, said once, and not tried again", async () => {
+    await withCold({ fillMaxMb: 0.0001 }, async ({ stand, path, store, fetch }) => {
+      for (const name of ["main", "main~1"]) {
+        await stand.post("org/r", fetch(await oidOf(path, name)));
+        await stand.cache.settled();
+      }
+      assert.equal(stand.upstream("fetch"), 3);
+      assert.equal(await packs(store), 0);
+      const lines = stand.log.filter((line) => /cannot be stored ahead/.test(String(line["message"])));
+      assert.equal(lines.length, 1);
+    });
+  });
+});
