@@ -99,7 +99,9 @@ describe("agent enrol", () => {
     server.tokenAnswers = [{ body: { access_token: "planted-token", token_type: "bearer" } }];
     await place.ok("enrol", "skip", "tools/hub");
     assert.match(await place.ok("enrol", "list"), /tools\/hub +github +skipped/);
+    assert.match(await place.ok("status"), /^Enrolments: +all dealt with$/m);
     await place.ok("enrol", "reset", "tools/hub");
+    assert.match(await place.ok("status"), /^Enrolments: +tools\/hub \(not started\)$/m);
     const { code, stdout, stderr } = await place.agent(["enrol", "run", "tools/hub"]);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /Open http:\S+\/login\/device\nand enter the code ABCD-1234/);

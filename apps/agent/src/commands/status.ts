@@ -1,6 +1,6 @@
 import { formatDuration } from "@devplat/base";
 import { SecretStoreError } from "@devplat/secret-store";
-import { assemblePreview } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner } from "../assemble.ts";
 import { AgentError } from "../errors.ts";
 import type { AgentStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
@@ -23,6 +23,11 @@ export const run: RunCommand = async (invocation) => {
       if (!(error instanceof AgentError || error instanceof SecretStoreError)) throw error;
       if (!(error instanceof AgentError)) storeError = publicMessage(error);
     }
+    const runner = enrolmentRunner(host, loaded, parts, () => undefined);
+    await runner.look(stop.signal).catch((error: unknown) => {
+      if (!(error instanceof SecretStoreError)) throw error;
+      storeError ??= publicMessage(error);
+    });
     const report = new StatusReport(parts.facts, host.clock);
     const { document } = parts.state;
     const seen = report.status({
@@ -32,6 +37,7 @@ export const run: RunCommand = async (invocation) => {
       running: false,
       nextCycleAt: null,
       events: parts.store.watch === undefined ? "unsupported" : "polling",
+      enrolments: runner.list(),
     });
     const status = storeError === null ? seen : unreachable(seen, storeError);
     const text =
@@ -68,6 +74,7 @@ function print(status: AgentStatus, staleSince: string | null): string {
     `Last sync:      ${sync.last_cycle_at ?? "never"}${staleSince === null ? "" : `, stale since ${staleSince}`}`,
     ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
     `Configuration:  ${config.sources.join(", ")}`,
+    ...enrolmentLines(status),
     ...config.problems.map((problem) => `Warning:        ${problem}`),
   ];
   const rules = Object.entries(status.rules).map(([name, rule]) => [
@@ -82,9 +89,18 @@ function print(status: AgentStatus, staleSince: string | null): string {
   return `${[...lines, "", ...listed].join("\n")}\n`;
 }
 
+/** What waits for the user, or went wrong; nothing without enrolments. */
+function enrolmentLines({ enrolments }: AgentStatus): string[] {
+  if (enrolments.length === 0) return [];
+  const open = enrolments.filter(({ state }) => state !== "complete" && state !== "skipped");
+  const listed = open.map(({ key, status }) => `${key} (${status})`).join(", ");
+  return [`Enrolments:     ${open.length === 0 ? "all dealt with" : listed}`];
+}
+
 function authLine({ authenticated, auth, store }: AgentStatus): string {
   if (!authenticated) return `not signed in${store.last_error === null ? "" : ` (${store.last_error})`}`;
-  if (auth.borrowed_from !== undefined) return `authenticated, by a token borrowed from ${auth.borrowed_from}`;
+  if (auth.borrowed_from !== undefined)
+    return `authenticated, by a token borrowed from ${auth.borrowed_from}`;
   const from = { environment: " by the environment's token", file: " by the token file" } as Partial<
     Record<string, string>
   >;

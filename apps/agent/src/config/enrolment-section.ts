@@ -95,7 +95,7 @@ const engines = z.discriminatedUnion("engine", [
 /** Enrolments by the key under which their credential is stored. */
 export const enrolmentsSection = z.record(z.string(), engines).superRefine((enrolments, context) => {
   for (const [key, enrolment] of Object.entries(enrolments)) {
-    const fault = (message: string, ...path: string[]): void =>
+    const fault = (message: string, ...path: (string | number)[]): void =>
       context.addIssue({ code: "custom", path: [key, ...path], message });
     try {
       checkPath(key);
@@ -108,7 +108,7 @@ export const enrolmentsSection = z.record(z.string(), engines).superRefine((enro
     if (enrolment.engine !== "prompt") continue;
     for (const [index, { pattern }] of enrolment.fields.entries()) {
       if (pattern !== undefined && !isPattern(pattern)) {
-        fault("not a regular expression", "fields", String(index), "pattern");
+        fault("not a regular expression", "fields", index, "pattern");
       }
     }
   }

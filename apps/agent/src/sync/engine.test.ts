@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { CycleResult } from "../status.ts";
+import { TargetPolicy } from "./targets.ts";
 import { workspace, type EngineOptions, type Workspace } from "./test-workspace.ts";
 
 let w: Workspace;
@@ -404,6 +405,39 @@ describe("where a rule may write", () => {
     await mkdir(join(w.home, "shared"));
     await chmod(join(w.home, "shared"), 0o777);
     await refused("~/shared/f.yaml", /others can write its folder .*shared. Run 'chmod go-w /);
+  });
+
+  it("not below a folder that others can write, unless it is sticky", async () => {
+    await mkdir(join(w.home, "open/own"), { recursive: true });
+    await chmod(join(w.home, "open"), 0o777);
+    await refused("~/open/own/f.yaml", /others can write the folder above, .*open\. Run 'chmod go-w /);
+    await chmod(join(w.home, "open"), 0o1777);
+    const { engine } = await w.engine([
+      { name: "a", key: "k", target: { path: "~/open/own/f.yaml", format: "yaml" } },
+    ]);
+    assert.deepEqual((await engine.cycle(new AbortController().signal, { force: true })).failed, []);
+  });
+
+  it("of remote_config not into what is run at login, also not over a link", async () => {
+    await symlink(".bashrc", join(w.home, "harmless"));
+    await mkdir(join(w.home, "bin"), { mode: 0o700 });
+    await symlink("bin", join(w.home, "tools"));
+    const policy = new TargetPolicy(w.places, ["~"], []);
+    for (const path of [
+      "~/.bashrc",
+      "~/.profile",
+      "~/.zshenv",
+      "~/.config/autostart/x.desktop",
+      "~/.config/systemd/user/x.service",
+      "~/.config/fish/config.fish",
+      "~/.local/bin/x",
+      "~/bin/x",
+      "~/harmless",
+      "~/tools/x",
+    ]) {
+      await assert.rejects(policy.resolve(path, true), /must not write what is run at login/, path);
+    }
+    assert.ok((await policy.resolve("~/.bashrc")).file.endsWith("/.bashrc"), "a local rule may");
   });
 
   it("not into a folder of another user", async (context) => {

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { parseConfig } from "./load.ts";
+
+const FOLDER = join(import.meta.dirname, "faults");
+
+/** What each file of the folder is refused with, line for line. (They are no .yaml: a formatter would mend them.) */
+const MESSAGES: Readonly<Record<string, string>> = {
+  "agent-not-built": "2:10: agent.enabled: not built yet in this version: only false",
+  "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
+  "docker-not-built": "2:11: docker.enabled: not built yet in this version: only false",
+  "enrolment-copies-itself": "3:22: enrolments.a.from: must not be the enrolment itself",
+  "enrolment-engine-unknown": "2:20: enrolments.a.engine: not a valid value",
+  "enrolment-key-too-deep": "2:15: enrolments.a/b/c: a key is flat or grouped once: name or group/name",
+  "enrolment-pattern-broken": "3:44: enrolments.a.fields[0].pattern: not a regular expression",
+  "fuse-cache-too-long": "2:9: fuse.cache_ttl: must be at most 10m",
+  "fuse-not-built": "2:9: fuse.enabled: not built yet in this version: only false",
+  "git-credentials-host-broken":
+    "2:21: git_credentials[0].host: expected a host name, such as git.example.com",
+  "interval-too-short": "2:9: sync.interval: must be at least 10s",
+  "key-twice": "2:1: this key is given twice",
+  "key-unknown": "2:1: synch: unknown key; did you mean 'sync'?",
+  "remote-config-full-trust-unsigned": "2:1: remote_config.public_key: required for trust: full",
+  "remote-config-key-broken":
+    "2:55: remote_config.public_key: expected an Ed25519 public key: 32 bytes in base64, or PEM",
+  "remote-config-plain-http": "2:18: remote_config.url: must be https (http only for this host itself)",
+  "remote-config-refreshed-too-often": "2:55: remote_config.refresh_interval: must be at least 1m",
+  "rule-mode-without-quotes": '3:59: rules[0].target.mode: expected permissions in quotes, such as "0600"',
+  "rule-name-twice": "4:7: rules[1].name: another rule has this name",
+  "rule-path-relative": "3:34: rules[0].target.path: expected ~/… or an absolute path",
+  "rules-share-a-file-of-two-formats":
+    "4:34: rules[1].target.path: rule 'a' has the same file with another format",
+  "ssh-not-built": "2:1: ssh: not built yet in this version",
+  "store-address-missing":
+    "1:1: store.address: required, but missing (for a store on this host: driver: embedded)",
+  "store-address-with-password": "1:10: store.address: must not hold a user name or password",
+  "tab-as-indentation": "2:1: a tab is used for indentation; YAML takes spaces only",
+  "value-of-wrong-type": "2:8: web.enabled: expected true or false",
+  "web-not-on-loopback": "2:8: web.listen: must be on loopback: 127.0.0.1, [::1] or localhost, with a port",
+};
+
+describe("a faulty configuration is refused with the place and nothing of its values", async () => {
+  const names = (await readdir(FOLDER)).map((file) => file.replace(/\.faulty$/, "")).toSorted();
+
+  it("every file has its message", () => assert.deepEqual(names, Object.keys(MESSAGES).toSorted()));
+
+  for (const name of names) {
+    it(name.replaceAll("-", " "), async () => {
+      const text = await readFile(join(FOLDER, `${name}.faulty`), "utf8");
+      assert.throws(
+        () => parseConfig({ path: "config.yaml", text }),
+        (error: Error) => {
+          assert.equal(error.message, `config.yaml:${MESSAGES[name] ?? ""}`);
+          assert.doesNotMatch(error.message, /hunter2/);
+          return true;
+        },
+      );
+    });
+  }
+});
