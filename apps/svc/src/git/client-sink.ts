@@ -10,6 +10,8 @@ export class ClientSink {
   readonly response: ServerResponse;
   readonly #gone: Promise<never>;
   readonly #idle: IdleTimer;
+  /** Writes that the system has not taken. */
+  #pending = 0;
 
   constructor(response: ServerResponse, idleMs = CLIENT_IDLE_MS) {
     this.response = response;
@@ -59,8 +61,10 @@ export class ClientSink {
     );
   }
 
-  /** Ends the answer. */
+  /** Ends the answer. Time counts until the system has taken the last of it. */
   end(): void {
+    this.#idle.resume();
+    this.response.once("finish", () => this.#idle.stop());
     this.response.end();
   }
 
@@ -71,12 +75,14 @@ export class ClientSink {
     setImmediate(() => this.response.destroy());
   }
 
+  /** Time counts while anything is on its way; only what is taken starts it anew. */
   async #watched(progress: Promise<unknown>): Promise<void> {
-    this.#idle.resume();
+    if (this.#pending++ === 0) this.#idle.resume();
     try {
       await Promise.race([progress, this.#gone]);
     } finally {
-      this.#idle.pause();
+      if (--this.#pending === 0) this.#idle.pause();
+      else this.#idle.touch();
     }
   }
 }

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { describe, it } from "node:test";
+import { ClientSink } from "./client-sink.ts";
+
+/** Milliseconds of the idle limit. */
+const IDLE_MS = 30;
+
+/** A response whose client takes a write when it is told to. */
+class SlowResponse extends EventEmitter {
+  destroyed = false;
+  readonly taken: (() => void)[] = [];
+
+  write(_bytes: Buffer, done: () => void): boolean {
+    this.taken.push(done);
+    return false;
+  }
+
+  end(): void {
+    // The last bytes are never taken.
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.emit("close");
+  }
+}
+
+describe("ClientSink", () => {
+  const fresh = (): { response: SlowResponse; sink: ClientSink } => {
+    const response = new SlowResponse();
+    return { response, sink: new ClientSink(response as unknown as ServerResponse, IDLE_MS) };
+  };
+  // The sink's timers do not keep a process alive.
+  const closed = async (response: SlowResponse): Promise<void> => {
+    const alive = setInterval(() => undefined, 1000);
+    try {
+      await once(response, "close", { signal: AbortSignal.timeout(5000) });
+    } finally {
+      clearInterval(alive);
+    }
+  };
+
+  it("with two writes on their way, the first being taken does not stop the limit for the second", async () => {
+    const { response, sink } = fresh();
+    const first = sink.writeThrough(Buffer.alloc(1));
+    const second = sink.writeThrough(Buffer.alloc(1));
+    second.catch(() => undefined);
+    response.taken[0]?.();
+    await first;
+    await closed(response);
+    await assert.rejects(second, { code: "client_gone" });
+  });
+
+  it("the limit counts until the last bytes of an answer are taken", async () => {
+    const { response, sink } = fresh();
+    sink.end();
+    await closed(response);
+    assert.equal(response.destroyed, true);
+  });
+
+  it("the limit does not count while nothing is on its way", async () => {
+    const { response, sink } = fresh();
+    const write = sink.writeThrough(Buffer.alloc(1));
+    response.taken[0]?.();
+    await write;
+    await new Promise((resolve) => setTimeout(resolve, 4 * IDLE_MS));
+    assert.equal(response.destroyed, false);
+  });
+});
