@@ -139,6 +139,10 @@ describe("one upstream fetch for identical misses", () => {
     stand.codeHost.clearFaults();
     await stand.cache.settled();
     assert.equal(stand.codeHost.calls.find((call) => call.command === "fetch")?.finished, false);
+    assert.equal(await counted("miss"), 1);
+    assert.equal(await counted("error"), 0);
+    const broken = stand.log.filter(({ message }) => message === "an upstream fetch broke off");
+    assert.equal(broken.filter(({ repo }) => repo === `org/${name}`).length, 0);
     assert.deepEqual(await stored(one.folder), []);
     assert.deepEqual(await leftovers(one.folder), []);
     assert.equal((await post()).headers["x-svc-cache"], "miss");
@@ -241,6 +245,7 @@ describe("time-outs, turns and eviction", () => {
       stand.codeHost.inject({ command: "fetch", times: 1 }, { hang: true });
       const answer = await stand.post("org/slow", one.fetch);
       assert.equal(answer.status, 504);
+      assert.equal(await stand.metric(`svc_cache_fetch_total{result="error"}`), 1);
       assert.match(answer.text, /127\.0\.0\.1:\d+ did not answer for 1 seconds/);
       stand.codeHost.inject({ command: "fetch", times: 1 }, { stallAfterBytes: 1_000_000 });
       const stalled = await stand.post("org/slow", one.fetch);

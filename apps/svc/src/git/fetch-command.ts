@@ -71,6 +71,17 @@ export class FetchCommand {
 
   /** @returns whether further commands of the body may follow. @throws GitError if the answer has not begun */
   async run(call: FetchCall): Promise<boolean> {
+    const { exchange } = call.request;
+    try {
+      return await this.#run(call);
+    } catch (error) {
+      // A fetch that ends without an answer counts too; one that was counted has its state.
+      if (exchange.cacheState === "" && !isGone(error)) this.#count(call, "error");
+      throw error;
+    }
+  }
+
+  async #run(call: FetchCall): Promise<boolean> {
     const { gate, cache } = this.#options;
     const { request, repository, key, command } = call;
     const { exchange } = request;
@@ -170,7 +181,10 @@ export class FetchCommand {
       this.#count(call, failed !== false && failed() ? "error" : result);
       return true;
     } catch (error) {
-      this.#count(call, isGone(error) ? result : "error");
+      // Its own leaving also ends the flight under a client that was alone.
+      const left = isGone(error) || request.exchange.gone.aborted;
+      this.#count(call, left ? result : "error");
+      if (left) throw new GitError("client_gone", 499, "the client left");
       if (!(error instanceof FlightCut)) throw error;
       if (!answer.begun && error.cause instanceof GitError) throw error.cause;
       const message = `the answer of ${this.#options.upstream.name} broke off; try again`;
