@@ -64,8 +64,8 @@ export interface TokenApi {
 
 export interface TokenSignInParts {
   readonly environment: NodeJS.ProcessEnv;
-  readonly tokenFile: TokenFile;
-  readonly pin: IdentityPin;
+  readonly tokenFile: Pick<TokenFile, "path" | "read" | "signature">;
+  readonly pin: Pick<IdentityPin, "check" | "adopt">;
   readonly api: TokenApi;
   /** Tokens of peers, best first. */
   readonly borrow?: (signal: AbortSignal) => AsyncIterable<TokenOffer>;

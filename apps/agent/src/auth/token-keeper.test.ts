@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { silentLogger, systemClock, Secret, type Clock } from "@devplat/base";
+import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
+import { TokenSignIn, type TokenSignInParts } from "./sign-in.ts";
+import { TokenFile } from "./token-file.ts";
+import { TokenKeeper } from "./token-keeper.ts";
+
+let folder = "";
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "keeper-"));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+const INFO: TokenInfo = {
+  entityId: "e",
+  displayName: "ada",
+  policies: [],
+  ttlSeconds: undefined,
+  creationTtlSeconds: 0,
+  expiresAt: undefined,
+  renewable: true,
+};
+
+/** Without waiting for a disk, during which a fast clock would run on. */
+const pin = { check: () => Promise.resolve(), adopt: () => Promise.resolve() };
+function unchanging(name: string) {
+  const token = new Secret("token");
+  return {
+    path: join(folder, name),
+    read: () => Promise.resolve(token),
+    signature: () => Promise.resolve("same"),
+  };
+}
+
+function keeper(
+  name: string,
+  clock: Clock,
+  infoOf: (token: string) => TokenInfo | undefined,
+  tokenFile: TokenSignInParts["tokenFile"] = unchanging(name),
+) {
+  const renewed: string[] = [];
+  const signIn = new TokenSignIn({
+    environment: {},
+    tokenFile,
+    pin,
+    api: {
+      lookup: async (token: Secret) => {
+        const info = infoOf(token.reveal());
+        if (info === undefined) throw new SecretStoreError("unauthenticated", "no");
+        return info;
+      },
+      renew: async (token) => void renewed.push(token.reveal()),
+    },
+    renewal: true,
+    clock,
+    logger: silentLogger,
+  });
+  let wakes = 0;
+  const onWake = (): void => void (wakes += 1);
+  const subject = new TokenKeeper({ signIn, tokenFile, onWake, clock, logger: silentLogger });
+  return { subject, signIn, renewed, wakes: () => wakes, path: tokenFile.path };
+}
+
+/** A clock whose sleeps end at once, having moved the time; so a day passes in no time. */
+class FastClock implements Clock {
+  wall = 1_000_000;
+  steady = 0;
+  sleeps = 0;
+  now = (): number => this.wall;
+  monotonic = (): number => this.steady;
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
+    this.sleeps += 1;
+    this.wall += ms;
+    this.steady += ms;
+  }
+}
+
+describe("TokenKeeper", () => {
+  it("notices a new token file at once, not at the next look", async () => {
+    const { subject, signIn, path } = keeper(
+      "noticed",
+      systemClock,
+      () => INFO,
+      new TokenFile(join(folder, "noticed")),
+    );
+    const stop = new AbortController();
+    const running = subject.run(stop.signal);
+    const signedIn = new Promise<void>((resolve) => signIn.onChange(resolve));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await writeFile(path, "token", { mode: 0o600 });
+    // The next look by time is half a minute away: without the watch this would end by the test's time-out.
+    await signedIn;
+    assert.equal(signIn.state().source, "file");
+    stop.abort();
+    await running;
+  });
+
+  it("renews again and again over a day, each time before the end", async () => {
+    const clock = new FastClock();
+    let end = clock.wall + 3_600_000;
+    const stop = new AbortController();
+    const parts = keeper("day", clock, () => ({ ...INFO, creationTtlSeconds: 3600, expiresAt: end }));
+    const { subject, signIn, renewed } = parts;
+    const dayAt = clock.wall + 86_400_000;
+    const left: number[] = [];
+    const push = renewed.push.bind(renewed);
+    renewed.push = (token) => {
+      left.push(end - clock.wall);
+      end = clock.wall + 3_600_000;
+      if (clock.wall > dayAt) stop.abort();
+      return push(token);
+    };
+    await subject.run(stop.signal);
+    assert.ok(left.length >= 20, `${left.length} renewals`);
+    assert.ok(
+      left.every((ms) => ms > 0 && ms <= 900_000),
+      `in the last quarter: ${left.join(" ")}`,
+    );
+    assert.equal(signIn.state().authenticated, true);
+  });
+
+  it("looks again when the wall clock has moved against the steady one (sleep, a clock that was set)", async () => {
+    const clock = new FastClock();
+    const { subject, wakes } = keeper("slept", clock, () => undefined);
+    const stop = new AbortController();
+    const running = subject.run(stop.signal);
+    const passes = async (sleeps: number): Promise<void> => {
+      for (const until = clock.sleeps + sleeps; clock.sleeps < until;) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await passes(10);
+    assert.equal(wakes(), 0);
+    clock.wall += 3_600_000;
+    await passes(10);
+    assert.equal(wakes(), 1);
+    clock.wall -= 60_000;
+    await passes(10);
+    assert.equal(wakes(), 2);
+    stop.abort();
+    await running;
+  });
+});
