@@ -15,7 +15,7 @@ import {
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
-import { contentOf } from "./svc-git-stand.ts";
+import { contentOf, rawExchange } from "./svc-git-stand.ts";
 
 describe("the real process", () => {
   let codeHost: CodeHost;
@@ -55,6 +55,23 @@ describe("the real process", () => {
     const path = join(dataDir, "cache", "_responses", "org", "r");
     return (await readdir(path).catch(() => [])).filter((name) => name !== "origin.json");
   };
+
+  it("development mode answers git under no foreign Host", async () => {
+    const svc = await startSvc({ codeHost });
+    try {
+      const get = (host: string): Promise<string> =>
+        rawExchange(
+          svc.url,
+          "GET /org/r/info/refs?service=git-upload-pack HTTP/1.1\r\n" +
+            `Host: ${host}\r\nConnection: close\r\n\r\n`,
+          5000,
+        );
+      assert.match(await get("localhost"), /^HTTP\/1\.1 200 /);
+      assert.match(await get("rebound.example"), /^HTTP\/1\.1 421 /);
+    } finally {
+      await svc.stop();
+    }
+  });
 
   it("kill -9 during a miss leaves no broken answer; the next try works, and the one after is a hit", async () => {
     const dataDir = join(folder.path, "data");

@@ -127,6 +127,9 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
         metrics,
         accessLog: logger.child({ log: "access" }),
         logger,
+        ...(config.dev.mode && !config.dev.mode_unsafe
+          ? { answersHost: (host: string | undefined) => address.isOwnHost(host) }
+          : {}),
         withCache: config.cache.enabled,
         ownToken: holdsTokenPrefix,
       }),

@@ -35,6 +35,8 @@ export interface ListenerOptions {
   /** Gets one line per request. */
   readonly accessLog: Logger;
   readonly logger: Logger;
+  /** Whether git is answered on the management surface under this `Host`. Default: under every one. */
+  readonly answersHost?: (host: string | undefined) => boolean;
   /** Whether the cache feature is on: the access log has its fields then. */
   readonly withCache: boolean;
   /** Whether a text holds one of our tokens; such a text is not logged. */
@@ -76,7 +78,13 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   exchange.stage("classify", exchange.startedAt);
   if (target.kind === "malformed") {
     answerText(exchange, 400, `bad request: ${target.reason}`);
-  } else if (surface === "unknown") {
+  } else if (
+    surface === "unknown" ||
+    // In development mode a foreign page, whose name was pointed at this machine, must not read repositories either.
+    (surface === "management" &&
+      target.kind !== "other" &&
+      options.answersHost?.(request.headers.host) === false)
+  ) {
     answerText(exchange, 421, "this service does not answer under this host name");
   } else if (surface === "code_host_api") {
     answerText(exchange, 404, "this service does not proxy the code host's API on this name");
