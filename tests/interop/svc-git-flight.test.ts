@@ -180,6 +180,17 @@ describe("one upstream fetch for identical misses", () => {
     assert.match(result.stderr, /broke off; try again/);
   });
 
+  it("an empty answer with a regular end is relayed as it is, and stores nothing", async () => {
+    const headers = { "content-type": "application/x-git-upload-pack-result" };
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { status: 200, headers, body: "" });
+    const answer = await post();
+    assert.equal(answer.status, 200);
+    assert.equal(answer.body.length, 0);
+    await stand.cache.settled();
+    assert.deepEqual(await stored(one.folder), []);
+    assert.deepEqual(await leftovers(one.folder), []);
+  });
+
   it("429 is relayed with its Retry-After and stores nothing", async () => {
     stand.codeHost.inject({ command: "fetch", times: 1 }, { status: 429, headers: { "retry-after": "9" } });
     const answer = await post();

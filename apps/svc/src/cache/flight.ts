@@ -162,7 +162,8 @@ export class Flight {
         while (this.#tailBytes > MAX_TAIL_BYTES && !this.signal.aborted) await this.#wake.promise;
         if (this.signal.aborted) break;
       }
-      const whole = this.#check.complete || this.#check.fault !== undefined;
+      // An empty answer with a regular end is one, too: not to be stored, but the code host's own.
+      const whole = this.#check.complete || this.#check.fault !== undefined || this.#received === 0;
       this.#state = whole && !this.signal.aborted ? "complete" : "cut";
     } catch (error) {
       this.#state = "cut";
