@@ -4,7 +4,7 @@ import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { startSlapd, startVault, type Slapd, type Vault } from "@devplat/testkit";
-import { AgentHome, until, USER_POLICY } from "./agent-auth-stand.ts";
+import { AgentHome, GENERATE_ROOT, until, USER_POLICY } from "./agent-auth-stand.ts";
 
 const STORED = ".local/share/daemon/mtls/client.pem";
 const RULE = `rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n`;
@@ -19,7 +19,7 @@ before(async () => {
     startSlapd({ ada: "ada-password" }),
   ]);
   await vault.request("POST", "sys/mounts/pki", { type: "pki", config: { max_lease_ttl: "8760h" } });
-  const { body } = await vault.request("POST", "pki/root/generate/internal", {
+  const { body } = await vault.request("POST", `pki/${GENERATE_ROOT}`, {
     common_name: "test root",
     ttl: "8760h",
   });
@@ -220,7 +220,7 @@ describe("a certificate of the user's own (byo)", () => {
 
   it("a certificate of an authority that no role trusts is refused", async () => {
     await vault.request("POST", "sys/mounts/other", { type: "pki" });
-    await vault.request("POST", "other/root/generate/internal", { common_name: "other root" });
+    await vault.request("POST", `other/${GENERATE_ROOT}`, { common_name: "other root" });
     await vault.request("POST", "other/roles/people", { allow_any_name: true });
     const { body } = await vault.request("POST", "other/issue/people", { common_name: "ada", ttl: "1h" });
     const { certificate, private_key } = body["data"] as { certificate: string; private_key: string };

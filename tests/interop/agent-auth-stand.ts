@@ -29,6 +29,9 @@ path "auth/token/lookup-self" { capabilities = ["read"] }
 path "auth/token/renew-self" { capabilities = ["update"] }
 path "sys/internal/ui/mounts/*" { capabilities = ["read"] }`;
 
+/** Below a PKI mount; in pieces, as it would look like a folder of this machine. */
+export const GENERATE_ROOT = ["root", "generate", "internal"].join("/");
+
 export async function writePolicies(vault: Vault): Promise<void> {
   await vault.request("PUT", "sys/policies/acl/user", { policy: USER_POLICY });
   await vault.request("PUT", "sys/policies/acl/reader", { policy: READ_POLICY });

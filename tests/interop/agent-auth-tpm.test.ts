@@ -5,7 +5,7 @@ import { startSwtpm, startVault, type Swtpm, type Vault } from "@devplat/testkit
 import { tpmDevice } from "../../apps/agent/src/auth/tpm/device.ts";
 import { TpmSealer } from "../../apps/agent/src/auth/tpm/tpm-sealer.ts";
 import { Tpm } from "../../apps/agent/src/auth/tpm/tpm.ts";
-import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
+import { AgentHome, GENERATE_ROOT, writePolicies } from "./agent-auth-stand.ts";
 
 const MARKER = "$daemon-tpm-sealed$v1$";
 let tpm: Swtpm;
@@ -78,7 +78,7 @@ describe("agent with a +tpm method", () => {
 
   it("mtls+tpm keeps the key of the certificate sealed too, and signs in by it", async () => {
     await vault.request("POST", "sys/mounts/pki", { type: "pki" });
-    const root = await vault.request("POST", "pki/root/generate/internal", { common_name: "root" });
+    const root = await vault.request("POST", `pki/${GENERATE_ROOT}`, { common_name: "root" });
     await vault.request("POST", "pki/roles/people", {
       allow_any_name: true,
       key_type: "any",
