@@ -197,6 +197,25 @@ describe("the object store of an earlier process", () => {
     }
   });
 
+  it("is noticed when another process removes it, and when it makes a new one", async () => {
+    const path = await warm(stand, "twice");
+    const second = await next("twice");
+    try {
+      await clone(second, "twice", "twice-1", ["--bare", "--depth", "1"]);
+      await second.cache.purge("org", "twice");
+      await clone(stand, "twice", "twice-2", ["--mirror"]);
+      await stand.cache.settled();
+      assert.equal(await contentOf(storeOf(stand, "twice")), await contentOf(path));
+      stand.codeHost.resetCalls();
+      for (const [at, process] of [stand, second].entries()) {
+        await clone(process, "twice", `twice-3-${at}`, ["--bare", "--depth", "2"]);
+      }
+      assert.equal(stand.upstream("fetch"), 0);
+    } finally {
+      await second.stop();
+    }
+  });
+
   it("whose pack is damaged is set aside, and the clone comes from the code host", async () => {
     const path = await warm(stand, "damaged");
     const folder = join(storeOf(stand, "damaged"), "objects", "pack");

@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
@@ -55,6 +56,8 @@ export interface Fill {
 interface Open {
   readonly repository: Repository;
   readonly index: ReachabilityIndex;
+  /** Of its `objects` folder. */
+  readonly inode: number;
   /** What `packed-refs` looked like when the refs were read. */
   stamp: string;
   refs: ReadonlyMap<string, Ref>;
@@ -186,14 +189,17 @@ export class RepositoryStore {
       format,
       config: { [HOST_KEY]: hostUrl },
     });
-    return this.#take(repository).repository;
+    return (await this.#take(repository)).repository;
   }
 
   /** Opens it, or looks whether a fill, here or in another process, changed it. @param empty also without refs */
   async #current(empty = false): Promise<Open | undefined> {
     const { path, hostUrl } = this.#options;
+    const inode = (await factsOf(join(path, "objects")))?.ino;
+    // Another process removed it, and may have made a new one.
+    if (this.#open !== undefined && this.#open.inode !== inode) this.#close();
     const stamp = await stampOf(join(path, "packed-refs"));
-    if (stamp === "" && !empty) return undefined;
+    if (inode === undefined || (stamp === "" && !empty)) return undefined;
     if (this.#open === undefined) {
       const repository = await openExisting(path);
       if (repository === undefined) return undefined;
@@ -208,7 +214,7 @@ export class RepositoryStore {
         format: repository.format,
         packs: repository.objects.packs.map((pack) => pack.path),
       });
-      this.#take(repository);
+      await this.#take(repository);
     }
     const open = this.#open;
     if (open !== undefined && open.stamp !== stamp) {
@@ -235,10 +241,11 @@ export class RepositoryStore {
     }
   }
 
-  #take(repository: Repository): Open {
+  async #take(repository: Repository): Promise<Open> {
     try {
+      const inode = (await factsOf(join(repository.path, "objects")))?.ino ?? 0;
       const index = ReachabilityIndex.open(repository.objects, GRAPH_MEMORY);
-      this.#open = { repository, index, stamp: "", refs: new Map() };
+      this.#open = { repository, index, inode, stamp: "", refs: new Map() };
       return this.#open;
     } catch (error) {
       repository.close();
@@ -275,11 +282,15 @@ async function openExisting(path: string): Promise<Repository | undefined> {
 
 /** Changes whenever the file is replaced; empty: there is none. */
 async function stampOf(path: string): Promise<string> {
+  const facts = await factsOf(path);
+  return facts === undefined ? "" : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
+}
+
+async function factsOf(path: string): Promise<Stats | undefined> {
   try {
-    const { ino, size, mtimeMs } = await stat(path);
-    return `${ino} ${size} ${mtimeMs}`;
+    return await stat(path);
   } catch (error) {
-    if (systemCode(error) === "ENOENT") return "";
+    if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
 }
