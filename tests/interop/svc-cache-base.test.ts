@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { SIDE_BAND, encodeFetchResponse, encodeSideBand } from "@devplat/git-protocol";
 import { git, repositories } from "@devplat/testkit";
 import { basic, command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
@@ -110,6 +111,24 @@ describe("a miss when the store has a base", () => {
     assert.equal(stand.upstream("fetch"), 2);
     assert.equal((await stored(stand, "broken")).length, 1);
     await git(["-C", storeOf(stand, "broken"), "fsck", "--full"]);
+  });
+
+  it("an answer whose pack is damaged leaves the store as it was, and the request is forwarded", async () => {
+    const { tip } = await moved(stand, "foul");
+    await stand.post("org/foul", lsRefs);
+    const pack = Buffer.concat([Buffer.from("PACK"), Buffer.alloc(60, 7)]);
+    const body = encodeFetchResponse([{ name: "packfile", packets: encodeSideBand(SIDE_BAND.pack, pack) }]);
+    const headers = { "content-type": "application/x-git-upload-pack-result" };
+    stand.codeHost.inject({ path: /foul/, command: "fetch", times: 1 }, { status: 200, headers, body });
+    const answer = await stand.post("org/foul", fetchOf(tip));
+    stand.codeHost.clearFaults();
+    assert.match(answer.text, /PACK/);
+    assert.equal(stand.upstream("fetch"), 2);
+    assert.equal((await stored(stand, "foul")).length, 1);
+    assert.deepEqual(
+      await readdir(join(stand.storagePath, "org")).then((all) => all.filter((one) => one.endsWith("~"))),
+      [],
+    );
   });
 
   it("a code host that cannot be reached gives its name", async () => {

@@ -4,7 +4,7 @@ import {
   encodeFetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
-import type { Ref } from "@devplat/git-store";
+import { GitStoreError, type Ref } from "@devplat/git-store";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
 import type { OwnVerdict } from "./own-answers.ts";
 import { packBytes } from "./pack-stream.ts";
@@ -107,6 +107,10 @@ export class BaseFetches {
     } catch (error) {
       if (error instanceof NoTurn) return { kind: "busy" };
       if (error instanceof Refusal) return { kind: "refused", answer: error.answer as Answer };
+      // The store was looked at before: what does not fit is the pack that came, and the store is not to suffer for it.
+      if (error instanceof GitStoreError && error.code !== "locked") {
+        throw new AnswerBroke("the code host's pack cannot be taken in", { cause: error });
+      }
       throw error;
     } finally {
       release?.();

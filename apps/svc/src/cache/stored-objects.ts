@@ -132,6 +132,9 @@ export class StoredObjects {
       return { kind: "none" };
     } catch (error) {
       if (error instanceof AskFailed && leads) throw error.cause;
+      if (error instanceof AnswerBroke && leads) {
+        this.#faults.once(repository, error.cause, "the objects of an answer cannot be stored");
+      }
       if (error instanceof AskFailed || error instanceof AnswerBroke) return { kind: "none" };
       return await this.#noAnswer(repository, error, signal);
     } finally {
