@@ -6,6 +6,7 @@ import {
   startSvc,
   tempFolder,
   type CodeHost,
+  type CodeHostOptions,
   type Finished,
   type Svc,
   type SvcOptions,
@@ -38,8 +39,11 @@ export interface AdminStand {
   stop(): Promise<void>;
 }
 
-export async function startAdminStand(options: SvcOptions = {}): Promise<AdminStand> {
-  const host = await startCodeHost();
+export async function startAdminStand(
+  options: SvcOptions = {},
+  hostOptions: CodeHostOptions = {},
+): Promise<AdminStand> {
+  const host = await startCodeHost(hostOptions);
   const folder: TempFolder = await tempFolder("svc-admin");
   host.addUser("alice", HOST_TOKEN);
   await host.addRepository("acme", "widgets", { private: true, build: repositories.linear });

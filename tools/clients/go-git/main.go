@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
 )
@@ -29,6 +30,7 @@ func run(verb, url, folder string, auth transport.AuthMethod) error {
 		return err
 	case "shallow":
 		options.Depth, options.SingleBranch, options.Tags = 1, true, git.NoTags
+		options.ReferenceName = plumbing.NewBranchReferenceName("main")
 		_, err := git.PlainClone(folder, false, &options)
 		return err
 	case "fetch":

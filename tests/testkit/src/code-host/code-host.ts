@@ -19,6 +19,11 @@ export interface AddRepositoryOptions {
 export interface CodeHostOptions {
   /** The port of 127.0.0.1. Default: a free one. */
   readonly port?: number;
+  /**
+   * Whether fetches may name refs instead of ids. Default true. GitHub does not offer it, and git before 2.41 cannot
+   * read its own server's answer to a shallow fetch that does.
+   */
+  readonly refInWant?: boolean;
 }
 
 /**
@@ -68,6 +73,7 @@ export async function startCodeHost(options: CodeHostOptions = {}): Promise<Code
     access,
     faults,
     record: (call) => calls.push(call),
+    refInWant: options.refInWant ?? true,
     base: () => url,
   });
   server.listen(options.port ?? 0, "127.0.0.1");

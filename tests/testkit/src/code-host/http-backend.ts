@@ -10,7 +10,6 @@ const SERVER_CONFIG: Readonly<Record<string, string>> = {
   "http.receivepack": "true",
   "uploadpack.allowFilter": "true",
   "uploadpack.allowAnySHA1InWant": "true",
-  "uploadpack.allowRefInWant": "true",
   "receive.updateServerInfo": "true",
   // The repositories may belong to another user than the one who runs the tests.
   "safe.directory": "*",
@@ -30,6 +29,8 @@ export interface CgiRequest {
   readonly root: string;
   readonly pathInfo: string;
   readonly query: string;
+  /** Whether `ref-in-want` is offered. */
+  readonly refInWant: boolean;
   /** The login, when the caller has one. */
   readonly user: string | undefined;
 }
@@ -104,7 +105,10 @@ function parseHeader(text: string): { status: number; headers: Record<string, st
 
 function cgiEnvironment(options: CgiRequest): NodeJS.ProcessEnv {
   const { headers, method } = options.request;
-  const entries = Object.entries(SERVER_CONFIG);
+  const entries = Object.entries({
+    ...SERVER_CONFIG,
+    "uploadpack.allowRefInWant": String(options.refInWant),
+  });
   const config = Object.fromEntries(
     entries.flatMap(([name, value], at) => [
       [`GIT_CONFIG_KEY_${at}`, name],

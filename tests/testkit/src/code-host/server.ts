@@ -16,6 +16,7 @@ export interface ServerParts {
   readonly access: Access;
   readonly faults: Faults;
   readonly record: (call: Call) => void;
+  readonly refInWant: boolean;
   /** The code host's own address, for redirects and API answers. */
   readonly base: () => string;
 }
@@ -88,6 +89,7 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
       root: judgement.repository.path,
       pathInfo: `/${target.tail}`,
       query,
+      refInWant: parts.refInWant,
       user: caller.kind === "user" ? caller.user.login : undefined,
     },
     (started) => (child = started),
