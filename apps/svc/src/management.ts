@@ -25,6 +25,15 @@ export interface ManagementOptions {
   readonly logger: Logger;
 }
 
+function onlyGet(path: string): Response {
+  return problemResponse({
+    status: 405,
+    code: "method_not_allowed",
+    detail: `${path} takes GET, HEAD`,
+    headers: { Allow: "GET, HEAD" },
+  });
+}
+
 /** Everything on the management surface that is not git: health, metrics, API, pages. */
 export function managementListener(
   options: ManagementOptions,
@@ -69,6 +78,8 @@ export function managementListener(
       "Cache-Control": ASSET_CACHE,
     });
   });
+
+  for (const path of ["/healthz", "/readyz", "/metrics"]) app.all(path, () => onlyGet(path));
 
   app.get("/", (context) => context.redirect("/admin", 302));
   app.get("/admin/", (context) => context.redirect("/admin", 302));

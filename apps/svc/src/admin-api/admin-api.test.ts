@@ -413,6 +413,29 @@ describe("POST /auth/test-login", () => {
   });
 });
 
+describe("requests that are not right as such", () => {
+  const page = async (path: string, method: string, type: string, body?: string): Promise<number> => {
+    const headers = { cookie: `svc_session=${admin}`, origin: administration.url, "content-type": type };
+    const sent = { method, headers, redirect: "manual" as const, ...(body === undefined ? {} : { body }) };
+    return (await fetch(administration.url + path, sent)).status;
+  };
+  const form = "application/x-www-form-urlencoded";
+
+  it("pages answer them with the API's status, not as a fault of a server behind", async () => {
+    assert.equal(await page("/admin/repositories", "POST", "application/json", "{}"), 415);
+    assert.equal(await page("/admin/repositories", "POST", form, "a".repeat(65 * 1024)), 413);
+    assert.equal(await page("/admin/login", "POST", "text/plain", "username=x"), 415);
+  });
+
+  it("health, readiness and metrics take GET only", async () => {
+    for (const path of ["/healthz", "/readyz", "/metrics"]) {
+      const answer = await fetch(administration.url + path, { method: "POST" });
+      assert.equal(answer.status, 405);
+      assert.equal(answer.headers.get("allow"), "GET, HEAD");
+    }
+  });
+});
+
 describe("development mode", () => {
   it("answers only loopback names and the base address", async () => {
     const { request } = await import("node:http");

@@ -8,7 +8,9 @@ import type { Authenticator } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";
 import { messagePage } from "./message-page.ts";
 
-export type PageStatus = 200 | 403 | 404 | 409 | 422 | 500 | 502;
+export type PageStatus = 200 | 400 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 500 | 502;
+/** Refusals of a request as such, which a page says with the status that the API gives. */
+const CALLER_FAULTS: readonly PageStatus[] = [400, 403, 408, 413, 415, 422];
 /** A form's fields as they were sent; of a name that came twice, the last. */
 export type Form = Readonly<Record<string, string>>;
 /** Answers for somebody who is signed in, and may see the page. */
@@ -64,7 +66,8 @@ export class Pages {
     if (problem === undefined || problem.status >= 500) {
       this.#options.logger.error({ err: error }, "an administration page failed");
     }
-    const status = problem === undefined ? 500 : 502;
+    const callerFault = CALLER_FAULTS.find((each) => each === problem?.status);
+    const status = callerFault ?? (problem === undefined ? 500 : 502);
     return this.say(context, status, "That did not work", (problem ?? INTERNAL).detail);
   }
 
