@@ -10,9 +10,9 @@ const IDLE_MS = 30;
 /** A response whose client takes a write when it is told to. */
 class SlowResponse extends EventEmitter {
   destroyed = false;
-  readonly taken: (() => void)[] = [];
+  readonly taken: ((error?: Error) => void)[] = [];
 
-  write(_bytes: Buffer, done: () => void): boolean {
+  write(_bytes: Buffer, done: (error?: Error) => void): boolean {
     this.taken.push(done);
     return false;
   }
@@ -51,6 +51,14 @@ describe("ClientSink", () => {
     await first;
     await closed(response);
     await assert.rejects(second, { code: "client_gone" });
+  });
+
+  it("a write that fails means that the client left, also ahead of the connection's end", async () => {
+    const { response, sink } = fresh();
+    const write = sink.writeThrough(Buffer.alloc(1));
+    response.taken[0]?.(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+    await assert.rejects(write, { code: "client_gone" });
+    response.destroy();
   });
 
   it("the limit counts until the last bytes of an answer are taken", async () => {

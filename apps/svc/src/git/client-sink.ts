@@ -23,7 +23,7 @@ export class ClientSink {
     promise.catch(() => undefined);
     const gone = (): void => {
       this.#idle.stop();
-      reject(new GitError("client_gone", 499, "the client left"));
+      reject(clientGone());
     };
     if (response.destroyed) gone();
     else response.once("close", gone);
@@ -80,9 +80,16 @@ export class ClientSink {
     if (this.#pending++ === 0) this.#idle.resume();
     try {
       await Promise.race([progress, this.#gone]);
+    } catch (error) {
+      // A failed write reports its own error (EPIPE, ECONNRESET), sometimes ahead of the connection's end.
+      throw error instanceof GitError ? error : clientGone(error);
     } finally {
       if (--this.#pending === 0) this.#idle.pause();
       else this.#idle.touch();
     }
   }
+}
+
+function clientGone(cause?: unknown): GitError {
+  return new GitError("client_gone", 499, "the client left", { cause });
 }
