@@ -10,7 +10,7 @@ export function lowerThreadPriority(): void {
     const thread = Number(readlinkSync("/proc/thread-self").split("/").at(-1));
     // The main thread has the process's number: that one serves.
     if (Number.isSafeInteger(thread) && thread !== process.pid) {
-      setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
+      setPriority(thread, constants.priority.PRIORITY_LOW);
     }
   } catch {
     // A wish, not a need.
