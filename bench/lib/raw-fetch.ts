@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
+  EMPTY_FETCH,
   decodeLsRefsResponse,
   encodeCommandRequest,
   encodeFetchRequest,
@@ -38,23 +39,12 @@ export async function recordFullFetch(repositoryUrl: string, folder: string, nam
 }
 
 const FULL_CLONE = {
-  haves: [],
-  wantRefs: [],
-  shallows: [],
-  deepenNots: [],
+  ...EMPTY_FETCH,
   done: true,
   thinPack: true,
   noProgress: true,
   includeTag: true,
   ofsDelta: true,
-  deepenRelative: false,
-  sidebandAll: false,
-  waitForDone: false,
-  deepen: undefined,
-  deepenSince: undefined,
-  filter: undefined,
-  packfileUris: undefined,
-  unknown: [],
 };
 
 /** What one transfer took. */

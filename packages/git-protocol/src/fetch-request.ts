@@ -30,6 +30,28 @@ export interface FetchRequest {
   readonly unknown: readonly string[];
 }
 
+/** A request that asks for nothing: what a caller does not set, spread under what it does. */
+export const EMPTY_FETCH: FetchRequest = {
+  wants: [],
+  haves: [],
+  wantRefs: [],
+  shallows: [],
+  deepenNots: [],
+  done: false,
+  thinPack: false,
+  noProgress: false,
+  includeTag: false,
+  ofsDelta: false,
+  deepenRelative: false,
+  sidebandAll: false,
+  waitForDone: false,
+  deepen: undefined,
+  deepenSince: undefined,
+  filter: undefined,
+  packfileUris: undefined,
+  unknown: [],
+};
+
 const FLAGS = {
   done: "done",
   "thin-pack": "thinPack",

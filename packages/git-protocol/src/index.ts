@@ -49,6 +49,7 @@ export {
   type RefLine,
 } from "./ls-refs-response.ts";
 export {
+  EMPTY_FETCH,
   canonicalFetchArgs,
   decodeFetchRequest,
   encodeFetchRequest,

@@ -1,6 +1,7 @@
 import {
   ProtocolError,
   encodeCommandRequest,
+  EMPTY_FETCH,
   encodeFetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
@@ -145,24 +146,14 @@ export function requestFor(
   return encodeCommandRequest(
     encodeFetchRequest(
       {
+        ...EMPTY_FETCH,
         wants,
         haves,
-        wantRefs: [],
-        shallows: [],
-        deepenNots: [],
         done: true,
         thinPack: true,
         noProgress: true,
         includeTag: true,
         ofsDelta: true,
-        deepenRelative: false,
-        sidebandAll: false,
-        waitForDone: false,
-        deepen: undefined,
-        deepenSince: undefined,
-        filter: undefined,
-        packfileUris: undefined,
-        unknown: [],
       },
       [`object-format=${format}`],
     ),
