@@ -1,0 +1,66 @@
+/** What is written down (spec/svc.md section 5). One word per kind of deed, the object first. */
+export const AUDIT_ACTIONS = [
+  "login.succeeded",
+  "login.failed",
+  "session.ended",
+  "token.created",
+  "token.revoked",
+  "admin_token.created",
+  "admin_token.revoked",
+  "app.created",
+  "app.updated",
+  "app.deleted",
+  "installation_token.issued",
+  "installation_token.revoked",
+  "cached_repository.added",
+  "cached_repository.updated",
+  "cached_repository.removed",
+  "cached_repository.purged",
+  "cached_repository.warmed",
+  "git.fetch",
+  "git.push",
+  "api.write",
+  "access.denied",
+  "encryption.rekeyed",
+  "configuration.reloaded",
+  "webhook.received",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export type AuditOutcome = "allowed" | "denied" | "failed";
+
+/** Who did it; no field ever holds a secret. */
+export interface AuditActor {
+  readonly kind:
+    | "anonymous"
+    | "foreign"
+    | "user"
+    | "proxy_token"
+    | "agent_token"
+    | "administration_token"
+    | "system";
+  /** Login at the code host, where it is known. */
+  readonly login?: string | undefined;
+  /** Id of the token or session that was used. */
+  readonly credentialId?: string | undefined;
+}
+
+export interface AuditEvent {
+  readonly action: AuditAction;
+  readonly outcome: AuditOutcome;
+  readonly actor: AuditActor;
+  /** What it was done to: `owner/name`, a token's id, a login, an API path without query. */
+  readonly target?: string | undefined;
+  readonly remoteAddress?: string | undefined;
+  readonly requestId?: string | undefined;
+  /** Further facts: few, short, never a secret, never a body. */
+  readonly details?: Readonly<Record<string, string | number | boolean>> | undefined;
+}
+
+/**
+ * Takes events from every part. Never throws and never waits: a database that is away must not stop the work, so the
+ * events are written in batches behind the requests, and the log line is written at once.
+ */
+export interface AuditTrail {
+  record(event: AuditEvent): void;
+}
