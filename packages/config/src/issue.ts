@@ -35,8 +35,23 @@ export function describeIssue(
     const own = issue.errors.find((branch) => branch.some((inner) => inner.path.length > 0));
     const inner = own?.find((candidate) => candidate.path.length > 0);
     if (inner !== undefined) return describeIssue(schema, { ...inner, path: [...issue.path, ...inner.path] });
+    const values = discriminatorValues(schema, issue.path);
+    if (values.length > 0) return [{ path: issue.path, message: `expected one of: ${values.join(", ")}` }];
   }
   return [{ path: issue.path, message: messageFor(issue) }];
+}
+
+/** What the key may hold that tells the members of a union apart, if `path` is such a key. */
+function discriminatorValues(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  const union = schemaAt(schema, path.slice(0, -1));
+  const { discriminator, options } = (union?._zod.def ?? {}) as {
+    discriminator?: string;
+    options?: readonly z.core.$ZodObject[];
+  };
+  if (discriminator === undefined || discriminator !== path.at(-1)) return [];
+  return (options ?? []).flatMap((option) =>
+    [...(option._zod.def.shape[discriminator]?._zod.values ?? [])].map(String),
+  );
 }
 
 function messageFor(issue: Issue): string {

@@ -19,6 +19,7 @@ export function asWritten(config: Config): Record<string, unknown> {
     sync: { ...config.sync, interval: formatDuration(config.sync.interval) },
     fuse: { ...config.fuse, cache_ttl: formatDuration(config.fuse.cache_ttl) },
     docker: { ...config.docker, cache_ttl: formatDuration(config.docker.cache_ttl) },
+    observability: { ...config.observability, interval: formatDuration(config.observability.interval) },
     ...(config.remote_config !== undefined && {
       remote_config: {
         ...config.remote_config,

@@ -10,9 +10,12 @@ const FOLDER = join(import.meta.dirname, "faults");
 const MESSAGES: Readonly<Record<string, string>> = {
   "agent-not-built": "2:10: agent.enabled: not built yet in this version: only false",
   "api-offers-unknown": "2:32: api.peer.offers[1]: expected one of: token, browse, notify, clipboard",
+  "docker-cache-too-long": "2:11: docker.cache_ttl: must be at most 10m",
   "docker-not-built": "2:11: docker.enabled: not built yet in this version: only false",
+  "duration-broken": "2:9: sync.interval: expected a duration such as 30s, 15m, 36h or 7d",
   "enrolment-copies-itself": "3:22: enrolments.a.from: must not be the enrolment itself",
-  "enrolment-engine-unknown": "2:20: enrolments.a.engine: not a valid value",
+  "enrolment-engine-unknown":
+    "2:20: enrolments.a.engine: expected one of: copy, ssh, prompt, github, svc, oauth-device, oauth-pkce, databricks, jfrog",
   "enrolment-key-too-deep": "2:15: enrolments.a/b/c: a key is flat or grouped once: name or group/name",
   "enrolment-pattern-broken": "3:44: enrolments.a.fields[0].pattern: not a regular expression",
   "fuse-cache-too-long": "2:9: fuse.cache_ttl: must be at most 10m",
@@ -22,6 +25,10 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "interval-too-short": "2:9: sync.interval: must be at least 10s",
   "key-twice": "2:1: this key is given twice",
   "key-unknown": "2:1: synch: unknown key; did you mean 'sync'?",
+  "observability-endpoint-with-password":
+    "2:18: observability.endpoint: must not hold a user name or password",
+  "observability-exported-too-often": "2:18: observability.interval: must be at least 10s",
+  "observability-not-built": "2:18: observability.enabled: not built yet in this version: only false",
   "remote-config-full-trust-unsigned": "2:1: remote_config.public_key: required for trust: full",
   "remote-config-key-broken":
     "2:55: remote_config.public_key: expected an Ed25519 public key: 32 bytes in base64, or PEM",
@@ -30,14 +37,26 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "rule-mode-without-quotes": '3:59: rules[0].target.mode: expected permissions in quotes, such as "0600"',
   "rule-name-twice": "4:7: rules[1].name: another rule has this name",
   "rule-path-relative": "3:34: rules[0].target.path: expected ~/… or an absolute path",
+  "rule-without-a-key": "2:9: rules[0]: one of key and keys is required",
   "rules-share-a-file-of-two-formats":
     "4:34: rules[1].target.path: rule 'a' has the same file with another format",
-  "ssh-not-built": "2:1: ssh: not built yet in this version",
+  "ssh-authority-is-no-key":
+    "2:34: ssh.certificate_authorities[0]: expected a public key such as: ssh-ed25519 AAAA… comment",
+  "ssh-key-unknown": "2:8: ssh.remotes: unknown key",
   "store-address-missing":
     "1:1: store.address: required, but missing (for a store on this host: driver: embedded)",
   "store-address-with-password": "1:10: store.address: must not hold a user name or password",
+  "store-auth-method-unknown":
+    "1:55: store.auth_method: expected one of: token, oidc, ldap, mtls, mtls+tpm, mtls+os, token+tpm, oidc+tpm, ldap+tpm",
+  "store-mtls-without-role":
+    "1:1: store.mtls.pki_role: required, but missing (or bring your own certificate: byo)",
+  "store-mtls-without-tls": "1:10: store.address: a client certificate needs an https address",
+  "store-token-socket-with-a-glob-in-a-folder":
+    "1:55: store.token_socket[0]: expected a path from / or ~/ with * and ? in its last segment only",
   "tab-as-indentation": "2:1: a tab is used for indentation; YAML takes spaces only",
   "value-of-wrong-type": "2:8: web.enabled: expected true or false",
+  "web-editable-path-climbs":
+    '2:25: web.editable_paths[0]: the path "a/../b" cannot be used: it has a ".." segment',
   "web-not-on-loopback": "2:8: web.listen: must be on loopback: 127.0.0.1, [::1] or localhost, with a port",
 };
 

@@ -79,11 +79,6 @@ describe("the configuration's schema", () => {
     ],
     ["takes every loopback form", `${EMBEDDED}web: {listen: "[::1]:1"}\n`, []],
     [
-      "says so of a section that is not built yet",
-      `${EMBEDDED}observability: {}\n`,
-      ["c.yaml:2:1: observability: not built yet in this version"],
-    ],
-    [
       "says so of a surface that is not built yet",
       `${EMBEDDED}fuse: {enabled: true}\n`,
       ["c.yaml:2:8: fuse.enabled: not built yet in this version: only false"],
@@ -284,6 +279,17 @@ describe("loading the configuration", () => {
     const binary = join(places.home, "binary.yaml");
     await writeFile(binary, Buffer.from([0xff, 0xfe, 0x00]));
     await assert.rejects(loadConfig(places, binary), /not UTF-8 text/);
+  });
+
+  it("warns of what is set and has nothing to work on yet", async () => {
+    const places = await freshPlaces();
+    const own = await write(
+      join(places.home, "own.yaml"),
+      `${EMBEDDED}ssh: {insecure_ignore_host_key: true}\n`,
+    );
+    assert.match((await loadConfig(places, own)).warnings.join(), /^ssh is checked, but .* not built yet/);
+    const silent = await write(join(places.home, "silent.yaml"), `${EMBEDDED}ssh: {}\nobservability: {}\n`);
+    assert.deepEqual((await loadConfig(places, silent)).warnings, []);
   });
 
   it("reads through a symbolic link", async () => {

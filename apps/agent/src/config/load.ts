@@ -2,6 +2,7 @@ import { ConfigError, parseConfigDocument, validateConfig } from "@devplat/confi
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
+import { notUsedYet } from "./not-used.ts";
 import type { Places } from "./places.ts";
 import { withRemote, withUserOverlay } from "./overlay.ts";
 import type { RemoteConfig } from "./remote.ts";
@@ -26,7 +27,8 @@ export interface LoadedConfig {
  */
 export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
   const { file, isSystem } = await chooseFile(places, explicit);
-  const base = { config: parseConfig(file), sources: [file.path], warnings: warningsOf(file) };
+  const config = parseConfig(file);
+  const base = { config, sources: [file.path], warnings: [...warningsOf(file), ...notUsedYet(config)] };
   const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
   if (user === undefined) return base;
   return {

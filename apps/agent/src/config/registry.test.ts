@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { parseConfigDocument } from "@devplat/config";
 import fc from "fast-check";
 import { parseConfig } from "./load.ts";
+import { configSchema } from "./schema.ts";
 import { readRegistryFile, writeRegistryFile, type RegistryKey } from "./registry-file.ts";
 import { REGISTRY_ROOT, fromRegistry, toRegistry } from "./registry-values.ts";
 
@@ -29,6 +30,8 @@ api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [
 fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
 docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
 agent: {enabled: false, keys: [ssh/a]}
+ssh: {certificate_authorities: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== ca@example"], insecure_ignore_host_key: true}
+observability: {enabled: false, endpoint: "https://otel.example:4318", protocol: http/json, headers: {x-key: v}, service_name: laptop, interval: 30s}
 git_credentials: [{host: git.example, key: tools/git, username_field: u, password_field: p}]
 rules:
   - name: first
@@ -40,6 +43,12 @@ enrolments:
   flat: {engine: copy, from: shared/x, fields: {user: "{{ .u }}"}}
   tools/asked: {engine: prompt, fields: [{name: token, help: "line\\nline", secret: false, optional: true}, {name: b}]}
   tools/key: {engine: ssh, passphrase: unsafe}
+  hub: {engine: github, host: "https://git.example", client_id: abc, scopes: [repo, "read:org"]}
+  proxy: {engine: svc, url: "https://proxy.example", client_id: agent, scopes: [contents]}
+  device: {engine: oauth-device, device_url: "https://x.example/d", token_url: "https://x.example/t", client_id: c, audience: a}
+  browser: {engine: oauth-pkce, authorize_url: "https://x.example/a", token_url: "https://x.example/t", client_id: c, callback_port: 8300}
+  bricks: {engine: databricks, host: "https://dbx.example", scopes: [all-apis]}
+  frog: {engine: jfrog, url: "https://frog.example"}
 remote_config: {url: "https://x.example/c", headers: {x-a: b}, refresh_interval: 1h}
 `;
 
@@ -51,6 +60,8 @@ const roundTrip = (value: Record<string, unknown>): unknown =>
 describe("reg-export and reg-import", () => {
   it("every section comes back as it was", () => {
     parseConfig({ path: "c.yaml", text: EVERY_SECTION });
+    const missing = Object.keys(configSchema.shape).filter((section) => !(section in parse(EVERY_SECTION)));
+    assert.deepEqual(missing, [], "a section that this test does not have");
     assert.deepEqual(roundTrip(parse(EVERY_SECTION)), parse(EVERY_SECTION));
   });
 

@@ -11,7 +11,9 @@ import {
   dockerSection,
   fuseSection,
   gitCredential,
+  observabilitySection,
   sshAgentSection,
+  sshSection,
 } from "./surface-sections.ts";
 
 /** Polling a store more often than this is load without use: 10 s, in milliseconds. */
@@ -63,14 +65,6 @@ const web = z.strictObject({
   require_unlock: z.union([z.literal("auto"), z.boolean()]).default("auto"),
 });
 
-/** A section of the whole design that this version does not have: setting it must not look as if it worked. */
-const notBuilt = z
-  .unknown()
-  .optional()
-  .superRefine((value, context) => {
-    if (value !== undefined) context.addIssue({ code: "custom", message: "not built yet in this version" });
-  });
-
 /** The whole configuration file. Durations are milliseconds, file modes are numbers. */
 export const configSchema = z
   .strictObject({
@@ -82,9 +76,9 @@ export const configSchema = z
     fuse: fuseSection.prefault({}),
     docker: dockerSection.prefault({}),
     agent: sshAgentSection.prefault({}),
-    ssh: notBuilt,
+    ssh: sshSection.prefault({}),
     git_credentials: z.array(gitCredential).default([]),
-    observability: notBuilt,
+    observability: observabilitySection.prefault({}),
     rules: z.array(ruleSchema).default([]),
     enrolments: enrolmentsSection.default({}),
     remote_config: remoteSection.optional(),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration } from "./duration.ts";
+import { httpUrl } from "./store-section.ts";
 
 /** A mount or volume that caches longer than this shows credentials that have been replaced; in milliseconds. */
 const MAX_CACHE_TTL_MS = 10 * 60_000;
@@ -52,6 +53,35 @@ export const sshAgentSection = z.strictObject({
   unix: socket,
   keys: z.array(path).default([]),
   relay: z.array(path).default([]),
+});
+
+/** One line as it stands in an authorized_keys file: type, key, perhaps a comment; a certificate is no authority. */
+const PUBLIC_KEY =
+  /^(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]+={0,2}(?: [^\r\n]*)?$/;
+
+/** Whom managed SSH forwards trust. */
+export const sshSection = z.strictObject({
+  /** Public keys that sign host keys; a host with such a certificate needs no pinned key. */
+  certificate_authorities: z
+    .array(
+      z.string().regex(PUBLIC_KEY, { message: "expected a public key such as: ssh-ed25519 AAAA… comment" }),
+    )
+    .default([]),
+  insecure_ignore_host_key: z.boolean().default(false),
+});
+
+/** Exporting OpenTelemetry is not worth doing more often than this, in milliseconds. */
+const MIN_EXPORT_INTERVAL_MS = 10_000;
+
+/** Figures and traces by OpenTelemetry's OTLP. */
+export const observabilitySection = z.strictObject({
+  enabled: notYet,
+  /** Of the collector; its paths `/v1/metrics` and `/v1/traces` are added. */
+  endpoint: httpUrl.optional(),
+  protocol: z.enum(["http/protobuf", "http/json"]).default("http/protobuf"),
+  headers: z.record(z.string().min(1), z.string()).default({}),
+  service_name: z.string().min(1).default("agent"),
+  interval: duration({ min: MIN_EXPORT_INTERVAL_MS }).prefault("1m"),
 });
 
 /** What `agent git-credential` answers for a host. */
