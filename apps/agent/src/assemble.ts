@@ -28,6 +28,7 @@ import type { LoadedConfig } from "./config/load.ts";
 import type { Places } from "./config/places.ts";
 import type { Config } from "./config/schema.ts";
 import { methodParts } from "./config/store-section.ts";
+import { dockerStatus } from "./docker/registration.ts";
 import { engineFor } from "./enrol/engines.ts";
 import { EnrolmentRunner } from "./enrol/runner.ts";
 import { Skips } from "./enrol/skips.ts";
@@ -86,7 +87,8 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
   const { config } = loaded;
   const username = config.store.username ?? systemUserName();
   const root = userRoot({ mount: config.store.kv_mount, prefix: config.store.user_prefix, username });
-  const facts = { ...factsOf(host, loaded), username };
+  const docker = await dockerStatus(config, host.places, host.environment);
+  const facts = { ...factsOf(host, loaded), username, ...(docker !== undefined && { docker }) };
   if (config.store.driver === "embedded") {
     const store =
       create || (await exists(embeddedFile(host.places)))

@@ -43,6 +43,20 @@ export interface EnrolmentStatus {
   readonly error: string | null;
 }
 
+/** Container volumes; never a value. */
+export interface DockerStatus {
+  readonly enabled: boolean;
+  /** The plugin's socket. */
+  readonly socket: string;
+  /** The file that sends Docker to it. */
+  readonly registration: {
+    readonly path: string;
+    /** The line that it should hold. */
+    readonly expected: string;
+    readonly state: "absent" | "agrees" | "names a different socket";
+  };
+}
+
 /** `GET /api/v1/status` of somebody who is signed in. */
 export interface AgentStatus {
   readonly version: string;
@@ -76,6 +90,8 @@ export interface AgentStatus {
   readonly rules: Readonly<Record<string, RuleStatus>>;
   readonly enrolments: readonly EnrolmentStatus[];
   readonly remotes: readonly unknown[];
+  /** Absent while there is nothing to say. */
+  readonly docker?: DockerStatus;
   readonly config: {
     readonly sources: readonly string[];
     readonly problems: readonly string[];

@@ -77,6 +77,7 @@ function print(status: AgentStatus, staleSince: string | null): string {
     ...enrolmentLines(status),
     ...config.problems.map((problem) => `Warning:        ${problem}`),
   ];
+  lines.push(...dockerLines(status));
   const rules = Object.entries(status.rules).map(([name, rule]) => [
     name,
     rule.state,
@@ -87,6 +88,20 @@ function print(status: AgentStatus, staleSince: string | null): string {
   const listed =
     rules.length === 0 ? ["No rules."] : table(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
   return `${[...lines, "", ...listed].join("\n")}\n`;
+}
+
+/** Also with the section off, while a file sends Docker to a socket that nobody serves. */
+function dockerLines({ docker }: AgentStatus): string[] {
+  if (docker === undefined) return [];
+  const { path, expected, state } = docker.registration;
+  return [
+    "",
+    "Docker Volumes",
+    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: nobody serves it)"}`,
+    `  Registration:  ${path}`,
+    `  Expected line: ${expected}`,
+    `  State:         ${state}`,
+  ];
 }
 
 /** What waits for the user, or went wrong; nothing without enrolments. */

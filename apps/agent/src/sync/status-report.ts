@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
-import type { AgentStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
+import type { AgentStatus, DockerStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
 import { iso, statusOf } from "./records.ts";
 import { keyText, type Rule } from "./rule.ts";
 import type { StateDocument } from "./state.ts";
@@ -19,6 +19,8 @@ export interface StatusFacts {
   readonly problems: readonly string[];
   /** Sections of the configuration that wait for a new start. Default: none. */
   readonly reloadNeeded?: readonly string[];
+  /** As it was at the start. */
+  readonly docker?: DockerStatus;
 }
 
 export interface StatusInputs {
@@ -88,6 +90,7 @@ export class StatusReport {
       rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document)])),
       enrolments: inputs.enrolments ?? [],
       remotes: [],
+      ...(facts.docker !== undefined && { docker: facts.docker }),
       config: { sources: facts.sources, problems: facts.problems, reload_needed: facts.reloadNeeded ?? [] },
     };
   }
