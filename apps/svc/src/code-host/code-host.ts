@@ -7,6 +7,14 @@ export interface HostUser {
   readonly login: string;
 }
 
+/** The addresses of apps at the code host. */
+export interface HostApps {
+  /** Where a browser posts a manifest to. @param owner an organization; undefined: the user's own account */
+  registrationUrl(owner: string | undefined): string;
+  /** Where a person installs an app on repositories. */
+  installUrl(slug: string): string;
+}
+
 /** What differs between code hosts; the rest of the service does not know which one it fronts (`host.kind`). */
 export interface CodeHost {
   readonly kind: "github" | "gitea";
@@ -23,7 +31,14 @@ export interface CodeHost {
     readonly tokenUrl: string;
     /** Scopes to ask for, space-separated. */
     readonly scope: string;
+    /**
+     * Where a grant is given back when a user disconnects the account, authorised as the client; undefined: the code host
+     * has no such place, and its own page has to do.
+     */
+    revokeUrl(clientId: string): string | undefined;
   };
+  /** Where apps are registered (the app side of agent tokens); undefined: the code host knows no apps. */
+  readonly apps: HostApps | undefined;
   /** The `Authorization` under which git routes take the token. */
   gitAuthorization(token: Secret): Secret;
   /** The `Authorization` under which the API takes the token. */
