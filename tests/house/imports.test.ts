@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { dirname, join } from "node:path";
+import { dirname, join, posix } from "node:path";
 import { describe, it } from "node:test";
 import { importsOf, readSources, readTexts, readWorkspaces, type Source } from "./sources.ts";
 
@@ -108,6 +108,29 @@ describe("import directions", () => {
       workspaces.flatMap(({ name }) => reach(name, new Set([name]))),
       [],
     );
+  });
+
+  it("files import each other without a circle, import() included", () => {
+    const known = new Set(product.map(({ path }) => path));
+    // What is imported for its types only is gone when the program runs.
+    const edges = new Map(
+      product.map(({ path, text }) => [
+        path,
+        importsOf(text.replace(/^\s*(?:import|export) type\b[^;]*;/gm, ""))
+          .map((name) => posix.join(posix.dirname(path), name))
+          .filter((target) => known.has(target)),
+      ]),
+    );
+    const circles: string[] = [];
+    const done = new Set<string>();
+    const visit = (path: string, way: readonly string[]): void => {
+      if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(" → "));
+      if (done.has(path)) return;
+      done.add(path);
+      for (const next of edges.get(path) ?? []) visit(next, [...way, path]);
+    };
+    for (const path of edges.keys()) visit(path, []);
+    assert.deepEqual(circles, []);
   });
 
   it("a workspace declares every package that its product code imports", () => {

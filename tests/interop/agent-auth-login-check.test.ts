@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { run, startVault, type Vault } from "@devplat/testkit";
 import { BRAND } from "../../apps/agent/src/brand.ts";
-import suppression from "../../apps/agent/src/login-check.cjs";
+import suppression from "../../apps/agent/src/suppression.cjs";
 import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
 
 const MARKER = ".local/state/daemon/login-check-suppress";

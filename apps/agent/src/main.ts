@@ -12,7 +12,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-process.exitCode = await main(process.argv.slice(2));
+// No await here: the release bundle is a CommonJS module.
+void main(process.argv.slice(2)).then((code) => (process.exitCode = code));
 
 /** Gives the exit code: 0 success, 1 error. */
 async function main(args: readonly string[]): Promise<number> {
@@ -28,7 +29,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (parsed.kind === "help") {
     const { helpText } = await import("./commands/help.ts");
-    process.stdout.write(helpText(parsed.command, parsed.group));
+    process.stdout.write(helpText(COMMANDS, parsed.command, parsed.group));
     return 0;
   }
   try {

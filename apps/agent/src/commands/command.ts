@@ -25,6 +25,8 @@ export interface Invocation {
   readonly options: Readonly<Record<string, string | boolean | readonly string[]>>;
   readonly flags: GlobalFlags;
   readonly environment: NodeJS.ProcessEnv;
+  /** The table that it was found in. */
+  readonly commands: readonly CommandSpec[];
 }
 
 /** What a command's module exports. Gives the exit code: 0 or 1. */

@@ -1,34 +1,34 @@
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
-import type { RunCommand } from "./command.ts";
-import { COMMANDS, GLOBAL_OPTIONS } from "./table.ts";
+import type { CommandSpec, RunCommand } from "./command.ts";
+import { GLOBAL_OPTIONS } from "./global-options.ts";
 
 /** Prints the completion script of a shell: `source <(agent completion bash)`. */
-export const run: RunCommand = ({ positionals }) => {
+export const run: RunCommand = ({ positionals, commands }) => {
   const [shell = ""] = positionals;
   const script = SCRIPTS[shell];
   if (script === undefined) {
     throw new AgentError("usage", `completion is for: ${Object.keys(SCRIPTS).join(", ")}`);
   }
-  process.stdout.write(script());
+  process.stdout.write(script(commands));
   return Promise.resolve(0);
 };
 
-const SCRIPTS: Readonly<Record<string, () => string>> = {
+const SCRIPTS: Readonly<Record<string, (commands: readonly CommandSpec[]) => string>> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,
 };
 
 /** Words that may follow these words: the next word of every command, or its options. */
-function choices(): Map<string, string[]> {
+function choices(commands: readonly CommandSpec[]): Map<string, string[]> {
   const after = new Map<string, Set<string>>();
   const add = (prefix: string, word: string): void => {
     const words = after.get(prefix) ?? new Set<string>();
     after.set(prefix, words.add(word));
   };
   const globals = Object.keys(GLOBAL_OPTIONS).map((option) => `--${option}`);
-  for (const { name, options = {} } of COMMANDS) {
+  for (const { name, options = {} } of commands) {
     const words = name.split(" ");
     words.forEach((word, index) => add(words.slice(0, index).join(" "), word));
     for (const option of [...Object.keys(options).map((each) => `--${each}`), ...globals]) add(name, option);
@@ -36,8 +36,10 @@ function choices(): Map<string, string[]> {
   return new Map([...after].map(([prefix, words]) => [prefix, [...words]]));
 }
 
-function bashScript(): string {
-  const cases = [...choices()].map(([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`);
+function bashScript(commands: readonly CommandSpec[]): string {
+  const cases = [...choices(commands)].map(
+    ([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`,
+  );
   return `_${BRAND.command}() {
   local prefix="" word words="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -55,12 +57,12 @@ complete -F _${BRAND.command} ${BRAND.command}
 `;
 }
 
-function zshScript(): string {
-  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript()}`;
+function zshScript(commands: readonly CommandSpec[]): string {
+  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(commands)}`;
 }
 
-function fishScript(): string {
-  const lines = COMMANDS.flatMap(({ name, summary, options = {} }) => {
+function fishScript(commands: readonly CommandSpec[]): string {
+  const lines = commands.flatMap(({ name, summary, options = {} }) => {
     const [first = "", second] = name.split(" ");
     const text = summary.replaceAll("'", "\\'");
     const base = `complete -c ${BRAND.command} -f`;

@@ -1,11 +1,15 @@
 import { BRAND } from "../brand.ts";
 import type { CommandSpec, OptionSpecs } from "./command.ts";
-import { COMMANDS, GLOBAL_OPTIONS } from "./table.ts";
+import { GLOBAL_OPTIONS } from "./global-options.ts";
 
 /** The help of the program, of a group of commands, or of one command. */
-export function helpText(command: CommandSpec | undefined, group?: string): string {
+export function helpText(
+  commands: readonly CommandSpec[],
+  command: CommandSpec | undefined,
+  group?: string,
+): string {
   if (command !== undefined) return commandHelp(command);
-  const shown = group === undefined ? COMMANDS : COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
+  const shown = group === undefined ? commands : commands.filter(({ name }) => name.startsWith(`${group} `));
   return [
     `Usage: ${BRAND.command} [flags] <command>`,
     "",

@@ -10,7 +10,7 @@ import { assembleStore, type Host, type StoreParts } from "../assemble.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import suppression from "../login-check.cjs";
+import suppression from "../suppression.cjs";
 import type { Invocation, RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { signInAnew } from "./sign-in-anew.ts";

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { BRAND } from "../brand.ts";
 import type { CommandSpec, GlobalFlags, Invocation, OptionSpecs } from "./command.ts";
-import { GLOBAL_OPTIONS } from "./table.ts";
+import { GLOBAL_OPTIONS } from "./global-options.ts";
 
 /** Kept apart from the loggers that know them: `agent version` loads no logger. */
 const LOG_LEVELS = ["debug", "info", "warn", "error"];
@@ -41,7 +41,7 @@ export function parseCommandLine(
   return {
     kind: "command",
     command,
-    invocation: { positionals, options, flags: globalFlags(options), environment },
+    invocation: { positionals, options, flags: globalFlags(options), environment, commands },
   };
 }
 
