@@ -25,3 +25,10 @@ export { lsRefsResponse } from "./serve/ls-refs.ts";
 export { uploadPackV2Fetch, whyNotServable } from "./serve/upload-pack.ts";
 export type { FetchContext } from "./serve/fetch-context.ts";
 export type { PackTotals } from "./serve/pack-writer.ts";
+export {
+  discardConsolidation,
+  prepareConsolidation,
+  publishConsolidation,
+  type ConsolidateOptions,
+  type PreparedConsolidation,
+} from "./consolidate/consolidate.ts";

@@ -9,6 +9,9 @@ import { PackReader, type PackEntry } from "./pack-reader.ts";
 import { Pack, type SharedPack } from "./pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
 
+/** Looks at a folder whose packs others replace at the same time; each replacement ends one. */
+const MAX_LOOKS = 10;
+
 /** An object as it is hashed. The content may be shared with a cache: read it, do not write it. */
 export interface GitObject {
   readonly type: ObjectType;
@@ -129,14 +132,26 @@ export class ObjectDatabase {
 
   /**
    * Looks at the folder again: opens packs that have come, closes those that are gone.
-   * A pack without `.idx` is not there yet (the `.idx` is written last).
+   * A pack without `.idx` is not there yet (the `.idx` is written last). When one goes while it is opened, another
+   * has come that holds its objects, so the folder is looked at once more.
    *
    * @returns whether the set of packs changed
    * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated` for a pack at fault, with its path; the packs
    *   before it are open then
    */
   refresh(): boolean {
+    let changed = false;
+    for (let left = MAX_LOOKS; left > 0; left--) {
+      const look = this.#look();
+      changed ||= look.changed;
+      if (look.whole) break;
+    }
+    return changed;
+  }
+
+  #look(): { readonly changed: boolean; readonly whole: boolean } {
     this.#readLooseFolders();
+    let whole = true;
     const packFolder = join(this.folder, "pack");
     const files = new Set(readFolder(packFolder));
     const names = new Set<string>();
@@ -156,19 +171,26 @@ export class ObjectDatabase {
         changed = true;
       }
     }
+    const times = modified(packFolder, [...names, ...kept.map(({ name }) => name)]);
     const opened: Pack[] = [];
     try {
-      for (const { name } of newestFirst(packFolder, names)) {
-        const pack = this.#tryOpen(join(packFolder, `${name}.pack`));
-        if (pack === undefined) continue;
+      for (const name of names) {
+        const pack = times.has(name) ? this.#tryOpen(join(packFolder, `${name}.pack`)) : undefined;
+        if (pack === undefined) {
+          whole = false;
+          continue;
+        }
         opened.push(pack);
         changed = true;
       }
     } finally {
       // Also when one of them is at fault: the others can be read.
-      this.#packs = [...opened, ...kept];
+      const timeOf = ({ name }: Pack): number => times.get(name) ?? 0;
+      this.#packs = [...opened, ...kept].toSorted(
+        (a, b) => timeOf(b) - timeOf(a) || (a.name < b.name ? -1 : 1),
+      );
     }
-    return changed;
+    return { changed, whole };
   }
 
   /** Where a packed object is; loose objects are not looked at. */
@@ -276,13 +298,14 @@ export class ObjectDatabase {
   }
 }
 
-function newestFirst(folder: string, names: Iterable<string>): { name: string; time: number }[] {
-  const found: { name: string; time: number }[] = [];
+/** When packs were written, ms: the order of packs. Those that are gone are left out. */
+function modified(folder: string, names: Iterable<string>): Map<string, number> {
+  const times = new Map<string, number>();
   for (const name of names) {
     const stat = statSync(join(folder, `${name}.pack`), { throwIfNoEntry: false });
-    if (stat !== undefined) found.push({ name, time: stat.mtimeMs });
+    if (stat !== undefined) times.set(name, stat.mtimeMs);
   }
-  return found.toSorted((a, b) => b.time - a.time || (a.name < b.name ? -1 : 1));
+  return times;
 }
 
 function readFolder(path: string): string[] {

@@ -217,13 +217,17 @@ async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
 }
 
 /** Oldest first, so that packs which come later keep their place; a pack with a `.bitmap` can only be the first. */
-function* build(graph: ObjectGraph, objects: ObjectDatabase): Steps {
+export function packsInOrder(objects: ObjectDatabase): Pack[] {
   const packs = objects.packs.toReversed();
   const first = packs.findIndex((pack) => existsSync(besides(pack, ".bitmap")));
   if (first > 0) packs.unshift(...packs.splice(first, 1));
+  return packs;
+}
+
+function* build(graph: ObjectGraph, objects: ObjectDatabase): Steps {
   let done = false;
   try {
-    yield* graph.addPacks(packs.map((pack) => pack.shared()));
+    yield* graph.addPacks(packsInOrder(objects).map((pack) => pack.shared()));
     done = true;
   } finally {
     // A driver that stops in the middle ends up here, too.

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readdir, stat, unlink } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
@@ -15,7 +15,7 @@ export function temporaryName(kind: string): string {
 }
 
 /**
- * Removes temporary files of processes that have ended, and packs without index that a crash left between two renames.
+ * Removes temporary files and folders of processes that have ended, and packs without index that a crash left between two renames.
  * What a living process writes is left alone.
  *
  * @returns the removed files
@@ -27,7 +27,7 @@ export async function removeLeftovers(repositoryPath: string): Promise<string[]>
     const names = new Set(await readdir(path).catch(() => []));
     for (const name of names) {
       if (!(await isLeftover(join(path, name), name, names))) continue;
-      await unlink(join(path, name));
+      await rm(join(path, name), { recursive: true });
       removed.push(join(path, name));
     }
   }
@@ -45,5 +45,5 @@ async function isLeftover(path: string, name: string, names: ReadonlySet<string>
 
 async function isOld(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
-  return found !== undefined && found.isFile() && Date.now() - found.mtimeMs > GRACE_MS;
+  return found !== undefined && Date.now() - found.mtimeMs > GRACE_MS;
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 
 /**
  * Who made a lock or a temporary file: `<machine>.<pid>.<instance>`. The machine part covers the host name and, on
@@ -8,7 +9,7 @@ import { hostname } from "node:os";
  * a restarted container often has the pid that the one before had.
  */
 const MACHINE = createHash("sha256").update(`${hostname()}\0${pidNamespace()}`).digest("hex").slice(0, 12);
-const INSTANCE = randomBytes(6).toString("hex");
+const INSTANCE = instanceOfProcess();
 
 /** This process, as {@link ownerIsGone} understands it. Letters, digits and dots only. */
 export const OWNER = `${MACHINE}.${process.pid}.${INSTANCE}`;
@@ -27,6 +28,16 @@ export function ownerIsGone(owner: string): boolean | undefined {
   }
   // Alive, or another process that was given its pid.
   return undefined;
+}
+
+/** The same in all threads of a process: a worker inherits the environment data of the thread that started it. */
+function instanceOfProcess(): string {
+  const key = "git-store.instance";
+  const known = getEnvironmentData(key);
+  if (typeof known === "string") return known;
+  const made = randomBytes(6).toString("hex");
+  setEnvironmentData(key, made);
+  return made;
 }
 
 function pidNamespace(): string {

@@ -14,11 +14,24 @@ import { readExactly } from "../read-file.ts";
 import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
-import type { PacketBuffer } from "./packet-buffer.ts";
 import { Shifts } from "./shifts.ts";
 
 /** Bytes of a pack looked at in one go: the entries in them are scanned in place. */
 const WINDOW_BYTES = 256 * 1024;
+
+/** The stored objects that a pack is made of. */
+export type PackSource = Pick<ObjectGraph, "format" | "numbers" | "reader">;
+
+/** Where the bytes of a pack go. */
+export interface PackSink {
+  /** Bytes so far. */
+  readonly length: number;
+  append(bytes: Uint8Array, start: number, end: number): void;
+  /** Takes at most `length` bytes that `read` puts where they belong. @returns how many */
+  fill(length: number, read: (target: Buffer) => void): number;
+  /** Ends the pack with the hash of its bytes. */
+  appendTrailer(): void;
+}
 
 /** What goes into a pack and in which form. */
 export interface PackPlan {
@@ -28,6 +41,8 @@ export interface PackPlan {
   readonly clientHas: Bitset | undefined;
   /** Whether the client reads deltas that name their base by offset. */
   readonly ofsDelta: boolean;
+  /** Objects that are not to be deltas; default none. */
+  readonly whole?: Bitset;
 }
 
 /** How the entries of a pack came about, for the line that ends git's progress. */
@@ -42,11 +57,12 @@ export interface PackTotals {
 }
 
 /** Whether the pack to send is one that is stored, byte for byte. */
-export function isStoredPack(graph: ObjectGraph, plan: PackPlan): boolean {
+export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
   const first = graph.numbers.packs[0];
   return (
     first !== undefined &&
     plan.ofsDelta &&
+    plan.whole === undefined &&
     nextBit(plan.send, 0, first.pack.count, 0) === first.pack.count &&
     nextBit(plan.send, first.pack.count, graph.numbers.count, 1) >= graph.numbers.count
   );
@@ -59,9 +75,9 @@ export function isStoredPack(graph: ObjectGraph, plan: PackPlan): boolean {
  */
 export class PackWriter {
   readonly totals: PackTotals = { objects: 0, verbatim: 0, deltas: 0, inflated: 0 };
-  readonly #graph: ObjectGraph;
+  readonly #graph: PackSource;
   readonly #plan: PackPlan;
-  readonly #out: PacketBuffer;
+  readonly #out: PackSink;
   readonly #header = new EntryHeader();
   readonly #oidLength: number;
   /** For each pack, how far its entries have moved. */
@@ -69,7 +85,7 @@ export class PackWriter {
   readonly #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
 
-  constructor(graph: ObjectGraph, plan: PackPlan, out: PacketBuffer) {
+  constructor(graph: PackSource, plan: PackPlan, out: PackSink) {
     this.#graph = graph;
     this.#plan = plan;
     this.#out = out;
@@ -107,7 +123,14 @@ export class PackWriter {
     const { offsets } = pack.order;
     const shifts = this.#shifts.at(-1)!;
     shifts.begin(offsets[first]!, this.#out.length - offsets[first]!);
-    if (first === 0 && end === pack.count && numbered.numbers === undefined && this.#plan.ofsDelta) {
+    const { ofsDelta, whole } = this.#plan;
+    if (
+      first === 0 &&
+      end === pack.count &&
+      numbered.numbers === undefined &&
+      ofsDelta &&
+      whole === undefined
+    ) {
       // A whole pack, and all its deltas' bases are in it.
       this.totals.verbatim += end;
       yield* this.#copyRaw(numbered, PACK_HEADER_BYTES, offsets[end]! - PACK_HEADER_BYTES);
@@ -142,6 +165,7 @@ export class PackWriter {
       const offset = windowStart + start;
       // A base that moved as far as its delta: the usual case.
       if (
+        !this.#mustBeWhole(numbered, position) &&
         this.#header.type === OFS_DELTA &&
         this.#plan.ofsDelta &&
         offset - this.#header.baseDistance >= shifts.lastStart
@@ -202,8 +226,10 @@ export class PackWriter {
       );
     }
     const base = numberAt(numbered, basePosition);
-    const isSent = hasBit(this.#plan.send, base);
-    if (!isSent && (this.#plan.clientHas === undefined || !hasBit(this.#plan.clientHas, base))) {
+    const { send, clientHas } = this.#plan;
+    const isSent = hasBit(send, base);
+    const isKnown = isSent || (clientHas !== undefined && hasBit(clientHas, base));
+    if (!isKnown || this.#mustBeWhole(numbered, position)) {
       this.totals.deltas--;
       this.totals.inflated++;
       this.#writeWhole(numbered, position);
@@ -230,6 +256,10 @@ export class PackWriter {
     }
     this.#out.append(head, 0, at);
     return length;
+  }
+
+  #mustBeWhole({ base }: NumberedPack, position: number): boolean {
+    return this.#plan.whole !== undefined && hasBit(this.#plan.whole, base + position);
   }
 
   /** Where an object that was already written stands in the new pack. */

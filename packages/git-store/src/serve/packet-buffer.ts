@@ -7,6 +7,7 @@ import {
   SIDE_BAND,
 } from "@devplat/git-protocol";
 import type { ObjectFormat } from "../object-format.ts";
+import type { PackSink } from "./pack-writer.ts";
 
 /** Length and channel in front of a packet's data. */
 const HEADER_BYTES = PKT_LENGTH_BYTES + 1;
@@ -19,7 +20,7 @@ const CHUNK_BYTES = PACKET_BYTES * PACKETS_PER_CHUNK;
  * Collects the bytes of a pack into side-band packets, in place: bytes are copied or read straight to where they stand
  * behind a packet's header. Hashes them on the way, one packet at a time.
  */
-export class PacketBuffer {
+export class PacketBuffer implements PackSink {
   readonly #hash: Hash | undefined;
   #chunk: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   #spare: Buffer | undefined;

@@ -1,0 +1,282 @@
+import { existsSync, statSync } from "node:fs";
+import { mkdir, readdir, rename, rm, unlink, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { BaseCache } from "../base-cache.ts";
+import { syncFolder } from "../durable.ts";
+import { GitStoreError } from "../errors.ts";
+import { indexPack } from "../index-pack/index-pack.ts";
+import { ObjectDatabase } from "../object-database.ts";
+import type { Oid } from "../oid.ts";
+import { PackReader } from "../pack-reader.ts";
+import { Pack } from "../pack.ts";
+import { PageCache } from "../page-cache.ts";
+import { countBits, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
+import { numberAt, ObjectNumbers } from "../reachability/object-numbers.ts";
+import type { ObjectGraph } from "../reachability/object-graph.ts";
+import { packsInOrder, ReachabilityIndex } from "../reachability/reachability-index.ts";
+import { finishInSlices } from "../reachability/slices.ts";
+import { reach } from "../reachability/walk.ts";
+import { temporaryName } from "../repository/leftovers.ts";
+import type { PackSource } from "../serve/pack-writer.ts";
+import { deepDeltas } from "./deep-deltas.ts";
+import { packBytes } from "./pack-bytes.ts";
+import { GEOMETRIC_FACTOR, keptPacks } from "./roll-up.ts";
+
+/** Options of {@link prepareConsolidation}. */
+export interface ConsolidateOptions {
+  /** Ids that get bitmaps; those that are not there are passed over. */
+  readonly tips: Iterable<Oid>;
+  /**
+   * All packs become one that holds only what these ids reach; those that are not there are passed over. Default:
+   * nothing is left out, and only as many packs are merged as geometry asks for.
+   */
+  readonly keep?: Iterable<Oid>;
+  /** Packs to merge at least; fewer are left as they are. Default 2. No use with `keep`. */
+  readonly least?: number;
+  /** Default 2, see {@link keptPacks}. */
+  readonly factor?: number;
+  /** Memory for delta bases and pages while packs are read, bytes each. Default 16 MiB. */
+  readonly cacheBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** A merged pack that stands aside, complete with its indexes. Plain data: it can be handed to another thread. */
+export interface PreparedConsolidation {
+  /** Where it stands. */
+  readonly folder: string;
+  /** `pack-<checksum>` */
+  readonly name: string;
+  /** Packs that it replaces. */
+  readonly replaces: readonly string[];
+  /** Packs that were there besides, all older. */
+  readonly kept: readonly string[];
+  readonly objects: number;
+  /** Objects of the replaced packs that nothing in `keep` reaches. */
+  readonly dropped: number;
+  /** Time of the newest replaced pack, ms: the merged one takes its place in the order of packs. */
+  readonly modifiedMs: number;
+}
+
+const CACHE_BYTES = 16 * 2 ** 20;
+
+/**
+ * Merges packs into one that stands aside: entries and deltas are copied compressed as they are, only chains that have
+ * become too long are cut. The merged pack is then read back and hashed object by object, like one that came from
+ * elsewhere, so damage on the disk does not spread. `.rev`, bitmaps and commit-graph are made for it.
+ *
+ * Nothing that others see changes before {@link publishConsolidation}; until then packs may be added to the repository.
+ * Takes as long as indexing the merged packs; for a thread of its own.
+ *
+ * @param path the repository's folder
+ * @param objects its open database; packs that it does not know are no part of it
+ * @returns undefined when nothing is to be done
+ * @throws {GitStoreError} what a corrupt pack calls for; system errors (`ENOSPC`); the signal's reason. Nothing is left then.
+ */
+export async function prepareConsolidation(
+  path: string,
+  objects: ObjectDatabase,
+  options: ConsolidateOptions,
+): Promise<PreparedConsolidation | undefined> {
+  const packs = packsInOrder(objects);
+  const keptCount =
+    options.keep === undefined
+      ? keptPacks(
+          packs.map(({ count }) => count),
+          options.factor ?? GEOMETRIC_FACTOR,
+        )
+      : 0;
+  const merged = packs.slice(keptCount);
+  if (merged.length < (options.keep === undefined ? Math.max(2, options.least ?? 2) : 1)) return undefined;
+  const folder = join(path, temporaryName("consolidate"));
+  const selection =
+    options.keep === undefined
+      ? everything(merged, options)
+      : await reachable(objects, options.keep, options);
+  try {
+    const { source, send } = selection;
+    const count = countBits(send);
+    const dropped = distinct(source.numbers) - count;
+    if (merged.length === 1 && dropped === 0) return undefined;
+    for (const part of ["pack", "info"]) await mkdir(join(folder, part), { recursive: true });
+    const whole = source.numbers.emptySet();
+    await finishInSlices(deepDeltas(source, send, whole), options.signal);
+    const plan = { send, clientHas: undefined, ofsDelta: true, whole };
+    const indexed = await indexPack(packBytes(source, plan, options.signal), {
+      folder: join(folder, "pack"),
+      format: objects.format,
+      threads: 0,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    const pack = Pack.open(indexed.packPath, objects.format);
+    try {
+      checkSame(source, send, count, pack);
+      await writeIndexes(objects, packs.slice(0, keptCount), pack, options);
+    } finally {
+      pack.close();
+    }
+    const names = (list: readonly Pack[]): string[] => list.map(({ name }) => name);
+    return {
+      folder,
+      name: indexed.name,
+      replaces: names(merged).filter((name) => name !== indexed.name),
+      kept: names(packs.slice(0, keptCount)),
+      objects: count,
+      dropped,
+      modifiedMs: Math.max(...merged.map((one) => statSync(one.path).mtimeMs)),
+    };
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  } finally {
+    selection.end();
+  }
+}
+
+/**
+ * Puts a merged pack in its place and removes those that it replaces. Whoever has them open goes on reading them. A
+ * crash at any instant leaves every object in one pack at least.
+ *
+ * Hold the lock under which packs are added and taken out. With `keep`, nothing else may have changed since
+ * {@link prepareConsolidation}: a new pack, or a ref, might count on what was dropped.
+ *
+ * @param beforeRemoval called when both are there: the time to write refs that no longer name what was dropped
+ * @returns false, with nothing changed, when one of the replaced packs is not there any more
+ */
+export async function publishConsolidation(
+  path: string,
+  prepared: PreparedConsolidation,
+  beforeRemoval: () => Promise<void> = () => Promise.resolve(),
+): Promise<boolean> {
+  const target = join(path, "objects", "pack");
+  const { name, folder } = prepared;
+  if (!prepared.replaces.every((replaced) => existsSync(join(target, `${replaced}.idx`)))) {
+    await discardConsolidation(prepared);
+    return false;
+  }
+  const files = await readdir(join(folder, "pack"));
+  const move = (file: string): Promise<void> => rename(join(folder, "pack", file), join(target, file));
+  for (const file of files) if (!file.endsWith(".idx")) await move(file);
+  // On the disk before the name that makes them count.
+  await syncFolder(target);
+  await move(`${name}.idx`);
+  const time = new Date(prepared.modifiedMs);
+  await utimes(join(target, `${name}.pack`), time, time);
+  const graph = join(folder, "info", "commit-graph");
+  const graphTarget = join(path, "objects", "info", "commit-graph");
+  if (existsSync(graph)) await rename(graph, graphTarget);
+  else if (prepared.dropped > 0) await rm(graphTarget, { force: true });
+  await syncFolder(target);
+  await beforeRemoval();
+  for (const replaced of prepared.replaces) await removePack(target, replaced);
+  await syncFolder(target);
+  await rm(folder, { recursive: true, force: true });
+  return true;
+}
+
+/** Removes a merged pack that is not wanted after all. */
+export async function discardConsolidation({ folder }: PreparedConsolidation): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** The index first: without it the other files are no pack. */
+async function removePack(folder: string, name: string): Promise<void> {
+  await unlink(join(folder, `${name}.idx`));
+  for (const kind of ["pack", "rev", "bitmap", "reach"]) {
+    await rm(join(folder, `${name}.${kind}`), { force: true });
+  }
+}
+
+interface Selection {
+  readonly source: PackSource;
+  readonly send: Bitset;
+  end(): void;
+}
+
+/** Every object of some packs, once. The packs are opened anew, so their removal by others does no harm. */
+function everything(packs: readonly Pack[], { cacheBytes = CACHE_BYTES }: ConsolidateOptions): Selection {
+  const numbers = new ObjectNumbers(packs[0]!.format);
+  const open = packs.map((pack, at) => Pack.attach(pack.shared(), at));
+  for (const pack of open) numbers.add(pack);
+  const send = numbers.emptySet();
+  for (const numbered of numbers.packs) {
+    for (let position = 0; position < numbered.pack.count; position++)
+      setBit(send, numberAt(numbered, position));
+  }
+  const reader = new PackReader(new PageCache(cacheBytes), new BaseCache(cacheBytes));
+  return {
+    source: { format: numbers.format, numbers, reader },
+    send,
+    end: () => {
+      for (const pack of open) pack.close();
+    },
+  };
+}
+
+async function reachable(
+  objects: ObjectDatabase,
+  keep: Iterable<Oid>,
+  { cacheBytes = CACHE_BYTES, signal }: ConsolidateOptions,
+): Promise<Selection> {
+  const options = { pageCacheBytes: cacheBytes, baseCacheBytes: cacheBytes };
+  const index = await ReachabilityIndex.openInSlices(objects, options, signal);
+  const graph: ObjectGraph = index.acquire();
+  index.close();
+  try {
+    const roots = [...keep].map((oid) => graph.numbers.numberOfOid(oid)).filter((number) => number >= 0);
+    const send = graph.numbers.emptySet();
+    await finishInSlices(reach(graph, roots, send), signal);
+    return { source: graph, send, end: () => graph.release() };
+  } catch (error) {
+    graph.release();
+    throw error;
+  }
+}
+
+/** Objects, further copies not counted. */
+function distinct({ packs }: ObjectNumbers): number {
+  let count = 0;
+  for (const numbered of packs) {
+    for (let position = 0; position < numbered.pack.count; position++) {
+      if (numberAt(numbered, position) === numbered.base + position) count++;
+    }
+  }
+  return count;
+}
+
+/** The merged pack was hashed from its own bytes: what it holds must be what was asked for. */
+function checkSame({ numbers }: PackSource, send: Bitset, count: number, pack: Pack): void {
+  let found = 0;
+  for (const number of numbersIn(send)) {
+    const owner = numbers.packOf(number);
+    if (pack.find(owner.pack.index.bytes, owner.pack.oidStartAt(number - owner.base)) >= 0) found++;
+  }
+  if (found === count && pack.count === count) return;
+  const { path } = numbers.packs[0]!.pack;
+  throw new GitStoreError("corrupt_object", `merge ${path} with others: an object's content has another id`, {
+    path,
+  });
+}
+
+/** Bitmaps and commit-graph as they will be once the pack is in its place. */
+async function writeIndexes(
+  objects: ObjectDatabase,
+  kept: readonly Pack[],
+  pack: Pack,
+  { tips, cacheBytes = CACHE_BYTES, signal }: ConsolidateOptions,
+): Promise<void> {
+  // Newest first, as a database lists them.
+  const packs = [pack, ...kept.toReversed()].map((one) => one.shared());
+  const memory = { pageCacheBytes: cacheBytes, baseCacheBytes: cacheBytes };
+  const future = ObjectDatabase.attach({ folder: objects.folder, format: objects.format, packs }, memory);
+  try {
+    const index = await ReachabilityIndex.openInSlices(future, memory, signal);
+    try {
+      await index.cover(tips, { history: true, ...(signal === undefined ? {} : { signal }) });
+      await index.persist();
+    } finally {
+      index.close();
+    }
+  } finally {
+    future.close();
+  }
+}

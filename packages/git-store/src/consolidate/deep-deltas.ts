@@ -1,0 +1,50 @@
+import { hasBit, numbersIn, setBit, type Bitset } from "../reachability/bitset.ts";
+import type { Steps } from "../reachability/slices.ts";
+import { numberAt } from "../reachability/object-numbers.ts";
+import type { PackSource } from "../serve/pack-writer.ts";
+
+/** Deltas on top of one another in a merged pack, at most: git's `pack.depth`. */
+export const MAX_CHAIN_DEPTH = 50;
+/** Entries between two pauses; about 0.5 ms. */
+const PAUSE = 1024;
+const UNKNOWN = 255;
+
+/**
+ * Adds to `whole` the objects that must not stay deltas, so that no chain is longer than {@link MAX_CHAIN_DEPTH}. Each
+ * fetch brings deltas on what the one before brought: without this, a file that every push touches would get a chain
+ * as long as the history of fetches.
+ *
+ * @param send what goes into the merged pack
+ */
+export function* deepDeltas(source: PackSource, send: Bitset, whole: Bitset): Steps {
+  const { numbers, reader } = source;
+  const depths = new Uint8Array(numbers.count).fill(UNKNOWN);
+  /** Number of the base that is sent, too; -1: the object is sent whole. */
+  const baseOf = (number: number): number => {
+    const owner = numbers.packOf(number);
+    const { base } = reader.entry(owner.pack, number - owner.base);
+    if (base < 0) return -1;
+    const found = numberAt(owner, base);
+    return hasBit(send, found) ? found : -1;
+  };
+  let steps = 0;
+  for (const start of numbersIn(send)) {
+    if (++steps % PAUSE === 0) yield;
+    const chain: number[] = [];
+    let at = start;
+    // Ends: within a pack chains do, and from one pack they lead to earlier ones only.
+    while (at >= 0 && depths[at] === UNKNOWN) {
+      chain.push(at);
+      at = baseOf(at);
+    }
+    let depth = at < 0 ? -1 : depths[at]!;
+    for (let link = chain.length - 1; link >= 0; link--) {
+      const number = chain[link]!;
+      if (++depth > MAX_CHAIN_DEPTH) {
+        setBit(whole, number);
+        depth = 0;
+      }
+      depths[number] = depth;
+    }
+  }
+}
