@@ -22,6 +22,8 @@ export {
 export type { Call } from "./code-host/calls.ts";
 export type { Fault, FaultMatch } from "./code-host/faults.ts";
 export type { Visibility } from "./code-host/access.ts";
+export type { CodeHostOauth, OauthSettings } from "./code-host/oauth.ts";
+export type { CodeHostApps, InstallationToken, Permissions, TestApp } from "./code-host/apps.ts";
 export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";

@@ -16,6 +16,10 @@ export interface Repository {
 
 interface User {
   readonly login: string;
+  /** The code host's own number of the account. */
+  readonly id: number;
+  /** What the token may do with git; `none` leaves only what everybody may. */
+  readonly level: "none" | "read" | "write";
   /** Lower-case "owner/name"; undefined: all. */
   readonly repositories: ReadonlySet<string> | undefined;
 }
@@ -34,7 +38,10 @@ export class Access {
   readonly #repositories = new Map<string, Repository>();
   readonly #moved = new Map<string, string>();
   readonly #users = new Map<string, User>();
+  /** By login. */
+  readonly #accounts = new Map<string, number>();
   #lastId = 0;
+  #lastAccount = 100;
 
   add(owner: string, name: string, path: string, visibility: Visibility): Repository {
     const repository = { id: ++this.#lastId, owner, name, path, visibility };
@@ -43,9 +50,39 @@ export class Access {
     return repository;
   }
 
-  addUser(login: string, token: string, repositories: readonly string[] | undefined): void {
+  addUser(
+    login: string,
+    token: string,
+    repositories: readonly string[] | undefined,
+    level: User["level"] = "write",
+  ): void {
     const limited = repositories && new Set(repositories.map((name) => name.toLowerCase()));
-    this.#users.set(token, { login, repositories: limited });
+    const id = this.#accounts.get(login) ?? ++this.#lastAccount;
+    this.#accounts.set(login, id);
+    this.#users.set(token, { login, id, level, repositories: limited });
+  }
+
+  /** The account keeps its number and its tokens; the old login is free. */
+  renameUser(login: string, newLogin: string): void {
+    const id = this.#accounts.get(login);
+    if (id === undefined) throw new RangeError(`the code host has no user ${login}`);
+    this.#accounts.delete(login);
+    this.#accounts.set(newLogin, id);
+    for (const [token, user] of this.#users) {
+      if (user.login === login) this.#users.set(token, { ...user, login: newLogin });
+    }
+  }
+
+  /** What a login's other tokens are limited to; undefined: nothing. */
+  repositoriesOf(login: string): readonly string[] | undefined {
+    for (const user of this.#users.values()) {
+      if (user.login === login && user.repositories !== undefined) return [...user.repositories];
+    }
+    return undefined;
+  }
+
+  find(owner: string, name: string): Repository | undefined {
+    return this.#repositories.get(key(owner, name));
   }
 
   revoke(token: string): void {
@@ -102,8 +139,16 @@ export class Access {
       const open = repository.visibility === "public" && action === "read";
       return open ? { allowed: true, repository } : { allowed: false, status: 401 };
     }
-    const limited = caller.user.repositories;
-    if (limited === undefined || limited.has(key(owner, name))) return { allowed: true, repository };
+    const { repositories: limited, level } = caller.user;
+    if (limited === undefined || limited.has(key(owner, name))) {
+      if (
+        level === "write" ||
+        (action === "read" && (level === "read" || repository.visibility === "public"))
+      ) {
+        return { allowed: true, repository };
+      }
+      return { allowed: false, status: level === "none" && repository.visibility === "private" ? 404 : 403 };
+    }
     if (repository.visibility === "private") return { allowed: false, status: 404 };
     return action === "read" ? { allowed: true, repository } : { allowed: false, status: 403 };
   }

@@ -22,7 +22,7 @@ export function answerApi(
   if (method !== "GET" && method !== "HEAD") return NOT_FOUND;
   if (route === "/user") {
     if (caller.kind === "anonymous") return { status: 401, body: { message: "Requires authentication" } };
-    return { status: 200, body: { login: caller.user.login, type: "User" } };
+    return { status: 200, body: { login: caller.user.login, id: caller.user.id, type: "User" } };
   }
   const found = /^\/repos\/([^/]+)\/([^/]+)$/.exec(route);
   if (found === null) return NOT_FOUND;

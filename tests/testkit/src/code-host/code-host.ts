@@ -5,8 +5,10 @@ import { append, linear } from "../repositories/repositories.ts";
 import { tempFolder } from "../temp-folder.ts";
 import { Access, type Visibility } from "./access.ts";
 import { API_PREFIX } from "./api.ts";
+import { AppSide, type CodeHostApps } from "./apps.ts";
 import type { Call } from "./calls.ts";
 import { Faults, type Fault, type FaultMatch } from "./faults.ts";
+import { OauthSide, type CodeHostOauth } from "./oauth.ts";
 import { createCodeHostServer } from "./server.ts";
 
 export interface AddRepositoryOptions {
@@ -39,6 +41,10 @@ export interface CodeHost {
   readonly host: string;
   /** The folder of the repositories. */
   readonly root: string;
+  /** Logins by OAuth. */
+  readonly oauth: CodeHostOauth;
+  /** Apps, their installations and tokens. */
+  readonly apps: CodeHostApps;
   addRepository(
     owner: string,
     name: string,
@@ -49,6 +55,8 @@ export interface CodeHost {
   /** A login with its token, which is accepted as Basic (either field), Bearer and token. */
   addUser(login: string, token: string, options?: { repositories?: readonly string[] }): void;
   revoke(token: string): void;
+  /** The account keeps its number and its tokens; the old login may be taken by another. */
+  renameUser(login: string, newLogin: string): void;
   setVisibility(owner: string, name: string, visibility: Visibility): void;
   /** The old name answers 301 from then on. */
   rename(owner: string, name: string, newOwner: string, newName: string): void;
@@ -67,11 +75,15 @@ export async function startCodeHost(options: CodeHostOptions = {}): Promise<Code
   const folder = await tempFolder("code-host");
   const access = new Access();
   const faults = new Faults();
+  const oauth = new OauthSide(access);
+  const apps = new AppSide(access, API_PREFIX);
   const calls: Call[] = [];
   let url = "";
   const server = createCodeHostServer({
     access,
     faults,
+    oauth,
+    apps,
     record: (call) => calls.push(call),
     refInWant: options.refInWant ?? true,
     base: () => url,
@@ -88,6 +100,8 @@ export async function startCodeHost(options: CodeHostOptions = {}): Promise<Code
     apiUrl: url + API_PREFIX,
     host,
     root: folder.path,
+    oauth,
+    apps,
     calls,
     async addRepository(owner, name, { private: hidden = false, build = (dir: string) => linear(dir) } = {}) {
       // Numbered, so that a name can be removed and used again while git still reads the old folder.
@@ -101,6 +115,7 @@ export async function startCodeHost(options: CodeHostOptions = {}): Promise<Code
     push: (owner, name, change) => append(access.get(owner, name).path, change),
     addUser: (login, token, { repositories } = {}) => access.addUser(login, token, repositories),
     revoke: (token) => access.revoke(token),
+    renameUser: (login, newLogin) => access.renameUser(login, newLogin),
     setVisibility: (owner, name, visibility) => access.setVisibility(owner, name, visibility),
     rename: (owner, name, newOwner, newName) => access.rename(owner, name, newOwner, newName),
     remove: (owner, name) => rm(access.remove(owner, name).path, { recursive: true, force: true }),

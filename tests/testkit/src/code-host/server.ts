@@ -10,11 +10,16 @@ import type { Call } from "./calls.ts";
 import { readCommand } from "./command.ts";
 import type { Fault, Faults } from "./faults.ts";
 import { runHttpBackend } from "./http-backend.ts";
+import type { AppSide } from "./apps.ts";
+import type { OauthSide } from "./oauth.ts";
 import { parseRepositoryPath, serviceOf, type RepositoryPath } from "./request-path.ts";
+import { readSideRequest } from "./side.ts";
 
 export interface ServerParts {
   readonly access: Access;
   readonly faults: Faults;
+  readonly oauth: OauthSide;
+  readonly apps: AppSide;
   readonly record: (call: Call) => void;
   readonly refInWant: boolean;
   /** The code host's own address, for redirects and API answers. */
@@ -63,6 +68,12 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
       { "content-type": "text/plain" },
       Readable.from(chunksOf(fault.body ?? "")),
     );
+  }
+  if (SIDE_PATH.test(path)) {
+    const asked = await readSideRequest(request, path, query);
+    const found = parts.oauth.answer(asked) ?? parts.apps.answer(asked);
+    if (found !== undefined)
+      return answer(found.status, found.headers ?? {}, Readable.from(chunksOf(found.body)));
   }
   const caller = parts.access.identify(call.authorization);
   if (path.startsWith(`${API_PREFIX}/`)) {
@@ -116,6 +127,10 @@ function refuse(
   const challenge = judgement.status === 401 ? { "www-authenticate": 'Basic realm="GitHub"' } : {};
   answer(judgement.status, { "content-type": "text/plain; charset=UTF-8", ...challenge }, text);
 }
+
+/** Paths of logins and apps; all of their bodies are small. */
+const SIDE_PATH =
+  /^\/(?:login\/oauth\/|(?:organizations\/[^/]+\/)?settings\/apps\/new$|api\/v3\/(?:app(?:s|lications|-manifests)?(?:\/|$)|installation\/token$|(?:repos\/[^/]+\/[^/]+|(?:orgs|users)\/[^/]+)\/installation$))/;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const MESSAGES = {
