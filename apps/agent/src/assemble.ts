@@ -17,6 +17,7 @@ import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
 import { PeerPool } from "./auth/peer-pool.ts";
 import { Logins } from "./auth/logins.ts";
+import { signOut } from "./auth/sign-out.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
 import { TokenFile, type Sealer } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
@@ -29,6 +30,7 @@ import type { Places } from "./config/places.ts";
 import type { Config } from "./config/schema.ts";
 import { methodParts } from "./config/store-section.ts";
 import { dockerStatus } from "./docker/registration.ts";
+import { AgentError } from "./errors.ts";
 import { engineFor } from "./enrol/engines.ts";
 import { EnrolmentRunner } from "./enrol/runner.ts";
 import { Skips } from "./enrol/skips.ts";
@@ -46,6 +48,7 @@ import type { StatusFacts } from "./sync/status-report.ts";
 import { TargetPolicy } from "./sync/targets.ts";
 import { VERSION } from "./version.ts";
 import type { WebServer } from "./web/server.ts";
+import type { WebLogin } from "./web/web-login.ts";
 
 /** The surroundings of one process. */
 export interface Host {
@@ -265,7 +268,7 @@ export async function assembleDaemon(
     keeper,
     config,
     enrolments,
-    web: await webServer(host, () => config.current, daemon, parts),
+    web: await webServer(host, () => config.current, { daemon, enrolments, ...parts }),
     close: () => parts.close(),
   };
 }
@@ -334,9 +337,9 @@ function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: S
 async function webServer(
   host: Host,
   current: () => LoadedConfig,
-  daemon: Daemon,
-  { store, signIn }: StoreParts,
+  parts: StoreParts & { readonly daemon: Daemon; readonly enrolments: EnrolmentRunner },
 ): Promise<WebServer | undefined> {
+  const { daemon, enrolments, store, signIn, tokens } = parts;
   const { web } = current().config;
   if (!web.enabled) return undefined;
   const [
@@ -347,6 +350,8 @@ async function webServer(
     { WritePolicy },
     { DesktopClipboard },
     { RuleSwitch },
+    { SetupState },
+    login,
   ] = await Promise.all([
     import("./web/server.ts"),
     import("./config/places.ts"),
@@ -355,6 +360,8 @@ async function webServer(
     import("./secrets/write-policy.ts"),
     import("./desktop/clipboard.ts"),
     import("./sync/rule-control.ts"),
+    import("./web/setup-state.ts"),
+    webLogin(host, current().config, parts),
   ]);
   await ensureFolder(host.places.runtime);
   const secrets = new SecretEditor({
@@ -370,6 +377,10 @@ async function webServer(
     view: daemon,
     secrets,
     signIn,
+    login,
+    signOut: tokens && (() => signOut({ ...tokens, logger: host.logger })),
+    enrolments,
+    setup: new SetupState(host.places.state),
     clipboard: new DesktopClipboard(host.environment),
     ruleControl: new RuleSwitch({
       rules: () => current().config.rules,
@@ -389,6 +400,25 @@ async function webServer(
     logger: host.logger,
     clock: host.clock,
   });
+}
+
+/** Undefined for a store that asks nobody to sign in. */
+async function webLogin(
+  { logger }: Host,
+  { store }: Config,
+  { logins, signIn, facts, tokens }: StoreParts,
+): Promise<WebLogin | undefined> {
+  if (logins === undefined) return undefined;
+  const { WebLogin: Login } = await import("./web/web-login.ts");
+  const needsCertificate = async (): Promise<boolean> => {
+    // The user's own certificate is not ours to make.
+    if (tokens?.certificates === undefined || store.mtls.byo !== undefined) return false;
+    return await tokens.certificates.current().then(
+      () => false,
+      (error: unknown) => error instanceof AgentError && error.code === "certificate_unusable",
+    );
+  };
+  return new Login({ logins, signIn, username: facts.username, needsCertificate, logger });
 }
 
 async function vaultOptions({ places, environment }: Host, { store }: Config) {

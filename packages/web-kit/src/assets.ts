@@ -30,7 +30,7 @@ export class Assets {
     const dot = name.lastIndexOf(".");
     const type = TYPES[name.slice(dot + 1)];
     if (type === undefined) throw new TypeError(`Cannot serve "${name}": its ending is not css, js or svg`);
-    const body = readFileSync(file);
+    const body = contentOf(file);
     const digest = createHash("sha256").update(body).digest("hex").slice(0, 8);
     const path = `${this.#prefix}${name.slice(0, dot)}.${digest}${name.slice(dot)}`;
     const asset = { path, type, body };
@@ -49,6 +49,12 @@ export class Assets {
   find(path: string): Asset | undefined {
     return this.#byPath.get(path);
   }
+}
+
+/** Of a file, or of a data URL, which is what a release bundle has in place of files. */
+function contentOf(url: URL): Buffer {
+  if (url.protocol !== "data:") return readFileSync(url);
+  return Buffer.from(url.pathname.slice(url.pathname.indexOf(",") + 1), "base64");
 }
 
 /** htmx and its SSE extension, and the shared look, from this package. */

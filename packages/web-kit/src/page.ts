@@ -65,8 +65,13 @@ function refreshTag(refresh: PageOptions["refresh"]): Html | string {
  * is there, so that the focus and a selection stay.
  *
  * @param id ours, not somebody's input
+ * @param swap `outerMorph` takes the content for the element itself, which may then have another id. Default: what is in it
  */
-export async function livePartial(id: string, content: Html): Promise<string> {
+export async function livePartial(
+  id: string,
+  content: Html,
+  swap: "innerMorph" | "outerMorph" = "innerMorph",
+): Promise<string> {
   // One string, not a template of html: htmx finds these tags by a regular expression that allows no blank in them.
-  return `<hx-partial hx-target="#${id}" hx-swap="innerMorph">${String(await content)}</hx-partial>`;
+  return `<hx-partial hx-target="#${id}" hx-swap="${swap}">${String(await content)}</hx-partial>`;
 }

@@ -1,5 +1,7 @@
 /**
  * What the JSON API answers when it does not do what was asked.
+ * - `already_signed_in`: the daemon holds a token; one signs out first.
+ * - `login_refused`: there is no login here, or none under way.
  * - `not_signed_in`: the daemon holds no token for the secrets store.
  * - `unlock_required`: neither session cookie nor web key, where one is needed.
  * - `other_user`: the connection is not from the user that runs the daemon.
@@ -26,6 +28,8 @@
  * - `internal`: a fault of ours; the log has it.
  */
 export type ProblemCode =
+  | "already_signed_in"
+  | "login_refused"
   | "not_signed_in"
   | "unlock_required"
   | "other_user"
@@ -52,6 +56,8 @@ export type ProblemCode =
   | "internal";
 
 export const PROBLEM_STATUS = {
+  already_signed_in: 409,
+  login_refused: 403,
   not_signed_in: 401,
   unlock_required: 401,
   other_user: 403,
@@ -86,6 +92,20 @@ export interface Problem {
 }
 
 export const PROBLEMS = {
+  alreadySignedIn: {
+    error: "The daemon is signed in already.",
+    code: "already_signed_in",
+    hint: "Sign out first to sign in as somebody else.",
+  },
+  noLogin: {
+    error: "The configured store asks nobody to sign in.",
+    code: "login_refused",
+  },
+  noLoginUnderWay: {
+    error: "This answer belongs to no login that this browser has begun.",
+    code: "login_refused",
+    hint: "Begin again from the start page; a login has to be finished within 5 minutes.",
+  },
   notSignedIn: {
     error: "The daemon is not signed in to the secrets store.",
     code: "not_signed_in",
@@ -128,6 +148,15 @@ export const PROBLEMS = {
   notFound: {
     error: "Nothing is served here.",
     code: "not_found",
+  },
+  noEnrolment: {
+    error: "There is no enrolment of this engine and key.",
+    code: "not_found",
+  },
+  notSignedOut: {
+    error: "There is no token here that signing out could take away.",
+    code: "login_refused",
+    hint: "It comes from the environment, a peer, or a certificate; sign out there.",
   },
   noRule: {
     error: "There is no rule of this name.",

@@ -1,5 +1,5 @@
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
-import { tokenDigest } from "../auth/denied-tokens.ts";
+import { removeToken } from "../auth/sign-out.ts";
 import { assembleStore, type StoreParts } from "../assemble.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
@@ -32,21 +32,18 @@ export const run: RunCommand = async (invocation) => {
 };
 
 async function logout(
-  { tokenFile, pin, client }: NonNullable<StoreParts["tokens"]>,
+  tokens: NonNullable<StoreParts["tokens"]>,
   revoke: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  // One that may not be read is removed all the same.
-  const token = await tokenFile.read().catch(() => undefined);
-  const own = await pin.read();
-  const removed = await tokenFile.remove();
+  const { removed, token, ownLogin } = await removeToken(tokens);
   process.stdout.write(removed ? "Signed out: the token file is removed.\n" : "There was no token file.\n");
   if (!revoke || token === undefined) return;
-  if (own?.own_login !== true || own.token !== tokenDigest(token)) {
+  if (!ownLogin) {
     throw new AgentError("login_refused", "the token was not revoked: it is not of a login of this program", {
       hint: "Whoever made it may still use it; revoke it there.",
     });
   }
-  await client.revokeSelf({ token, signal });
+  await tokens.client.revokeSelf({ token, signal });
   process.stdout.write("The token is revoked.\n");
 }

@@ -7,9 +7,12 @@ import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import type { ConfigurationView } from "./configuration.ts";
+import type { EnrolmentControl } from "./enrolment-routes.ts";
 import type { Gate } from "./gate.ts";
 import type { LiveUpdates } from "./live-updates.ts";
 import type { Sessions } from "./sessions.ts";
+import type { SetupState } from "./setup-state.ts";
+import type { WebLogin } from "./web-login.ts";
 
 /** What Hono's handlers find in their context: Node's own request and response. */
 export interface Environment {
@@ -21,6 +24,12 @@ export interface RouteParts {
   readonly view: DaemonView;
   readonly secrets: SecretEditor;
   readonly signIn: Pick<SignIn, "token" | "invalidate">;
+  /** Undefined for a store that asks nobody to sign in. */
+  readonly login: WebLogin | undefined;
+  /** Takes the token away; undefined where there is none to take. */
+  readonly signOut: (() => Promise<void>) | undefined;
+  readonly enrolments: EnrolmentControl;
+  readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
   readonly ruleControl: RuleControl;
   readonly configuration: ConfigurationView;

@@ -17,15 +17,21 @@ import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
 import { loginPage } from "./pages/login-page.ts";
+import { enrolmentRoutes } from "./enrolment-routes.ts";
+import { loginRoutes } from "./login-routes.ts";
 import { ruleRoutes } from "./rule-routes.ts";
 import { answerCopy } from "./secret-actions.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
 import { SESSION_LIFETIME_MS } from "./sessions.ts";
+import { wizardStage } from "./setup-state.ts";
+import { canSignOut } from "./sign-out-rule.ts";
 
 /** A request body may have this many bytes (spec/agent.md section 6). */
 export const MAX_BODY_BYTES = 1024 * 1024;
 /** Assets carry a digest in their name, so they may be kept for a year, the most that caches use. */
 const ASSET_CACHE = "private, max-age=31536000, immutable";
+/** The store gets this long, in milliseconds, to say which credentials are there before the first page is chosen. */
+const LOOK_LIMIT_MS = 2000;
 /** Sync Now waits this long, in milliseconds, so that a short cycle is done on the page that it leads to. */
 const SYNC_NOW_WAIT_MS = 1500;
 
@@ -51,6 +57,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
   });
 
   app.route("/", apiRoutes(parts));
+  app.route("/", loginRoutes(parts));
   app.route("/", browserRoutes(parts));
 
   app.notFound((c) => answerProblem(c, parts, removedEndpoint(c.req.path) ?? PROBLEMS.notFound));
@@ -68,9 +75,26 @@ export function routes(parts: RouteParts): Hono<Environment> {
   return app;
 }
 
+/** Where `/` leads somebody who is signed in: the wizard until it was left or has done its work, else the main site. */
+async function firstPage(
+  { enrolments, setup }: RouteParts,
+  signal: AbortSignal,
+): Promise<"/setup/" | "/ui/"> {
+  if (await setup.isLeft()) return "/ui/";
+  if (wizardStage(enrolments.list()) === "wizard") {
+    // The daemon may not have looked yet which credentials are there already.
+    await enrolments
+      .look(AbortSignal.any([signal, AbortSignal.timeout(LOOK_LIMIT_MS)]))
+      .catch(() => undefined);
+  }
+  const stage = wizardStage(enrolments.list());
+  if (stage === "passed") await setup.leave();
+  return stage === "wizard" ? "/setup/" : "/ui/";
+}
+
 function browserRoutes(parts: RouteParts): Hono<Environment> {
   const { view, gate, sessions, streams, live, assets, logger, cookieName, texts } = parts;
-  const { signIn, clipboard, configuration } = parts;
+  const { signIn, clipboard, configuration, login, signOut } = parts;
   const app = new Hono<Environment>();
 
   const ownPageOnly: MiddlewareHandler<Environment> = async (c, next) => {
@@ -84,10 +108,13 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return await next();
   };
 
-  app.get("/", (c) => {
+  app.get("/", async (c) => {
     if (!gate.isUnlocked(c.env.incoming)) return c.html(lockedPage(assets));
-    const status = view.status();
-    return status.authenticated ? c.redirect("/ui/", 303) : c.html(loginPage(assets, status, texts.login));
+    if (view.status().authenticated) return c.redirect(await firstPage(parts, c.req.raw.signal), 303);
+    if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
+    const state = login.state();
+    if (state !== undefined && state.kind !== "failed") return c.redirect("/login/ldap", 303);
+    return c.html(loginPage(assets, { view: await login.view(), text: texts.login }));
   });
 
   app.get("/unlock", (c) => {
@@ -133,8 +160,19 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.post("/ui/*", ownPageOnly, letInOnly);
   app.route("/", secretPageRoutes(parts));
   app.route("/", ruleRoutes(parts));
+  app.route("/", enrolmentRoutes(parts));
   app.get("/ui/config", (c) => c.redirect("/ui/config/", 303));
   app.get("/ui/config/", (c) => c.html(configPage(assets, view.status(), configuration)));
+
+  app.post("/ui/sign-out", async (c) => {
+    if (signOut === undefined || !canSignOut(view.status()))
+      return await answerProblem(c, parts, PROBLEMS.notSignedOut);
+    await signOut();
+    sessions.endAll();
+    streams.closeAll();
+    logger.info({ by: "page" }, "signed out");
+    return c.redirect("/", 303);
+  });
 
   app.post("/ui/copy-token", async (c) => {
     const token = signIn.token();

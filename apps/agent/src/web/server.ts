@@ -14,6 +14,9 @@ import { PROBLEMS, type Problem } from "../api/problem.ts";
 import { AgentError } from "../errors.ts";
 import type { SignIn } from "../auth/sign-in.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
+import type { EnrolmentControl } from "./enrolment-routes.ts";
+import type { SetupState } from "./setup-state.ts";
+import type { WebLogin } from "./web-login.ts";
 import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
@@ -46,6 +49,11 @@ export interface WebServerOptions {
   readonly view: DaemonView;
   readonly secrets: SecretEditor;
   readonly signIn: Pick<SignIn, "token" | "invalidate">;
+  /** Undefined for a store that asks nobody to sign in. */
+  readonly login: WebLogin | undefined;
+  readonly signOut: (() => Promise<void>) | undefined;
+  readonly enrolments: EnrolmentControl;
+  readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
   readonly ruleControl: RuleControl;
   readonly configuration: ConfigurationView;
@@ -85,7 +93,14 @@ export class WebServer {
     this.#guard = options.guard ?? new PortGuard();
     this.#webKey = new WebKey(options.runtimeFolder);
     this.#sessions = new Sessions((session) => this.#streams.closeOwned(session), this.#clock);
-    this.#live = new LiveUpdates(options.view, this.#streams, options.logger);
+    const { view, enrolments, signIn, logger } = options;
+    this.#live = new LiveUpdates({
+      view,
+      enrolments,
+      token: () => signIn.token(),
+      streams: this.#streams,
+      logger,
+    });
   }
 
   /** `http://host:port`, once {@link WebServer.listen} has resolved. */
@@ -124,7 +139,7 @@ export class WebServer {
     addPageAssets(assets);
     // Cookies know no ports: another daemon of this host must not take this one's name.
     const cookieName = `daemon_session_${port}`;
-    const { view, secrets, signIn, clipboard, ruleControl, configuration, logger } = this.#options;
+    const { logger } = this.#options;
     const [sessions, streams, live, guard, webKey] = [
       this.#sessions,
       this.#streams,
@@ -140,19 +155,13 @@ export class WebServer {
     };
     const url = (): string => this.#url;
     const app = routes({
-      view,
-      secrets,
-      signIn,
-      clipboard,
-      ruleControl,
-      configuration,
+      ...this.#options,
       gate,
       sessions,
       csrf,
       streams,
       live,
       assets,
-      logger,
       cookieName,
       texts,
       url,

@@ -74,6 +74,10 @@ export class Sessions {
     for (const session of this.#sessions.keys()) this.isOpen(session);
   }
 
+  endAll(): void {
+    for (const session of this.#sessions.keys()) this.end(session);
+  }
+
   end(session: string): void {
     if (this.#sessions.delete(session)) this.#onEnd(session);
   }

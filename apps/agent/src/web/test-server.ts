@@ -7,14 +7,20 @@ import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
 import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
 import { openEmbeddedStore, userRoot, type SecretStore } from "@devplat/secret-store";
+import { embeddedSignIn } from "../auth/sign-in.ts";
 import { parseConfig } from "../config/load.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
+import { engineFor } from "../enrol/engines.ts";
+import { EnrolmentRunner } from "../enrol/runner.ts";
+import { Skips } from "../enrol/skips.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import { ConfigurationView } from "./configuration.ts";
 import { MemoryView } from "./memory-view.ts";
 import type { PortGuard } from "./port-guard.ts";
+import { testLogin, type TestLoginOptions } from "./test-login.ts";
+import { SetupState } from "./setup-state.ts";
 import { WebServer, type WebServerOptions } from "./server.ts";
 
 export interface Answer {
@@ -36,6 +42,10 @@ export interface TestServer {
   readonly runtimeFolder: string;
   readonly view: MemoryView;
   readonly store: SecretStore;
+  /** The configured enrolments, over the store. */
+  readonly enrolments: EnrolmentRunner;
+  /** How often somebody has signed out. */
+  readonly signedOut: number;
   /** What was put on the clipboard. */
   readonly copied: string[];
   /** Every line of the log, as JSON. */
@@ -61,6 +71,8 @@ export async function startTestServer(
     store?: SecretStore;
     editablePaths?: readonly string[];
     enrolmentKeys?: readonly string[];
+    /** How one signs in. Default: by token. */
+    login?: TestLoginOptions;
     clipboard?: Clipboard;
     /** Default: every rule can be paused, and nothing would change. */
     ruleControl?: RuleControl;
@@ -83,8 +95,28 @@ export async function startTestServer(
     path: "config.yaml",
     text: options.configuration ?? "store: { driver: embedded }",
   });
+  const enrolments = new EnrolmentRunner({
+    enrolments: configuration.enrolments,
+    makeEngine: (enrolment) => engineFor(enrolment, { store, username: "ada", clock: systemClock }),
+    store,
+    signIn: embeddedSignIn,
+    skips: new Skips(storeFolder),
+    intervalMs: configuration.sync.interval,
+    onStored: () => undefined,
+    clock: systemClock,
+    logger,
+  });
+  enrolments.onChange(() => view.set({ status: { enrolments: enrolments.list() } }));
+  let signedOut = 0;
   const server = new WebServer({
     view,
+    enrolments,
+    setup: new SetupState(storeFolder),
+    login: testLogin(view, options.login),
+    signOut: async () => {
+      signedOut += 1;
+      view.set({ status: { authenticated: false } });
+    },
     listen,
     requireUnlock,
     runtimeFolder,
@@ -133,6 +165,7 @@ export async function startTestServer(
   const stop = async (): Promise<void> => {
     abort.abort();
     await running;
+    await Promise.all(Object.keys(configuration.enrolments).map((key) => enrolments.cancel(key)));
     if (options.store === undefined) await store.close();
     await rm(storeFolder, { recursive: true, force: true });
     if (options.runtimeFolder === undefined) await rm(runtimeFolder, { recursive: true, force: true });
@@ -143,6 +176,10 @@ export async function startTestServer(
     runtimeFolder,
     view,
     store,
+    enrolments,
+    get signedOut() {
+      return signedOut;
+    },
     copied,
     log,
     warnings,

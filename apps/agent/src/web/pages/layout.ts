@@ -2,6 +2,7 @@ import { html, page, raw, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../brand.ts";
 import { liveStatus } from "../../api/status-document.ts";
 import type { AgentStatus } from "../../status.ts";
+import { canSignOut } from "../sign-out-rule.ts";
 import { timeText } from "./time-text.ts";
 
 /** Adds the files that only the daemon's pages use. */
@@ -16,6 +17,7 @@ export function addPageAssets(assets: Assets): void {
 const SECTIONS = [
   ["Overview", "/ui/"],
   ["Secrets", "/ui/secrets/"],
+  ["Enrolments", "/ui/enrolments/"],
   ["Rules", "/ui/rules/"],
   ["Config", "/ui/config/"],
 ] as const;
@@ -55,6 +57,7 @@ export function sitePage(
       <form method="post" action="/ui/sync">
         <button class="primary small" type="submit">Sync Now</button>
       </form>
+      ${signOut(status)}
       <nav class="nav" aria-label="Sections">
         ${SECTIONS.map(
           ([name, href]) =>
@@ -63,10 +66,7 @@ export function sitePage(
       </nav>
     </header>
     <main class="page" id="content">
-      <p class="banner warn" id="live-lost" role="alert" hidden>
-        This page is no longer live: the daemon does not answer, or you are signed out.
-        <a href="/ui/">Load it again</a>
-      </p>
+      ${liveLost("/ui/")}
       <p class="announce" id="${ANNOUNCE_ID}" role="status">${announcement ?? ""}</p>
       ${content}
     </main>
@@ -93,6 +93,22 @@ function copyToken(status: AgentStatus): Html | string {
   >
     <button class="small" type="submit">Copy token</button>
   </form>`;
+}
+
+/** Where signing out would bring nothing (environment, certificate, peer, embedded store) it is not offered. */
+function signOut(status: AgentStatus): Html | string {
+  if (!canSignOut(status)) return "";
+  return html`<form method="post" action="/ui/sign-out">
+    <button class="small quiet" type="submit">Sign out</button>
+  </form>`;
+}
+
+/** Shown by a script when the page no longer follows the daemon. */
+export function liveLost(href: string): Html {
+  return html`<p class="banner warn" id="live-lost" role="alert" hidden>
+    This page is no longer live: the daemon does not answer, or you are signed out.
+    <a href="${href}">Load it again</a>
+  </p>`;
 }
 
 /** The header's live part: connection, store, time of the last completed cycle. */
