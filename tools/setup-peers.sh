@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, and git clients
-# built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends
+# Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
+# tools/gitea, and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends
 # at once.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
@@ -33,6 +33,9 @@ find_go() {
 vault_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/$(cat "$root/tools/vault/go.mod" "$root/tools/vault/go.sum" | sha256sum | cut -c1-12)"
 have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault-ldap" ]; }
 
+gitea_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/gitea-$(cat "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" | sha256sum | cut -c1-12)"
+have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templates" ]; }
+
 packages=
 need() { packages="$packages $*"; }
 have_http_backend || need git
@@ -56,7 +59,9 @@ have java && have javac || need default-jdk-headless
 clients_todo=$(sh "$root/tools/clients/build.sh" --todo)
 case "$clients_todo" in *jgit*) have mvn || need maven ;; esac
 case "$clients_todo" in *go-git*) find_go || need golang-go ;; esac
-have_vault || find_go || need golang-go
+have_vault && have_gitea || find_go || need golang-go
+# Gitea's SQLite is C.
+have_gitea || have gcc || need gcc libc6-dev
 
 if [ -n "$packages" ]; then
   have apt-get || fail "missing here:$packages; install them with this system's package manager, then run this again"
@@ -91,6 +96,25 @@ if ! have_vault; then
   cd "$root"
   rm -rf "$aside/sources" "$vault_folder"
   mv "$aside" "$vault_folder"
+fi
+if ! have_gitea; then
+  find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building Gitea: install a newer Go, then run this again"
+  echo "setup:peers: building Gitea with $("$go" version) (about 5 minutes the first time) ..."
+  aside="$gitea_folder.$$"
+  trap 'rm -rf "$aside"' EXIT
+  trap 'exit 1' HUP INT TERM
+  mkdir -p "$aside/static" "$aside/sources"
+  cp "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" "$aside/sources/"
+  cd "$aside/sources"
+  "$go" build -mod=mod -tags "sqlite sqlite_unlock_notify" -trimpath -ldflags "-s -w" -o "$aside/gitea" \
+    code.gitea.io/gitea || fail "Gitea did not build"
+  module=$("$go" list -mod=mod -m -f '{{.Dir}}' code.gitea.io/gitea)
+  for part in templates options public; do cp -R "$module/$part" "$aside/static/"; done
+  # The module cache is read-only, and so would be the copy.
+  chmod -R u+w "$aside/static"
+  cd "$root"
+  rm -rf "$aside/sources" "$gitea_folder"
+  mv "$aside" "$gitea_folder"
 fi
 if [ -n "$clients_todo" ]; then
   find_go || case "$clients_todo" in *go-git*)

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import {
   chromiumProgram,
   clientPrograms,
+  giteaProgram,
   onPath,
   postgresFolder,
   slapdProgram,
@@ -20,6 +21,7 @@ export function missingPeers(): string[] {
     problem("Postgres's server programs", postgresFolder),
     problem("Chromium", chromiumProgram),
     problem("the Vault build", vaultPrograms),
+    problem("the Gitea build", giteaProgram),
     problem("slapd", slapdProgram),
     problem("the builds of git clients", clientPrograms),
     ...["curl", "java", "openssl", "ps", "script", "setpriv", "ssh", "swtpm", "zsh", "fish"].map((name) =>

@@ -30,6 +30,7 @@ export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./v
 export { startSwtpm, type Swtpm } from "./swtpm.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
+export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
 export { runAtTerminal, type TerminalSession } from "./terminal.ts";
 export { startPostgres, type Postgres } from "./postgres.ts";
 export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";
@@ -38,6 +39,7 @@ export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
 export { clientPrograms, type ClientProgram } from "./client-programs.ts";
 export {
   chromiumProgram,
+  giteaProgram,
   onPath,
   postgresFolder,
   slapdProgram,

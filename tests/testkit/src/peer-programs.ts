@@ -43,6 +43,14 @@ export function vaultPrograms(): VaultPrograms {
   return programs;
 }
 
+/** The Gitea that `npm run setup:peers` built, with the templates and translations that it reads from a folder. */
+export function giteaProgram(): { readonly gitea: string; readonly staticFolder: string } {
+  const folder = join(peerCache(), `gitea-${pinsKey("tools/gitea", ["go.mod", "go.sum"])}`);
+  const found = { gitea: join(folder, "gitea"), staticFolder: join(folder, "static") };
+  if (!existsSync(found.gitea)) throw TestkitError.missing("the Gitea build");
+  return found;
+}
+
 /** The folder of Postgres's server programs (`postgres`, `initdb`, `psql`): Debian's newest, or one on PATH. */
 export function postgresFolder(): string {
   const debian = "/usr/lib/postgresql";
