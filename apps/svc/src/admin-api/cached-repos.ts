@@ -146,7 +146,7 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
         if (query.check === "true") {
           const credential =
             identity === undefined ? undefined : await parts.store.users.credential(identity.userId);
-          const found = await parts.probe.ask(body.owner, body.name, credential);
+          const found = await parts.probe.ask(body.owner, body.name, credential?.accessToken);
           if (found !== "readable") {
             const message =
               found === "moved"

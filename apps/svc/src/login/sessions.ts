@@ -47,8 +47,12 @@ export class Sessions {
       tokenStart: tokenStart(token),
       userId: user.id,
       role,
+      name: undefined,
+      createdIp: undefined,
+      userAgent: undefined,
       createdAt: now,
       expiresAt: now + SESSION_LIFETIME_MS,
+      lastSeenAt: undefined,
     };
     await this.#store.sessions.insert(record);
     return { token, record, identity: this.#identity(record, user.login) };

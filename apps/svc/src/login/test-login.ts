@@ -35,8 +35,9 @@ export class TestLogin {
   /** Begins a session. A code-host token, given or by default, becomes the user's stored credential. */
   async logIn({ username, role, hostToken }: TestLoginRequest): Promise<StartedSession> {
     const started = await this.#sessions.start(username, role);
-    const credential = hostToken ?? this.#defaultHostToken;
-    if (credential !== undefined) {
+    const accessToken = hostToken ?? this.#defaultHostToken;
+    if (accessToken !== undefined) {
+      const credential = { accessToken, refreshToken: undefined, expiresAt: undefined };
       await this.#store.users.putCredential(started.identity.userId, credential, this.#clock.now());
       this.#lookup.forget({ userId: started.identity.userId });
     }

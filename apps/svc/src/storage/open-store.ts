@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import { SvcError } from "../errors.ts";
 import { SecretBox } from "./secret-box.ts";
 import { migrate, migrationState, requireMigrated, type MigrationState } from "./sql/migrations.ts";
+import { unknownKeys } from "./sql/rekey.ts";
 import { SqlStore } from "./sql/sql-store.ts";
 import type { Tables } from "./sql/tables.ts";
 import { isUniqueViolation, openSqlite, sqlitePath } from "./sqlite/open.ts";
@@ -63,16 +64,11 @@ async function openDatabase({ dsn, dataDir }: DatabaseSettings): Promise<Kysely<
 
 /** Better to refuse the start than to fail at the first use of a secret, hours later. */
 async function requireKnownKeys(db: Kysely<Tables>, box: SecretBox): Promise<void> {
-  const sealed = await db
-    .selectFrom("users")
-    .select("credential")
-    .where("credential", "is not", null)
-    .execute();
-  const unknown = new Set(sealed.flatMap(({ credential }) => box.unknownKey(credential ?? "") ?? []));
-  if (unknown.size === 0) return;
+  const unknown = await unknownKeys(db, box);
+  if (unknown.length === 0) return;
   throw new SvcError(
     "encryption_key",
-    `The database holds secrets that were encrypted with another key (id ${[...unknown].join(", ")})`,
+    `The database holds secrets that were encrypted with another key (id ${unknown.join(", ")})`,
     { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
   );
 }

@@ -45,6 +45,11 @@ export class SecretBox {
     return [FORMAT, this.#current.id, nonce.toString("base64url"), sealed.toString("base64url")].join(".");
   }
 
+  /** Whether a sealed text is under the current key. */
+  isCurrent(text: string): boolean {
+    return text.startsWith(`${FORMAT}.${this.#current.id}.`);
+  }
+
   /** The id of the key that a sealed text needs, if it is not here. */
   unknownKey(text: string): string | undefined {
     const keyId = text.split(".")[1] ?? "";

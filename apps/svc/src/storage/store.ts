@@ -1,4 +1,6 @@
 import type { Secret } from "@devplat/base";
+import type { HostCredential } from "../accounts/host-account.ts";
+import type { AuditAction, AuditEvent, AuditOutcome } from "../audit/audit-event.ts";
 
 /** Times are milliseconds since the Unix epoch, ids are UUIDv7; records are values, never live objects. */
 export interface CachedRepositoryRecord {
@@ -18,8 +20,12 @@ export interface CachedRepositoryRecord {
 
 export interface UserRecord {
   readonly id: string;
+  /** As the code host last gave it; unique in any case of letters. */
   readonly login: string;
+  /** The code host's own id of the user; undefined: never logged in there (development mode's test login). */
+  readonly hostUserId: string | undefined;
   readonly createdAt: number;
+  readonly lastLoginAt: number | undefined;
 }
 
 export type Role = "user" | "admin";
@@ -34,8 +40,14 @@ export interface SessionRecord {
   readonly tokenStart: string;
   readonly userId: string;
   readonly role: Role;
+  /** What an administration token is for; undefined for sessions. */
+  readonly name: string | undefined;
+  readonly createdIp: string | undefined;
+  /** The `User-Agent` that it began with, shortened by the caller. */
+  readonly userAgent: string | undefined;
   readonly createdAt: number;
   readonly expiresAt: number;
+  readonly lastSeenAt: number | undefined;
 }
 
 export type Level = "read" | "write";
@@ -53,6 +65,10 @@ export interface TokenRecord {
   readonly description: string | undefined;
   /** The caller's own label for the run that the token was minted for. */
   readonly sessionId: string | undefined;
+  /** Agent tokens: id of the {@link AppRecord} whose installation gives the credential. */
+  readonly appId: string | undefined;
+  /** Agent tokens: the account that the app is installed for, or the installation's id. */
+  readonly installation: string | undefined;
   /** Addresses and networks that may use it; empty = every one. */
   readonly ipAllow: readonly string[];
   readonly createdAt: number;
@@ -72,6 +88,66 @@ export interface TokenUse {
   readonly lastIp: string;
 }
 
+/** A registered code-host app. */
+export interface AppRecord {
+  readonly id: string;
+  /** The code host's id of the app. */
+  readonly appId: string;
+  readonly slug: string;
+  readonly name: string;
+  readonly ownerLogin: string | undefined;
+  readonly clientId: string | undefined;
+  readonly privateKey: Secret;
+  readonly webhookSecret: Secret | undefined;
+  /** At most one app is the default. */
+  readonly isDefault: boolean;
+  readonly source: "configuration" | "api" | "manifest";
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** 1 on creation, one more with each update. */
+  readonly version: number;
+}
+
+/** Something that is used once or for a short time, by whichever instance is asked: device codes, OAuth states, replay marks. */
+export interface OneTimeRecord {
+  readonly kind: string;
+  /** A hash of what the outside world shows, never that itself. */
+  readonly key: string;
+  /** Encrypted at rest. */
+  readonly value: string;
+  readonly expiresAt: number;
+}
+
+/** An audit event as it is kept. */
+export interface AuditRecord extends AuditEvent {
+  readonly id: string;
+  readonly at: number;
+}
+
+/** Which audit records; all given conditions hold together. */
+export interface AuditQuery {
+  /** One of these; empty: any. */
+  readonly actions?: readonly AuditAction[] | undefined;
+  /** Login, in any case of letters. */
+  readonly actor?: string | undefined;
+  /** In any case of letters. */
+  readonly target?: string | undefined;
+  readonly outcome?: AuditOutcome | undefined;
+  /** At or after. */
+  readonly from?: number | undefined;
+  /** Before. */
+  readonly to?: number | undefined;
+  /** {@link AuditPage.next} of the page before; a text that is none gives an empty page. */
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface AuditPage {
+  readonly records: readonly AuditRecord[];
+  /** Undefined: there is no more. */
+  readonly next: string | undefined;
+}
+
 /**
  * What the service remembers. Every method may throw SvcError `database_unavailable` (remedy `retry`), and no other
  * code than those named. A write that has resolved survives a crash of the process. `undefined` and `false` mean "not there";
@@ -82,6 +158,18 @@ export interface Store {
   readonly users: UserStore;
   readonly sessions: SessionStore;
   readonly tokens: TokenStore;
+  readonly apps: AppStore;
+  readonly oneTime: OneTimeStore;
+  readonly leases: LeaseStore;
+  readonly audit: AuditStore;
+  /**
+   * Encrypts anew what is not under the current key. May run beside the service, and again after it was broken off.
+   *
+   * @param progress called with the number done and the number found, now and then
+   * @returns how many secrets were encrypted anew; 0 in a store that needs no encryption of ours
+   * @throws SvcError `encryption_key`: a secret is under a key that is not known here
+   */
+  rekey(progress: (done: number, total: number) => void): Promise<number>;
   /** Whether the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -101,20 +189,41 @@ export interface CachedRepositoryStore {
 }
 
 export interface UserStore {
-  /** The user with that login in any case of letters; created with `id` when new. Safe to race. */
+  /** A login under that name, in any case of letters; the user is created with `id` when new. Safe to race. */
   ensure(login: string, id: string, now: number): Promise<UserRecord>;
+  /**
+   * A login of the code host's user: found by the code host's id, so that a renamed login keeps its record. Created with
+   * `id` when new; a record that held the login under another host id, or none, loses it (it becomes `login~<end of its id>`,
+   * which no code host gives), so that nobody inherits tokens or roles with a login. Safe to race.
+   */
+  ensureHost(hostUserId: string, login: string, id: string, now: number): Promise<UserRecord>;
   get(id: string): Promise<UserRecord | undefined>;
+  /** All, ordered by login without regard to case. */
+  list(): Promise<readonly UserRecord[]>;
   /** The user's code-host credential, decrypted. @throws SvcError `encryption_key`: encrypted with a key not known here */
-  credential(userId: string): Promise<Secret | undefined>;
+  credential(userId: string): Promise<HostCredential | undefined>;
   /** Encrypts and stores it, in the place of an earlier one. */
-  putCredential(userId: string, credential: Secret, now: number): Promise<void>;
+  putCredential(userId: string, credential: HostCredential, now: number): Promise<void>;
+  /** False: there was none. */
+  removeCredential(userId: string): Promise<boolean>;
 }
 
 export interface SessionStore {
   insert(record: SessionRecord): Promise<void>;
   /** Also one that has expired: the caller looks at `expiresAt`. */
   findByHash(tokenHash: string): Promise<SessionRecord | undefined>;
+  /** Also one that has expired. */
+  get(id: string): Promise<SessionRecord | undefined>;
+  /** Newest first, those that expired too. */
+  list(filter?: {
+    readonly userId?: string | undefined;
+    readonly kind?: SessionRecord["kind"] | undefined;
+  }): Promise<readonly SessionRecord[]>;
+  /** Notes when it was last used; nothing happens when it is gone. */
+  recordSeen(id: string, at: number): Promise<void>;
   delete(id: string): Promise<boolean>;
+  /** Deletes a user's sessions, of one kind or all. */
+  deleteOfUser(userId: string, kind?: SessionRecord["kind"]): Promise<number>;
   deleteExpired(before: number): Promise<number>;
 }
 
@@ -131,4 +240,47 @@ export interface TokenStore {
   recordUses(uses: readonly TokenUse[]): Promise<void>;
   /** Deletes tokens that expired or were revoked before then. */
   deleteEnded(before: number): Promise<number>;
+}
+
+export interface AppStore {
+  /** Ordered by name, then id. @throws SvcError `encryption_key` */
+  list(): Promise<readonly AppRecord[]>;
+  /** @throws SvcError `encryption_key` */
+  get(id: string): Promise<AppRecord | undefined>;
+  /** A default app takes that from every other. @throws SvcError `already_exists`: the `appId` is registered */
+  insert(record: AppRecord): Promise<void>;
+  /**
+   * Replaces the record if the stored version is `record.version - 1`; `appId`, `source` and `createdAt` do not change.
+   * A default app takes that from every other (whose versions grow by one).
+   */
+  update(record: AppRecord): Promise<boolean>;
+  delete(id: string): Promise<boolean>;
+}
+
+/** An entry that has expired is as good as gone, whether or not it was cleared away. */
+export interface OneTimeStore {
+  /** False: that kind and key are there, and not expired; nothing is changed then. */
+  put(record: OneTimeRecord, now: number): Promise<boolean>;
+  get(kind: string, key: string, now: number): Promise<OneTimeRecord | undefined>;
+  /** Puts a value in the place of the one read: of two callers that read the same value, one gets false. Its expiry stays. */
+  replace(kind: string, key: string, from: string, to: string, now: number): Promise<boolean>;
+  /** Gives the entry and removes it: of racing callers, exactly one gets it. */
+  take(kind: string, key: string, now: number): Promise<OneTimeRecord | undefined>;
+  deleteExpired(now: number): Promise<number>;
+}
+
+/** Work that one instance does at a time. A lease ends by itself, so a holder that died is not waited for long. */
+export interface LeaseStore {
+  /** True: the holder has it until `now + ttlMs`; also when it had it before. False: another has it. */
+  acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
+  /** Nothing happens when another has it by now. */
+  release(name: string, holder: string): Promise<void>;
+}
+
+export interface AuditStore {
+  /** All or none. */
+  append(records: readonly AuditRecord[]): Promise<void>;
+  /** Newest first. */
+  query(query: AuditQuery): Promise<AuditPage>;
+  deleteBefore(time: number): Promise<number>;
 }

@@ -78,7 +78,7 @@ export class TokenLookup {
     return {
       record,
       login: user.login,
-      authorization: credential === undefined ? undefined : hostAuthorization(credential),
+      authorization: credential === undefined ? undefined : hostAuthorization(credential.accessToken),
       addresses: record.ipAllow.length === 0 ? undefined : new AddressList(record.ipAllow),
     };
   }

@@ -88,6 +88,8 @@ export class TokenMint {
       scopes,
       description: request.description,
       sessionId: request.session_id,
+      appId: undefined,
+      installation: undefined,
       ipAllow: request.ip_allow,
       createdAt: now,
       expiresAt: now + duration,
@@ -171,7 +173,7 @@ export class TokenMint {
     for (const [index, text] of repositories.entries()) {
       const parts = splitRepository(text);
       if (typeof parts === "string") continue;
-      const answer = await this.#options.probe.ask(parts.owner, parts.name, credential);
+      const answer = await this.#options.probe.ask(parts.owner, parts.name, credential?.accessToken);
       if (answer === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),

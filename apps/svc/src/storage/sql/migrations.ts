@@ -60,6 +60,72 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex("tokens_by_user").on("tokens").columns(["user_id", "created_at"]).execute();
     },
   },
+  "0002_accounts_apps_audit": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema.alterTable("users").addColumn("host_user_id", "text").execute();
+      await db.schema.alterTable("users").addColumn("last_login_at", "bigint").execute();
+      await db.schema.createIndex("users_by_host_id").on("users").column("host_user_id").unique().execute();
+      for (const column of ["name", "created_ip", "user_agent"]) {
+        await db.schema.alterTable("sessions").addColumn(column, "text").execute();
+      }
+      await db.schema.alterTable("sessions").addColumn("last_seen_at", "bigint").execute();
+      await db.schema.createIndex("sessions_by_user").on("sessions").column("user_id").execute();
+      for (const column of ["app_id", "installation"]) {
+        await db.schema.alterTable("tokens").addColumn(column, "text").execute();
+      }
+      await db.schema.createIndex("tokens_by_time").on("tokens").columns(["created_at", "id"]).execute();
+      await db.schema
+        .createTable("apps")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("app_id", "text", (column) => column.notNull().unique())
+        .addColumn("slug", "text", (column) => column.notNull())
+        .addColumn("name", "text", (column) => column.notNull())
+        .addColumn("owner_login", "text")
+        .addColumn("client_id", "text")
+        .addColumn("private_key", "text", (column) => column.notNull())
+        .addColumn("webhook_secret", "text")
+        .addColumn("is_default", "integer", (column) => column.notNull())
+        .addColumn("source", "text", (column) => column.notNull())
+        .addColumn("created_at", "bigint", (column) => column.notNull())
+        .addColumn("updated_at", "bigint", (column) => column.notNull())
+        .addColumn("version", "integer", (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable("one_time")
+        .addColumn("kind", "text", (column) => column.notNull())
+        .addColumn("key", "text", (column) => column.notNull())
+        .addColumn("value", "text", (column) => column.notNull())
+        .addColumn("expires_at", "bigint", (column) => column.notNull())
+        .addPrimaryKeyConstraint("one_time_key", ["kind", "key"])
+        .execute();
+      await db.schema
+        .createTable("leases")
+        .addColumn("name", "text", (column) => column.primaryKey())
+        .addColumn("holder", "text", (column) => column.notNull())
+        .addColumn("expires_at", "bigint", (column) => column.notNull())
+        .execute();
+      // No reference to users: what somebody did stays written down after the user is gone.
+      await db.schema
+        .createTable("audit")
+        .addColumn("id", "text", (column) => column.primaryKey())
+        .addColumn("at", "bigint", (column) => column.notNull())
+        .addColumn("action", "text", (column) => column.notNull())
+        .addColumn("outcome", "text", (column) => column.notNull())
+        .addColumn("actor_kind", "text", (column) => column.notNull())
+        .addColumn("actor_login", "text")
+        .addColumn("actor_key", "text")
+        .addColumn("credential_id", "text")
+        .addColumn("target", "text")
+        .addColumn("target_key", "text")
+        .addColumn("remote_address", "text")
+        .addColumn("request_id", "text")
+        .addColumn("details", "text")
+        .execute();
+      await db.schema.createIndex("audit_by_time").on("audit").columns(["at", "id"]).execute();
+      await db.schema.createIndex("audit_by_actor").on("audit").columns(["actor_key", "at"]).execute();
+      await db.schema.createIndex("audit_by_target").on("audit").columns(["target_key", "at"]).execute();
+    },
+  },
 };
 
 export interface MigrationState {

@@ -21,6 +21,8 @@ export interface Tables {
     /** Sealed by SecretBox for `users/<id>`. */
     credential: string | null;
     credential_at: number | null;
+    host_user_id: string | null;
+    last_login_at: number | null;
   };
   sessions: {
     id: string;
@@ -31,6 +33,10 @@ export interface Tables {
     role: string;
     created_at: number;
     expires_at: number;
+    name: string | null;
+    created_ip: string | null;
+    user_agent: string | null;
+    last_seen_at: number | null;
   };
   tokens: {
     id: string;
@@ -49,5 +55,54 @@ export interface Tables {
     last_used_at: number | null;
     last_ip: string | null;
     use_count: number;
+    app_id: string | null;
+    installation: string | null;
+  };
+  apps: {
+    id: string;
+    app_id: string;
+    slug: string;
+    name: string;
+    owner_login: string | null;
+    client_id: string | null;
+    /** Sealed by SecretBox for `apps/<id>/private_key`. */
+    private_key: string;
+    /** Sealed by SecretBox for `apps/<id>/webhook_secret`. */
+    webhook_secret: string | null;
+    is_default: number;
+    source: string;
+    created_at: number;
+    updated_at: number;
+    version: number;
+  };
+  one_time: {
+    kind: string;
+    key: string;
+    /** Sealed by SecretBox for `one_time/<kind>/<key>`. */
+    value: string;
+    expires_at: number;
+  };
+  leases: {
+    name: string;
+    holder: string;
+    expires_at: number;
+  };
+  audit: {
+    id: string;
+    at: number;
+    action: string;
+    outcome: string;
+    actor_kind: string;
+    actor_login: string | null;
+    /** The login in lower case: what queries compare. */
+    actor_key: string | null;
+    credential_id: string | null;
+    target: string | null;
+    /** The target in lower case. */
+    target_key: string | null;
+    remote_address: string | null;
+    request_id: string | null;
+    /** A JSON object. */
+    details: string | null;
   };
 }

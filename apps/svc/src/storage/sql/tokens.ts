@@ -112,6 +112,8 @@ function toRow(record: TokenRecord): Tables["tokens"] {
     last_used_at: record.lastUsedAt ?? null,
     last_ip: record.lastIp ?? null,
     use_count: record.useCount,
+    app_id: record.appId ?? null,
+    installation: record.installation ?? null,
   };
 }
 
@@ -126,6 +128,8 @@ function fromRow(row: Selectable<Tables["tokens"]>): TokenRecord {
     scopes: JSON.parse(row.scopes) as Record<string, Level>,
     description: row.description ?? undefined,
     sessionId: row.session_id ?? undefined,
+    appId: row.app_id ?? undefined,
+    installation: row.installation ?? undefined,
     ipAllow: JSON.parse(row.ip_allow) as string[],
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,

@@ -1,9 +1,16 @@
-import type { Secret } from "@devplat/base";
-import type { Kysely } from "kysely";
+import type { Kysely, Selectable, Transaction } from "kysely";
+import type { HostCredential } from "../../accounts/host-account.ts";
+import { credentialText, readCredential } from "../credential-text.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
 import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
+
+/** Logins of one user that race on Postgres may each meet the other's row once. */
+const MAX_TRIES = 3;
+
+const COLUMNS = ["id", "login", "host_user_id", "created_at", "last_login_at"] as const;
+type Row = Pick<Selectable<Tables["users"]>, (typeof COLUMNS)[number]>;
 
 export class SqlUsers implements UserStore {
   readonly #db: Kysely<Tables>;
@@ -19,30 +26,46 @@ export class SqlUsers implements UserStore {
     return asked(async () => {
       await this.#db
         .insertInto("users")
-        .values({ id, login, login_key: key, created_at: now, credential: null, credential_at: null })
+        .values({ ...NEW_USER, id, login, login_key: key, created_at: now })
         .onConflict((conflict) => conflict.column("login_key").doNothing())
         .execute();
       const row = await this.#db
-        .selectFrom("users")
-        .select(["id", "login", "created_at"])
+        .updateTable("users")
+        .set({ last_login_at: now })
         .where("login_key", "=", key)
+        .returning(COLUMNS)
         .executeTakeFirstOrThrow();
-      return { id: row.id, login: row.login, createdAt: row.created_at };
+      return fromRow(row);
+    });
+  }
+
+  async ensureHost(hostUserId: string, login: string, id: string, now: number): Promise<UserRecord> {
+    return asked(async () => {
+      for (let tries = 1; ; tries++) {
+        const row = await this.#db
+          .transaction()
+          .execute(async (transaction) => loginOfHostUser(transaction, hostUserId, login, id, now));
+        if (row !== undefined) return fromRow(row);
+        if (tries === MAX_TRIES) throw new Error("logins of the same name race");
+      }
     });
   }
 
   async get(id: string): Promise<UserRecord | undefined> {
     return asked(async () => {
-      const row = await this.#db
-        .selectFrom("users")
-        .select(["id", "login", "created_at"])
-        .where("id", "=", id)
-        .executeTakeFirst();
-      return row === undefined ? undefined : { id: row.id, login: row.login, createdAt: row.created_at };
+      const row = await this.#db.selectFrom("users").select(COLUMNS).where("id", "=", id).executeTakeFirst();
+      return row === undefined ? undefined : fromRow(row);
     });
   }
 
-  async credential(userId: string): Promise<Secret | undefined> {
+  async list(): Promise<readonly UserRecord[]> {
+    return asked(async () => {
+      const rows = await this.#db.selectFrom("users").select(COLUMNS).orderBy("login_key").execute();
+      return rows.map(fromRow);
+    });
+  }
+
+  async credential(userId: string): Promise<HostCredential | undefined> {
     return asked(async () => {
       const row = await this.#db
         .selectFrom("users")
@@ -50,21 +73,104 @@ export class SqlUsers implements UserStore {
         .where("id", "=", userId)
         .executeTakeFirst();
       const sealed = row?.credential ?? undefined;
-      return sealed === undefined ? undefined : this.#box.open(sealed, sealedFor(userId));
+      return sealed === undefined
+        ? undefined
+        : readCredential(this.#box.open(sealed, credentialPlace(userId)));
     });
   }
 
-  async putCredential(userId: string, credential: Secret, now: number): Promise<void> {
+  async putCredential(userId: string, credential: HostCredential, now: number): Promise<void> {
+    const sealed = this.#box.seal(credentialText(credential), credentialPlace(userId));
     await asked(async () => {
       await this.#db
         .updateTable("users")
-        .set({ credential: this.#box.seal(credential, sealedFor(userId)), credential_at: now })
+        .set({ credential: sealed, credential_at: now })
         .where("id", "=", userId)
         .execute();
     });
   }
+
+  async removeCredential(userId: string): Promise<boolean> {
+    return asked(async () => {
+      const { numUpdatedRows } = await this.#db
+        .updateTable("users")
+        .set({ credential: null, credential_at: null })
+        .where("id", "=", userId)
+        .where("credential", "is not", null)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    });
+  }
 }
 
-function sealedFor(userId: string): string {
+/** What a user's credential is sealed for. */
+export function credentialPlace(userId: string): string {
   return `users/${userId}`;
+}
+
+const NEW_USER = {
+  credential: null,
+  credential_at: null,
+  host_user_id: null,
+  last_login_at: null,
+} as const;
+
+/** Undefined: another transaction made a user with that id or login meanwhile. */
+async function loginOfHostUser(
+  transaction: Transaction<Tables>,
+  hostUserId: string,
+  login: string,
+  id: string,
+  now: number,
+): Promise<Row | undefined> {
+  const key = login.toLowerCase();
+  const holder = await transaction
+    .selectFrom("users")
+    .select(["id", "login", "host_user_id"])
+    .where("login_key", "=", key)
+    .executeTakeFirst();
+  if (holder !== undefined && holder.host_user_id !== hostUserId) {
+    const former = formerLogin(holder);
+    await transaction
+      .updateTable("users")
+      .set({ login: former, login_key: former.toLowerCase() })
+      .where("id", "=", holder.id)
+      .execute();
+  }
+  const known = await transaction
+    .updateTable("users")
+    .set({ login, login_key: key, last_login_at: now })
+    .where("host_user_id", "=", hostUserId)
+    .returning(COLUMNS)
+    .executeTakeFirst();
+  if (known !== undefined) return known;
+  return transaction
+    .insertInto("users")
+    .values({
+      ...NEW_USER,
+      id,
+      login,
+      login_key: key,
+      host_user_id: hostUserId,
+      created_at: now,
+      last_login_at: now,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning(COLUMNS)
+    .executeTakeFirst();
+}
+
+/** The name of a record whose login another user has now. */
+export function formerLogin({ login, id }: { readonly login: string; readonly id: string }): string {
+  return `${login}~${id.slice(-8)}`;
+}
+
+function fromRow(row: Row): UserRecord {
+  return {
+    id: row.id,
+    login: row.login,
+    hostUserId: row.host_user_id ?? undefined,
+    createdAt: row.created_at,
+    lastLoginAt: row.last_login_at ?? undefined,
+  };
 }

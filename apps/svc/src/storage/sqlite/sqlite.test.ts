@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { sql } from "kysely";
-import { storeContract } from "../contract-suite.ts";
+import { credential } from "../contract/records.ts";
+import { storeContract } from "../contract/suite.ts";
 import { encryptionKey } from "../encryption-key.ts";
 import { SecretBox } from "../secret-box.ts";
 import { migrate, migrationState, requireMigrated } from "../sql/migrations.ts";
@@ -15,6 +16,7 @@ import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
 const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const KEY = new Secret("0f".repeat(32));
+const MIGRATIONS = ["0001_initial", "0002_accounts_apps_audit"];
 let count = 0;
 const fresh = (): string => join(folder, `${++count}`, "svc.db");
 
@@ -31,7 +33,7 @@ describe("sqlite store", () => {
     const path = fresh();
     const store = await openStore(path);
     const user = await store.users.ensure("alice", "id-1", 1);
-    await store.users.putCredential(user.id, new Secret("planted-credential"), 1);
+    await store.users.putCredential(user.id, credential("planted-credential"), 1);
     for (const file of readdirSync(join(path, ".."))) {
       assert.equal(readFileSync(join(path, "..", file)).includes("planted-credential"), false, file);
     }
@@ -40,7 +42,7 @@ describe("sqlite store", () => {
     await assert.rejects(other.users.credential(user.id), { code: "encryption_key" });
     await other.close();
     const again = await openStore(path);
-    assert.equal((await again.users.credential(user.id))?.reveal(), "planted-credential");
+    assert.equal((await again.users.credential(user.id))?.accessToken.reveal(), "planted-credential");
     await again.close();
   });
 
@@ -63,10 +65,10 @@ describe("migrations", () => {
     const db = await openSqlite(fresh());
     await assert.rejects(requireMigrated(db), { code: "database_behind" });
     assert.deepEqual((await migrationState(db)).applied, []);
-    assert.deepEqual(await migrate(db), ["0001_initial"]);
+    assert.deepEqual(await migrate(db), MIGRATIONS);
     assert.deepEqual(await migrate(db), []);
     await requireMigrated(db);
-    assert.deepEqual(await migrationState(db), { applied: ["0001_initial"], pending: [], unknown: [] });
+    assert.deepEqual(await migrationState(db), { applied: MIGRATIONS, pending: [], unknown: [] });
     await db.destroy();
   });
 

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { randomUUIDv7 } from "node:crypto";
+import { it } from "node:test";
+import type { Store } from "../store.ts";
+import { tokenRecord } from "./records.ts";
+
+export function tokenCases(store: () => Store): void {
+  it("a token comes back as it was written, by hash and by id", async () => {
+    const { tokens } = store();
+    const record = await tokenRecord(store(), {
+      type: "agent",
+      description: "ci",
+      sessionId: "run-1",
+      appId: randomUUIDv7(),
+      installation: "acme",
+      ipAllow: ["10.0.0.0/8"],
+    });
+    await tokens.insert(record);
+    assert.deepEqual(await tokens.findByHash(record.tokenHash), record);
+    assert.deepEqual(await tokens.get(record.id), record);
+    assert.equal(await tokens.findByHash("none"), undefined);
+    assert.equal(await tokens.get(randomUUIDv7()), undefined);
+  });
+
+  it("tokens are listed newest first, by user or all, without revoked ones", async () => {
+    const { tokens } = store();
+    const one = await tokenRecord(store(), { createdAt: 1 });
+    const two = await tokenRecord(store(), { createdAt: 2 });
+    const foreign = await tokenRecord(store(), { createdAt: 3 }, "bob");
+    for (const each of [one, two, foreign]) await tokens.insert(each);
+    const ids = async (user: string | undefined): Promise<string[]> =>
+      (await tokens.list(user)).map(({ id }) => id);
+    assert.deepEqual(await ids(one.userId), [two.id, one.id]);
+    assert.deepEqual(await ids(undefined), [foreign.id, two.id, one.id]);
+    assert.equal(await tokens.revoke(two.id, 50), true);
+    assert.equal(await tokens.revoke(two.id, 60), false);
+    assert.equal(await tokens.revoke(randomUUIDv7(), 60), false);
+    assert.equal((await tokens.get(two.id))?.revokedAt, 50);
+    assert.deepEqual(await ids(one.userId), [one.id]);
+  });
+
+  it("of revocations that race, exactly one gets true", async () => {
+    const { tokens } = store();
+    const record = await tokenRecord(store());
+    await tokens.insert(record);
+    const won = await Promise.all([1, 2, 3].map(async (now) => tokens.revoke(record.id, now)));
+    assert.equal(won.filter(Boolean).length, 1);
+  });
+
+  it("uses are added up, and those of unknown tokens are dropped", async () => {
+    const { tokens } = store();
+    const record = await tokenRecord(store());
+    await tokens.insert(record);
+    const use = { id: record.id, uses: 2, lastUsedAt: 5, lastIp: "10.0.0.1" };
+    await tokens.recordUses([use, { ...use, id: randomUUIDv7() }]);
+    await tokens.recordUses([{ ...use, uses: 3, lastUsedAt: 6 }]);
+    await tokens.recordUses([]);
+    assert.deepEqual(await tokens.get(record.id), {
+      ...record,
+      useCount: 5,
+      lastUsedAt: 6,
+      lastIp: "10.0.0.1",
+    });
+  });
+
+  it("uses that two instances report at once are all counted", async () => {
+    const { tokens } = store();
+    const record = await tokenRecord(store());
+    await tokens.insert(record);
+    const use = { id: record.id, uses: 1, lastUsedAt: 5, lastIp: "10.0.0.1" };
+    await Promise.all([1, 2, 3, 4].map(async () => tokens.recordUses([use])));
+    assert.equal((await tokens.get(record.id))?.useCount, 4);
+  });
+
+  it("a use that is reported after the revocation does not undo it", async () => {
+    const { tokens } = store();
+    const record = await tokenRecord(store());
+    await tokens.insert(record);
+    await Promise.all([
+      tokens.revoke(record.id, 9),
+      tokens.recordUses([{ id: record.id, uses: 1, lastUsedAt: 5, lastIp: "10.0.0.1" }]),
+    ]);
+    const stored = await tokens.get(record.id);
+    assert.equal(stored?.revokedAt, 9);
+    assert.equal(stored?.useCount, 1);
+  });
+
+  it("ended tokens are cleared away, those without expiry stay", async () => {
+    const { tokens } = store();
+    const expired = await tokenRecord(store(), { expiresAt: 10 });
+    const endless = await tokenRecord(store(), { expiresAt: undefined });
+    const revoked = await tokenRecord(store(), { expiresAt: undefined });
+    for (const each of [expired, endless, revoked]) await tokens.insert(each);
+    await tokens.revoke(revoked.id, 15);
+    assert.equal(await tokens.deleteEnded(20), 2);
+    assert.notEqual(await tokens.get(endless.id), undefined);
+    assert.equal(await tokens.get(expired.id), undefined);
+    assert.equal(await tokens.findByHash(expired.tokenHash), undefined);
+  });
+}
