@@ -1,5 +1,5 @@
 import { Secret } from "@devplat/base";
-import { openBrowser } from "../auth/open-browser.ts";
+import { DesktopBrowser } from "../desktop/browser.ts";
 import type { EnrolmentPrompt, EnrolmentRunner } from "../enrol/runner.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
@@ -68,7 +68,7 @@ async function converse(
 function show({ url, code }: NonNullable<EnrolmentPrompt["visit"]>, environment: NodeJS.ProcessEnv): void {
   const typed = code === undefined ? "" : `and enter the code ${code}\n`;
   process.stderr.write(`Open ${url}\n${typed}`);
-  if (process.stderr.isTTY) openBrowser(url, environment);
+  if (process.stderr.isTTY) void new DesktopBrowser(environment).open(url);
 }
 
 async function fill(

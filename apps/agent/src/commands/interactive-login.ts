@@ -3,7 +3,7 @@ import type { TokenInfo } from "@devplat/secret-store";
 import { endedEarly, LOGIN_LIMIT_MS, type LoginState, type LoginSteps } from "../auth/login-flow.ts";
 import type { LoginOptions, Logins } from "../auth/logins.ts";
 import { CallbackListener } from "../auth/oidc-callback.ts";
-import { openBrowser } from "../auth/open-browser.ts";
+import { DesktopBrowser } from "../desktop/browser.ts";
 import type { LoginKind } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
 import { ask } from "./prompt.ts";
@@ -72,7 +72,7 @@ class TerminalSteps implements LoginSteps {
   show(state: LoginState): void {
     if (state.kind === "browser") {
       process.stderr.write(`Sign in with your browser at\n\n  ${state.url}\n\n`);
-      openBrowser(state.url, this.#environment);
+      void new DesktopBrowser(this.#environment).open(state.url);
     }
     if (state.kind === "waiting_push") {
       process.stderr.write(`Approve the login on your device (${state.methods.join(", ")}) ...\n`);

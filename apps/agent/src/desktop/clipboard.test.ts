@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { DesktopClipboard, MAX_CLIPBOARD_BYTES, clipboardCommands } from "./clipboard.ts";
+import { testPrograms } from "./test-programs.ts";
 
 describe("clipboardCommands", () => {
   const names = (environment: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] =>
@@ -20,48 +18,37 @@ describe("clipboardCommands", () => {
 });
 
 describe("DesktopClipboard", () => {
-  let folder: string;
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), "agent-clipboard-"));
-  });
-  after(() => rm(folder, { recursive: true }));
-
-  /** A program of the name that writes what it gets, its arguments and its token variable into files. */
-  async function program(name: string, exitCode: number): Promise<void> {
-    const path = join(folder, name);
-    const script = `#!/bin/sh\ncat > "${folder}/text"\nprintf '%s' "$*" > "${folder}/args"\nprintf '%s' "$AGENT_TOKEN" > "${folder}/token"\nexit ${exitCode}\n`;
-    await writeFile(path, script);
-    await chmod(path, 0o755);
-  }
-  const clipboard = (): DesktopClipboard =>
-    new DesktopClipboard({ PATH: `${folder}:/usr/bin:/bin`, DISPLAY: ":0", AGENT_TOKEN: "hidden" }, "linux");
-  const written = (name: string): Promise<string> => readFile(join(folder, name), "utf8");
+  const clipboard = (path: string): DesktopClipboard =>
+    new DesktopClipboard({ PATH: path, DISPLAY: ":0", AGENT_TOKEN: "hidden" }, "linux");
 
   it("the text goes to the program's standard input, byte for byte, and the daemon's token does not", async () => {
-    await program("xclip", 0);
+    await using programs = await testPrograms();
+    await programs.add("xclip");
     const text = "a\r\nb\tü\n".repeat(100);
-    assert.equal(await clipboard().copy(new Secret(text)), "copied");
-    assert.equal(await written("text"), text);
-    assert.equal(await written("args"), "-selection clipboard");
-    assert.equal(await written("token"), "");
+    assert.equal(await clipboard(programs.path).copy(new Secret(text)), "copied");
+    assert.equal(await programs.got("xclip", "input"), text);
+    assert.equal(await programs.got("xclip", "args"), "-selection\nclipboard\n");
+    assert.equal(await programs.got("xclip", "token"), "");
   });
 
   it("a program that fails gives way to the next", async () => {
-    await program("xclip", 1);
-    await program("xsel", 0);
-    assert.equal(await clipboard().copy(new Secret("x")), "copied");
-    assert.equal(await written("args"), "--clipboard --input");
-    await program("xsel", 1);
-    assert.equal(await clipboard().copy(new Secret("x")), "failed");
+    await using programs = await testPrograms();
+    await programs.add("xclip", "exit 1");
+    await programs.add("xsel");
+    assert.equal(await clipboard(programs.path).copy(new Secret("x")), "copied");
+    assert.equal(await programs.got("xsel", "args"), "--clipboard\n--input\n");
+    await programs.add("xsel", "exit 1");
+    assert.equal(await clipboard(programs.path).copy(new Secret("x")), "failed");
   });
 
   it("without a program there is no clipboard", async () => {
-    const bare = new DesktopClipboard({ PATH: join(folder, "nothing"), DISPLAY: ":0" }, "linux");
-    assert.equal(await bare.copy(new Secret("x")), "no_program");
+    assert.equal(await clipboard("/nonexistent").copy(new Secret("x")), "no_program");
     assert.equal(await new DesktopClipboard({}, "linux").copy(new Secret("x")), "no_program");
   });
 
   it("refuses what is empty, over 64 KiB, holds NUL or is not Unicode", async () => {
+    await using programs = await testPrograms();
+    await programs.add("xclip");
     for (const text of [
       "",
       "a\0b",
@@ -69,8 +56,7 @@ describe("DesktopClipboard", () => {
       "x".repeat(MAX_CLIPBOARD_BYTES + 1),
       "ü".repeat(MAX_CLIPBOARD_BYTES / 2 + 1),
     ])
-      assert.equal(await clipboard().copy(new Secret(text)), "unusable_text");
-    await program("xclip", 0);
-    assert.equal(await clipboard().copy(new Secret("x".repeat(MAX_CLIPBOARD_BYTES))), "copied");
+      assert.equal(await clipboard(programs.path).copy(new Secret(text)), "unusable_text");
+    assert.equal(await clipboard(programs.path).copy(new Secret("x".repeat(MAX_CLIPBOARD_BYTES))), "copied");
   });
 });

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { systemCode } from "@devplat/base";
+import { childEnvironment } from "../sync/run-command.ts";
+
+/** One action on the desktop is bounded by this, in milliseconds (spec/agent.md section 6: 8 s). */
+export const DESKTOP_TIMEOUT_MS = 8000;
+
+/** A program and its arguments; no shell is between. */
+export type Command = readonly [program: string, ...args: string[]];
+
+/**
+ * What came of an action on this host's desktop.
+ * - `no_program`: nothing on this host can do it.
+ * - `failed`: a program was there and did not do it.
+ */
+export type DesktopOutcome = "done" | "no_program" | "failed";
+
+export interface ProgramOptions {
+  /** Of the daemon; its token is kept from the program. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** For the program's standard input. Default: none. */
+  readonly input?: string | Uint8Array;
+  /**
+   * A program that still runs after this time, in milliseconds, is left alone and counts as done: it has become what
+   * it was to start. Default: it is ended after DESKTOP_TIMEOUT_MS, and has failed.
+   */
+  readonly settledAfterMs?: number;
+}
+
+/** Tries the programs in order until one has done it. Their output is never read: it may quote what they were given. */
+export async function firstThatWorks(
+  commands: readonly Command[],
+  options: ProgramOptions,
+): Promise<DesktopOutcome> {
+  let outcome: DesktopOutcome = "no_program";
+  for (const command of commands) {
+    const tried = await runProgram(command, options);
+    if (tried === "done") return tried;
+    // A program that is there and fails says more than one that is not there.
+    if (tried === "failed") outcome = "failed";
+  }
+  return outcome;
+}
+
+async function runProgram(
+  [program, ...args]: Command,
+  { environment, input, settledAfterMs }: ProgramOptions,
+): Promise<DesktopOutcome> {
+  const settles = settledAfterMs !== undefined;
+  const child = spawn(program, args, {
+    env: childEnvironment(environment),
+    stdio: [input === undefined ? "ignore" : "pipe", "ignore", "ignore"],
+    // What is to outlive us must not end with our terminal.
+    detached: settles,
+  });
+  // A program that ends before it has read everything breaks the pipe; its exit code tells.
+  child.stdin?.on("error", () => undefined);
+  child.stdin?.end(input);
+  const { promise: time, resolve: timeIsUp } = Promise.withResolvers<"time">();
+  const timer = setTimeout(() => timeIsUp("time"), settledAfterMs ?? DESKTOP_TIMEOUT_MS);
+  try {
+    const ended = await Promise.race([once(child, "exit") as Promise<[number | null]>, time]);
+    if (ended !== "time") return ended[0] === 0 ? "done" : "failed";
+    if (settles) return "done";
+    child.kill("SIGKILL");
+    return "failed";
+  } catch (error) {
+    return systemCode(error) === "ENOENT" ? "no_program" : "failed";
+  } finally {
+    clearTimeout(timer);
+    child.unref();
+  }
+}
