@@ -33,6 +33,9 @@ import { AppError } from "@devplat/base";
  * - `confirmation_needed`: the command destroys something and nobody confirmed it.
  * - `listen_refused`: `web.listen` is not an address on loopback.
  * - `port_in_use`: another program listens where the web UI should.
+ * - `desktop_failed`: this host's desktop has not done what was asked, or there is none.
+ * - `socket_refused`: a socket cannot be where it is configured.
+ * - `socket_in_use`: another program answers on a socket of ours.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `daemon_refused`: the running daemon answers and could not do what it was asked.
  */
@@ -69,6 +72,9 @@ export type AgentErrorCode =
   | "confirmation_needed"
   | "listen_refused"
   | "port_in_use"
+  | "desktop_failed"
+  | "socket_refused"
+  | "socket_in_use"
   | "daemon_unreachable"
   | "daemon_refused";
 

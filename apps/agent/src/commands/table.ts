@@ -140,6 +140,30 @@ export const COMMANDS: readonly CommandSpec[] = [
     load: () => import("./restore.ts"),
   },
   {
+    name: "browse",
+    usage: "URL",
+    summary: "Open a web address on the workstation in front of you, else on this host.",
+    arguments: { min: 1, max: 1 },
+    load: () => import("./browse.ts"),
+  },
+  {
+    name: "notify",
+    usage: "info|warning|error|attention TITLE [BODY]",
+    summary: "Raise a notification on the workstation in front of you, else on this host.",
+    options: {
+      "action-url": { type: "string", value: "<url>", description: "Web address that it leads to." },
+    },
+    arguments: { min: 2, max: 3 },
+    load: () => import("./notify.ts"),
+  },
+  {
+    name: "clipboard",
+    usage: "[TEXT]",
+    summary: "Put a text, or standard input, on the clipboard in front of you, else on this host's.",
+    arguments: { min: 0, max: 1 },
+    load: () => import("./clipboard.ts"),
+  },
+  {
     name: "open",
     summary: "Print a link that opens the web UI: single use, 30 seconds.",
     load: () => import("./open.ts"),

@@ -17,7 +17,7 @@ function accepted(kind: ActionKind, fields: Record<string, string>): PeerAction 
 
 describe("parseAction", () => {
   const faults: [string, ActionKind, Record<string, string>, RegExp][] = [
-    ["browse: no url", "browse", {}, /URL is missing/],
+    ["browse: no url", "browse", {}, /the URL is missing/],
     ["browse: other schemes are rejected", "browse", { url: "file:///hunter2" }, /not an http or https/],
     ["browse: no host", "browse", { url: "https://" }, /no host/],
     ["browse: embedded user:password", "browse", { url: "http://a:hunter2@b/" }, /user name or password/],

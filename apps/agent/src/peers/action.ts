@@ -19,7 +19,7 @@ export type PeerAction =
   | { readonly kind: "notify"; readonly notification: Notification }
   | { readonly kind: "clipboard"; readonly text: Secret };
 
-/** An action, or why it is none: a whole sentence that quotes nothing. */
+/** An action, or why it is none: the end of a sentence, which quotes nothing. */
 export type Parsed = { readonly action: PeerAction } | { readonly fault: string };
 
 /** Where a kind of action is asked for. */
@@ -38,7 +38,7 @@ const FIELDS: Readonly<Record<ActionKind, readonly string[]>> = {
 export function parseAction(kind: ActionKind, fields: FormFields): Parsed {
   for (const name of FIELDS[kind]) {
     if (fields.has(name) && fields.get(name) === undefined)
-      return { fault: `The ${name} is not valid UTF-8.` };
+      return { fault: `the ${name} is not valid UTF-8` };
   }
   const field = (name: string): string => fields.get(name) ?? "";
   switch (kind) {
@@ -86,33 +86,33 @@ export function actionFields(action: PeerAction): Record<string, unknown> {
 }
 
 function parseBrowse(text: string): Parsed {
-  if (text === "") return { fault: "The URL is missing." };
+  if (text === "") return { fault: "the URL is missing" };
   const parsed = parseWebUrl(text);
   return "fault" in parsed
-    ? { fault: `The URL ${parsed.fault}.` }
+    ? { fault: `the URL ${parsed.fault}` }
     : { action: { kind: "browse", url: parsed.url } };
 }
 
 function parseNotify(levelText: string, title: string, body: string, actionUrl: string): Parsed {
   const level = NOTIFICATION_LEVELS.find((each) => each === levelText);
-  if (level === undefined) return { fault: `The level must be one of: ${NOTIFICATION_LEVELS.join(", ")}.` };
-  if (!title.isWellFormed() || !body.isWellFormed()) return { fault: "The text is not valid UTF-8." };
-  if (withoutControls(title) === "") return { fault: "The title must not be empty." };
-  if (bytes(title) > MAX_TITLE_BYTES) return { fault: "The title is longer than 1 KiB." };
-  if (bytes(body) > MAX_BODY_BYTES) return { fault: "The body is longer than 8 KiB." };
+  if (level === undefined) return { fault: `the level must be one of: ${NOTIFICATION_LEVELS.join(", ")}` };
+  if (!title.isWellFormed() || !body.isWellFormed()) return { fault: "the text is not valid UTF-8" };
+  if (withoutControls(title) === "") return { fault: "the title must not be empty" };
+  if (bytes(title) > MAX_TITLE_BYTES) return { fault: "the title is longer than 1 KiB" };
+  if (bytes(body) > MAX_BODY_BYTES) return { fault: "the body is longer than 8 KiB" };
   const notification = { level, title, ...(body !== "" && { body }) };
   if (actionUrl === "") return { action: { kind: "notify", notification } };
   const parsed = parseWebUrl(actionUrl);
   return "fault" in parsed
-    ? { fault: `The action URL ${parsed.fault}.` }
+    ? { fault: `the action URL ${parsed.fault}` }
     : { action: { kind: "notify", notification: { ...notification, actionUrl: parsed.url } } };
 }
 
 function parseClipboard(text: string): Parsed {
-  if (text === "") return { fault: "The text must not be empty." };
-  if (text.includes("\0")) return { fault: "The text holds a NUL character." };
-  if (!text.isWellFormed()) return { fault: "The text is not valid UTF-8." };
-  if (bytes(text) > MAX_CLIPBOARD_BYTES) return { fault: "The text is longer than 64 KiB." };
+  if (text === "") return { fault: "the text must not be empty" };
+  if (text.includes("\0")) return { fault: "the text holds a NUL character" };
+  if (!text.isWellFormed()) return { fault: "the text is not valid UTF-8" };
+  if (bytes(text) > MAX_CLIPBOARD_BYTES) return { fault: "the text is longer than 64 KiB" };
   return { action: { kind: "clipboard", text: new Secret(text) } };
 }
 
