@@ -64,6 +64,15 @@ describe("the pages of rules", () => {
     await server.stop();
   });
 
+  it("Sync this rule starts a cycle that tries it, and leads back to it", async () => {
+    const { server, post } = await start();
+    const { status, headers } = await post("/ui/rules/npm/", "sync");
+    assert.deepEqual([status, headers.location], [303, "/ui/rules/npm/?done=synced"]);
+    assert.deepEqual(server.view.asked, ["npm"]);
+    assert.match((await server.send(headers.location ?? "")).body, /The cycle is done/);
+    await server.stop();
+  });
+
   it("a rule that the configuration pauses is not resumed, with the reason", async () => {
     const { server, post } = await start();
     const refused = await post("/ui/rules/fixed/", "resume");

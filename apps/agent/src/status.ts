@@ -112,8 +112,11 @@ export interface CycleResult {
 export interface DaemonView {
   status(): AgentStatus;
   rules(): readonly RuleView[];
-  /** Starts a cycle unless one is running (then that one counts). The promise resolves at its end. */
-  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> };
+  /**
+   * Starts a cycle unless one is running (then that one counts). The promise resolves at its end.
+   * @param rule of the rules that wait after a failure only this one is tried. Default: all
+   */
+  syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> };
   /** Calls back after every change of state until the signal fires. */
   onChange(listener: () => void, signal: AbortSignal): void;
 }

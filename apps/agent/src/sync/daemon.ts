@@ -124,8 +124,11 @@ export class Daemon implements DaemonView {
     return this.#report.rules(this.#parts.engine.rules, this.#parts.state.document);
   }
 
-  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> } {
-    return this.#running ?? this.#start(true);
+  syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
+    if (this.#running === undefined) return this.#start(rule ?? true);
+    // The cycle that runs may have passed the rule by while it waits after a failure.
+    if (rule !== undefined) this.#trigger();
+    return this.#running;
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {
@@ -163,7 +166,7 @@ export class Daemon implements DaemonView {
     await watching;
   }
 
-  #start(force: boolean): { readonly job: string; readonly done: Promise<CycleResult> } {
+  #start(force: boolean | string): { readonly job: string; readonly done: Promise<CycleResult> } {
     this.#cycles += 1;
     this.#again = false;
     this.#nextCycleAt = null;
@@ -183,7 +186,7 @@ export class Daemon implements DaemonView {
   }
 
   /** Rejects when the cycle could not take place; the reason is then in the status and, once, in the log. */
-  async #cycle(force: boolean): Promise<CycleResult> {
+  async #cycle(force: boolean | string): Promise<CycleResult> {
     const { engine, signIn, logger } = this.#parts;
     try {
       await signIn.ensure(this.#lifetime);

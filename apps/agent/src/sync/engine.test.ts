@@ -213,6 +213,10 @@ describe("rules are isolated", () => {
     assert.ok(Math.max(...waits) <= 15 * 60_000 && (waits.at(-1) ?? 0) > 10 * 60_000, String(waits));
     await engine.cycle(never, { force: true });
     assert.equal(state.document.rules["a"]?.consecutive_failures, 13);
+    await engine.cycle(never, { force: "another rule" });
+    assert.equal(state.document.rules["a"]?.consecutive_failures, 13, "it was not the one asked for");
+    await engine.cycle(never, { force: "a" });
+    assert.equal(state.document.rules["a"]?.consecutive_failures, 14);
   });
 
   it("a failure never holds a value", async () => {

@@ -40,8 +40,8 @@ interface PausedByHand {
 }
 
 export interface CycleOptions {
-  /** Try also the rules that wait after a failure: somebody asked. */
-  readonly force?: boolean;
+  /** Try also the rules that wait after a failure, or the one of this name: somebody asked. */
+  readonly force?: boolean | string;
   /** Called whenever a rule's state has changed. */
   readonly onProgress?: () => void;
 }
@@ -117,7 +117,7 @@ export class SyncEngine {
     await this.#sweep();
     const tally = new Tally();
     try {
-      const work = await this.#prepare(signal, options.force === true, tally);
+      const work = await this.#prepare(signal, options.force ?? false, tally);
       options.onProgress?.();
       await this.#write(work, tally);
       await state.save();
@@ -179,7 +179,7 @@ export class SyncEngine {
   }
 
   /** Finds what has to be done, rule by rule. @throws SecretStoreError if the store cannot be used at all */
-  async #prepare(signal: AbortSignal, force: boolean, tally: Tally): Promise<Work[]> {
+  async #prepare(signal: AbortSignal, force: boolean | string, tally: Tally): Promise<Work[]> {
     const { store, clock, state } = this.#parts;
     const secrets = new CycleSecrets(store, signal);
     const now = clock.now();
@@ -189,7 +189,8 @@ export class SyncEngine {
       if (!rule.enabled) continue;
       const record = recordOf(state.document, rule);
       if (rule.paused || pausedByHand.has(rule.name)) notePaused(record);
-      else if (!force && isWaiting(record, now)) tally.failed(rule.name, record.error ?? "waiting");
+      else if (force !== true && force !== rule.name && isWaiting(record, now))
+        tally.failed(rule.name, record.error ?? "waiting");
       else candidates.push({ rule, record });
     }
     await secrets.prefetch(

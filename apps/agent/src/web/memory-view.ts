@@ -8,6 +8,8 @@ export class MemoryView implements DaemonView {
   /** What the next cycles do. */
   cycle: () => Promise<CycleResult> = async () => emptyCycle;
   cycles = 0;
+  /** The rule that each cycle was asked for; undefined for all. */
+  readonly asked: (string | undefined)[] = [];
 
   status(): AgentStatus {
     const rules = Object.fromEntries(this.#rules.map((rule) => [rule.name, rule]));
@@ -18,8 +20,9 @@ export class MemoryView implements DaemonView {
     return this.#rules;
   }
 
-  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> } {
+  syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
     this.cycles += 1;
+    this.asked.push(rule);
     return { job: `cycle-${this.cycles}`, done: this.cycle() };
   }
 

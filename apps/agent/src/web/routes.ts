@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
@@ -9,6 +8,7 @@ import { removedEndpoint } from "../api/removed.ts";
 import { apiRoutes } from "../api/routes.ts";
 import { storeProblem } from "../api/store-problem.ts";
 import { answerProblem, isForPart } from "./answer.ts";
+import { endsSoon } from "./ends-soon.ts";
 import type { Environment, RouteParts } from "./environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
 import { PAGE_CHANNEL } from "./live-updates.ts";
@@ -32,8 +32,6 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 const ASSET_CACHE = "private, max-age=31536000, immutable";
 /** The store gets this long, in milliseconds, to say which credentials are there before the first page is chosen. */
 const LOOK_LIMIT_MS = 2000;
-/** Sync Now waits this long, in milliseconds, so that a short cycle is done on the page that it leads to. */
-const SYNC_NOW_WAIT_MS = 1500;
 
 /** Everything that the TCP port serves. */
 export function routes(parts: RouteParts): Hono<Environment> {
@@ -184,8 +182,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
   app.post("/ui/sync", async (c) => {
     const { job, done } = view.syncNow();
     logger.info({ job, by: "page" }, "sync requested");
-    // The page shows the outcome, a failure too.
-    await Promise.race([done.catch(() => undefined), sleep(SYNC_NOW_WAIT_MS, undefined, { ref: false })]);
+    await endsSoon(done);
     return c.redirect("/ui/", 303);
   });
   return app;

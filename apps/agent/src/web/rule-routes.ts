@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import type { RuleView } from "../status.ts";
 import { answerProblem } from "./answer.ts";
+import { endsSoon } from "./ends-soon.ts";
 import type { Environment, RouteParts } from "./environment.ts";
 import { announcementText } from "./pages/announcements.ts";
 import { ruleUrl } from "./pages/rule-url.ts";
@@ -30,9 +31,14 @@ export function ruleRoutes(parts: RouteParts): Hono<Environment> {
   app.post("/ui/rules/:name/", async (c) => {
     const rule = find(c.req.param("name"));
     const action = new URLSearchParams(await c.req.text()).get("action");
-    if (rule === undefined || (action !== "pause" && action !== "resume")) {
-      return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (rule === undefined) return await answerProblem(c, parts, PROBLEMS.noRule);
+    if (action === "sync") {
+      const { job, done } = view.syncNow(rule.name);
+      logger.info({ job, rule: rule.name, by: "page" }, "sync requested");
+      const ended = await endsSoon(done);
+      return c.redirect(`${ruleUrl(rule.name)}${ended ? "?done=synced" : ""}`, 303);
     }
+    if (action !== "pause" && action !== "resume") return await answerProblem(c, parts, PROBLEMS.noRule);
     const outcome = await ruleControl.setPaused(rule.name, action === "pause");
     if (outcome === "unknown_rule") return await answerProblem(c, parts, PROBLEMS.noRule);
     if (outcome === "configured") {

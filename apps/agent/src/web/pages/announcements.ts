@@ -6,6 +6,7 @@ const ANNOUNCEMENTS = {
   deleted: "Deleted, with every version.",
   paused: "Paused: the next cycle leaves its file alone.",
   resumed: "Resumed: the next cycle syncs it.",
+  synced: "The cycle is done: the state below is the newest.",
   restored: "The old version is the newest again.",
 } as const;
 export type Announcement = keyof typeof ANNOUNCEMENTS;

@@ -57,13 +57,15 @@ export function sitePage(
       <form method="post" action="/ui/sync">
         <button class="primary small" type="submit">Sync Now</button>
       </form>
-      ${signOut(status)}
-      <nav class="nav" aria-label="Sections">
-        ${SECTIONS.map(
-          ([name, href]) =>
-            html`<a href="${href}" ${name === section ? raw('aria-current="page"') : ""}>${name}</a>`,
-        )}
-      </nav>
+      <div class="nav-row">
+        <nav class="nav" aria-label="Sections">
+          ${SECTIONS.map(
+            ([name, href]) =>
+              html`<a href="${href}" ${name === section ? raw('aria-current="page"') : ""}>${name}</a>`,
+          )}
+        </nav>
+        ${signOut(status)}
+      </div>
     </header>
     <main class="page" id="content">
       ${liveLost("/ui/")}

@@ -41,7 +41,7 @@ export function loginPage(assets: Assets, { view, refusal, text }: LoginPageMode
 export function loginProgressPage(assets: Assets, view: LoginView): Html {
   const { state, method } = view;
   const cancel = html`<form method="post" action="/login/cancel">
-    <button class="quiet" type="submit">Cancel</button>
+    <button class="small" type="submit">Cancel</button>
   </form>`;
   if (state?.kind === "passcode") {
     const content = html`<h1>Passcode</h1>
@@ -90,7 +90,15 @@ function formOf(form: NonNullable<LoginView["form"]>, username: string): Html {
       return html`<form class="stack" method="post" action="/login/token" autocomplete="off">
         <label class="field">
           <span class="label">Token of the secrets store</span>
-          <input class="mono" type="password" name="token" required autofocus spellcheck="false" />
+          <input
+            class="mono"
+            type="password"
+            name="token"
+            required
+            autofocus
+            autocomplete="off"
+            spellcheck="false"
+          />
         </label>
         <div class="form-actions"><button class="primary" type="submit">Sign in</button></div>
         <p class="hint">

@@ -34,6 +34,7 @@ export function rulePage(assets: Assets, status: AgentStatus, model: RulePageMod
       <h1 class="wrap">${rule.name}</h1>
       <form class="cluster" method="post" action="${ruleUrl(rule.name)}">
         <a class="button" href="?diff=true">Show next change</a>
+        ${paused ? "" : html`<button class="primary" type="submit" name="action" value="sync">Sync this rule</button>`}
         ${
           paused
             ? html`<button type="submit" name="action" value="resume">Resume</button>`

@@ -110,13 +110,19 @@ function askForm(
   refused: RefusedAnswer | undefined,
 ): Html {
   return html`<form class="stack" method="post" action="${enrolmentUrl(enrolment)}" autocomplete="off">
-    ${from(place)} ${title === "" ? "" : html`<p>${title}</p>`}
+    ${from(place)} ${title === "" || title === enrolment.description ? "" : html`<p>${title}</p>`}
+    ${fields.some(({ secret }) => secret) ? keptUnder(enrolment.key) : ""}
     ${fields.map((field, at) => fieldInput(field, at, cardId(enrolment.key, place), refused))}
     <div class="form-actions">
       <button class="primary" type="submit" name="action" value="answer">Continue</button>
       <button class="quiet" type="submit" name="action" value="cancel" formnovalidate>Cancel</button>
     </div>
   </form>`;
+}
+
+/** The name under which a password manager keeps what is typed. */
+function keptUnder(key: string): Html {
+  return html`<input type="text" value="${key}" autocomplete="username" readonly hidden />`;
 }
 
 /** Names of fields come from a configuration and may be anything: inputs have numbers. */

@@ -40,13 +40,12 @@ export function enrolmentList(enrolments: readonly EnrolmentStatus[]): Html {
   return html`<ul class="tree enrolments">
     ${[...engines].map(([engine, all]) => {
       const [only] = all;
-      if (all.length === 1 && only !== undefined)
-        return html`<li>${item(only, `${engine}: ${only.key}`)}</li>`;
+      if (all.length === 1 && only !== undefined) return html`<li>${item(only, engine)}</li>`;
       return html`<li>
         <details open>
           <summary>${engine} <span class="badge">${all.length}</span></summary>
           <ul>
-            ${all.map((each) => html`<li>${item(each, each.key)}</li>`)}
+            ${all.map((each) => html`<li>${item(each)}</li>`)}
           </ul>
         </details>
       </li>`;
@@ -54,12 +53,17 @@ export function enrolmentList(enrolments: readonly EnrolmentStatus[]): Html {
   </ul>`;
 }
 
-function item(enrolment: EnrolmentStatus, name: string): Html {
+/** @param engine shown where no folder names it */
+function item(enrolment: EnrolmentStatus, engine?: string): Html {
   return html`<a class="spread" href="${enrolmentUrl(enrolment)}">
     <span class="wrap"
-      >${name}${enrolment.description === "" ? "" : html` <span class="small muted">${enrolment.description}</span>`}</span
+      >${enrolment.key}
+      ${enrolment.description === "" ? "" : html`<span class="small muted">${enrolment.description}</span>`}</span
     >
-    <span class="cluster">${enrolmentState(enrolment)}</span>
+    <span class="cluster"
+      >${engine === undefined ? "" : html`<span class="small muted">${engine}</span>`}
+      ${enrolmentState(enrolment)}</span
+    >
   </a>`;
 }
 
