@@ -4,12 +4,12 @@
 
 const { suppressHours, markerPath, isSuppressed } = require("./suppression.cjs");
 
-/** Options after which the marker alone decides. Anything else is for the command line's parser. */
+/** Words after which the marker alone decides. Anything else is for the command line's parser. */
 const KNOWN = new Set(["login-check", "--no-passwd", "--quiet"]);
 
 /** Exit code if the marker decides, undefined if the whole command has to run. */
 function quickAnswer(args, environment, now) {
-  if (!args.every((arg) => KNOWN.has(arg))) return undefined;
+  if (args[0] !== "login-check" || !args.every((arg) => KNOWN.has(arg))) return undefined;
   const hours = suppressHours(environment);
   if (hours === undefined) return undefined;
   try {

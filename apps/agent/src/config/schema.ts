@@ -16,6 +16,9 @@ import {
   sshSection,
 } from "./surface-sections.ts";
 
+// Compiling a checker takes longer than the one use that a command makes of it.
+z.config({ jitless: true });
+
 /** Polling a store more often than this is load without use: 10 s, in milliseconds. */
 const MIN_SYNC_INTERVAL_MS = 10_000;
 

@@ -1,5 +1,4 @@
 import { systemCode } from "@devplat/base";
-import { request } from "undici";
 import { AgentError } from "../errors.ts";
 
 /** One exchange, in milliseconds. */
@@ -49,6 +48,8 @@ async function exchange(
 ): Promise<Answer> {
   const { host } = new URL(url);
   try {
+    // Loaded at the first request: it costs 30 ms of every start otherwise.
+    const { request } = await import("undici");
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const { statusCode, body } = await request(url, { ...options, signal: deadline });
     let text = "";

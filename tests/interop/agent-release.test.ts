@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { run, tempFolder, type TempFolder } from "@devplat/testkit";
+import { buildAgent } from "../../tools/build/agent.ts";
+import manifest from "../../apps/agent/package.json" with { type: "json" };
+import { Home, until } from "./agent-stand.ts";
+
+let folder: TempFolder;
+const programs = new Map<string, string>();
+before(async () => {
+  folder = await tempFolder("agent-release");
+  const { launcher, executable } = await buildAgent(join(folder.path, "release"), { executable: true });
+  programs.set("the bundle with its launcher", launcher);
+  programs.set("the single executable", executable ?? "");
+});
+after(() => folder.remove());
+
+for (const name of ["the bundle with its launcher", "the single executable"]) {
+  describe(`the release: ${name}`, () => {
+    const program = (): string => programs.get(name) ?? "";
+    const place = async (): Promise<Home> => {
+      const home = new Home(join(folder.path, name.replaceAll(" ", "-")), { AGENT_NODE: process.execPath });
+      await home.configure(`store: {driver: embedded}
+web: {enabled: true, listen: "127.0.0.1:0"}
+rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}]
+`);
+      return home;
+    };
+
+    it("version, help and errors are as of the sources", async () => {
+      const { env } = await place();
+      assert.equal((await run(program(), ["version"], { env })).stdout, `${manifest.version}\n`);
+      const bare = await run(program(), [], { env });
+      assert.equal(bare.code, 0);
+      assert.match(bare.stdout, /^Usage: agent/);
+      const wrong = await run(program(), ["config", "check", "--config", "/nowhere"], { env });
+      assert.deepEqual([wrong.code, wrong.stderr], [1, "agent: /nowhere: no such file\n"]);
+    });
+
+    it("login-check works, suppressed and not", async () => {
+      const home = await place();
+      for (const round of ["not suppressed", "suppressed"]) {
+        const done = await run(program(), ["login-check"], { env: home.env });
+        assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""], round);
+      }
+      await home.configure("broken: [");
+      assert.equal(
+        (await run(program(), ["login-check"], { env: home.env })).code,
+        0,
+        "nothing was looked at",
+      );
+    });
+
+    it("run syncs, and serves its pages with what they load", async () => {
+      const home = await place();
+      const put = await run(program(), ["secrets", "put", "k", "token=one"], { env: home.env });
+      assert.equal(put.code, 0, put.stderr);
+      const child = spawn(program(), ["run"], { env: home.env });
+      let output = "";
+      child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+      child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+      try {
+        const synced = async (): Promise<boolean> =>
+          (await home.read("out.json")).includes('"token": "one"') && /^Web UI: /m.test(output);
+        await until(synced, () => output);
+        const url = /^Web UI: (http:\/\/[^/\s]+)/m.exec(output)?.[1] ?? "";
+        const page = await (await fetch(`${url}/`)).text();
+        const assets = [...page.matchAll(/(?:href|src)="(\/static\/[^"]+)"/g)].map(([, path = ""]) => path);
+        assert.ok(assets.length >= 3, page);
+        for (const path of assets) {
+          const answer = await fetch(url + path);
+          assert.equal(answer.status, 200, path);
+          assert.ok((await answer.text()).length > 100, path);
+        }
+      } finally {
+        child.kill("SIGTERM");
+        await once(child, "close");
+      }
+      assert.equal(child.exitCode, 0, output);
+    });
+  });
+}
+
+describe("the release on an older runtime", () => {
+  it("is refused with one line", async () => {
+    const env = { PATH: process.env["PATH"], HOME: folder.path, AGENT_NODE: join(folder.path, "old") };
+    const pretend = 'Object.defineProperty(process.versions, "node", { value: "20.1.0" });';
+    await writeFile(join(folder.path, "old.cjs"), pretend);
+    await writeFile(
+      env.AGENT_NODE,
+      `#!/bin/sh\nexec "${process.execPath}" --require "${join(folder.path, "old.cjs")}" "$@"\n`,
+      { mode: 0o755 },
+    );
+    const { code, stderr } = await run(programs.get("the bundle with its launcher") ?? "", ["version"], {
+      env,
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /^agent: needs Node 26 or newer, and this is v\S+\n$/);
+  });
+});

@@ -1,0 +1,130 @@
+import { chmod, copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { execFile } from "node:child_process";
+import { createRequire } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build, type BuildOptions, type Plugin } from "esbuild";
+
+const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
+const RUNTIME_MAJOR = 26;
+
+/** What a build has made. */
+export interface AgentRelease {
+  /** Shell launcher for a Node 26 that is installed. */
+  readonly launcher: string;
+  /** Everything in one file, Node included; undefined unless it was asked for. */
+  readonly executable: string | undefined;
+}
+
+/**
+ * Bundles the daemon. `agent.cjs` is what the launcher runs: it answers a suppressed login-check by itself, and loads
+ * `main.cjs` for everything else.
+ * @param folder is made anew
+ * @param options `executable`: also a single file with Node in it, about 120 MB
+ */
+export async function buildAgent(
+  folder: string,
+  { executable = false }: { readonly executable?: boolean } = {},
+): Promise<AgentRelease> {
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  await build({ ...COMMON, entryPoints: [join(SOURCE, "main.ts")], outfile: join(folder, "main.cjs") });
+  const entry = join(SOURCE, "login-check.cjs");
+  const begin = { banner: { js: REFUSE_OLDER_RUNTIMES } };
+  await build({
+    ...COMMON,
+    ...begin,
+    entryPoints: [entry],
+    outfile: join(folder, "agent.cjs"),
+    plugins: [MAIN_BESIDE],
+  });
+  const launcher = join(folder, "agent");
+  await copyFile(join(import.meta.dirname, "agent-launcher.sh"), launcher);
+  await chmod(launcher, 0o755);
+  if (!executable) return { launcher, executable: undefined };
+  return { launcher, executable: await singleFile(entry, folder) };
+}
+
+/**
+ * CommonJS: as an ES module it starts twice as slowly. Names stay as they are, because errors show those of classes.
+ */
+const COMMON: BuildOptions & { readonly plugins: Plugin[] } = {
+  bundle: true,
+  platform: "node",
+  format: "cjs",
+  target: `node${RUNTIME_MAJOR}`,
+  minifySyntax: true,
+  minifyWhitespace: true,
+  legalComments: "inline",
+  logLevel: "error",
+  // A module of the file itself is as near as a require.
+  supported: { "dynamic-import": false },
+  // jsonc-parser's main file requires by a name that no bundler sees.
+  mainFields: ["module", "main"],
+  plugins: [assetsInside()],
+};
+
+/** The bundle of the small entry leaves the large one where it lies. */
+const MAIN_BESIDE: Plugin = {
+  name: "main-beside",
+  setup: (bundle) => {
+    bundle.onResolve({ filter: /^\.\/main\.ts$/ }, () => ({ path: "./main.cjs", external: true }));
+  },
+};
+
+const REFUSE_OLDER_RUNTIMES = `if (parseInt(process.versions.node, 10) < ${RUNTIME_MAJOR}) {
+  process.stderr.write("agent: needs Node ${RUNTIME_MAJOR} or newer, and this is " + process.version + "\\n");
+  process.exit(1);
+}`;
+
+/** Files that pages serve, as data URLs in place of `new URL(…, import.meta.url)`: a bundle has no folder of its own. */
+function assetsInside(): Plugin {
+  const reference = /new URL\((?:"([^"]+)", import\.meta\.url|import\.meta\.resolve\("([^"]+)"\))\)/g;
+  return {
+    name: "assets-inside",
+    setup: (bundle) => {
+      bundle.onLoad({ filter: /(?:web-kit\/src\/assets|web\/pages\/layout)\.ts$/ }, async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        const files = new Map<string, string>();
+        for (const [whole, beside, packaged] of text.matchAll(reference)) {
+          const from = pathToFileURL(path);
+          const file =
+            beside === undefined
+              ? createRequire(from).resolve(packaged ?? "")
+              : fileURLToPath(new URL(beside, from));
+          files.set(whole, (await readFile(file)).toString("base64"));
+        }
+        const contents = text.replace(
+          reference,
+          (whole) => `new URL("data:;base64,${files.get(whole) ?? ""}")`,
+        );
+        return { contents, loader: "ts" };
+      });
+    },
+  };
+}
+
+/** Node's single executable application, with the code compiled ahead. */
+async function singleFile(entry: string, folder: string): Promise<string> {
+  const bundle = join(folder, "single.cjs");
+  const config = join(folder, "single.json");
+  const output = join(folder, `agent-${process.platform}-${process.arch}`);
+  await build({ ...COMMON, entryPoints: [entry], outfile: bundle });
+  await writeFile(
+    config,
+    JSON.stringify({
+      main: basename(bundle),
+      output: basename(output),
+      useCodeCache: true,
+      disableExperimentalSEAWarning: true,
+      // As in agent-launcher.sh.
+      execArgv: ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=1"],
+    }),
+  );
+  await promisify(execFile)(process.execPath, ["--build-sea", config], { cwd: dirname(config) });
+  await chmod(output, 0o755);
+  await rm(bundle);
+  await rm(config);
+  return output;
+}
