@@ -40,7 +40,7 @@ export function assembleAdministration(parts: AdministrationParts): {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
 } {
   const { config, store, repositories, maintenance, lookup, address, clock, logger, version } = parts;
-  const sessions = new Sessions(store, clock, config.admins);
+  const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
   const authenticator = new Authenticator(sessions, address);
   const testLogin = config.dev.mode
     ? new TestLogin({ store, sessions, lookup, clock, defaultHostToken: config.dev.host_token })

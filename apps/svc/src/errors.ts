@@ -14,6 +14,10 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `invalid_fields`: fields of a request are wrong; {@link FieldError} names each.
  * - `forbidden`: the caller's role or kind of credential does not allow it.
  * - `no_app`: it needs a registered app, and none is.
+ * - `app_refused`: the code host does not take an app's key, or has no such app.
+ * - `login_refused`: the code host does not take a login, or a refresh token.
+ * - `login_misconfigured`: the code host does not take the OAuth client that is configured here.
+ * - `too_many_requests`: a bound on tries was reached.
  * - `host_unreachable`: the code host gave no usable answer.
  * - `server_unreachable`: the command line got no answer from the server.
  * - `server_refused`: the server answered the command line with an error.
@@ -32,6 +36,10 @@ export type SvcErrorCode =
   | "invalid_fields"
   | "forbidden"
   | "no_app"
+  | "app_refused"
+  | "login_refused"
+  | "login_misconfigured"
+  | "too_many_requests"
   | "host_unreachable"
   | "server_unreachable"
   | "server_refused"

@@ -43,12 +43,13 @@ export function testLoginOperation(testLogin: TestLogin): Operation {
     body: testLoginSchema,
     result: sessionSchema,
     successStatus: 200,
-    async handle({ body }) {
-      const { token, record, identity } = await testLogin.logIn({
+    async handle({ body, client }) {
+      const request = {
         username: body.username.trim(),
         role: body.role ?? "user",
         hostToken: body.host_token === undefined ? undefined : new Secret(body.host_token),
-      });
+      };
+      const { token, record, identity } = await testLogin.logIn(request, client);
       return {
         status: 200,
         body: {

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Client } from "../login/client.ts";
 import type { Identity } from "../login/sessions.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
@@ -15,6 +16,7 @@ export interface Call<Body, Query> {
   readonly body: Body;
   /** The `If-Match` header. */
   readonly ifMatch: string | undefined;
+  readonly client: Client;
 }
 
 export interface Answer {

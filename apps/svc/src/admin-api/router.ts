@@ -4,6 +4,7 @@ import type { Authenticator, Caller, RequestFacts } from "../login/authenticator
 import type { Identity } from "../login/sessions.ts";
 import { BRAND } from "../brand.ts";
 import { readJson } from "./body.ts";
+import { clientOf } from "./client.ts";
 import type { Access, Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, problemOf, problemResponse } from "./problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";
@@ -94,6 +95,7 @@ async function serve(each: Operation, context: Context, authenticator: Authentic
     query,
     body,
     ifMatch: context.req.header("if-match"),
+    client: clientOf(context),
   });
   if (answer.body === undefined) {
     return new Response(null, { status: answer.status, headers: { ...answer.headers } });

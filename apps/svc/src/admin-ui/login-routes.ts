@@ -3,6 +3,7 @@ import { isOwnOrigin, sessionCookie, type Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { readForm } from "../admin-api/body.ts";
+import { clientOf } from "../admin-api/client.ts";
 import { usernameSchema } from "../admin-api/login.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import { validateBody } from "../admin-api/validation.ts";
@@ -55,11 +56,12 @@ export function addLoginRoutes({ app, pages, sessions, testLogin, address, login
     try {
       form = Object.fromEntries(await readForm(context.req.raw));
       const login = validateBody(loginFormSchema, { role: "user", host_token: "", ...form });
-      const { token } = await testLogin.logIn({
+      const request = {
         username: login.username.trim(),
         role: login.role,
         hostToken: login.host_token === "" ? undefined : new Secret(login.host_token),
-      });
+      };
+      const { token } = await testLogin.logIn(request, clientOf(context));
       setCookie(context, token.reveal(), SESSION_LIFETIME_MS / 1000);
       return context.redirect("/admin", 303);
     } catch (error) {

@@ -1,10 +1,15 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
-import type { Role, SessionRecord, Store } from "../storage/store.ts";
+import { SvcError } from "../errors.ts";
+import type { Role, SessionRecord, Store, UserRecord } from "../storage/store.ts";
+import type { Client } from "./client.ts";
 import { createToken, isWellFormed, tokenHash, tokenStart } from "../tokens/format.ts";
 
 /** Life of a login session, in milliseconds: 30 days (spec/svc.md section 5). */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Milliseconds between two notes of when a session was last seen: a write per request would be too much. */
+const SEEN_STEP_MS = 60_000;
 
 /** Who makes a management request. */
 export interface Identity {
@@ -21,24 +26,39 @@ export interface StartedSession {
   readonly identity: Identity;
 }
 
+/** A session with whose it is, and the role that it has now. */
+export interface ListedSession {
+  readonly record: SessionRecord;
+  readonly identity: Identity;
+}
+
 /** Login sessions: `svcr_` tokens, as a bearer or in a cookie. */
 export class Sessions {
   readonly #store: Store;
   readonly #clock: Clock;
   /** In lower case. */
   readonly #admins: ReadonlySet<string>;
+  readonly #recordedRoles: boolean;
 
-  /** @param admins logins that are admins whatever role their session has */
-  constructor(store: Store, clock: Clock, admins: readonly string[]) {
+  /**
+   * @param admins logins that are admins, whatever their sessions say
+   * @param recordedRoles whether the role that a session began with counts as well: only in development mode, whose
+   *   test login gives any. Elsewhere a login that is taken off `admins` is no admin any more, from the next request on
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    options: { readonly admins: readonly string[]; readonly recordedRoles: boolean },
+  ) {
     this.#store = store;
     this.#clock = clock;
-    this.#admins = new Set(admins.map((login) => login.toLowerCase()));
+    this.#admins = new Set(options.admins.map((login) => login.toLowerCase()));
+    this.#recordedRoles = options.recordedRoles;
   }
 
-  /** Begins a session; the user is made when the login is new. */
-  async start(login: string, role: Role): Promise<StartedSession> {
+  /** Begins a session of a user. */
+  async start(user: UserRecord, role: Role, client: Client): Promise<StartedSession> {
     const now = this.#clock.now();
-    const user = await this.#store.users.ensure(login, randomUUIDv7(), now);
     const token = createToken("session");
     const record: SessionRecord = {
       id: randomUUIDv7(),
@@ -48,8 +68,8 @@ export class Sessions {
       userId: user.id,
       role,
       name: undefined,
-      createdIp: undefined,
-      userAgent: undefined,
+      createdIp: client.address === "" ? undefined : client.address,
+      userAgent: client.userAgent,
       createdAt: now,
       expiresAt: now + SESSION_LIFETIME_MS,
       lastSeenAt: undefined,
@@ -62,17 +82,57 @@ export class Sessions {
   async authenticate(token: string): Promise<Identity | undefined> {
     if (!isWellFormed(token)) return undefined;
     const record = await this.#store.sessions.findByHash(tokenHash(token));
-    if (record === undefined || record.expiresAt <= this.#clock.now()) return undefined;
+    const now = this.#clock.now();
+    if (record === undefined || record.expiresAt <= now) return undefined;
     const user = await this.#store.users.get(record.userId);
-    return user === undefined ? undefined : this.#identity(record, user.login);
+    if (user === undefined) return undefined;
+    if (now - (record.lastSeenAt ?? 0) >= SEEN_STEP_MS) await this.#store.sessions.recordSeen(record.id, now);
+    return this.#identity(record, user.login);
+  }
+
+  /** Ends a session by its token, if it is one. */
+  async endByToken(token: string): Promise<void> {
+    const record = isWellFormed(token) ? await this.#store.sessions.findByHash(tokenHash(token)) : undefined;
+    if (record?.kind === "session") await this.#store.sessions.delete(record.id);
   }
 
   async end(sessionId: string): Promise<void> {
     await this.#store.sessions.delete(sessionId);
   }
 
+  /** Live login sessions with their users, newest first: the caller's own; with `everybody` those of all. */
+  async list(caller: Identity, everybody: boolean): Promise<readonly ListedSession[]> {
+    const userId = everybody ? undefined : caller.userId;
+    const records = await this.#store.sessions.list({ kind: "session", userId });
+    const users = new Map((await this.#store.users.list()).map((user) => [user.id, user.login]));
+    const now = this.#clock.now();
+    return records
+      .filter(({ expiresAt }) => expiresAt > now)
+      .map((record) => ({ record, identity: this.#identity(record, users.get(record.userId) ?? "") }));
+  }
+
+  /** Ends one of the caller's sessions, or as an admin anybody's. @throws SvcError `not_found` */
+  async revoke(caller: Identity, id: string): Promise<SessionRecord> {
+    const record = await this.#store.sessions.get(id);
+    const visible = caller.role === "admin" || record?.userId === caller.userId;
+    if (record?.kind !== "session" || !visible || !(await this.#store.sessions.delete(id))) {
+      throw new SvcError("not_found", "No session has this id");
+    }
+    return record;
+  }
+
+  /** Whether the login is an admin by configuration. */
+  isAdmin(login: string): boolean {
+    return this.#admins.has(login.toLowerCase());
+  }
+
   #identity(record: SessionRecord, login: string): Identity {
-    const role = this.#admins.has(login.toLowerCase()) ? "admin" : record.role;
-    return { userId: record.userId, login, role, sessionId: record.id };
+    const recorded = this.#recordedRoles ? record.role : "user";
+    return {
+      userId: record.userId,
+      login,
+      role: this.isAdmin(login) ? "admin" : recorded,
+      sessionId: record.id,
+    };
   }
 }

@@ -1,6 +1,8 @@
+import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
 import type { Role, Store } from "../storage/store.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
+import type { Client } from "./client.ts";
 import type { Sessions, StartedSession } from "./sessions.ts";
 
 export interface TestLoginRequest {
@@ -33,8 +35,9 @@ export class TestLogin {
   }
 
   /** Begins a session. A code-host token, given or by default, becomes the user's stored credential. */
-  async logIn({ username, role, hostToken }: TestLoginRequest): Promise<StartedSession> {
-    const started = await this.#sessions.start(username, role);
+  async logIn({ username, role, hostToken }: TestLoginRequest, client: Client): Promise<StartedSession> {
+    const user = await this.#store.users.ensure(username, randomUUIDv7(), this.#clock.now());
+    const started = await this.#sessions.start(user, role, client);
     const accessToken = hostToken ?? this.#defaultHostToken;
     if (accessToken !== undefined) {
       const credential = { accessToken, refreshToken: undefined, expiresAt: undefined };

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import fc from "fast-check";
 import { FieldError } from "../errors.ts";
+import { NO_CLIENT } from "../login/client.ts";
 import { Sessions, type Identity } from "../login/sessions.ts";
 import { TestLogin } from "../login/test-login.ts";
 import { OwnAddress } from "../own-address.ts";
@@ -172,10 +173,11 @@ describe("minting and admitting", () => {
     gate = new TokenGate({ lookup, uses, address, clock, logger: silentLogger });
     const options = { store, lookup, clock, maxDurationMs: 168 * 3_600_000, allowUnrestricted: false };
     mint = new TokenMint({ ...options, probe: { ask: async () => answer } });
-    const sessions = new Sessions(store, clock, []);
+    const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
     login = new TestLogin({ store, sessions, lookup, clock, defaultHostToken: undefined });
-    alice = (await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }))
-      .identity;
+    alice = (
+      await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
+    ).identity;
   });
   afterEach(async () => store.close());
 
@@ -205,7 +207,7 @@ describe("minting and admitting", () => {
   });
 
   it("without a stored credential the request goes upstream anonymously", async () => {
-    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
+    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT)).identity;
     const { token } = await minted();
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(admission.kind === "forward" && admission.authorization === undefined, true);
@@ -280,7 +282,7 @@ describe("minting and admitting", () => {
   it("a new credential of the user counts at once", async () => {
     const { token } = await minted();
     await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
-    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") });
+    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") }, NO_CLIENT);
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(
       admission.kind === "forward" && admission.authorization,
@@ -361,7 +363,8 @@ describe("minting and admitting", () => {
 
   it("a user sees and revokes only own tokens, an admin all", async () => {
     const { id } = await minted();
-    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
+    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
+      .identity;
     assert.deepEqual(await mint.list(bob), []);
     await assert.rejects(mint.revoke(bob, id), { code: "not_found" });
     const admin: Identity = { ...bob, role: "admin" };
@@ -375,27 +378,5 @@ describe("minting and admitting", () => {
     await mint.revokeByValue(token);
     assert.equal(await status(token), 401);
     await assert.rejects(mint.revokeByValue(createToken("proxy").reveal()), { code: "not_found" });
-  });
-});
-
-describe("sessions", () => {
-  it("a session is good for 30 days, ends when it is ended, and admins are admins in any session", async () => {
-    const store = await memoryStore();
-    let now = START;
-    const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
-    const sessions = new Sessions(store, clock, ["Root"]);
-    const { token, record } = await sessions.start("alice", "user");
-    assert.deepEqual((await sessions.authenticate(token.reveal()))?.role, "user");
-    assert.equal(
-      (await sessions.authenticate((await sessions.start("root", "user")).token.reveal()))?.role,
-      "admin",
-    );
-    assert.equal(await sessions.authenticate(createToken("session").reveal()), undefined);
-    now += 30 * 86_400_000;
-    assert.equal(await sessions.authenticate(token.reveal()), undefined);
-    now = START;
-    await sessions.end(record.id);
-    assert.equal(await sessions.authenticate(token.reveal()), undefined);
-    await store.close();
   });
 });

@@ -1,0 +1,153 @@
+import { Secret, type Clock } from "@devplat/base";
+import type { HostCredential } from "../accounts/host-account.ts";
+import { SvcError } from "../errors.ts";
+import type { CodeHost, HostUser } from "./code-host.ts";
+import { numberOf, textOf, unreachable, memberOf, type HostClient } from "./host-client.ts";
+
+export interface HostOauthOptions {
+  readonly host: CodeHost;
+  readonly client: HostClient;
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+  readonly clock: Clock;
+}
+
+/**
+ * Logins at the code host: the authorization code grant (RFC 6749 section 4.1) with PKCE (RFC 7636), and refreshing.
+ * GitHub answers refusals of the token endpoint with status 200, so what counts is what the body holds.
+ */
+export class HostOauth {
+  readonly #options: HostOauthOptions;
+
+  constructor(options: HostOauthOptions) {
+    this.#options = options;
+  }
+
+  /** Where to send the browser. */
+  authorizeUrl(request: {
+    readonly state: string;
+    readonly challenge: string;
+    readonly redirectUri: string;
+  }): string {
+    const { host, clientId } = this.#options;
+    const url = new URL(host.oauth.authorizeUrl);
+    const parameters = {
+      response_type: "code",
+      client_id: clientId,
+      redirect_uri: request.redirectUri,
+      scope: host.oauth.scope,
+      state: request.state,
+      code_challenge: request.challenge,
+      code_challenge_method: "S256",
+    };
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    return url.href;
+  }
+
+  /**
+   * Whether the callback says that it comes from another authorization server than the one that was asked (RFC 9207
+   * section 2.4). One that says nothing passes: there is only one here.
+   */
+  isForeignIssuer(issuer: string | null): boolean {
+    if (issuer === null) return false;
+    return URL.parse(issuer)?.origin !== new URL(this.#options.host.oauth.authorizeUrl).origin;
+  }
+
+  /** @throws SvcError `login_refused` (the code is wrong, used or too old), `login_misconfigured`, `host_unreachable` */
+  async exchange(grant: {
+    readonly code: string;
+    readonly verifier: Secret;
+    readonly redirectUri: string;
+  }): Promise<HostCredential> {
+    return this.#token({
+      grant_type: "authorization_code",
+      code: grant.code,
+      redirect_uri: grant.redirectUri,
+      code_verifier: grant.verifier.reveal(),
+    });
+  }
+
+  /**
+   * A new credential for a refresh token. The old one is void after that, if the code host rotates; a code host that
+   * gives none back keeps the old one good.
+   *
+   * @throws SvcError `login_refused` (the account must be connected again), `login_misconfigured`, `host_unreachable`
+   */
+  async refresh(refreshToken: Secret): Promise<HostCredential> {
+    const renewed = await this.#token({ grant_type: "refresh_token", refresh_token: refreshToken.reveal() });
+    return { ...renewed, refreshToken: renewed.refreshToken ?? refreshToken };
+  }
+
+  /** Gives a grant back at the code host, where it knows such a thing. False: it does not, or did not take it. */
+  async revoke(accessToken: Secret): Promise<boolean> {
+    const { host, client, clientId, clientSecret } = this.#options;
+    const url = host.oauth.revokeUrl(clientId);
+    if (url === undefined) return false;
+    const pair = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString("base64");
+    const { status } = await client.ask("DELETE", url, {
+      authorization: new Secret(`Basic ${pair}`),
+      json: { access_token: accessToken.reveal() },
+    });
+    return status === 204;
+  }
+
+  /** Whose token it is. @throws SvcError `login_refused`, `host_unreachable` */
+  async user(accessToken: Secret): Promise<HostUser> {
+    const { host, client } = this.#options;
+    const url = `${host.apiUrl}/user`;
+    const { status, body } = await client.ask("GET", url, {
+      authorization: host.apiAuthorization(accessToken),
+    });
+    if (status === 401 || status === 403) throw refused("The code host does not say whose token it is");
+    const login = textOf(body, "login");
+    const id = memberOf(body, "id");
+    const known = typeof id === "number" || (typeof id === "string" && id !== "");
+    if (status !== 200 || login === undefined || !known) throw unreachable(new URL(url), `status ${status}`);
+    return { id: String(id), login };
+  }
+
+  async #token(form: Readonly<Record<string, string>>): Promise<HostCredential> {
+    const { host, client, clientId, clientSecret, clock } = this.#options;
+    const asked = clock.now();
+    const { status, body } = await client.ask("POST", host.oauth.tokenUrl, {
+      form: { ...form, client_id: clientId, client_secret: clientSecret.reveal() },
+    });
+    const accessToken = textOf(body, "access_token");
+    const type = textOf(body, "token_type")?.toLowerCase();
+    const error = textOf(body, "error");
+    if (accessToken === undefined || (type !== undefined && type !== "bearer")) {
+      if (error === undefined) throw unreachable(new URL(host.oauth.tokenUrl), `status ${status}`);
+      throw refusal(error);
+    }
+    const refreshToken = textOf(body, "refresh_token");
+    const expiresIn = numberOf(body, "expires_in");
+    return {
+      accessToken: new Secret(accessToken),
+      refreshToken: refreshToken === undefined ? undefined : new Secret(refreshToken),
+      expiresAt: expiresIn === undefined || expiresIn <= 0 ? undefined : asked + expiresIn * 1000,
+    };
+  }
+}
+
+/** In our words: what the code host writes is not passed on. */
+function refusal(error: string): SvcError {
+  if (["incorrect_client_credentials", "invalid_client", "unauthorized_client"].includes(error)) {
+    return misconfigured("host.client_id and host.client_secret are not taken by the code host");
+  }
+  if (error === "redirect_uri_mismatch") {
+    return misconfigured(
+      "the callback address that is registered at the code host is not <server.base_url>/auth/callback",
+    );
+  }
+  return refused("The code host did not take the login: it was used before, or took too long");
+}
+
+function refused(message: string): SvcError {
+  return new SvcError("login_refused", message, { hint: "Sign in again." });
+}
+
+function misconfigured(what: string): SvcError {
+  return new SvcError("login_misconfigured", `Logins are not set up right: ${what}`, {
+    hint: "The administrator has to correct it.",
+  });
+}

@@ -1,0 +1,62 @@
+import { isIPv6 } from "node:net";
+import type { Clock } from "@devplat/base";
+import { SvcError } from "../errors.ts";
+
+/** Callers remembered; past that the oldest window goes, in which case a caller begins anew. */
+const MAX_REMEMBERED = 10_000;
+
+/**
+ * Counts tries per caller in windows of fixed length. In memory of this instance: N instances allow N times as much,
+ * which the bounds leave room for.
+ */
+export class RateLimit {
+  readonly #limit: number;
+  readonly #windowMs: number;
+  readonly #clock: Clock;
+  /** Insertion order is age order. */
+  readonly #windows = new Map<string, { readonly endsAt: number; count: number }>();
+
+  /** @param limit tries of one caller in `windowMs` milliseconds */
+  constructor(limit: number, windowMs: number, clock: Clock) {
+    this.#limit = limit;
+    this.#windowMs = windowMs;
+    this.#clock = clock;
+  }
+
+  /**
+   * Counts a try.
+   *
+   * @param caller an address ({@link addressKey}) or a user's id
+   * @throws SvcError `too_many_requests`, with the seconds to wait in its hint
+   */
+  take(caller: string): void {
+    const now = this.#clock.monotonic();
+    let window = this.#windows.get(caller);
+    if (window === undefined || window.endsAt <= now) {
+      this.#windows.delete(caller);
+      window = { endsAt: now + this.#windowMs, count: 0 };
+      this.#windows.set(caller, window);
+      for (const oldest of this.#windows.keys()) {
+        if (this.#windows.size <= MAX_REMEMBERED) break;
+        this.#windows.delete(oldest);
+      }
+    }
+    if (++window.count <= this.#limit) return;
+    const seconds = Math.ceil((window.endsAt - now) / 1000);
+    throw new SvcError("too_many_requests", "Too many tries", {
+      remedy: "retry",
+      hint: `Try again in ${seconds} s.`,
+    });
+  }
+}
+
+/** What stands for a caller: an IPv4 address; of IPv6 the network of 64 bits, which one customer has all of. */
+export function addressKey(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.toLowerCase().split("%", 1)[0]?.split("::") ?? [];
+  const left = head.split(":").filter((group) => group !== "");
+  const right = (tail ?? "").split(":").filter((group) => group !== "");
+  const zeros =
+    tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill("0");
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(":")}::/64`;
+}
