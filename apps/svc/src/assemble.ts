@@ -1,9 +1,11 @@
 import { join, resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
+import { StoredAccounts } from "./accounts/stored-accounts.ts";
 import { assembleAdministration } from "./administration.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
+import { codeHostFor } from "./code-host/code-host-for.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { Config } from "./config/schema.ts";
 import { GitRoutes, hostBasePath } from "./git/routes.ts";
@@ -19,6 +21,7 @@ import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { holdsTokenPrefix } from "./tokens/format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
 import { TokenGate } from "./tokens/token-gate.ts";
+import { TokenRate } from "./tokens/token-rate.ts";
 import { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenUses } from "./tokens/token-uses.ts";
 
@@ -80,9 +83,20 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
     logger,
     clock,
   });
+  const gate = new TokenGate({
+    lookup,
+    uses,
+    rate: new TokenRate(config.tokens.requests_per_minute, clock),
+    accounts: new StoredAccounts(store.users),
+    installations: undefined,
+    codeHost: codeHostFor(config.host),
+    address,
+    clock,
+    logger,
+  });
   const git = new GitRoutes({
     hostUrl: config.host.url,
-    credentials: new TokenGate({ lookup, uses, address, clock, logger }),
+    credentials: gate,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
     grantSeconds: config.cache.grant_seconds,

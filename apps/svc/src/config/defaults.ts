@@ -24,9 +24,12 @@ export const DEFAULTS = {
   gitCommandBytes: 64 * 1024 * 1024,
   /** Longest life of a proxy token (section 4). */
   tokenMaxDuration: "168h",
+  /** Requests of one token per minute: 100 in a second, where the code host itself takes 5000 in an hour of its API. */
+  requestsPerMinute: 6000,
 } as const;
 
 export const BOUNDS = {
+  requestsPerMinute: { min: 0, max: 1_000_000 },
   /** A day: longer than any clone. */
   drainSeconds: { min: 0, max: 86_400 },
   /** 0 = a yes is never kept. An hour would make a revocation upstream lag by an hour. */

@@ -107,6 +107,8 @@ export const configSchema = z.strictObject({
       max_duration: duration.default(DEFAULTS.tokenMaxDuration),
       /** Whether a proxy token may be for every repository or every scope (`*`). */
       allow_unrestricted: z.boolean().default(false),
+      /** Requests of one token per minute, on git and API together; 0: no bound. */
+      requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
     })
     .prefault({}),
   limits: z

@@ -1,36 +1,45 @@
-import type { Clock, Logger } from "@devplat/base";
+import type { Clock, Logger, Secret } from "@devplat/base";
+import type { HostAccounts } from "../accounts/host-account.ts";
+import type { InstallationCredentials } from "../apps/installation-credentials.ts";
 import { BRAND } from "../brand.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
 import type { OwnAddress } from "../own-address.ts";
-import { NAME_FORM, foldCase } from "../repository-name.ts";
-import type { Admission, CredentialGate, GitAction } from "./admission.ts";
+import type {
+  Admission,
+  Caller,
+  CredentialForm,
+  CredentialGate,
+  Demand,
+  GitAction,
+  Principal,
+  Refusal,
+} from "./admission.ts";
 import { holdsTokenPrefix, isWellFormed } from "./format.ts";
+import { demandFault, isUnlimited } from "./permit.ts";
 import { presentedCredential } from "./presented.ts";
-import { EVERYTHING, allows } from "./scopes.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
+import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";
 
 export interface TokenGateOptions {
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
+  readonly rate: TokenRate;
+  readonly accounts: HostAccounts;
+  /** Undefined: no app can be registered, and agent tokens open nothing. */
+  readonly installations: InstallationCredentials | undefined;
+  readonly codeHost: Pick<CodeHost, "gitAuthorization" | "apiAuthorization">;
   readonly address: OwnAddress;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Checks our tokens on git routes and swaps them for the stored credential. */
+/** Checks our tokens and swaps them for the credential that stands behind them. */
 export class TokenGate implements CredentialGate {
-  readonly #lookup: TokenLookup;
-  readonly #uses: TokenUses;
-  readonly #address: OwnAddress;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #options: TokenGateOptions;
 
-  constructor({ lookup, uses, address, clock, logger }: TokenGateOptions) {
-    this.#lookup = lookup;
-    this.#uses = uses;
-    this.#address = address;
-    this.#clock = clock;
-    this.#logger = logger;
+  constructor(options: TokenGateOptions) {
+    this.#options = options;
   }
 
   async admit(
@@ -38,87 +47,169 @@ export class TokenGate implements CredentialGate {
     action: GitAction | undefined,
     remoteAddress: string,
   ): Promise<Admission> {
+    const caller = await this.authenticate(authorization, remoteAddress);
+    if (caller.kind === "refuse") return caller;
+    return caller.permits(action && gitDemand(action)) ?? (await caller.forward("git"));
+  }
+
+  async authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal> {
     const presented = presentedCredential(authorization);
-    if (presented.kind === "none") {
-      return { kind: "forward", authorization: undefined, principal: nobody("anonymous") };
-    }
-    if (presented.kind === "foreign") {
-      return { kind: "forward", authorization, principal: nobody("foreign") };
-    }
+    if (presented.kind === "none") return stranger("anonymous", undefined);
+    if (presented.kind === "foreign") return stranger("foreign", authorization);
     if (presented.kind === "garbled") return unauthorized("The credential is not a token of this service");
     if (presented.tokenKind === "session") {
       return refuse(403, "Session and administration tokens do not open repositories: mint a proxy token");
     }
-    return this.#admitToken(presented.token, action, remoteAddress);
+    return this.#known(presented.token, remoteAddress);
   }
 
   carriesOwnToken(text: string): boolean {
     return holdsTokenPrefix(text);
   }
 
-  async #admitToken(text: string, action: GitAction | undefined, remoteAddress: string): Promise<Admission> {
+  async #known(text: string, remoteAddress: string): Promise<Caller | Refusal> {
+    const { lookup, clock, rate } = this.#options;
     let token: KnownToken | undefined;
     try {
-      token = isWellFormed(text) ? await this.#lookup.find(text) : undefined;
+      token = isWellFormed(text) ? await lookup.find(text) : undefined;
     } catch (error) {
-      this.#logger.error({ err: error }, "a token could not be looked up");
-      return refuse(503, "The token could not be checked; try again shortly", { "Retry-After": "5" });
+      return this.#unavailable(error);
     }
     if (token === undefined) return unauthorized("The token is not known here");
     const { record } = token;
-    if (record.revokedAt !== undefined) return unauthorized("The token was revoked");
-    if (record.expiresAt !== undefined && record.expiresAt <= this.#clock.now()) {
-      return unauthorized(`The token expired at ${new Date(record.expiresAt).toISOString()}`);
+    const principal: Principal = {
+      kind: record.type === "agent" ? "agent_token" : "proxy_token",
+      login: token.login,
+      tokenId: record.id,
+    };
+    if (record.revokedAt !== undefined) return { ...unauthorized("The token was revoked"), principal };
+    if (record.expiresAt !== undefined && record.expiresAt <= clock.now()) {
+      const at = new Date(record.expiresAt).toISOString();
+      return { ...unauthorized(`The token expired at ${at}`), principal };
     }
-    if (record.type !== "proxy") return refuse(403, "Agent tokens need a registered app, and none is");
     if (token.addresses !== undefined && !token.addresses.has(remoteAddress)) {
-      return refuse(403, "The token may not be used from this address");
+      return { ...refuse(403, "The token may not be used from this address"), principal };
     }
-    const fault = scopeFault(token, action);
-    if (fault !== undefined) return refuse(403, fault);
-    this.#uses.count(record.id, remoteAddress);
+    const waitSeconds = rate.take(record.id);
+    if (waitSeconds !== undefined) {
+      const message = "The token makes more requests than tokens.requests_per_minute allows; try again later";
+      return { ...refuse(429, message, { "Retry-After": String(waitSeconds) }), principal };
+    }
+    return this.#caller(token, principal, remoteAddress);
+  }
+
+  #caller(token: KnownToken, principal: Principal, remoteAddress: string): Caller {
+    const { record } = token;
     return {
-      kind: "forward",
-      authorization: token.authorization?.reveal(),
-      principal: { kind: "proxy_token", login: token.login, tokenId: record.id },
-      whenUnauthorized:
-        (token.authorization === undefined
-          ? `No code-host account of ${token.login} is connected here, and the code host wants one`
-          : `The code host does not take the stored credential of ${token.login} any more`) +
-        `: connect the account again at ${this.#address.baseUrl}/ui`,
+      kind: "caller",
+      principal,
+      limits: record,
+      permits: (demand) => {
+        if (isUnlimited(record) && demand === undefined) return undefined;
+        // Fail closed: what is not understood is not within any scope.
+        const fault =
+          demand === undefined
+            ? "Tokens of this service do not open this address"
+            : demandFault(record, demand);
+        return fault === undefined ? undefined : { ...refuse(403, fault), principal };
+      },
+      forward: async (form) => {
+        try {
+          const admission =
+            record.type === "agent"
+              ? await this.#installation(token, principal, form)
+              : await this.#account(token, principal, form);
+          if (admission.kind === "forward") this.#options.uses.count(record.id, remoteAddress);
+          return admission;
+        } catch (error) {
+          return this.#unavailable(error);
+        }
+      },
     };
   }
-}
 
-function scopeFault({ record }: KnownToken, action: GitAction | undefined): string | undefined {
-  // Fail closed: what is not understood is not within any scope.
-  if (action === undefined) return "Tokens of this service do not open this address";
-  const wanted = `${action.owner}/${action.name}`;
-  // Who knows which repository the code host takes such a name for?
-  if (!NAME_FORM.test(action.owner) || !NAME_FORM.test(action.name)) {
-    return "Tokens of this service do not open repositories of such a name";
+  /** The credential of the user who minted the token. */
+  async #account(token: KnownToken, principal: Principal, form: CredentialForm): Promise<Admission> {
+    const { accounts, address, logger } = this.#options;
+    const { userId } = token.record;
+    const used = await accounts.accessToken(userId);
+    const connect = `connect the account again at ${address.baseUrl}/ui`;
+    if (used === undefined) {
+      const whenUnauthorized = `No code-host account of ${token.login} is connected here, and the code host wants one: ${connect}`;
+      return { kind: "forward", authorization: undefined, principal, whenUnauthorized };
+    }
+    return {
+      kind: "forward",
+      authorization: this.#authorization(used, form),
+      principal,
+      whenUnauthorized: `The code host does not take the stored credential of ${token.login} any more: ${connect}`,
+      renew: async () => {
+        try {
+          const renewed = await accounts.renewAfterRefusal(userId, used);
+          return renewed && this.#authorization(renewed, form);
+        } catch (error) {
+          logger.error({ err: error }, "a code-host credential could not be renewed");
+          return undefined;
+        }
+      },
+    };
   }
-  const listed = record.repositories.some(
-    (each) => each === EVERYTHING || foldCase(each) === foldCase(wanted),
-  );
-  if (!listed) return `The token is not for ${wanted}`;
-  if (allows(record.scopes, action.resource, action.level)) return undefined;
-  return `The token lacks the scope ${action.resource}:${action.level} for ${wanted}`;
+
+  /** The installation token of the app behind an agent token. */
+  async #installation(token: KnownToken, principal: Principal, form: CredentialForm): Promise<Admission> {
+    const outcome = await this.#options.installations?.forToken(token.record);
+    if (outcome === undefined) {
+      return { ...refuse(403, "Agent tokens need a registered app, and none is"), principal };
+    }
+    if (outcome.kind === "refused") return { ...refuse(403, outcome.message), principal };
+    if (outcome.kind === "unavailable") {
+      return { ...refuse(503, outcome.message, { "Retry-After": "5" }), principal };
+    }
+    return {
+      kind: "forward",
+      authorization: this.#authorization(outcome.token, form),
+      principal,
+      whenUnauthorized:
+        "The code host does not take the installation token behind this agent token: an admin should look at the app",
+    };
+  }
+
+  #authorization(token: Secret, form: CredentialForm): string {
+    const { codeHost } = this.#options;
+    return (form === "git" ? codeHost.gitAuthorization(token) : codeHost.apiAuthorization(token)).reveal();
+  }
+
+  #unavailable(error: unknown): Refusal {
+    this.#options.logger.error({ err: error }, "a token could not be looked up");
+    return refuse(503, "The token could not be checked; try again shortly", { "Retry-After": "5" });
+  }
 }
 
-function nobody(kind: "anonymous" | "foreign"): Extract<Admission, { kind: "forward" }>["principal"] {
-  return { kind, login: undefined, tokenId: undefined };
+function gitDemand({ owner, name, resource, level }: GitAction): Demand {
+  return { needs: [{ resource, level }], repositories: [`${owner}/${name}`] };
+}
+
+/** Somebody without a token of ours: the code host alone judges. */
+function stranger(kind: "anonymous" | "foreign", authorization: string | undefined): Caller {
+  const principal: Principal = { kind, login: undefined, tokenId: undefined };
+  return {
+    kind: "caller",
+    principal,
+    limits: undefined,
+    permits: () => undefined,
+    forward: async () => ({ kind: "forward", authorization, principal }),
+  };
 }
 
 /** 401, so that git asks its credential helpers again and drops what they gave. */
-function unauthorized(message: string): Admission {
+function unauthorized(message: string): Refusal {
   return refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` });
 }
 
 function refuse(
-  status: 401 | 403 | 503,
+  status: Refusal["status"],
   message: string,
   headers: Readonly<Record<string, string>> = {},
-): Admission {
+): Refusal {
   return { kind: "refuse", status, headers, message };
 }

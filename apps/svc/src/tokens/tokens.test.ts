@@ -2,19 +2,21 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import fc from "fast-check";
+import { StoredAccounts } from "../accounts/stored-accounts.ts";
+import { codeHostFor } from "../code-host/code-host-for.ts";
 import { FieldError } from "../errors.ts";
-import { NO_CLIENT } from "../login/client.ts";
 import { Sessions, type Identity } from "../login/sessions.ts";
 import { TestLogin } from "../login/test-login.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
-import type { GitAction } from "./admission.ts";
+import type { Forward, GitAction } from "./admission.ts";
 import { AddressList, addressFault } from "./address-list.ts";
 import { claimedKind, createToken, holdsTokenPrefix, isWellFormed, tokenStart } from "./format.ts";
 import { presentedCredential } from "./presented.ts";
 import { RESOURCES, allows, parseScopes } from "./scopes.ts";
 import { TokenGate } from "./token-gate.ts";
+import { TokenRate } from "./token-rate.ts";
 import { TokenLookup } from "./token-lookup.ts";
 import { TokenMint, type TokenRequest } from "./token-mint.ts";
 import { TokenUses } from "./token-uses.ts";
@@ -170,14 +172,23 @@ describe("minting and admitting", () => {
     const lookup = new TokenLookup(store, clock);
     uses = new TokenUses(store.tokens, clock, silentLogger);
     const address = new OwnAddress("http://svc.example");
-    gate = new TokenGate({ lookup, uses, address, clock, logger: silentLogger });
+    gate = new TokenGate({
+      lookup,
+      uses,
+      rate: new TokenRate(0, clock),
+      accounts: new StoredAccounts(store.users),
+      installations: undefined,
+      codeHost: codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined }),
+      address,
+      clock,
+      logger: silentLogger,
+    });
     const options = { store, lookup, clock, maxDurationMs: 168 * 3_600_000, allowUnrestricted: false };
     mint = new TokenMint({ ...options, probe: { ask: async () => answer } });
-    const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
+    const sessions = new Sessions(store, clock, []);
     login = new TestLogin({ store, sessions, lookup, clock, defaultHostToken: undefined });
-    alice = (
-      await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
-    ).identity;
+    alice = (await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }))
+      .identity;
   });
   afterEach(async () => store.close());
 
@@ -196,7 +207,12 @@ describe("minting and admitting", () => {
 
   it("a proxy token is swapped for the stored credential, in the form that the code host wants", async () => {
     const { token, id } = await minted();
-    const admission = await gate.admit(`Basic ${btoa(`x:${token}`)}`, READ, "10.0.0.1");
+    const { renew, ...admission } = (await gate.admit(
+      `Basic ${btoa(`x:${token}`)}`,
+      READ,
+      "10.0.0.1",
+    )) as Forward;
+    assert.equal(typeof renew, "function");
     assert.deepEqual(admission, {
       kind: "forward",
       authorization: `Basic ${btoa("x-access-token:ghp_alice")}`,
@@ -207,7 +223,7 @@ describe("minting and admitting", () => {
   });
 
   it("without a stored credential the request goes upstream anonymously", async () => {
-    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT)).identity;
+    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
     const { token } = await minted();
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(admission.kind === "forward" && admission.authorization === undefined, true);
@@ -282,7 +298,7 @@ describe("minting and admitting", () => {
   it("a new credential of the user counts at once", async () => {
     const { token } = await minted();
     await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
-    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") }, NO_CLIENT);
+    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") });
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(
       admission.kind === "forward" && admission.authorization,
@@ -363,8 +379,7 @@ describe("minting and admitting", () => {
 
   it("a user sees and revokes only own tokens, an admin all", async () => {
     const { id } = await minted();
-    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
-      .identity;
+    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
     assert.deepEqual(await mint.list(bob), []);
     await assert.rejects(mint.revoke(bob, id), { code: "not_found" });
     const admin: Identity = { ...bob, role: "admin" };
@@ -378,5 +393,27 @@ describe("minting and admitting", () => {
     await mint.revokeByValue(token);
     assert.equal(await status(token), 401);
     await assert.rejects(mint.revokeByValue(createToken("proxy").reveal()), { code: "not_found" });
+  });
+});
+
+describe("sessions", () => {
+  it("a session is good for 30 days, ends when it is ended, and admins are admins in any session", async () => {
+    const store = await memoryStore();
+    let now = START;
+    const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
+    const sessions = new Sessions(store, clock, ["Root"]);
+    const { token, record } = await sessions.start("alice", "user");
+    assert.deepEqual((await sessions.authenticate(token.reveal()))?.role, "user");
+    assert.equal(
+      (await sessions.authenticate((await sessions.start("root", "user")).token.reveal()))?.role,
+      "admin",
+    );
+    assert.equal(await sessions.authenticate(createToken("session").reveal()), undefined);
+    now += 30 * 86_400_000;
+    assert.equal(await sessions.authenticate(token.reveal()), undefined);
+    now = START;
+    await sessions.end(record.id);
+    assert.equal(await sessions.authenticate(token.reveal()), undefined);
+    await store.close();
   });
 });

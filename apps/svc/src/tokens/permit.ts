@@ -1,0 +1,39 @@
+import { NAME_FORM, foldCase } from "../repository-name.ts";
+import type { Demand, Need, TokenLimits } from "./admission.ts";
+import { EVERYTHING, allows } from "./scopes.ts";
+
+/** Whether a token is limited at all; one for everything may also do what this service does not know. */
+export function isUnlimited({ repositories, scopes }: TokenLimits): boolean {
+  return repositories.includes(EVERYTHING) && scopes[EVERYTHING] === "write";
+}
+
+/** Whether a token is for the repository. */
+export function isListed({ repositories }: TokenLimits, wanted: string): boolean {
+  const folded = foldCase(wanted);
+  return repositories.some((each) => each === EVERYTHING || foldCase(each) === folded);
+}
+
+/** `issues:write` */
+export function needText({ resource, level }: Need): string {
+  return `${resource}:${level}`;
+}
+
+/** Why a token with these limits does not meet the demand, in words for its holder; undefined: it does. */
+export function demandFault(limits: TokenLimits, demand: Demand): string | undefined {
+  for (const wanted of demand.repositories) {
+    // Who knows which repository the code host takes such a name for?
+    const [owner = "", name = "", ...rest] = wanted.split("/");
+    if (!NAME_FORM.test(owner) || !NAME_FORM.test(name) || rest.length > 0) {
+      return "Tokens of this service do not open repositories of such a name";
+    }
+    if (!isListed(limits, wanted)) return `The token is not for ${wanted}`;
+  }
+  const anyRepository = demand.anyRepository === true || limits.repositories.includes(EVERYTHING);
+  if (demand.repositories.length === 0 && !anyRepository) {
+    return "The token is for single repositories, and this concerns none in particular";
+  }
+  const lacking = demand.needs.filter(({ resource, level }) => !allows(limits.scopes, resource, level));
+  if (lacking.length === 0) return undefined;
+  const of = demand.repositories.length === 0 ? "" : ` for ${demand.repositories.join(", ")}`;
+  return `The token lacks the scope ${lacking.map(needText).join(" and ")}${of}`;
+}

@@ -1,0 +1,45 @@
+import type { Clock } from "@devplat/base";
+
+/** Tokens whose rate is remembered; the one unseen for longest is forgotten, and starts anew. */
+const MAX_REMEMBERED = 10_000;
+const MINUTE_MS = 60_000;
+
+interface Bucket {
+  /** Requests that may still come at once. */
+  left: number;
+  filledAt: number;
+}
+
+/** Bounds the requests of each token: a bucket of a minute's worth that refills evenly. */
+export class TokenRate {
+  readonly #perMinute: number;
+  readonly #clock: Clock;
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** @param perMinute requests per minute and token; 0: no bound */
+  constructor(perMinute: number, clock: Clock) {
+    this.#perMinute = perMinute;
+    this.#clock = clock;
+  }
+
+  /** Takes one request of the token. @returns seconds to wait when it has none left */
+  take(id: string): number | undefined {
+    if (this.#perMinute === 0) return undefined;
+    const now = this.#clock.monotonic();
+    const bucket = this.#buckets.get(id) ?? { left: this.#perMinute, filledAt: now };
+    const perMs = this.#perMinute / MINUTE_MS;
+    bucket.left = Math.min(this.#perMinute, bucket.left + (now - bucket.filledAt) * perMs);
+    bucket.filledAt = now;
+    this.#buckets.delete(id);
+    this.#buckets.set(id, bucket);
+    if (this.#buckets.size > MAX_REMEMBERED) {
+      for (const oldest of this.#buckets.keys()) {
+        this.#buckets.delete(oldest);
+        break;
+      }
+    }
+    if (bucket.left < 1) return Math.max(1, Math.ceil((1 - bucket.left) / perMs / 1000));
+    bucket.left--;
+    return undefined;
+  }
+}
