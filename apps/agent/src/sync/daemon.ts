@@ -34,6 +34,8 @@ export interface DaemonParts {
   /** `sync.interval` in milliseconds. */
   readonly intervalMs: number;
   readonly facts: StatusFacts;
+  /** What the status says of a client certificate's bootstrap. Default: not a method with certificates. */
+  readonly bootstrap?: (() => AgentStatus["bootstrap"]) | undefined;
   /** What the status says of enrolments. Default: none. */
   readonly enrolments?: { list(): EnrolmentStatus[]; onChange(listener: () => void): void };
 }
@@ -108,7 +110,7 @@ export class Daemon implements DaemonView {
   }
 
   status(): AgentStatus {
-    const { signIn, state, engine, enrolments } = this.#parts;
+    const { signIn, state, engine, enrolments, bootstrap } = this.#parts;
     return this.#report.status({
       signIn: signIn.state(),
       document: state.document,
@@ -117,6 +119,7 @@ export class Daemon implements DaemonView {
       nextCycleAt: this.#nextCycleAt,
       events: this.#events,
       enrolments: enrolments?.list() ?? [],
+      ...(bootstrap !== undefined && { bootstrap: bootstrap() }),
     });
   }
 

@@ -33,6 +33,8 @@ export interface StatusInputs {
   readonly events: AgentStatus["sync"]["events"];
   /** Default: none. */
   readonly enrolments?: readonly EnrolmentStatus[];
+  /** Default: not a method with certificates. */
+  readonly bootstrap?: AgentStatus["bootstrap"];
 }
 
 /** Puts the status together from what is in memory; asks nobody. */
@@ -70,7 +72,7 @@ export class StatusReport {
         source: signIn.source,
         ...(signIn.borrowedFrom !== undefined && { borrowed_from: signIn.borrowedFrom }),
       },
-      bootstrap: { active: false, method: null },
+      bootstrap: inputs.bootstrap ?? { active: false, method: null },
       store: {
         driver: facts.driver,
         address: facts.address,

@@ -30,9 +30,18 @@ export interface CertificatesParts {
 /** The client certificate: its one-time bootstrap, the login by it, and its timely replacement. */
 export class Certificates {
   readonly #parts: CertificatesParts;
+  /** What the last look found: there is none to sign in with. */
+  #isMissing = false;
 
   constructor(parts: CertificatesParts) {
     this.#parts = parts;
+  }
+
+  /** Whether the one-time bootstrap is due, and the login that it takes; from the last look at the certificate. */
+  bootstrapState(): { readonly active: boolean; readonly method: "oidc" | "ldap" | null } {
+    // The user's own certificate is not ours to make.
+    const active = this.#isMissing && this.#parts.file !== undefined;
+    return { active, method: active ? this.#parts.settings.bootstrap_method : null };
   }
 
   /** The stored certificate. @throws AgentError `certificate_unusable` if there is none, or none that is valid now */
@@ -45,6 +54,7 @@ export class Certificates {
         : certificate.notAfter <= clock.now()
           ? `the client certificate ended at ${new Date(certificate.notAfter).toISOString()}`
           : undefined;
+    this.#isMissing = fault !== undefined;
     if (certificate !== undefined && fault === undefined) return certificate;
     const hint =
       this.#parts.file === undefined ? `Put one to ${stored.place}.` : `Run '${BRAND.command} login' once.`;
@@ -113,6 +123,7 @@ export class Certificates {
     const certificate = await this.#sign(token, signal);
     const login = await this.#loginWith(certificate, signal);
     await file.write(certificate);
+    this.#isMissing = false;
     return { certificate, login };
   }
 
