@@ -1,5 +1,7 @@
 import { stringify } from "yaml";
 import { asWritten, redacted } from "../config/as-written.ts";
+import { writeRegistryFile } from "../config/registry-file.ts";
+import { REGISTRY_ROOT, toRegistry } from "../config/registry-values.ts";
 import type { LoadedConfig } from "../config/load.ts";
 
 /** The configuration in force, as the browser and the API may show it. */
@@ -23,5 +25,10 @@ export class ConfigurationView {
 
   yaml(): string {
     return stringify(this.document);
+  }
+
+  /** As a Windows registry file, like `agent reg-export`. */
+  registry(): Buffer {
+    return writeRegistryFile(REGISTRY_ROOT, toRegistry(this.document as Record<string, unknown>));
   }
 }

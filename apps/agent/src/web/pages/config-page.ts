@@ -9,7 +9,10 @@ export function configPage(assets: Assets, status: AgentStatus, configuration: C
   const content = html`${notices(status)}
     <div class="spread">
       <h1>Effective configuration</h1>
-      <a class="button" href="/api/v1/config/download?format=yaml" download>Download</a>
+      <div class="cluster">
+        <a class="button" href="/api/v1/config/download?format=yaml" download>Download YAML</a>
+        <a class="button" href="/api/v1/config/download?format=reg" download>Download registry file</a>
+      </div>
     </div>
     <p class="muted">
       With every default, without credentials. Read from
