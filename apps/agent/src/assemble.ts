@@ -30,7 +30,6 @@ import type { Places } from "./config/places.ts";
 import type { Config } from "./config/schema.ts";
 import { methodParts } from "./config/store-section.ts";
 import { dockerStatus } from "./docker/registration.ts";
-import { AgentError } from "./errors.ts";
 import { engineFor } from "./enrol/engines.ts";
 import { EnrolmentRunner } from "./enrol/runner.ts";
 import { Skips } from "./enrol/skips.ts";
@@ -230,11 +229,13 @@ export async function assembleDaemon(
 }> {
   const parts = await assembleSync(host, loaded);
   const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
+  const certificates = parts.tokens?.certificates;
   const daemon: Daemon = new Daemon({
     ...parts,
     clock: host.clock,
     logger: host.logger,
     intervalMs: loaded.config.sync.interval,
+    bootstrap: certificates && (() => certificates.bootstrapState()),
     enrolments,
   });
   // What mirrors a secret follows it.
@@ -348,7 +349,10 @@ async function webServer(
     { ConfigurationView },
     { SecretEditor },
     { WritePolicy },
-    { DesktopClipboard },
+    { systemDesktop },
+    { LocalActions },
+    { PeerFanOut },
+    { PeersFirstClipboard },
     { RuleSwitch },
     { SetupState },
     login,
@@ -358,10 +362,13 @@ async function webServer(
     import("./web/configuration.ts"),
     import("./secrets/secret-editor.ts"),
     import("./secrets/write-policy.ts"),
-    import("./desktop/clipboard.ts"),
+    import("./desktop/desktop.ts"),
+    import("./peers/local-actions.ts"),
+    import("./peers/fan-out.ts"),
+    import("./peers/peers-first.ts"),
     import("./sync/rule-control.ts"),
     import("./web/setup-state.ts"),
-    webLogin(host, current().config, parts),
+    webLogin(host, parts),
   ]);
   await ensureFolder(host.places.runtime);
   const secrets = new SecretEditor({
@@ -373,6 +380,9 @@ async function webServer(
       if (daemon.status().sync.events !== "connected") daemon.wake();
     },
   });
+  const desktop = systemDesktop(host.environment);
+  const patterns = current().config.store.token_socket;
+  const fanOut = new PeerFanOut({ patterns, home: host.places.home, logger: host.logger });
   return new Server({
     view: daemon,
     secrets,
@@ -381,7 +391,8 @@ async function webServer(
     signOut: tokens && (() => signOut({ ...tokens, logger: host.logger })),
     enrolments,
     setup: new SetupState(host.places.state),
-    clipboard: new DesktopClipboard(host.environment),
+    clipboard: new PeersFirstClipboard(fanOut, desktop),
+    actions: new LocalActions(desktop, host.logger),
     ruleControl: new RuleSwitch({
       rules: () => current().config.rules,
       paused: new PausedRules(host.places.state),
@@ -405,18 +416,13 @@ async function webServer(
 /** Undefined for a store that asks nobody to sign in. */
 async function webLogin(
   { logger }: Host,
-  { store }: Config,
   { logins, signIn, facts, tokens }: StoreParts,
 ): Promise<WebLogin | undefined> {
   if (logins === undefined) return undefined;
   const { WebLogin: Login } = await import("./web/web-login.ts");
   const needsCertificate = async (): Promise<boolean> => {
-    // The user's own certificate is not ours to make.
-    if (tokens?.certificates === undefined || store.mtls.byo !== undefined) return false;
-    return await tokens.certificates.current().then(
-      () => false,
-      (error: unknown) => error instanceof AgentError && error.code === "certificate_unusable",
-    );
+    await tokens?.certificates?.current().catch(() => undefined);
+    return tokens?.certificates?.bootstrapState().active ?? false;
   };
   return new Login({ logins, signIn, username: facts.username, needsCertificate, logger });
 }

@@ -1,3 +1,4 @@
+import { NOTIFICATION_LEVELS } from "../desktop/notification.ts";
 import { PROBLEM_STATUS } from "./problem.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -10,6 +11,8 @@ interface Operation {
   readonly csrf?: boolean;
   readonly parameters?: readonly Json[];
   readonly body?: Json;
+  /** Media type of the body. Default: JSON. */
+  readonly bodyType?: string;
   readonly type?: string;
   /** Schema of a JSON answer; without one any object. */
   readonly schema?: Json;
@@ -49,6 +52,24 @@ const object = (properties: Json): Json => ({
 });
 const secretBody = object({ fields: values });
 const written = object({ path: text, version });
+
+const webUrl = { type: "string", description: "http or https, with a host and without credentials." };
+
+/** A form without CSRF token; 503 while another one of its kind runs. */
+function peerAction(
+  summary: string,
+  status: string,
+  properties: Json,
+  required: readonly string[],
+): Operation {
+  return {
+    summary,
+    answer: "Done; 503 while another action of this kind runs, 502 when the desktop has not done it",
+    body: { type: "object", required, properties },
+    bodyType: "application/x-www-form-urlencoded",
+    schema: object({ status: { type: "string", const: status } }),
+  };
+}
 
 /** Every route of the JSON API. */
 const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
@@ -114,7 +135,13 @@ const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> 
       summary: "The same as a file",
       answer: "The file",
       type: "application/yaml",
-      parameters: [query("format", { type: "string", enum: ["yaml"], default: "yaml" }, "Form of the file.")],
+      parameters: [
+        query(
+          "format",
+          { type: "string", enum: ["yaml", "reg"], default: "yaml" },
+          "Form of the file; reg is a Windows registry file (text/plain, UTF-16).",
+        ),
+      ],
     },
   },
   "/api/v1/secrets/{path}": {
@@ -159,6 +186,30 @@ const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> 
       schema: object({ path: text }),
     },
   },
+  "/api/v1/remote/browse": {
+    post: peerAction("Opens a web address in this host's browser", "opened", { url: webUrl }, ["url"]),
+  },
+  "/api/v1/remote/notify": {
+    post: peerAction(
+      "Raises a notification on this host's desktop",
+      "raised",
+      {
+        level: { type: "string", enum: NOTIFICATION_LEVELS },
+        title: text,
+        body: text,
+        action_url: webUrl,
+      },
+      ["level", "title"],
+    ),
+  },
+  "/api/v1/remote/clipboard": {
+    post: peerAction(
+      "Puts a text on this host's clipboard",
+      "copied",
+      { text: { type: "string", minLength: 1, description: "UTF-8, at most 64 KiB, without NUL." } },
+      ["text"],
+    ),
+  },
   "/api/openapi.json": { get: { summary: "This document", answer: "OpenAPI 3.1" } },
 };
 
@@ -195,6 +246,7 @@ function describe(operation: Operation): Json {
     type = "application/json",
     schema = { type: "object" },
     body,
+    bodyType = "application/json",
   } = operation;
   const csrf = {
     name: "X-CSRF-Token",
@@ -210,7 +262,7 @@ function describe(operation: Operation): Json {
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
-      requestBody: { required: true, content: { "application/json": { schema: body } } },
+      requestBody: { required: true, content: { [bodyType]: { schema: body } } },
     }),
     responses: {
       [status]: { description: answer, content },

@@ -20,6 +20,8 @@
  * - `unusable_field`: the row cannot be saved or removed like that.
  * - `confirmation_wrong`: the name typed back is not the secret's.
  * - `clipboard_failed`: nothing here could take the text.
+ * - `busy`: an action of this kind runs already.
+ * - `action_failed`: this host's desktop has not done it.
  * - `store_denied`: the store does not let the token do that.
  * - `store_unavailable`: the store cannot answer now.
  * - `not_found`: nothing is served there.
@@ -48,6 +50,8 @@ export type ProblemCode =
   | "unusable_field"
   | "confirmation_wrong"
   | "clipboard_failed"
+  | "busy"
+  | "action_failed"
   | "store_denied"
   | "store_unavailable"
   | "not_found"
@@ -76,6 +80,8 @@ export const PROBLEM_STATUS = {
   unusable_field: 422,
   confirmation_wrong: 409,
   clipboard_failed: 502,
+  busy: 503,
+  action_failed: 502,
   store_denied: 403,
   store_unavailable: 502,
   not_found: 404,
@@ -166,6 +172,28 @@ export const PROBLEMS = {
     error: "A secret is written with Content-Type: application/json.",
     code: "unsupported_media_type",
   },
+  notForm: {
+    error: "A peer action is asked for with Content-Type: application/x-www-form-urlencoded.",
+    code: "unsupported_media_type",
+  },
+  unreadableForm: {
+    error: "The form cannot be read: a field is there twice, or its encoding is broken.",
+    code: "bad_request",
+  },
+  formTooLarge: {
+    error: "The form is larger than 256 KiB.",
+    code: "body_too_large",
+  },
+  busy: {
+    error: "An action of this kind runs already.",
+    code: "busy",
+    hint: "Try again in a moment.",
+  },
+  noWebUi: {
+    error: "This daemon has no web UI.",
+    code: "not_found",
+    hint: "web.enabled: true starts one.",
+  },
   badEncoding: {
     error: "The path is not percent-encoded UTF-8.",
     code: "bad_path",
@@ -206,8 +234,8 @@ export const PROBLEMS = {
     error: "The embedded store works without a token.",
     code: "not_found",
   },
-  formatNotBuilt: {
-    error: "The configuration can be downloaded with format=yaml.",
+  formatUnknown: {
+    error: "The configuration can be downloaded with format=yaml or format=reg.",
     code: "bad_request",
   },
   storeDenied: {

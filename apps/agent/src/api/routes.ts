@@ -1,10 +1,12 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { Hono, type MiddlewareHandler } from "hono";
+import { Hono, type Context, type MiddlewareHandler } from "hono";
+import { AgentError } from "../errors.ts";
 import { answerProblem } from "../web/answer.ts";
-import type { Environment, RouteParts } from "../web/environment.ts";
+import type { ApiParts, Environment } from "../web/environment.ts";
 import { isFromForeignPage } from "../web/gate.ts";
 import { API_CHANNEL } from "../web/live-updates.ts";
 import { metricsText } from "./metrics.ts";
+import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { openApiDocument } from "./openapi.ts";
 import { secretRoutes } from "./secret-routes.ts";
@@ -12,8 +14,8 @@ import { statusDocument } from "./status-document.ts";
 import { VERSION } from "../version.ts";
 
 /** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
-export function apiRoutes(parts: RouteParts): Hono<Environment> {
-  const { view, gate, csrf, streams, live, sessions, logger, signIn, configuration } = parts;
+export function apiRoutes(parts: ApiParts): Hono<Environment> {
+  const { view, gate, csrf, streams, live, logger, signIn, configuration, surface, openLink } = parts;
   const app = new Hono<Environment>();
 
   const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
@@ -31,6 +33,8 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
     return await next();
   };
 
+  // Ahead of the others' Origin check: a page of ours under another loopback name may ask for these.
+  app.route("/", peerRoutes(parts));
   app.use("/api/*", unlockedOnly);
   app.use("/metrics", unlockedOnly);
 
@@ -43,7 +47,7 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
   app.get("/api/v1/token", signedInOnly, async (c) => {
     const token = signIn.token();
     if (token === undefined) return await answerProblem(c, parts, PROBLEMS.noToken);
-    logger.info({ by: "api" }, "store token handed out");
+    logger.info({ by: surface }, "store token handed out");
     return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
   });
 
@@ -51,20 +55,37 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
     return c.json({ sources: configuration.sources, config: configuration.document as object });
   });
   app.get("/api/v1/config/download", signedInOnly, async (c) => {
-    if ((c.req.query("format") ?? "yaml") !== "yaml")
-      return await answerProblem(c, parts, PROBLEMS.formatNotBuilt);
-    return c.body(configuration.yaml(), 200, {
-      "Content-Type": "application/yaml; charset=utf-8",
-      "Content-Disposition": 'attachment; filename="config.yaml"',
-    });
+    switch (c.req.query("format") ?? "yaml") {
+      case "yaml":
+        return c.body(
+          configuration.yaml(),
+          200,
+          attachment("application/yaml; charset=utf-8", "config.yaml"),
+        );
+      case "reg":
+        return await registryFile(c);
+      default:
+        return await answerProblem(c, parts, PROBLEMS.formatUnknown);
+    }
   });
+
+  async function registryFile(c: Context<Environment>): Promise<Response> {
+    try {
+      const file = new Uint8Array(configuration.registry());
+      return c.body(file, 200, attachment("text/plain; charset=utf-16le", "config.reg"));
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      // It names the key alone.
+      return await answerProblem(c, parts, { error: `${error.message}.`, code: "bad_request" });
+    }
+  }
 
   app.use("/api/v1/secrets/*", signedInOnly);
   app.route("/", secretRoutes(parts, withCsrfToken));
 
   app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
     const { job, done } = view.syncNow();
-    logger.info({ job, by: "api" }, "sync requested");
+    logger.info({ job, by: surface }, "sync requested");
     if (c.req.query("wait") !== "true") {
       // Whoever does not wait reads the outcome from the status; the cycle logs its own failure.
       done.catch(() => undefined);
@@ -90,12 +111,10 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
   });
 
   // `agent open`: a one-time link for the user's browser.
-  app.post("/api/v1/unlock", withCsrfToken, (c) => {
-    const { code, expiresAt } = sessions.issueLink();
-    return c.json(
-      { url: `${parts.url()}/unlock?code=${code}`, expires_at: new Date(expiresAt).toISOString() },
-      201,
-    );
+  app.post("/api/v1/unlock", withCsrfToken, async (c) => {
+    if (openLink === undefined) return await answerProblem(c, parts, PROBLEMS.noWebUi);
+    const { url, expiresAt } = openLink();
+    return c.json({ url, expires_at: new Date(expiresAt).toISOString() }, 201);
   });
 
   app.get("/metrics", (c) =>
@@ -104,4 +123,8 @@ export function apiRoutes(parts: RouteParts): Hono<Environment> {
     }),
   );
   return app;
+}
+
+function attachment(type: string, filename: string): Record<string, string> {
+  return { "Content-Type": type, "Content-Disposition": `attachment; filename="${filename}"` };
 }

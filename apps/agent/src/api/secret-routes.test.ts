@@ -292,7 +292,10 @@ describe("the configuration over the JSON API", () => {
     const file = await server.send("/api/v1/config/download?format=yaml");
     assert.match(String(file.headers["content-disposition"]), /^attachment; filename="config\.yaml"$/);
     assert.match(file.body, /interval: 1m30s/);
-    assert.equal((await server.send("/api/v1/config/download?format=reg")).status, 400);
+    const registry = await server.send("/api/v1/config/download?format=reg");
+    assert.match(String(registry.headers["content-disposition"]), /^attachment; filename="config\.reg"$/);
+    assert.match(registry.body.replaceAll("\0", ""), /Windows Registry Editor[^]*"interval"="1m30s"/);
+    assert.equal((await server.send("/api/v1/config/download?format=toml")).status, 400);
   });
 });
 

@@ -2,7 +2,7 @@ import { checkPath, printJson, type FieldValue, type Fields } from "@devplat/sec
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { storePath } from "../secrets/url-path.ts";
 import { answerProblem } from "../web/answer.ts";
-import type { Environment, RouteParts } from "../web/environment.ts";
+import type { ApiParts, Environment } from "../web/environment.ts";
 import { pathOf } from "../web/gate.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
 import { parseIfMatch, parseSecretBody } from "./secret-body.ts";
@@ -14,7 +14,7 @@ const PREFIX = "/api/v1/secrets/";
  *
  * @param mutation checks that stand before every change (CSRF token)
  */
-export function secretRoutes(parts: RouteParts, mutation: MiddlewareHandler<Environment>): Hono<Environment> {
+export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Environment>): Hono<Environment> {
   const { store, policy, logger } = parts.secrets;
   const app = new Hono<Environment>();
   const refuse = (c: Context<Environment>, problem: Problem): Promise<Response> =>

@@ -1,11 +1,5 @@
 import { once } from "node:events";
-import {
-  STATUS_CODES,
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { systemClock, systemCode, type Clock, type Logger } from "@devplat/base";
@@ -20,7 +14,9 @@ import type { WebLogin } from "./web-login.ts";
 import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
+import type { LocalActions } from "../peers/local-actions.ts";
 import { refuse } from "./answer.ts";
+import { closeServer, createBoundedServer } from "./bounded-server.ts";
 import type { ConfigurationView } from "./configuration.ts";
 import { Gate, pathOf } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
@@ -33,13 +29,6 @@ import { routes } from "./routes.ts";
 import { Sessions } from "./sessions.ts";
 import { WebKey } from "./web-key.ts";
 
-/** Any local user can open connections; these bounds keep them from holding many for long. Milliseconds, bytes, count. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_CONNECTIONS = 256;
-/** At the end, answers under way get this long, in milliseconds. */
-const CLOSE_GRACE_MS = 1000;
 /** Ended sessions are looked for this often, in milliseconds. */
 const SESSION_SWEEP_MS = 60_000;
 /** Refused connections of others are logged once in this time, in milliseconds: they must not fill the log. */
@@ -55,6 +44,8 @@ export interface WebServerOptions {
   readonly enrolments: EnrolmentControl;
   readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
+  /** What peers may ask of this host's desktop. */
+  readonly actions: LocalActions;
   readonly ruleControl: RuleControl;
   readonly configuration: ConfigurationView;
   /** `web.listen`; port 0 takes any free one. */
@@ -108,6 +99,12 @@ export class WebServer {
     return this.#url;
   }
 
+  /** A link that lets the user's browser in once. */
+  issueLink(): { readonly url: string; readonly expiresAt: number } {
+    const { code, expiresAt } = this.#sessions.issueLink();
+    return { url: `${this.#url}/unlock?code=${code}`, expiresAt };
+  }
+
   /**
    * Binds the port and publishes the web key.
    *
@@ -124,12 +121,7 @@ export class WebServer {
         "every user of this host can use the web port: web.require_unlock is false",
       );
     }
-    const server = createServer({
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    });
-    server.maxConnections = MAX_CONNECTIONS;
+    const server = createBoundedServer();
     const port = await this.#bind(server);
     this.#server = server;
     this.#url = `http://${this.#listen.urlHost}:${port}`;
@@ -153,7 +145,6 @@ export class WebServer {
       login: await renderMarkdown(this.#options.texts?.login ?? ""),
       secretView: await renderMarkdown(this.#options.texts?.secretView ?? ""),
     };
-    const url = (): string => this.#url;
     const app = routes({
       ...this.#options,
       gate,
@@ -164,16 +155,15 @@ export class WebServer {
       assets,
       cookieName,
       texts,
-      url,
+      origin: () => this.#url,
+      openLink: () => this.issueLink(),
+      surface: "api",
     });
     const handle = getRequestListener(app.fetch);
 
     if (ownersVisible) server.on("connection", (socket) => void guard.ownerOf(socket));
     server.on("request", (request, response) => {
       void this.#handle(gate, handle, request, response);
-    });
-    server.on("clientError", (error, socket) => {
-      if (socket.writable) socket.end(unreadable(error));
     });
     await webKey.publish(this.#url);
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
@@ -189,13 +179,7 @@ export class WebServer {
     if (!signal.aborted) await once(signal, "abort");
     clearInterval(sweep);
     await this.#webKey.withdraw();
-    const closed = once(server, "close");
-    server.close();
-    this.#streams.closeAll();
-    server.closeIdleConnections();
-    const force = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
-    await closed;
-    clearTimeout(force);
+    await closeServer(server, () => this.#streams.closeAll());
   }
 
   async #bind(server: Server): Promise<number> {
@@ -246,17 +230,3 @@ export class WebServer {
     this.#options.logger.warn({ code: problem.code }, "request to the web port refused");
   }
 }
-
-/** The answer to a request that could not be read; the same headers as every other answer. */
-function unreadable(error: Error): string {
-  const status = UNREADABLE_STATUS[systemCode(error) ?? ""] ?? 400;
-  const headers = Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`);
-  const end = ["Content-Length: 0", "Connection: close", "\r\n"];
-  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...headers, ...end].join("\r\n");
-}
-
-/** Codes of Node's HTTP parser that have a status of their own. */
-const UNREADABLE_STATUS: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};

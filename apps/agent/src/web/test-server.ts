@@ -15,6 +15,8 @@ import { EnrolmentRunner } from "../enrol/runner.ts";
 import { Skips } from "../enrol/skips.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
+import type { Desktop } from "../desktop/desktop.ts";
+import { LocalActions } from "../peers/local-actions.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import { ConfigurationView } from "./configuration.ts";
 import { MemoryView } from "./memory-view.ts";
@@ -74,6 +76,8 @@ export async function startTestServer(
     /** How one signs in. Default: by token. */
     login?: TestLoginOptions;
     clipboard?: Clipboard;
+    /** Default: one on which everything works. */
+    desktop?: Desktop;
     /** Default: every rule can be paused, and nothing would change. */
     ruleControl?: RuleControl;
     /** The store token; default: none, as with the embedded store. */
@@ -132,6 +136,7 @@ export async function startTestServer(
       invalidate: () => view.set({ status: { authenticated: false } }),
     },
     ruleControl: options.ruleControl ?? { setPaused: async () => "done", diff: async () => "" },
+    actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     clipboard: options.clipboard ?? {
       copy: async (secret) => {
         copied.push(secret.reveal());
@@ -197,6 +202,12 @@ export async function startTestServer(
     [Symbol.asyncDispose]: stop,
   };
 }
+
+const idleDesktop: Desktop = {
+  open: async () => "done",
+  raise: async () => "done",
+  copy: async () => "copied",
+};
 
 /** An embedded store in a folder. */
 export function testStore(folder: string): Promise<SecretStore> {

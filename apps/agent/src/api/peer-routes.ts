@@ -1,0 +1,79 @@
+import { isLoopbackHost } from "@devplat/web-kit";
+import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { ACTION_KINDS, actionPath, parseAction, type ActionKind } from "../peers/action.ts";
+import { failureOf } from "../peers/failure.ts";
+import { MAX_FORM_BYTES, isForm, parseForm } from "../peers/form.ts";
+import type { LocalActions } from "../peers/local-actions.ts";
+import { answerProblem } from "../web/answer.ts";
+import type { ApiParts, Environment } from "../web/environment.ts";
+import { PROBLEMS } from "./problem.ts";
+
+/** What the answer to an action that was done says. */
+const DONE: Readonly<Record<ActionKind, string>> = {
+  browse: "opened",
+  notify: "raised",
+  clipboard: "copied",
+};
+
+/** What the peer actions work with. */
+export interface PeerRouteParts extends Pick<ApiParts, "assets" | "gate" | "origin"> {
+  readonly actions: LocalActions;
+  /** The surface, for the log. */
+  readonly surface: string;
+}
+
+/**
+ * The peer actions: form posts without a CSRF token, guarded by their Origin instead. The query is never looked at.
+ * @param kinds what is offered here; the rest is not found
+ */
+export function peerRoutes(
+  parts: PeerRouteParts,
+  kinds: readonly ActionKind[] = ACTION_KINDS,
+): Hono<Environment> {
+  const { actions, gate, surface } = parts;
+  const app = new Hono<Environment>();
+  const limit = bodyLimit({
+    maxSize: MAX_FORM_BYTES,
+    onError: (c) => answerProblem(c, parts, PROBLEMS.formTooLarge),
+  });
+  for (const kind of kinds) {
+    app.post(actionPath(kind), limit, async (c) => {
+      if (!isOriginAccepted(parts, c.req.header("Origin"), c.req.header("Sec-Fetch-Site")))
+        return await answerProblem(c, parts, PROBLEMS.originRefused);
+      if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
+      if (!isForm(c.req.header("Content-Type"))) return await answerProblem(c, parts, PROBLEMS.notForm);
+      const fields = parseForm(new Uint8Array(await c.req.arrayBuffer()));
+      if (fields === undefined) return await answerProblem(c, parts, PROBLEMS.unreadableForm);
+      const parsed = parseAction(kind, fields);
+      if ("fault" in parsed) {
+        const error = `The request was refused: ${parsed.fault}.`;
+        return await answerProblem(c, parts, { error, code: "bad_request" });
+      }
+      const outcome = await actions.perform(parsed.action, surface);
+      if (outcome === "done") return c.json({ status: DONE[kind] });
+      if (outcome === "busy") return await answerProblem(c, parts, PROBLEMS.busy);
+      const { message, hint } = failureOf(kind, outcome);
+      const error = `Not done here: ${message}.`;
+      return await answerProblem(c, parts, { error, code: "action_failed", hint });
+    });
+  }
+  return app;
+}
+
+/**
+ * A program sends no Origin. A page must be ours: any loopback name, with the port of our own listener. No page reaches
+ * a socket, so that there every Origin is foreign.
+ */
+function isOriginAccepted(
+  { origin }: Pick<PeerRouteParts, "origin">,
+  given: string | undefined,
+  fetchSite: string | undefined,
+): boolean {
+  // Browsers name the relation of the page also where they send no Origin.
+  if (given === undefined) return fetchSite === undefined || ["none", "same-origin"].includes(fetchSite);
+  const own = origin();
+  const host = /^http:\/\/([^/]+)$/i.exec(given)?.[1];
+  if (own === undefined || host === undefined || !isLoopbackHost(host)) return false;
+  return URL.parse(given)?.port === new URL(own).port;
+}
