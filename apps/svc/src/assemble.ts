@@ -14,7 +14,8 @@ import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
-import { encryptionKey } from "./storage/encryption-key.ts";
+import { databaseSettings } from "./storage/database-settings.ts";
+import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
@@ -55,10 +56,9 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
   const clock = systemClock;
   const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
-  const key = await encryptionKey({ configured: config.encryption.key, developmentMode, dataDir });
   const store = await openStore(
-    { dsn: config.database.dsn, dataDir },
-    { current: key, previous: config.encryption.key_previous },
+    databaseSettings(config),
+    async () => encryptionKeys({ ...config.encryption, developmentMode, dataDir }),
     migrate || developmentMode,
   );
   const repositories = await CachedRepositories.open(store.cachedRepositories, clock);

@@ -65,7 +65,10 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
   migrate
     .command("up", { isDefault: true })
     .description("apply what is pending (the default)")
-    .action(async () => (await import("./commands/migrate.ts")).migrateUp(config()));
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await import("./commands/migrate.ts")).migrateUp({ ...config(), json: options.json === true }),
+    );
   migrate
     .command("status")
     .description("show what is applied and what is pending; exit code 1 if something is")

@@ -1,19 +1,21 @@
 import { refuseUnusable } from "../config/refusals.ts";
-import { databaseState, migrateDatabase } from "../storage/open-store.ts";
-import { databaseSettings, readConfig, type ConfigOption } from "./settings.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import type { Database } from "../storage/database.ts";
+import { openDatabase } from "../storage/open-store.ts";
+import { readConfig, type ConfigOption } from "./settings.ts";
 
-export async function migrateUp(option: ConfigOption): Promise<void> {
-  const loaded = readConfig(option);
-  refuseUnusable(loaded.config);
-  const applied = await migrateDatabase(databaseSettings(loaded));
+export async function migrateUp(option: ConfigOption & { readonly json: boolean }): Promise<void> {
+  const applied = await withDatabase(option, async (database) => database.migrate());
+  if (option.json) {
+    process.stdout.write(`${JSON.stringify({ applied })}\n`);
+    return;
+  }
   for (const name of applied) process.stdout.write(`applied ${name}\n`);
   if (applied.length === 0) process.stdout.write("the database is up to date\n");
 }
 
 export async function migrateStatus(option: ConfigOption & { readonly json: boolean }): Promise<void> {
-  const loaded = readConfig(option);
-  refuseUnusable(loaded.config);
-  const state = await databaseState(databaseSettings(loaded));
+  const state = await withDatabase(option, async (database) => database.state());
   if (option.json) process.stdout.write(`${JSON.stringify(state)}\n`);
   else {
     for (const [word, names] of Object.entries(state) as [string, readonly string[]][]) {
@@ -21,4 +23,15 @@ export async function migrateStatus(option: ConfigOption & { readonly json: bool
     }
   }
   if (state.pending.length > 0 || state.unknown.length > 0) process.exitCode = 1;
+}
+
+async function withDatabase<T>(option: ConfigOption, action: (database: Database) => Promise<T>): Promise<T> {
+  const { config } = readConfig(option);
+  refuseUnusable(config);
+  const database = await openDatabase(databaseSettings(config));
+  try {
+    return await action(database);
+  } finally {
+    await database.close();
+  }
 }

@@ -8,6 +8,8 @@ export const DEFAULTS = {
   metricsListen: "127.0.0.1:9136",
   hostUrl: "https://github.com",
   hostApiUrl: "https://api.github.com",
+  /** Connections to Postgres: queries take under a millisecond, so ten serve thousands of requests a second. */
+  databaseConnections: 10,
   /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */
   drainSeconds: 90,
   /** Seconds that a yes of the code host stands for the same credential and repository (spec/svc.md section 2.1). */
@@ -29,6 +31,7 @@ export const DEFAULTS = {
 } as const;
 
 export const BOUNDS = {
+  databaseConnections: { min: 1, max: 1000 },
   requestsPerMinute: { min: 0, max: 1_000_000 },
   /** A day: longer than any clone. */
   drainSeconds: { min: 0, max: 86_400 },

@@ -7,7 +7,6 @@ const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config)
   { key: "cache.object_bucket", isSet: ({ cache }) => cache.object_bucket !== undefined },
   { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
   { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
-  { key: "database.driver: postgres", isSet: ({ database }) => database.driver === "postgres" },
   { key: "database.driver: vault", isSet: ({ database }) => database.driver === "vault" },
   { key: "host.kind: gitea", isSet: ({ host }) => host.kind === "gitea" },
   { key: "host.app_id", isSet: ({ host }) => host.app_id !== undefined },

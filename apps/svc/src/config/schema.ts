@@ -74,6 +74,8 @@ export const configSchema = z.strictObject({
       driver: z.enum(["sqlite", "postgres", "vault"]).default("sqlite"),
       /** For sqlite a path, with or without `file:`; default `<data_dir>/svc.db`. May hold a password with others. */
       dsn: secret.optional(),
+      /** Most connections to a database server at once. */
+      max_connections: bounded(BOUNDS.databaseConnections).default(DEFAULTS.databaseConnections),
     })
     .prefault({}),
   encryption: z

@@ -3,24 +3,32 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Secret, systemCode, writeAtomically } from "@devplat/base";
 import { SvcError } from "../errors.ts";
+import type { EncryptionKeys } from "./database.ts";
 
 /** File in the data folder for the key that development mode generates. */
 const KEY_FILE = "encryption.key";
 
 export interface EncryptionKeySource {
-  readonly configured: Secret | undefined;
+  /** The configured key. */
+  readonly key?: Secret | undefined;
+  /** One that stored secrets may still be under. */
+  readonly key_previous?: Secret | undefined;
   readonly developmentMode: boolean;
   readonly dataDir: string;
 }
 
 /**
- * The key that stored secrets are encrypted with: the configured one; in development mode otherwise one that is
+ * The keys that stored secrets are encrypted with: the configured ones; in development mode otherwise one that is
  * generated once and kept in the data folder (0600).
  *
  * @throws SvcError `encryption_key` when there is none, or its file does not hold one
  */
-export async function encryptionKey(source: EncryptionKeySource): Promise<Secret> {
-  if (source.configured !== undefined) return source.configured;
+export async function encryptionKeys(source: EncryptionKeySource): Promise<EncryptionKeys> {
+  return { current: await currentKey(source), previous: source.key_previous };
+}
+
+async function currentKey(source: EncryptionKeySource): Promise<Secret> {
+  if (source.key !== undefined) return source.key;
   if (!source.developmentMode) {
     throw new SvcError("encryption_key", "encryption.key (SVC_ENCRYPTION_KEY) is not set", {
       hint: "Generate one with: openssl rand -hex 32",

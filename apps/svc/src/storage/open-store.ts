@@ -1,74 +1,57 @@
 import { join } from "node:path";
 import type { Secret } from "@devplat/base";
-import type { Kysely } from "kysely";
-import { SvcError } from "../errors.ts";
-import { SecretBox } from "./secret-box.ts";
-import { migrate, migrationState, requireMigrated, type MigrationState } from "./sql/migrations.ts";
-import { unknownKeys } from "./sql/rekey.ts";
-import { SqlStore } from "./sql/sql-store.ts";
-import type { Tables } from "./sql/tables.ts";
-import { isUniqueViolation, openSqlite, sqlitePath } from "./sqlite/open.ts";
+import type { Database, EncryptionKeys } from "./database.ts";
+import { requireCurrent } from "./migration-state.ts";
+import { SqlDatabase } from "./sql/sql-database.ts";
 import type { Store } from "./store.ts";
 
 /** File in the data folder, where `database.dsn` is not set. */
 const DATABASE_FILE = "svc.db";
 
 export interface DatabaseSettings {
+  readonly driver: "sqlite" | "postgres";
   readonly dsn: Secret | undefined;
   readonly dataDir: string;
+  /** Most connections to a database server at once. */
+  readonly maxConnections: number;
 }
 
-/** Opens the store; the database must be migrated, or is now, if `migrateNow`. */
+/**
+ * Opens the store; the database must be current, or is made so, if `migrateNow`.
+ *
+ * @param keys asked only where secrets are encrypted by us
+ * @throws SvcError `config_refused`, `database_unavailable`, `database_behind`, `database_ahead`, `encryption_key`
+ */
 export async function openStore(
   settings: DatabaseSettings,
-  keys: { readonly current: Secret; readonly previous: Secret | undefined },
+  keys: () => Promise<EncryptionKeys>,
   migrateNow: boolean,
 ): Promise<Store> {
-  const db = await openDatabase(settings);
+  const database = await openDatabase(settings);
   try {
-    if (migrateNow) await migrate(db);
-    await requireMigrated(db);
-    const box = new SecretBox(keys.current, keys.previous);
-    await requireKnownKeys(db, box);
-    return new SqlStore({ db, box, isUniqueViolation });
+    if (migrateNow) await database.migrate();
+    requireCurrent(await database.state());
+    return await database.store(keys);
   } catch (error) {
-    await db.destroy();
+    await database.close();
     throw error;
   }
 }
 
-/** Applies what is pending, and tells what that was. */
-export async function migrateDatabase(settings: DatabaseSettings): Promise<readonly string[]> {
-  return withDatabase(settings, migrate);
-}
-
-export async function databaseState(settings: DatabaseSettings): Promise<MigrationState> {
-  return withDatabase(settings, migrationState);
-}
-
-async function withDatabase<T>(
-  settings: DatabaseSettings,
-  action: (db: Kysely<Tables>) => Promise<T>,
-): Promise<T> {
-  const db = await openDatabase(settings);
-  try {
-    return await action(db);
-  } finally {
-    await db.destroy();
+/** Opens the database as it is. @throws SvcError `config_refused`, `database_unavailable` */
+export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
+  const { driver, dsn, dataDir, maxConnections } = settings;
+  // Each backend's libraries are loaded only where it is used: they cost start-up time.
+  if (driver === "postgres") {
+    const { isUniqueViolation, openPostgres, requiredDsn } = await import("./postgres/open.ts");
+    const server = requiredDsn(dsn);
+    return new SqlDatabase({
+      db: await openPostgres({ dsn: server, maxConnections }),
+      openForMigration: async () => openPostgres({ dsn: server, maxConnections: 2, forMigration: true }),
+      isUniqueViolation,
+    });
   }
-}
-
-async function openDatabase({ dsn, dataDir }: DatabaseSettings): Promise<Kysely<Tables>> {
-  return openSqlite(dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal()));
-}
-
-/** Better to refuse the start than to fail at the first use of a secret, hours later. */
-async function requireKnownKeys(db: Kysely<Tables>, box: SecretBox): Promise<void> {
-  const unknown = await unknownKeys(db, box);
-  if (unknown.length === 0) return;
-  throw new SvcError(
-    "encryption_key",
-    `The database holds secrets that were encrypted with another key (id ${unknown.join(", ")})`,
-    { hint: "Set SVC_ENCRYPTION_KEY, or SVC_ENCRYPTION_KEY_PREVIOUS, to that key." },
-  );
+  const { isUniqueViolation, openSqlite, sqlitePath } = await import("./sqlite/open.ts");
+  const path = dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(dsn.reveal());
+  return new SqlDatabase({ db: await openSqlite(path), isUniqueViolation });
 }

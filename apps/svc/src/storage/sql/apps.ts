@@ -18,8 +18,10 @@ export class SqlApps implements AppStore {
 
   async list(): Promise<readonly AppRecord[]> {
     return asked(async () => {
-      const rows = await this.#db.selectFrom("apps").selectAll().orderBy("name").orderBy("id").execute();
-      return rows.map((row) => this.#fromRow(row));
+      const rows = await this.#db.selectFrom("apps").selectAll().execute();
+      // Sorted here: each database has an order of text of its own.
+      const order = ({ name, id }: (typeof rows)[number]): string => `${name}\n${id}`;
+      return rows.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)).map((row) => this.#fromRow(row));
     });
   }
 

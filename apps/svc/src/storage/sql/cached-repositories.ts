@@ -15,8 +15,9 @@ export class SqlCachedRepositories implements CachedRepositoryStore {
 
   async list(): Promise<readonly CachedRepositoryRecord[]> {
     return asked(async () => {
-      const rows = await this.#db.selectFrom("cached_repositories").selectAll().orderBy("key").execute();
-      return rows.map(fromRow);
+      const rows = await this.#db.selectFrom("cached_repositories").selectAll().execute();
+      // Sorted here: each database has an order of text of its own.
+      return rows.toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(fromRow);
     });
   }
 

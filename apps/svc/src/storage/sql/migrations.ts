@@ -1,5 +1,7 @@
 import { Migrator, type Kysely, type Migration } from "kysely";
 import { SvcError } from "../../errors.ts";
+import { refuseAhead, type MigrationState } from "../migration-state.ts";
+import { asked } from "./asked.ts";
 
 /** Applied in the order of their names. One that was released is never changed; a new one is added. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -128,32 +130,26 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   },
 };
 
-export interface MigrationState {
-  readonly applied: readonly string[];
-  readonly pending: readonly string[];
-  /** Applied by a newer program; this one does not know them. */
-  readonly unknown: readonly string[];
-}
-
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {
   const known = Object.keys(MIGRATIONS).toSorted();
-  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
-  const table = "kysely_migration";
-  const applied = tables.some(({ name }) => name === table)
-    ? (
-        await (db as unknown as Kysely<{ [table]: { name: string } }>)
-          .selectFrom(table)
-          .select("name")
-          .execute()
-      )
-        .map(({ name }) => name)
-        .toSorted()
-    : [];
+  const applied = await asked(async () => appliedMigrations(db));
   return {
     applied: applied.filter((name) => known.includes(name)),
     pending: known.filter((name) => !applied.includes(name)),
     unknown: applied.filter((name) => !known.includes(name)),
   };
+}
+
+const APPLIED = "kysely_migration";
+
+async function appliedMigrations<T>(db: Kysely<T>): Promise<readonly string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === APPLIED)) return [];
+  const rows = await (db as unknown as Kysely<{ [APPLIED]: { name: string } }>)
+    .selectFrom(APPLIED)
+    .select("name")
+    .execute();
+  return rows.map(({ name }) => name).toSorted();
 }
 
 /**
@@ -173,24 +169,4 @@ export async function migrate<T>(db: Kysely<T>): Promise<readonly string[]> {
     });
   }
   return results.filter(({ status }) => status === "Success").map(({ migrationName }) => migrationName);
-}
-
-/** @throws SvcError `database_ahead` or `database_behind` unless the database is exactly at this program's state */
-export async function requireMigrated<T>(db: Kysely<T>): Promise<void> {
-  const state = await migrationState(db);
-  refuseAhead(state);
-  if (state.pending.length > 0) {
-    throw new SvcError("database_behind", `The database lacks ${state.pending.length} migration(s)`, {
-      hint: "Run 'svc migrate', or start with 'svc serve --migrate'.",
-    });
-  }
-}
-
-function refuseAhead(state: MigrationState): void {
-  if (state.unknown.length === 0) return;
-  throw new SvcError(
-    "database_ahead",
-    `The database was migrated by a newer version of this program (unknown: ${state.unknown.join(", ")})`,
-    { hint: "Start that version, or restore a backup from before the migration." },
-  );
 }

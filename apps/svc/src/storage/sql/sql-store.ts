@@ -38,7 +38,7 @@ export class SqlStore implements Store {
     this.#db = db;
     this.#box = box;
     this.cachedRepositories = new SqlCachedRepositories(db, isUniqueViolation);
-    this.users = new SqlUsers(db, box);
+    this.users = new SqlUsers(db, box, isUniqueViolation);
     this.sessions = new SqlSessions(db);
     this.tokens = new SqlTokens(db);
     this.apps = new SqlApps(db, box, isUniqueViolation);

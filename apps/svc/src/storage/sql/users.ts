@@ -6,8 +6,8 @@ import type { UserRecord, UserStore } from "../store.ts";
 import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
 
-/** Logins of one user that race on Postgres may each meet the other's row once. */
-const MAX_TRIES = 3;
+/** A login that races with others meets each of their rows at most once. */
+const MAX_TRIES = 5;
 
 const COLUMNS = ["id", "login", "host_user_id", "created_at", "last_login_at"] as const;
 type Row = Pick<Selectable<Tables["users"]>, (typeof COLUMNS)[number]>;
@@ -15,10 +15,12 @@ type Row = Pick<Selectable<Tables["users"]>, (typeof COLUMNS)[number]>;
 export class SqlUsers implements UserStore {
   readonly #db: Kysely<Tables>;
   readonly #box: SecretBox;
+  readonly #isUniqueViolation: (error: unknown) => boolean;
 
-  constructor(db: Kysely<Tables>, box: SecretBox) {
+  constructor(db: Kysely<Tables>, box: SecretBox, isUniqueViolation: (error: unknown) => boolean) {
     this.#db = db;
     this.#box = box;
+    this.#isUniqueViolation = isUniqueViolation;
   }
 
   async ensure(login: string, id: string, now: number): Promise<UserRecord> {
@@ -42,11 +44,15 @@ export class SqlUsers implements UserStore {
   async ensureHost(hostUserId: string, login: string, id: string, now: number): Promise<UserRecord> {
     return asked(async () => {
       for (let tries = 1; ; tries++) {
-        const row = await this.#db
-          .transaction()
-          .execute(async (transaction) => loginOfHostUser(transaction, hostUserId, login, id, now));
-        if (row !== undefined) return fromRow(row);
-        if (tries === MAX_TRIES) throw new Error("logins of the same name race");
+        try {
+          const row = await this.#db
+            .transaction()
+            .execute(async (transaction) => loginOfHostUser(transaction, hostUserId, login, id, now));
+          return fromRow(row);
+        } catch (error) {
+          // Somebody with that host id or login was written meanwhile: now there is a row to find.
+          if (!this.#isUniqueViolation(error) || tries === MAX_TRIES) throw error;
+        }
       }
     });
   }
@@ -60,8 +66,11 @@ export class SqlUsers implements UserStore {
 
   async list(): Promise<readonly UserRecord[]> {
     return asked(async () => {
-      const rows = await this.#db.selectFrom("users").select(COLUMNS).orderBy("login_key").execute();
-      return rows.map(fromRow);
+      const rows = await this.#db
+        .selectFrom("users")
+        .select([...COLUMNS, "login_key"])
+        .execute();
+      return rows.toSorted((a, b) => (a.login_key < b.login_key ? -1 : 1)).map(fromRow);
     });
   }
 
@@ -115,14 +124,13 @@ const NEW_USER = {
   last_login_at: null,
 } as const;
 
-/** Undefined: another transaction made a user with that id or login meanwhile. */
 async function loginOfHostUser(
   transaction: Transaction<Tables>,
   hostUserId: string,
   login: string,
   id: string,
   now: number,
-): Promise<Row | undefined> {
+): Promise<Row> {
   const key = login.toLowerCase();
   const holder = await transaction
     .selectFrom("users")
@@ -155,9 +163,8 @@ async function loginOfHostUser(
       created_at: now,
       last_login_at: now,
     })
-    .onConflict((conflict) => conflict.doNothing())
     .returning(COLUMNS)
-    .executeTakeFirst();
+    .executeTakeFirstOrThrow();
 }
 
 /** The name of a record whose login another user has now. */

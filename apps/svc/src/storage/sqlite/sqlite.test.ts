@@ -4,19 +4,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
-import { sql } from "kysely";
+import { sql, type Kysely } from "kysely";
 import { credential } from "../contract/records.ts";
 import { storeContract } from "../contract/suite.ts";
-import { encryptionKey } from "../encryption-key.ts";
+import { encryptionKeys } from "../encryption-key.ts";
+import { requireCurrent } from "../migration-state.ts";
 import { SecretBox } from "../secret-box.ts";
-import { migrate, migrationState, requireMigrated } from "../sql/migrations.ts";
+import { migrate, migrationState } from "../sql/migrations.ts";
 import { SqlStore } from "../sql/sql-store.ts";
+import type { Tables } from "../sql/tables.ts";
 import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const KEY = new Secret("0f".repeat(32));
 const MIGRATIONS = ["0001_initial", "0002_accounts_apps_audit"];
+const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurrent(await migrationState(db));
 let count = 0;
 const fresh = (): string => join(folder, `${++count}`, "svc.db");
 
@@ -112,15 +115,15 @@ describe("secret box", () => {
 
 describe("encryption key", () => {
   it("is generated once in development mode, readable by the owner only", async () => {
-    const source = { configured: undefined, developmentMode: true, dataDir: folder };
-    const key = await encryptionKey(source);
+    const source = { developmentMode: true, dataDir: folder };
+    const key = (await encryptionKeys(source)).current;
     assert.match(key.reveal(), /^[0-9a-f]{64}$/);
-    assert.equal((await encryptionKey(source)).reveal(), key.reveal());
+    assert.equal((await encryptionKeys(source)).current.reveal(), key.reveal());
     assert.equal(statSync(join(folder, "encryption.key")).mode & 0o777, 0o600);
   });
 
   it("missing outside development mode refuses", async () => {
-    await assert.rejects(encryptionKey({ configured: undefined, developmentMode: false, dataDir: folder }), {
+    await assert.rejects(encryptionKeys({ developmentMode: false, dataDir: folder }), {
       code: "encryption_key",
     });
   });

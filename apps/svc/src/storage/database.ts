@@ -1,0 +1,30 @@
+import type { Secret } from "@devplat/base";
+import type { MigrationState } from "./migration-state.ts";
+import type { Store } from "./store.ts";
+
+/** What stored secrets are encrypted with, in databases that do not encrypt by themselves. */
+export interface EncryptionKeys {
+  readonly current: Secret;
+  /** Still decrypts. */
+  readonly previous: Secret | undefined;
+}
+
+/** A database before it is served from: its form can be looked at and brought up to date. */
+export interface Database {
+  state(): Promise<MigrationState>;
+  /**
+   * Applies what is pending, all or nothing. Safe to run from several processes at once: one does it, the others wait.
+   *
+   * @returns the names of the migrations that were applied now
+   * @throws SvcError `database_ahead`, or `database_unavailable` naming the migration that failed
+   */
+  migrate(): Promise<readonly string[]>;
+  /**
+   * The store in it; the database must be current. {@link Store.close} closes both.
+   *
+   * @param keys asked only where secrets are encrypted by us
+   * @throws SvcError `encryption_key`: there is none, or stored secrets are under another
+   */
+  store(keys: () => Promise<EncryptionKeys>): Promise<Store>;
+  close(): Promise<void>;
+}
