@@ -1,5 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../status.ts";
+import { isOutstanding, needingUser } from "../setup-state.ts";
+import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
 import { timeText } from "./time-text.ts";
 
 /** What the user should know or do, above everything else. */
@@ -35,7 +37,16 @@ export function notices(status: AgentStatus): Html {
       : html`<div class="banner warn">
           These changed settings take effect with the next start of the daemon. ${list(config.reload_needed)}
         </div>`
-  }`;
+  }
+  ${waiting(status)}`;
+}
+
+/** Enrolments that wait for the user, after the wizard was left. */
+function waiting({ enrolments }: AgentStatus): Html | string {
+  const count = needingUser(enrolments).filter(isOutstanding).length;
+  if (count === 0) return "";
+  const words = count === 1 ? "One enrolment waits for you" : `${count} enrolments wait for you`;
+  return html`<p class="banner">${words}. <a href="${ENROLMENTS_PREFIX}">Show</a></p>`;
 }
 
 function list(items: readonly string[]): Html {

@@ -1,7 +1,6 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, EnrolmentStatus } from "../../../status.ts";
 import { sitePage } from "../layout.ts";
-import { notices } from "../notices.ts";
 import { enrolmentCard, enrolmentState, isAsking, type EnrolmentView, type RefusedAnswer } from "./card.ts";
 import { ENROLMENTS_PREFIX, enrolmentUrl } from "./links.ts";
 
@@ -16,8 +15,7 @@ export function enrolmentsPage(
   status: AgentStatus,
   enrolments: readonly EnrolmentStatus[],
 ): Html {
-  const content = html`${notices(status)}
-    <h1>Enrolments</h1>
+  const content = html` <h1>Enrolments</h1>
     <p class="muted">
       Credentials that the daemon gets for you and keeps in the secrets store. Each of its secrets is
       read-only elsewhere.
