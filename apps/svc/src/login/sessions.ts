@@ -17,6 +17,8 @@ export interface Identity {
   readonly login: string;
   readonly role: Role;
   readonly sessionId: string;
+  /** Whether a login session or an administration token was shown. */
+  readonly kind: SessionRecord["kind"];
 }
 
 export interface StartedSession {
@@ -133,6 +135,7 @@ export class Sessions {
       login,
       role: this.isAdmin(login) ? "admin" : recorded,
       sessionId: record.id,
+      kind: record.kind,
     };
   }
 }

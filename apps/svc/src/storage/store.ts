@@ -278,7 +278,7 @@ export interface LeaseStore {
 }
 
 export interface AuditStore {
-  /** All or none. */
+  /** All or none; one whose id is there already is left as it is, so that a batch may be sent again. */
   append(records: readonly AuditRecord[]): Promise<void>;
   /** Newest first. */
   query(query: AuditQuery): Promise<AuditPage>;

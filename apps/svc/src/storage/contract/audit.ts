@@ -20,6 +20,14 @@ export function auditCases(store: () => Store): void {
     assert.deepEqual(await audit.query({ limit: 10 }), { records: [record], next: undefined });
   });
 
+  it("a batch that is sent again is kept once", async () => {
+    const { audit } = store();
+    const records = [auditRecord({ at: 1 }), auditRecord({ at: 2 })];
+    await audit.append(records);
+    await audit.append([...records, auditRecord({ at: 3 })]);
+    assert.equal((await audit.query({ limit: 10 })).records.length, 3);
+  });
+
   it("audit records come newest first, page by page, each once", async () => {
     const { audit } = store();
     const records = [1, 2, 2, 2, 3, 4, 5].map((at) => auditRecord({ at }));

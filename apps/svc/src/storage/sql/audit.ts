@@ -23,7 +23,11 @@ export class SqlAudit implements AuditStore {
       this.#db.transaction().execute(async (transaction) => {
         for (let start = 0; start < records.length; start += ROWS_PER_INSERT) {
           const rows = records.slice(start, start + ROWS_PER_INSERT).map(toRow);
-          await transaction.insertInto("audit").values(rows).execute();
+          await transaction
+            .insertInto("audit")
+            .values(rows)
+            .onConflict((conflict) => conflict.column("id").doNothing())
+            .execute();
         }
       }),
     );

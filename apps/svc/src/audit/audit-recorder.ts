@@ -1,0 +1,133 @@
+import { randomUUIDv7 } from "node:crypto";
+import type { Clock, Logger } from "@devplat/base";
+import type { AuditRecord, AuditStore } from "../storage/store.ts";
+import type { AuditEvent, AuditTrail } from "./audit-event.ts";
+import { auditText } from "./audit-text.ts";
+
+/** Milliseconds between two writes: what a killed process may lose of the stored trail; its log has it all. */
+const WRITE_INTERVAL_MS = 1000;
+/** Records of one write. */
+const BATCH = 500;
+/** Records that wait for a database that is away, about 500 bytes each; more are dropped, and counted. */
+const MAX_WAITING = 20_000;
+/** Milliseconds between two complaints about a database that is away. */
+const COMPLAIN_EVERY_MS = 60_000;
+
+export interface AuditRecorderOptions {
+  readonly store: AuditStore;
+  /** Gets one line per event, at once. */
+  readonly auditLog: Logger;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Told of records that are lost to the store. */
+  readonly onDropped?: (count: number) => void;
+}
+
+/** Writes events down: a log line at once, and rows in batches behind the requests. */
+export class AuditRecorder implements AuditTrail {
+  readonly #options: AuditRecorderOptions;
+  #waiting: AuditRecord[] = [];
+  #dropped = 0;
+  #complainedAt = -Infinity;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: AuditRecorderOptions) {
+    this.#options = options;
+  }
+
+  record(event: AuditEvent): void {
+    const record = this.#clean(event);
+    const { action, outcome, actor, target, remoteAddress, requestId, details, id } = record;
+    this.#options.auditLog.info(
+      {
+        audit_id: id,
+        action,
+        outcome,
+        actor: actor.kind,
+        login: actor.login,
+        credential_id: actor.credentialId,
+        target,
+        remote_ip: remoteAddress,
+        request_id: requestId,
+        details,
+      },
+      action,
+    );
+    if (this.#waiting.length < MAX_WAITING) this.#waiting.push(record);
+    else this.#lose(1);
+  }
+
+  /** Writes now and then until the signal fires, and then what is left. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(WRITE_INTERVAL_MS, signal).catch(() => undefined);
+      await this.flush();
+    }
+    await this.flush();
+    if (this.#waiting.length > 0) this.#lose(this.#waiting.splice(0).length);
+  }
+
+  /** Writes what waits. Never rejects; what the database does not take waits on. */
+  async flush(): Promise<void> {
+    // One after the other, so that no record is written twice or out of turn.
+    this.#writing = this.#writing.then(async () => this.#write());
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, BATCH);
+      try {
+        // A batch that was written though the answer got lost comes again: the store takes each id once.
+        await this.#options.store.append(batch);
+      } catch (error) {
+        this.#complain(error);
+        return;
+      }
+      this.#waiting.splice(0, batch.length);
+    }
+  }
+
+  #lose(count: number): void {
+    this.#dropped += count;
+    this.#options.onDropped?.(count);
+    this.#complain(undefined);
+  }
+
+  #complain(error: unknown): void {
+    const now = this.#options.clock.monotonic();
+    if (now - this.#complainedAt < COMPLAIN_EVERY_MS) return;
+    this.#complainedAt = now;
+    this.#options.logger.warn(
+      {
+        ...(error === undefined ? {} : { err: error }),
+        waiting: this.#waiting.length,
+        dropped: this.#dropped,
+      },
+      "audit records could not be stored; the audit log lines have them",
+    );
+  }
+
+  #clean(event: AuditEvent): AuditRecord {
+    const { action, outcome, actor, target, remoteAddress, requestId, details } = event;
+    return {
+      id: randomUUIDv7(),
+      at: this.#options.clock.now(),
+      action,
+      outcome,
+      actor: { kind: actor.kind, login: auditText(actor.login), credentialId: auditText(actor.credentialId) },
+      target: auditText(target),
+      remoteAddress: auditText(remoteAddress === "" ? undefined : remoteAddress),
+      requestId: auditText(requestId),
+      details:
+        details === undefined
+          ? undefined
+          : Object.fromEntries(
+              Object.entries(details).map(([name, value]) => [
+                name,
+                typeof value === "string" ? (auditText(value) ?? "") : value,
+              ]),
+            ),
+    };
+  }
+}

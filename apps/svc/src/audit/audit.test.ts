@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createLogger, systemClock, type Logger } from "@devplat/base";
+import { SvcError } from "../errors.ts";
+import { memoryStore } from "../storage/memory.test-kit.ts";
+import type { AuditRecord, AuditStore } from "../storage/store.ts";
+import { createToken } from "../tokens/format.ts";
+import type { AuditEvent } from "./audit-event.ts";
+import { AuditRecorder } from "./audit-recorder.ts";
+import { auditText } from "./audit-text.ts";
+
+const EVENT: AuditEvent = { action: "git.fetch", outcome: "allowed", actor: { kind: "anonymous" } };
+
+/** A store that can be away, and one whose answer gets lost. */
+class PlayedStore implements AuditStore {
+  readonly records: AuditRecord[] = [];
+  state: "up" | "away" | "answer lost" = "up";
+
+  async append(records: readonly AuditRecord[]): Promise<void> {
+    if (this.state !== "away") {
+      const known = new Set(this.records.map(({ id }) => id));
+      this.records.push(...records.filter(({ id }) => !known.has(id)));
+    }
+    if (this.state !== "up") throw new SvcError("database_unavailable", "away", { remedy: "retry" });
+  }
+  async query(): Promise<never> {
+    throw new Error("not asked here");
+  }
+  async deleteBefore(): Promise<number> {
+    return 0;
+  }
+}
+
+function recorder(store: AuditStore): {
+  readonly trail: AuditRecorder;
+  readonly lines: string[];
+  readonly warnings: string[];
+  dropped: number;
+} {
+  const [lines, warnings]: [string[], string[]] = [[], []];
+  const logger = (into: string[]): Logger =>
+    createLogger({ format: "json", destination: { write: (line) => void into.push(line) } });
+  const made = {
+    lines,
+    warnings,
+    dropped: 0,
+    trail: new AuditRecorder({
+      store,
+      auditLog: logger(lines),
+      logger: logger(warnings),
+      clock: { ...systemClock, now: () => 1_700_000_000_000 },
+      onDropped: (count) => void (made.dropped += count),
+    }),
+  };
+  return made;
+}
+
+describe("AuditRecorder", () => {
+  it("gives the log line at once and the row with the next write", async () => {
+    const store = await memoryStore();
+    const { trail, lines } = recorder(store.audit);
+    trail.record({
+      action: "token.created",
+      outcome: "allowed",
+      actor: { kind: "user", login: "alice", credentialId: "s1" },
+      target: "t1",
+      remoteAddress: "10.0.0.1",
+      requestId: "r1",
+      details: { scopes: "contents:read" },
+    });
+    const line = JSON.parse(lines.join("")) as Record<string, unknown>;
+    assert.equal(line["action"], "token.created");
+    assert.equal(line["login"], "alice");
+    assert.equal(line["remote_ip"], "10.0.0.1");
+    assert.deepEqual((await store.audit.query({ limit: 5 })).records, []);
+    await trail.flush();
+    const { records } = await store.audit.query({ limit: 5 });
+    assert.equal(records.length, 1);
+    assert.equal(records[0]?.id, line["audit_id"]);
+    assert.equal(records[0]?.at, 1_700_000_000_000);
+    assert.deepEqual(records[0]?.details, { scopes: "contents:read" });
+    await store.close();
+  });
+
+  it("keeps what a database that is away does not take, and writes it later, each once and in order", async () => {
+    const store = new PlayedStore();
+    const { trail, warnings } = recorder(store);
+    store.state = "away";
+    for (const target of ["a", "b"]) trail.record({ ...EVENT, target });
+    await trail.flush();
+    await trail.flush();
+    assert.equal(warnings.length, 1, "it complains once, not at each try");
+    store.state = "answer lost";
+    await trail.flush();
+    store.state = "up";
+    trail.record({ ...EVENT, target: "c" });
+    await trail.flush();
+    assert.deepEqual(
+      store.records.map(({ target }) => target),
+      ["a", "b", "c"],
+    );
+  });
+
+  it("drops and counts what is beyond its memory, and still logs it", async () => {
+    const store = new PlayedStore();
+    const made = recorder(store);
+    for (let count = 0; count < 20_003; count++) made.trail.record(EVENT);
+    assert.equal(made.dropped, 3);
+    assert.equal(made.lines.length, 20_003);
+    await made.trail.flush();
+    assert.equal(store.records.length, 20_000);
+  });
+
+  it("writes what is left when it is stopped", async () => {
+    const store = new PlayedStore();
+    const { trail } = recorder(store);
+    const abort = new AbortController();
+    const running = trail.run(abort.signal);
+    trail.record(EVENT);
+    abort.abort();
+    await running;
+    assert.equal(store.records.length, 1);
+  });
+
+  it("never throws, whatever the store does", async () => {
+    const store = new PlayedStore();
+    store.append = async () => Promise.reject(new Error("broken"));
+    const { trail } = recorder(store);
+    trail.record(EVENT);
+    await trail.flush();
+  });
+});
+
+describe("auditText", () => {
+  it("holds no control characters, broken characters or tokens of ours, and is bounded", () => {
+    assert.equal(auditText(undefined), undefined);
+    assert.equal(auditText("acme/Widgets"), "acme/Widgets");
+    assert.equal(auditText("a\u0000b\u001b[31m\r\nc"), "a\uFFFDb\uFFFD[31m\uFFFD\uFFFDc");
+    assert.equal(auditText("\ud800x"), "\uFFFDx");
+    assert.equal(auditText("x".repeat(1000))?.length, 300);
+    const token = createToken("proxy").reveal();
+    assert.equal(auditText(`/x/${token}/y`), "/x/svcx_***/y");
+  });
+});
