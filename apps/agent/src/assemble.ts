@@ -1,3 +1,4 @@
+import type { SurfaceFoundation, Surfaces } from "./assemble-surfaces.ts";
 import { systemCode, type Clock, type Logger } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
 import {
@@ -17,7 +18,6 @@ import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
 import { PeerPool } from "./auth/peer-pool.ts";
 import { Logins } from "./auth/logins.ts";
-import { signOut } from "./auth/sign-out.ts";
 import { TokenSignIn, embeddedSignIn, type SignIn } from "./auth/sign-in.ts";
 import { TokenFile, type Sealer } from "./auth/token-file.ts";
 import { TokenKeeper } from "./auth/token-keeper.ts";
@@ -46,8 +46,6 @@ import { StateFile } from "./sync/state.ts";
 import type { StatusFacts } from "./sync/status-report.ts";
 import { TargetPolicy } from "./sync/targets.ts";
 import { VERSION } from "./version.ts";
-import type { WebServer } from "./web/server.ts";
-import type { WebLogin } from "./web/web-login.ts";
 
 /** The surroundings of one process. */
 export interface Host {
@@ -212,21 +210,22 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig, create =
 }
 
 /**
- * Builds the daemon and, where the configuration wants it, its web server. Listening is a step of its own.
+ * Builds the daemon and the surfaces that the configuration wants. Listening is a step of its own.
  * @param load reads the configuration again
  */
 export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
   load: (signal: AbortSignal) => Promise<LoadedConfig>,
-): Promise<{
-  daemon: Daemon;
-  keeper: TokenKeeper | undefined;
-  config: ConfigKeeper;
-  enrolments: EnrolmentRunner;
-  web: WebServer | undefined;
-  close(): Promise<void>;
-}> {
+): Promise<
+  Surfaces & {
+    daemon: Daemon;
+    keeper: TokenKeeper | undefined;
+    config: ConfigKeeper;
+    enrolments: EnrolmentRunner;
+    close(): Promise<void>;
+  }
+> {
   const parts = await assembleSync(host, loaded);
   const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
   const certificates = parts.tokens?.certificates;
@@ -269,9 +268,25 @@ export async function assembleDaemon(
     keeper,
     config,
     enrolments,
-    web: await webServer(host, () => config.current, { daemon, enrolments, ...parts }),
+    ...(await surfaces(host, { ...parts, daemon, enrolments, current: () => config.current })),
     close: () => parts.close(),
   };
+}
+
+/** Loads what the surfaces need only where the configuration has one. */
+async function surfaces(host: Host, parts: Omit<SurfaceFoundation, "preview">): Promise<Surfaces> {
+  const { web, api } = parts.current().config;
+  if (!web.enabled && !(api.peer.enabled ?? api.enabled) && !api.enabled) {
+    return { web: undefined, localApi: undefined };
+  }
+  const { assembleSurfaces } = await import("./assemble-surfaces.ts");
+  return await assembleSurfaces(host, {
+    ...parts,
+    preview: async (signal) => {
+      const state = await StateFile.peek(host.places.state);
+      return await engineOf(host, parts.current(), parts.store, state).preview(signal);
+    },
+  });
 }
 
 /** The runner of this user's enrolments. */
@@ -333,98 +348,6 @@ function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: S
     },
     config.rules,
   );
-}
-
-async function webServer(
-  host: Host,
-  current: () => LoadedConfig,
-  parts: StoreParts & { readonly daemon: Daemon; readonly enrolments: EnrolmentRunner },
-): Promise<WebServer | undefined> {
-  const { daemon, enrolments, store, signIn, tokens } = parts;
-  const { web } = current().config;
-  if (!web.enabled) return undefined;
-  const [
-    { WebServer: Server },
-    { ensureFolder },
-    { ConfigurationView },
-    { SecretEditor },
-    { WritePolicy },
-    { systemDesktop },
-    { LocalActions },
-    { PeerFanOut },
-    { PeersFirstClipboard },
-    { RuleSwitch },
-    { SetupState },
-    login,
-  ] = await Promise.all([
-    import("./web/server.ts"),
-    import("./config/places.ts"),
-    import("./web/configuration.ts"),
-    import("./secrets/secret-editor.ts"),
-    import("./secrets/write-policy.ts"),
-    import("./desktop/desktop.ts"),
-    import("./peers/local-actions.ts"),
-    import("./peers/fan-out.ts"),
-    import("./peers/peers-first.ts"),
-    import("./sync/rule-control.ts"),
-    import("./web/setup-state.ts"),
-    webLogin(host, parts),
-  ]);
-  await ensureFolder(host.places.runtime);
-  const secrets = new SecretEditor({
-    store,
-    policy: new WritePolicy(web.editable_paths, () => Object.keys(current().config.enrolments)),
-    logger: host.logger,
-    // A store that tells of changes tells of this one too.
-    onChange: () => {
-      if (daemon.status().sync.events !== "connected") daemon.wake();
-    },
-  });
-  const desktop = systemDesktop(host.environment);
-  const patterns = current().config.store.token_socket;
-  const fanOut = new PeerFanOut({ patterns, home: host.places.home, logger: host.logger });
-  return new Server({
-    view: daemon,
-    secrets,
-    signIn,
-    login,
-    signOut: tokens && (() => signOut({ ...tokens, logger: host.logger })),
-    enrolments,
-    setup: new SetupState(host.places.state),
-    clipboard: new PeersFirstClipboard(fanOut, desktop),
-    actions: new LocalActions(desktop, host.logger),
-    ruleControl: new RuleSwitch({
-      rules: () => current().config.rules,
-      paused: new PausedRules(host.places.state),
-      // An engine of its own over the state as it is on disk: a look must not change the daemon's.
-      preview: async (signal) => {
-        const state = await StateFile.peek(host.places.state);
-        return await engineOf(host, current(), store, state).preview(signal);
-      },
-      onChange: () => daemon.wake(),
-    }),
-    configuration: new ConfigurationView(current),
-    listen: web.listen,
-    requireUnlock: web.require_unlock,
-    runtimeFolder: host.places.runtime,
-    texts: { login: web.login_text, secretView: web.secret_view_text },
-    logger: host.logger,
-    clock: host.clock,
-  });
-}
-
-/** Undefined for a store that asks nobody to sign in. */
-async function webLogin(
-  { logger }: Host,
-  { logins, signIn, facts, tokens }: StoreParts,
-): Promise<WebLogin | undefined> {
-  if (logins === undefined) return undefined;
-  const { WebLogin: Login } = await import("./web/web-login.ts");
-  const needsCertificate = async (): Promise<boolean> => {
-    await tokens?.certificates?.current().catch(() => undefined);
-    return tokens?.certificates?.bootstrapState().active ?? false;
-  };
-  return new Login({ logins, signIn, username: facts.username, needsCertificate, logger });
 }
 
 async function vaultOptions({ places, environment }: Host, { store }: Config) {

@@ -92,6 +92,15 @@ export interface AgentStatus {
   readonly remotes: readonly unknown[];
   /** Absent while there is nothing to say. */
   readonly docker?: DockerStatus;
+  /** The API socket; absent while it is off. */
+  readonly api?: { readonly socket: string; readonly present: boolean };
+  /** The peer socket; absent while it is off. Times are ISO 8601. */
+  readonly peers?: {
+    readonly socket: string;
+    readonly offers: readonly string[];
+    readonly token_handouts: number;
+    readonly last_token_handout_at: string | null;
+  };
   readonly config: {
     readonly sources: readonly string[];
     readonly problems: readonly string[];

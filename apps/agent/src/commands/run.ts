@@ -16,16 +16,22 @@ export const run: RunCommand = async (invocation) => {
   if (invocation.flags.dryRun) return dryRun(host, loaded, invocation.options["reveal"] === true);
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
-  const { daemon, keeper, config, enrolments, web } = parts;
+  const { daemon, keeper, config, enrolments, web, localApi } = parts;
   const pid = new DaemonPid(host.places.runtime);
+  const serving = new AbortController();
+  const served: Promise<void>[] = [];
   try {
     await pid.publish();
-    if (web !== undefined) process.stdout.write(`Web UI: ${await web.listen()}/\n`);
+    if (web !== undefined) {
+      process.stdout.write(`Web UI: ${await web.listen()}/\n`);
+      served.push(web.run(serving.signal));
+    }
+    if (localApi !== undefined) {
+      await localApi.listen();
+      served.push(localApi.run(serving.signal));
+    }
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
     reload = () => void config.reload(stop.signal);
-    // The loop ends before the surfaces that ask it.
-    const serving = new AbortController();
-    const served = web?.run(serving.signal);
     const keeping = Promise.all([
       keeper?.run(stop.signal),
       config.run(stop.signal),
@@ -33,11 +39,12 @@ export const run: RunCommand = async (invocation) => {
     ]);
     await daemon.run(stop.signal);
     await keeping;
-    serving.abort();
-    await served;
     host.logger.info({}, "daemon stopped");
     return 0;
   } finally {
+    // The loop ends before the surfaces that ask it.
+    serving.abort();
+    await Promise.all(served);
     await pid.withdraw();
     await parts.close();
     stop.release();

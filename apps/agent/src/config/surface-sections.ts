@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PEER_OFFERS } from "../local-api/peer-offers.ts";
 import { duration } from "./duration.ts";
 import { httpUrl } from "./store-section.ts";
 
@@ -13,19 +14,20 @@ const notYet = z
 
 const path = z.string().min(1);
 const socket = z.strictObject({ path: path.optional() }).prefault({});
+/** A socket that is listened on: a relative one would lie wherever the daemon was started. */
+const ownSocketPath = z.string().regex(/^(?:~\/|\/).*[^/]$/, { message: "expected a path from / or ~/" });
 
 /** The local API's sockets. */
 export const apiSection = z.strictObject({
-  enabled: notYet,
-  unix: socket,
+  enabled: z.boolean().default(false),
+  unix: z.strictObject({ path: ownSocketPath.optional() }).prefault({}),
   peer: z
     .strictObject({
       /** Default: as `api.enabled`. */
       enabled: z.boolean().optional(),
-      path: path.optional(),
-      offers: z
-        .array(z.enum(["token", "browse", "notify", "clipboard"]))
-        .default(["token", "browse", "notify", "clipboard"]),
+      path: ownSocketPath.optional(),
+      /** Default: all. */
+      offers: z.array(z.enum(PEER_OFFERS)).default([...PEER_OFFERS]),
     })
     .prefault({}),
 });
@@ -94,5 +96,6 @@ export const gitCredential = z.strictObject({
   password_field: z.string().min(1).default("password"),
 });
 
+export type ApiSection = z.infer<typeof apiSection>;
 export type FuseSection = z.infer<typeof fuseSection>;
 export type GitCredential = z.infer<typeof gitCredential>;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
-import { actionFields, actionForm, parseAction, type ActionKind, type PeerAction } from "./action.ts";
+import type { ActionKind } from "./action-kinds.ts";
+import { actionFields, actionForm, parseAction, type PeerAction } from "./action.ts";
 import { parseForm } from "./form.ts";
 
 const NOTICE = { level: "info", title: "t" };

@@ -8,10 +8,8 @@ import {
   type Notification,
 } from "../desktop/notification.ts";
 import { parseWebUrl } from "../desktop/web-url.ts";
+import type { ActionKind } from "./action-kinds.ts";
 import { printForm, type FormFields } from "./form.ts";
-
-export const ACTION_KINDS = ["browse", "notify", "clipboard"] as const;
-export type ActionKind = (typeof ACTION_KINDS)[number];
 
 /** Something to do on a desktop: here, or on the workstation that forwards its socket to here. Checked already. */
 export type PeerAction =

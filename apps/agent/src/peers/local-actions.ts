@@ -1,7 +1,8 @@
 import type { Logger } from "@devplat/base";
 import type { Desktop } from "../desktop/desktop.ts";
 import type { DesktopOutcome } from "../desktop/program.ts";
-import { actionFields, type ActionKind, type PeerAction } from "./action.ts";
+import type { ActionKind } from "./action-kinds.ts";
+import { actionFields, type PeerAction } from "./action.ts";
 
 /** `busy`: an action of this kind runs already. */
 export type ActionOutcome = DesktopOutcome | "busy";

@@ -29,10 +29,8 @@ export class Gate {
 
   /** Why a request gets no further, or undefined. */
   async refusal(request: IncomingMessage): Promise<Problem | undefined> {
-    const fault = targetFault(request.url ?? "");
-    if (fault !== undefined) return { error: `The request was refused: ${fault}.`, code: "bad_request" };
-    // A foreign name that resolves to loopback (DNS rebinding) would make a foreign page same-origin with us.
-    if (!isLoopbackHost(request.headers.host)) return PROBLEMS.hostRefused;
+    const fault = requestFault(request);
+    if (fault !== undefined) return fault;
     if (!this.#options.ownersVisible || OPEN_PATHS.has(pathOf(request))) return undefined;
     const owner = await this.#options.guard.ownerOf(request.socket);
     if (owner === "own") return undefined;
@@ -50,6 +48,14 @@ export class Gate {
     const session = readCookie(request.headers.cookie, this.#options.cookieName);
     return this.#options.sessions.isOpen(session) ? session : undefined;
   }
+}
+
+/** What is wrong with a request on any surface: its target, or the host that it is meant for. */
+export function requestFault(request: IncomingMessage): Problem | undefined {
+  const fault = targetFault(request.url ?? "");
+  if (fault !== undefined) return { error: `The request was refused: ${fault}.`, code: "bad_request" };
+  // A foreign name that resolves to loopback (DNS rebinding) would make a foreign page same-origin with us.
+  return isLoopbackHost(request.headers.host) ? undefined : PROBLEMS.hostRefused;
 }
 
 /** The path of a request without its query. */

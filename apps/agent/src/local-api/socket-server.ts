@@ -1,0 +1,83 @@
+import { once } from "node:events";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import type { Logger } from "@devplat/base";
+import { SECURITY_HEADERS } from "@devplat/web-kit";
+import type { Hono } from "hono";
+import { PROBLEMS } from "../api/problem.ts";
+import { refuse } from "../web/answer.ts";
+import { closeServer, createBoundedServer } from "../web/bounded-server.ts";
+import type { Environment } from "../web/environment.ts";
+import { pathOf, requestFault } from "../web/gate.ts";
+import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
+import { descriptorPath } from "./activation.ts";
+
+export interface SocketServerOptions {
+  /** Where it lies; absolute. */
+  readonly path: string;
+  /** A listening socket that a supervisor has opened; then the path is the supervisor's. */
+  readonly descriptor?: number | undefined;
+  readonly app: Hono<Environment>;
+  /** Ends answers that never end by themselves. Default: there are none. */
+  readonly closeStreams?: () => void;
+  readonly logger: Logger;
+}
+
+/** Serves an app on a Unix socket. Its file mode says who may come in, so there is no other lock. */
+export class SocketServer {
+  readonly #options: SocketServerOptions;
+  readonly #server: Server = createBoundedServer();
+  #path: string;
+  #placed: PlacedSocket | undefined;
+
+  constructor(options: SocketServerOptions) {
+    this.#options = options;
+    this.#path = options.path;
+    const handle = getRequestListener(options.app.fetch);
+    this.#server.on("request", (request, response) => void this.#handle(handle, request, response));
+  }
+
+  /** Where it really lies, once {@link SocketServer.listen} has resolved. */
+  get path(): string {
+    return this.#path;
+  }
+
+  /** @throws AgentError `socket_in_use` | `socket_refused` */
+  async listen(): Promise<void> {
+    const { path, descriptor, logger } = this.#options;
+    if (descriptor === undefined) {
+      this.#placed = await listenOnPath(this.#server, path);
+    } else {
+      const activated = await descriptorPath(descriptor);
+      if (activated !== undefined) await checkActivated(activated);
+      this.#path = activated ?? path;
+      this.#server.listen({ fd: descriptor });
+      await once(this.#server, "listening");
+    }
+    logger.info({ socket: this.#path, activated: descriptor !== undefined }, "socket listens");
+  }
+
+  /** Serves until the signal fires; then the file goes first, so that nobody new comes. */
+  async run(signal: AbortSignal): Promise<void> {
+    if (!signal.aborted) await once(signal, "abort");
+    await this.#placed?.remove();
+    await closeServer(this.#server, this.#options.closeStreams ?? (() => undefined));
+  }
+
+  async #handle(
+    next: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
+    try {
+      const fault = requestFault(request);
+      if (fault !== undefined) return refuse(response, pathOf(request), fault);
+      return await next(request, response);
+    } catch (error) {
+      this.#options.logger.error({ err: error }, "request failed");
+      if (response.headersSent) response.destroy();
+      else refuse(response, pathOf(request), PROBLEMS.internal);
+    }
+  }
+}
