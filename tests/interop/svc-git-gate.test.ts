@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { cp } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeErrorLine } from "@devplat/git-protocol";
@@ -157,8 +158,15 @@ describe("gate: no byte from cache without the code host's yes", () => {
     const answer = await stand.post(`org/${name}`, warmed.fetch, OTHER);
     assert.doesNotMatch(answer.text, /PACK/);
     assert.equal(stand.upstream("fetch"), 1);
+    // The first who fetches what is there now shows that it shares no history: all that was stored goes.
+    const header = `http.extraHeader=Authorization: ${OTHER.Authorization}`;
+    const mirror = ["clone", "-q", "--mirror", `${stand.url}/org/${name}`, "anew"];
+    const bob = await stand.git(["-c", header, ...mirror]);
+    assert.equal(bob.code, 0, bob.stderr);
     await stand.cache.settled();
-    assert.equal(stand.cache.stats("org", name).responseFiles, 0);
+    assert.equal(stand.cache.stats("org", name).responseFiles, 1);
+    const store = join(stand.storagePath, "org", `${name}.git`);
+    assert.equal(await contentOf(stand.folder("anew")), await contentOf(store));
   });
 
   it("a repository made anew is not served from the old one's answers to whoever asks for no ref that is there", async () => {

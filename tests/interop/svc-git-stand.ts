@@ -3,7 +3,7 @@ import { request as httpRequest, type Server } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { systemClock, type LogFields, type Logger } from "@devplat/base";
+import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
 import { DELIM_PKT, FLUSH_PKT, encodePktLine } from "@devplat/git-protocol";
 import {
   git,
@@ -16,7 +16,10 @@ import {
 } from "@devplat/testkit";
 import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
+import { ServiceToken } from "../../apps/svc/src/cache/warm-credential.ts";
 import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
+import { Upstream } from "../../apps/svc/src/git/upstream.ts";
+import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";
 import { createListener } from "../../apps/svc/src/http/listener.ts";
 import { Surfaces } from "../../apps/svc/src/http/surface.ts";
 import { Metrics } from "../../apps/svc/src/telemetry/metrics.ts";
@@ -34,6 +37,10 @@ export interface StandOptions {
   readonly keepAliveMs?: number;
   readonly fill?: "full" | "wants";
   readonly fillMaxMb?: number;
+  /** `cache.service_token`: changes are fetched ahead, without delay. */
+  readonly serviceToken?: string;
+  readonly maxTotalMb?: number;
+  readonly dropUnusedAfterMs?: number;
   readonly cacheEnabled?: boolean;
   readonly storagePath?: string;
   readonly hostUrl?: string;
@@ -129,6 +136,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   });
   const storagePath = options.storagePath ?? join(folder.path, "cache");
   const logger = collect(log);
+  const warmUpstream = new Upstream({ hostUrl, metrics });
   const cache = new GitCache({
     storagePath,
     hostUrl,
@@ -139,6 +147,17 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     ...(options.fill === undefined ? {} : { fill: options.fill }),
     ...(options.fillMaxMb === undefined ? {} : { fillMaxMb: options.fillMaxMb }),
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
+    ...(options.maxTotalMb === undefined ? {} : { maxTotalMb: options.maxTotalMb }),
+    ...(options.dropUnusedAfterMs === undefined ? {} : { dropUnusedAfterMs: options.dropUnusedAfterMs }),
+    ...(options.serviceToken === undefined
+      ? {}
+      : {
+          warming: {
+            source: new WarmUpstream(warmUpstream, "", "svc/0.0.0"),
+            credential: new ServiceToken(new Secret(options.serviceToken)),
+            delayMs: 0,
+          },
+        }),
     metrics,
     logger,
     clock: systemClock,
@@ -216,6 +235,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       server.closeAllConnections();
       server.close();
       await routes.close();
+      await warmUpstream.close();
       await codeHost.stop();
       await cache.settled();
       await folder.remove();

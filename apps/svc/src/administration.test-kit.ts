@@ -4,7 +4,7 @@ import { systemClock, type Logger } from "@devplat/base";
 import { createLogger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import type { Operation } from "./admin-api/operation.ts";
-import type { CacheStats } from "./cache/policy.ts";
+import type { CacheStats, WarmStart } from "./cache/policy.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { configSchema } from "./config/schema.ts";
 import { OwnAddress } from "./own-address.ts";
@@ -20,6 +20,8 @@ export interface AdministrationOptions {
   /** What the code host says of a repository. Default: readable. */
   readonly reach?: (name: string) => "readable" | "refused" | "moved";
   readonly stats?: (owner: string, name: string) => Partial<CacheStats>;
+  /** What becomes of a wish to warm `owner/name`. Default: there is no token for it. */
+  readonly warm?: (repository: string) => WarmStart;
 }
 
 /** The real management surface on loopback, with the cache and the code host played. */
@@ -58,6 +60,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     maintenance: {
       stats: (owner, name) => ({ ...NO_STATS, ...options.stats?.(owner, name) }),
       purge: async (owner, name) => void purged.push(`${owner}/${name}`),
+      warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
     lookup: new TokenLookup(store, systemClock),
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },

@@ -1,14 +1,17 @@
 import { join, resolve } from "node:path";
-import { systemClock, type Logger } from "@devplat/base";
+import { parseDuration, systemClock, type Logger } from "@devplat/base";
 import { StoredAccounts } from "./accounts/stored-accounts.ts";
 import { assembleAdministration } from "./administration.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
+import { ServiceToken } from "./cache/warm-credential.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { codeHostFor } from "./code-host/code-host-for.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { Config } from "./config/schema.ts";
 import { GitRoutes, hostBasePath } from "./git/routes.ts";
+import { Upstream } from "./git/upstream.ts";
+import { WarmUpstream } from "./git/warm-upstream.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
@@ -70,6 +73,8 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
   const address = new OwnAddress(config.server.base_url);
+  const userAgent = `${BRAND.command}/${version}`;
+  const warmUpstream = new Upstream({ hostUrl: config.host.url, metrics });
   const cache = new GitCache({
     storagePath: resolve(config.cache.storage_path ?? join(dataDir, "cache")),
     hostUrl: config.host.url,
@@ -79,10 +84,19 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
     queueSeconds: config.cache.queue_seconds,
     fill: config.cache.fill,
     fillMaxMb: config.cache.fill_max_mb,
+    maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
+    dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
+    warming: config.cache.enabled
+      ? {
+          source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),
+          credential: new ServiceToken(config.cache.service_token),
+        }
+      : undefined,
     metrics,
     logger,
     clock,
   });
+  repositories.observe((policy) => void cache.policyChanged(policy));
   const gate = new TokenGate({
     lookup,
     uses,
@@ -102,7 +116,7 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
     grantSeconds: config.cache.grant_seconds,
     strictLsRefs: config.cache.strict_lsrefs,
     gitCommandBytes: config.limits.git_command_bytes,
-    userAgent: `${BRAND.command}/${version}`,
+    userAgent,
     metrics,
     logger,
     clock,
@@ -196,6 +210,7 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
       await cache.settled();
       await git.close();
+      await warmUpstream.close();
       await metricsListening.close(0);
       await store.close();
     },

@@ -36,6 +36,7 @@ export class CachedRepositories implements CachePolicies {
   readonly #clock: Clock;
   #byId = new Map<string, CachedRepositoryRecord>();
   #byKey = new Map<string, CachePolicy>();
+  #changed: (policy: CachePolicy) => void = () => undefined;
 
   private constructor(store: CachedRepositoryStore, clock: Clock) {
     this.#store = store;
@@ -46,6 +47,11 @@ export class CachedRepositories implements CachePolicies {
     const repositories = new CachedRepositories(store, clock);
     await repositories.#reload();
     return repositories;
+  }
+
+  /** Names who is told of each record that was changed here. */
+  observe(changed: (policy: CachePolicy) => void): void {
+    this.#changed = changed;
   }
 
   find(owner: string, name: string): CachePolicy | undefined {
@@ -101,6 +107,7 @@ export class CachedRepositories implements CachePolicies {
       const after = { ...changed, updatedAt: this.#clock.now(), version: before.version + 1 };
       if (await this.#store.update(after)) {
         this.#remember(after);
+        this.#changed(policyOf(after));
         return after;
       }
       // Somebody else was first; see what is there now.

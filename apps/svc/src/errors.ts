@@ -14,6 +14,7 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `invalid_fields`: fields of a request are wrong; {@link FieldError} names each.
  * - `forbidden`: the caller's role or kind of credential does not allow it.
  * - `no_app`: it needs a registered app, and none is.
+ * - `cannot_warm`: a repository cannot be fetched ahead: it is disabled, or there is no token for it.
  * - `app_refused`: the code host does not take an app's key, or has no such app.
  * - `login_refused`: the code host does not take a login, or a refresh token.
  * - `login_misconfigured`: the code host does not take the OAuth client that is configured here.
@@ -36,6 +37,7 @@ export type SvcErrorCode =
   | "invalid_fields"
   | "forbidden"
   | "no_app"
+  | "cannot_warm"
   | "app_refused"
   | "login_refused"
   | "login_misconfigured"

@@ -145,6 +145,10 @@ function addRepositoryCommands(root: Command): void {
     .description("take a repository off the list and remove its data")
     .action(async (name: string) => (await commands()).removeRepository(name));
   repo
+    .command("warm <owner/name>")
+    .description("fetch ahead what the code host has new (needs cache.service_token)")
+    .action(async (name: string) => (await commands()).warmRepository(name));
+  repo
     .command("purge <owner/name>")
     .description("remove the cached data, keep the record")
     .action(async (name: string) => (await commands()).purgeRepository(name));

@@ -227,6 +227,22 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
         return { status: 202 };
       },
     }),
+    operation({
+      ...common,
+      method: "POST",
+      path: `${PATH}/{id}/warm`,
+      id: "warmCachedRepository",
+      summary: "Fetch ahead what the code host has new",
+      successStatus: 202,
+      refusals: {
+        404: "No cached repository has this id",
+        409: "It is disabled, or no token for warming is configured",
+      },
+      async handle({ parameters }) {
+        await warmRepository(parts, repositories.get(idOf(parameters)));
+        return { status: 202 };
+      },
+    }),
   ];
 }
 
@@ -242,6 +258,24 @@ export function purgeRepository(parts: Purging, { owner, name }: CachedRepositor
   parts.maintenance.purge(owner, name).catch((error: unknown) => {
     parts.logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
   });
+}
+
+/** Begins to fetch ahead. @throws SvcError `cannot_warm` */
+export async function warmRepository(
+  { maintenance }: Pick<CachedRepositoryOperations, "maintenance">,
+  { owner, name }: CachedRepositoryRecord,
+): Promise<void> {
+  const start = await maintenance.warm(owner, name);
+  if (start === "not_cached") {
+    throw new SvcError("cannot_warm", `${owner}/${name} is not cached now`, {
+      hint: "Enable the repository, and see that cache.enabled is true.",
+    });
+  }
+  if (start === "no_credential") {
+    throw new SvcError("cannot_warm", `No token of the service's own is configured for ${owner}/${name}`, {
+      hint: "Set cache.service_token (SVC_CACHE_SERVICE_TOKEN) to a token that can read it, and restart.",
+    });
+  }
 }
 
 /** A checked PATCH body as the change that it asks for: 0 and null reset. */

@@ -37,14 +37,22 @@ export class ProblemError extends Error {
   }
 }
 
+/** The bounds on tries count in minutes. */
+const RETRY_AFTER_SECONDS = "60";
+
 /** The status for each error that an operation may end with; others are faults of ours: 500. */
 const STATUS: Partial<Record<SvcErrorCode, number>> = {
   invalid_fields: 422,
   already_exists: 409,
   no_app: 409,
+  cannot_warm: 409,
   not_found: 404,
   version_mismatch: 412,
   forbidden: 403,
+  too_many_requests: 429,
+  login_refused: 400,
+  login_misconfigured: 502,
+  app_refused: 422,
   host_unreachable: 502,
   database_unavailable: 503,
 };
@@ -61,6 +69,7 @@ export function problemOf(error: unknown): Problem | undefined {
     detail: error.message,
     hint: error.hint,
     ...(error instanceof FieldError ? { errors: error.faults } : {}),
+    ...(status === 429 ? { headers: { "Retry-After": RETRY_AFTER_SECONDS } } : {}),
   };
 }
 

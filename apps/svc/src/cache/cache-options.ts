@@ -1,6 +1,7 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachePolicies } from "./policy.ts";
+import type { WarmerOptions } from "./warmer.ts";
 
 /** What the cache needs, and how it is configured. */
 export interface GitCacheOptions {
@@ -21,6 +22,12 @@ export interface GitCacheOptions {
   readonly fill?: "full" | "wants";
   /** `cache.fill_max_mb`. Default: no limit. */
   readonly fillMaxMb?: number;
+  /** `cache.max_total_size_mb`. Default: no limit. */
+  readonly maxTotalMb?: number;
+  /** `cache.drop_unused_after`, in milliseconds. Default: never. */
+  readonly dropUnusedAfterMs?: number;
+  /** Who fetches ahead. Default: nobody. */
+  readonly warming?: WarmerOptions | undefined;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;

@@ -76,26 +76,54 @@ describe("Tips", () => {
     );
   });
 
-  it("a yes that agrees on no known name contradicts, and older tips are forgotten", () => {
+  it("a yes that speaks of every known name and agrees on none contradicts, and older tips are forgotten", () => {
     const { tips } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"]));
-    assert.equal(tips.note(["refs/heads/"], refs(["c", "refs/heads/main"])), "contradicted");
+    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.note(["refs/"], refs(["c", "refs/heads/main"])), "contradicted");
     assert.deepEqual(
       ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
       [false, false, true],
     );
   });
 
-  it("an unknown HEAD contradicts known branches; an unknown name elsewhere proves nothing", () => {
+  it("a yes that agrees on nothing puts the names outside of it in doubt, until one speaks of them", () => {
     const { tips } = fresh();
-    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"]));
-    assert.equal(tips.note(["HEAD"], refs(["b", "HEAD"])), "contradicted");
-    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
-    assert.equal(tips.note(["refs/pull/1/"], refs(["d", "refs/pull/1/head"])), "unproven");
-    assert.equal(tips.isTip(oid("a")), false);
+    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["a", "HEAD"]));
+    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "unproven");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [false, false, true],
+    );
+    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "same");
+    assert.equal(tips.isTip(oid("b")), false);
+    // One that agrees with a tip in doubt speaks for all of them.
+    assert.equal(tips.note(["refs/heads/dev"], refs(["b", "refs/heads/dev"])), "same");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [true, true, true],
+    );
   });
 
-  it("an empty answer shares nothing with the known tips: they are forgotten, and it is another identity", () => {
+  it("a yes that speaks of all names in doubt and agrees on none contradicts", () => {
+    const { tips } = fresh();
+    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "unproven");
+    assert.equal(tips.note(["refs/heads/"], refs(["c", "refs/heads/main"])), "same");
+    assert.equal(tips.note(["refs/tags/"], refs(["c", "refs/tags/v1"])), "contradicted");
+    assert.equal(tips.isTip(oid("b")), false);
+  });
+
+  it("a tip in doubt ends by age like any other", () => {
+    const { tips, clock } = fresh();
+    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
+    tips.note(["HEAD"], refs(["c", "HEAD"]));
+    clock.ms += 600_001;
+    tips.note(["refs/heads/dev"], refs(["b", "refs/heads/dev"]));
+    assert.equal(tips.isTip(oid("a")), false);
+    assert.equal(tips.isTip(oid("b")), true);
+  });
+
+  it("an empty answer shares nothing with the known tips: they are doubted, and it is another identity", () => {
     const { tips } = fresh();
     assert.equal(tips.note(["refs/notes/"], refs()), "same");
     const { identity } = tips;

@@ -3,6 +3,7 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { CachedRepository } from "./cached-repository.ts";
+import { Cleanup } from "./cleanup.ts";
 import { FaultLog } from "./fault-log.ts";
 import { sameRefs, type FetchAnswer, type FetchJob, type FetchPlan } from "./fetch-plan.ts";
 import type { GitCacheOptions } from "./cache-options.ts";
@@ -10,12 +11,13 @@ import { Flight, type FlightOutcome } from "./flight.ts";
 import { follow } from "./follow-flight.ts";
 import { KEEP_ALIVE_MS, canKeepAlive, keptAlive, within } from "./keep-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
-import type { CacheMaintenance, CacheStats } from "./policy.ts";
+import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
 import { UpstreamSlots } from "./slots.ts";
 import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
+import { Warmer } from "./warmer.ts";
 import { isSound } from "./verify-answer.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
@@ -37,6 +39,8 @@ export class GitCache implements CacheMaintenance {
   readonly #storing = new Set<Promise<void>>();
   readonly #faults: FaultLog;
   readonly #objects: StoredObjects;
+  readonly #cleanup: Cleanup;
+  readonly #warmer: Warmer | undefined;
 
   constructor(options: GitCacheOptions) {
     this.#options = options;
@@ -46,6 +50,38 @@ export class GitCache implements CacheMaintenance {
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
     this.#objects = new StoredObjects({ storagePath, hostUrl, fill: background }, this.#slots, this.#faults);
+    const { policies, metrics, logger, clock, warming } = options;
+    const [files, objects, faults, slots] = [this.#files, this.#objects, this.#faults, this.#slots];
+    this.#cleanup = new Cleanup({
+      files,
+      objects,
+      faults,
+      policies,
+      metrics,
+      logger,
+      clock,
+      maxTotalBytes: (options.maxTotalMb ?? Infinity) * MEGABYTE,
+      dropUnusedAfterMs: options.dropUnusedAfterMs ?? Infinity,
+      repository: (owner, name) => this.repository(owner, name),
+      purge: async (owner, name) => this.purge(owner, name),
+    });
+    if (warming === undefined) return;
+    const target = {
+      store: (repository: CachedRepository) => objects.store(repository),
+      noteYes: async (repository: CachedRepository, prefixes: readonly string[], body: Buffer | undefined) =>
+        this.noteYes(repository, prefixes, body),
+      startAnew: async (repository: CachedRepository) => this.#startAnew(repository),
+    };
+    this.#warmer = new Warmer(warming, {
+      target,
+      policies,
+      slots,
+      faults,
+      metrics,
+      clock,
+      waitMs: background.waitMs,
+      mode: fill,
+    });
   }
 
   /**
@@ -72,6 +108,7 @@ export class GitCache implements CacheMaintenance {
       if (!signal.aborted) await this.cleanup();
     }
     this.#objects.stop();
+    this.#warmer?.stop();
     await this.settled();
     await this.#objects.close();
   }
@@ -79,6 +116,7 @@ export class GitCache implements CacheMaintenance {
   /** Waits for writes and removals that are under way. */
   async settled(): Promise<void> {
     while (this.#storing.size > 0) await Promise.all(this.#storing);
+    await this.#warmer?.settled();
     await this.#files.settled();
     await this.#objects.settled();
   }
@@ -98,7 +136,10 @@ export class GitCache implements CacheMaintenance {
     prefixes: readonly string[],
     body: Buffer | undefined,
   ): Promise<void> {
-    if (repository.tips.note(prefixes, body) !== "contradicted") return;
+    const continuity = repository.tips.note(prefixes, body);
+    this.#warmer?.observed(repository, prefixes.length === 0 && body !== undefined);
+    // With objects here, the next fetch shows whether the new tips share history with them: see startAnew.
+    if (continuity !== "contradicted" || (await this.#objects.hasAny(repository))) return;
     this.#options.logger.info(
       { repo: repository.id.key },
       "no known tip is left at the code host; stored answers are set aside",
@@ -182,52 +223,20 @@ export class GitCache implements CacheMaintenance {
   }
 
   /**
-   * Counts the response files of every repository, evicts the longest unused of those over their limit until they are
-   * under it, and removes data of repositories that are not listed any more. Never rejects.
+   * Counts the response files of every repository, evicts what is over the limits, and removes data of repositories that
+   * are not listed any more. Never rejects.
    */
   async cleanup(): Promise<void> {
-    const { policies } = this.#options;
-    try {
-      const kept = [...(await this.#files.repositories()), ...(await this.#objects.repositories())];
-      for (const { owner, name } of kept) {
-        if (policies.find(owner, name) === undefined) await this.purge(owner, name);
-      }
-    } catch (error) {
-      this.#faults.once(undefined, error, "the cache folder cannot be read");
-    }
-    for (const policy of policies.all()) {
-      try {
-        await this.#enforce(policy.owner, policy.name, policy.maxCacheSizeMb);
-      } catch (error) {
-        this.#faults.once(
-          this.repository(policy.owner, policy.name),
-          error,
-          "the cleanup of a repository failed",
-        );
-      }
-    }
+    await this.#cleanup.run();
   }
 
-  async #enforce(owner: string, name: string, maxCacheSizeMb: number | undefined): Promise<void> {
-    const { metrics } = this.#options;
-    const repository = this.repository(owner, name);
-    if (!isStorable(repository.id)) return;
-    const files = (await this.#files.list(repository.id)).toSorted((a, b) => a.mtimeMs - b.mtimeMs);
-    repository.files.clear();
-    for (const file of files) repository.files.set(file.name, file.size);
-    const limit = maxCacheSizeMb === undefined ? Infinity : maxCacheSizeMb * MEGABYTE;
-    let total = repository.sizeBytes;
-    let evicted = 0;
-    for (const file of files) {
-      if (total <= limit) break;
-      await this.#files.remove(repository.id, file.name);
-      repository.files.delete(file.name);
-      repository.sound.delete(file.name);
-      total -= file.size;
-      evicted++;
-    }
-    if (evicted > 0) metrics.evicted(owner, name, evicted);
-    metrics.responseSize(owner, name, total);
+  /** Brings a repository under limits that were just set. Never rejects. */
+  async policyChanged(policy: CachePolicy): Promise<void> {
+    await this.#cleanup.enforce(policy);
+  }
+
+  async warm(owner: string, name: string): Promise<WarmStart> {
+    return (await this.#warmer?.now(this.repository(owner, name))) ?? "no_credential";
   }
 
   /** A stored answer that is known to be sound; undefined: there is none; `failed`: the disk does not work. */
@@ -277,7 +286,7 @@ export class GitCache implements CacheMaintenance {
     deadline: number,
   ): Promise<FetchPlan<Answer>> {
     const { repository, gone } = job;
-    const { generation } = repository;
+    let { generation } = repository;
     const check = new AnswerCheck(job.format);
     const flight = new Flight(check);
     const reader = flight.join();
@@ -320,7 +329,10 @@ export class GitCache implements CacheMaintenance {
         land();
         return { kind: gone.aborted ? "gone" : "busy" };
       }
-      if (settled.kind === "unrelated") await this.#startAnew(repository);
+      if (settled.kind === "unrelated") {
+        await this.#startAnew(repository);
+        ({ generation } = repository);
+      }
       if (settled.kind === "failed") broken = true;
       release = await this.#slots.acquire(repository.id.key, flight.signal, left);
       if (release === undefined) {

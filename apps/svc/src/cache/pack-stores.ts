@@ -44,6 +44,11 @@ export class PackStores {
     return this.#stores.get(id.key)?.figures ?? { packs: 0, bytes: 0 };
   }
 
+  /** Bytes of a repository's packs on disk, open or not, and when they last changed (milliseconds since the epoch). */
+  async diskUse(id: RepositoryId): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+    return await this.#folder.diskUse(id);
+  }
+
   /** From now on nothing of the repository is found; its data is removed in the background. */
   async remove(id: RepositoryId): Promise<void> {
     this.#forget(id);

@@ -32,9 +32,14 @@ export interface CacheStats {
   readonly lastError: string | undefined;
 }
 
+/** Whether a warming began: `started`, or why not. */
+export type WarmStart = "started" | "no_credential" | "not_cached";
+
 /** What the administration does to the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
   /** Removes the data, in the background and crash-safe; serving requests finish. */
   purge(owner: string, name: string): Promise<void>;
+  /** Begins to fetch what upstream has new; the result says whether it can. */
+  warm(owner: string, name: string): Promise<WarmStart>;
 }

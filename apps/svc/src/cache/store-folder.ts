@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import type { RepositoryId } from "./repository-id.ts";
@@ -22,6 +22,19 @@ export class StoreFolder {
 
   path(id: RepositoryId): string {
     return join(this.#root, id.owner, id.name + SUFFIX);
+  }
+
+  /** Bytes of a repository's packs, and when they last changed (milliseconds since the epoch). */
+  async diskUse(id: RepositoryId): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+    const folder = join(this.path(id), "objects", "pack");
+    const facts = await Promise.all(
+      (await names(folder)).map((name) => stat(join(folder, name)).catch(() => undefined)),
+    );
+    const files = facts.filter((file) => file !== undefined);
+    return {
+      bytes: files.reduce((sum, { size }) => sum + size, 0),
+      changedAt: Math.max(0, ...files.map(({ mtimeMs }) => mtimeMs)),
+    };
   }
 
   /** From now on the repository is not found; its data is removed in the background. */

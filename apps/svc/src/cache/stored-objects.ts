@@ -8,6 +8,7 @@ import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
 import { begin, isDamage } from "./own-source.ts";
 import { fileChunks, packBytes } from "./pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
+import type { RepositoryStore } from "./repository-store.ts";
 import { isStorable } from "./repository-id.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
@@ -217,23 +218,27 @@ export class StoredObjects {
     }
   }
 
-  /** Whether any of these is in the store. */
-  async holdsAny(
-    { repository, format }: Pick<Job, "repository" | "format">,
-    oids: Iterable<string>,
-  ): Promise<boolean> {
+  /** The store of a repository, for who fills it ahead; undefined: nothing may be kept under its name. */
+  store({ id }: CachedRepository): RepositoryStore | undefined {
+    return isStorable(id) ? this.#stores.of(id) : undefined;
+  }
+
+  /** Whether anything of the repository is in a store. */
+  async hasAny(repository: CachedRepository): Promise<boolean> {
     try {
-      const view = await this.#stores.of(repository.id).view(format);
-      if (view === undefined) return false;
-      try {
-        return Iterator.from(oids).some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
-      } finally {
-        view.release();
-      }
+      const store = this.store(repository);
+      const view = (await store?.view("sha1")) ?? (await store?.view("sha256"));
+      view?.release();
+      return view !== undefined;
     } catch (error) {
       await this.failed(repository, error);
       return false;
     }
+  }
+
+  /** Bytes of a repository's packs on disk, and when they last changed (milliseconds since the epoch). */
+  async diskUse({ id }: CachedRepository): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+    return await this.#stores.diskUse(id);
   }
 
   /** Ends fills in the background; no more begin. */

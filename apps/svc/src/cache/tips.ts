@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "@devplat/base";
-import { MAX_REF_PREFIXES, decodeLsRefsResponse } from "@devplat/git-protocol";
+import { MAX_REF_PREFIXES, decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 
 /** Bytes of an ls-refs answer that is kept for reading its tips; of longer ones no tips are known. */
@@ -9,8 +9,8 @@ export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
 /**
  * What a yes says of the repository's identity.
  * - `same`: it shares an object with the tips that were known, or there were none.
- * - `unproven`: it shares none, but speaks of other names only, or of none.
- * - `contradicted`: it speaks of names that were known, and agrees on none.
+ * - `unproven`: it shares none, but some known names are outside of what it speaks of.
+ * - `contradicted`: it, or it and the ones before it, speak of all names that were known, and agree on none.
  */
 export type Continuity = "same" | "unproven" | "contradicted";
 
@@ -47,10 +47,9 @@ const MAX_VIEWS = 256;
  * The tips of one repository in recent yes answers, whoever asked, by ref name. A yes replaces what its own prefixes
  * cover (clients ask with `ref-prefix`; a name outside says nothing).
  *
- * Without an object store, shared history of moved tips cannot be shown. So a yes that shares no object with what was
- * known makes this forget all older tips, and where it contradicts them the caller sets the stored answers aside: the
- * name may stand for another repository by now. That also happens after a push that moves every ref that is known,
- * and costs a miss.
+ * Shared history of moved tips cannot be seen here. So a yes that shares no object with what was known puts all older
+ * tips in doubt: the name may stand for another repository by now. A tip in doubt counts for nothing until a yes speaks
+ * of it, or agrees on another one that is in doubt.
  */
 export class Tips {
   readonly #lifeMs: number;
@@ -59,6 +58,8 @@ export class Tips {
   /** The tips that name an object, themselves or peeled. */
   readonly #byOid = new Map<string, Map<string, Tip>>();
   readonly #views = new Map<string, View>();
+  /** Tips that no yes has spoken of since one agreed on none of them. */
+  readonly #doubted = new Map<string, Tip>();
   #epoch = 0;
   #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
@@ -89,19 +90,9 @@ export class Tips {
       return "same";
     }
     const refs = decodeLsRefsResponse(body);
-    const known = this.#refs.size > 0;
-    const shared = refs.some((ref) => this.#knows(ref.oid) || this.#knows(ref.peeled));
     const covers = coveringTest(covering);
-    const covered = [...this.#refs.keys()].filter((ref) => covers(ref));
-    let continuity: Continuity = "same";
-    // An empty answer shares nothing either: it may be a repository made anew under the name.
-    if (known && !shared) {
-      // HEAD stands for some branch: an unknown one contradicts the branches that were known.
-      const head = refs.some((ref) => ref.name === "HEAD") && this.#knowsBranches();
-      continuity = covered.length > 0 || head ? "contradicted" : "unproven";
-      this.clear();
-    }
-    for (const ref of covered) this.#remove(ref);
+    const continuity = this.#compare(refs, covers);
+    for (const ref of this.#refs.keys()) if (covers(ref)) this.#remove(ref);
     const view = {
       seenAt: this.#clock.monotonic(),
       digest,
@@ -115,7 +106,7 @@ export class Tips {
     return continuity;
   }
 
-  /** Rises whenever the tips are forgotten: what was begun before may be another repository's. */
+  /** Rises whenever the tips are doubted or forgotten: what was begun before may be another repository's. */
   get identity(): number {
     return this.#identity;
   }
@@ -166,6 +157,11 @@ export class Tips {
   }
 
   clear(): void {
+    this.#doubted.clear();
+    this.#forget();
+  }
+
+  #forget(): void {
     this.#refs.clear();
     this.#byOid.clear();
     this.#views.clear();
@@ -173,6 +169,29 @@ export class Tips {
     this.#recent = undefined;
     this.#epoch++;
     this.#identity++;
+  }
+
+  /** Moves tips into doubt and out of it, as a yes calls for. */
+  #compare(refs: readonly RefLine[], covers: (name: string) => boolean): Continuity {
+    const agrees = ({ oid, peeled }: RefLine): boolean => this.#knows(oid) || this.#knows(peeled);
+    const doubted = new Set(this.#doubted.values().flatMap((tip) => oidsOf(tip)));
+    const reassures = ({ oid = "", peeled = "" }: RefLine): boolean =>
+      doubted.has(oid) || doubted.has(peeled);
+    if (doubted.size > 0 && refs.some(reassures)) {
+      for (const [name, tip] of this.#doubted) if (!this.#refs.has(name)) this.#add(name, tip);
+      this.#doubted.clear();
+      return "same";
+    }
+    for (const name of this.#doubted.keys()) if (covers(name)) this.#doubted.delete(name);
+    if (this.#refs.size === 0 || refs.some(agrees)) {
+      return doubted.size > 0 && this.#doubted.size === 0 ? "contradicted" : "same";
+    }
+    // An empty answer shares nothing either: it may be a repository made anew under the name.
+    for (const [name, tip] of this.#refs) if (!covers(name)) this.#doubted.set(name, tip);
+    // HEAD stands for some branch: a yes that speaks of those speaks of it.
+    if (covers("refs/heads/")) this.#doubted.delete("HEAD");
+    this.#forget();
+    return this.#doubted.size === 0 ? "contradicted" : "unproven";
   }
 
   #tagsCovered(): boolean {
@@ -190,10 +209,6 @@ export class Tips {
 
   #knows(oid: string | undefined): boolean {
     return oid !== undefined && this.#byOid.has(oid);
-  }
-
-  #knowsBranches(): boolean {
-    return this.#refs.keys().some((name) => name.startsWith("refs/heads/"));
   }
 
   #add(name: string, tip: Tip): void {

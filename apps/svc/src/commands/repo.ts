@@ -85,6 +85,12 @@ export async function purgeRepository(text: string): Promise<void> {
   process.stdout.write(`purging ${owner}/${name}\n`);
 }
 
+export async function warmRepository(text: string): Promise<void> {
+  const { id, owner, name } = await find(text);
+  await callApi("POST", `${PATH}/${id}/warm`);
+  process.stdout.write(`warming ${owner}/${name}\n`);
+}
+
 async function find(text: string): Promise<Repository> {
   const { owner, name } = parts(text);
   const key = `${owner}/${name}`.toLowerCase();

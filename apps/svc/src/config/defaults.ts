@@ -20,6 +20,11 @@ export const DEFAULTS = {
   maxUpstreamFetches: 32,
   /** Seconds that a cold fetch waits for its turn before 503. */
   queueSeconds: 60,
+  /**
+   * Time after which a response file that nobody asked for goes: what it answers is made from packs again. As long as
+   * objects that upstream dropped are kept (section 2.4).
+   */
+  dropUnusedAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
   /** Bytes that a v2 command body may inflate to: 64 MiB (section 1). */
@@ -40,6 +45,8 @@ export const BOUNDS = {
   tipsSeconds: { min: 0, max: 86_400 },
   maxUpstreamFetches: { min: 1, max: 10_000 },
   queueSeconds: { min: 0, max: 3600 },
+  /** To a pebibyte. */
+  maxTotalSizeMb: { min: 1, max: 1_073_741_824 },
   /** To 64 GiB, the largest pack that is taken in. */
   fillMaxMb: { min: 1, max: 65_536 },
   /** From 64 KiB, below which ordinary fetches of big repositories break, to 1 GiB. */

@@ -102,6 +102,12 @@ export const configSchema = z.strictObject({
       fill: z.enum(["full", "wants"]).default("full"),
       fill_max_mb: bounded(BOUNDS.fillMaxMb).default(DEFAULTS.fillMaxMb),
       queue_seconds: bounded(BOUNDS.queueSeconds).default(DEFAULTS.queueSeconds),
+      /** Code-host token with which changes are fetched ahead; unset: they are not. */
+      service_token: secret.optional(),
+      /** Cap on all response files and packs together; unset: none. */
+      max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
+      /** How long a response file that nobody asks for is kept; 0s: for ever. */
+      drop_unused_after: duration.default(DEFAULTS.dropUnusedAfter),
     })
     .prefault({}),
   tokens: z

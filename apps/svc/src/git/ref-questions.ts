@@ -102,7 +102,7 @@ export function isUploadPackResult(answer: UpstreamAnswer): boolean {
 }
 
 /** Whether the lines are refs; a body that was too long to keep is taken by its framing. */
-function areRefs(body: Buffer | undefined): boolean {
+export function areRefs(body: Buffer | undefined): boolean {
   try {
     if (body !== undefined) decodeLsRefsResponse(body);
     return true;

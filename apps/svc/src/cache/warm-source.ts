@@ -1,0 +1,33 @@
+import type { Secret } from "@devplat/base";
+import type { ObjectFormat } from "@devplat/git-protocol";
+
+/** Which repository is asked for, with which token. */
+export interface WarmQuestion {
+  readonly owner: string;
+  readonly name: string;
+  readonly token: Secret;
+  /** Milliseconds of silence after which the code host is given up. */
+  readonly idleMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The code host said no, or something that is no answer. The message names the status, never the token. */
+export class WarmRefused extends Error {}
+
+/** The code host's git side, as warming asks it. */
+export interface WarmSource {
+  /** @throws WarmRefused, GitError */
+  objectFormat(question: WarmQuestion): Promise<ObjectFormat>;
+  /**
+   * The whole answer to an `ls-refs`; undefined: too long to be kept.
+   *
+   * @throws WarmRefused, GitError
+   */
+  lsRefs(
+    question: WarmQuestion,
+    format: ObjectFormat,
+    prefixes: readonly string[],
+  ): Promise<Buffer | undefined>;
+  /** The framed answer to a `fetch`. @param body the request. @throws WarmRefused, GitError */
+  fetch(question: WarmQuestion, body: Buffer): Promise<AsyncIterable<Buffer>>;
+}

@@ -1,0 +1,101 @@
+import {
+  decodeCapabilityAdvertisement,
+  encodeCommandRequest,
+  encodeLsRefsRequest,
+  type ObjectFormat,
+} from "@devplat/git-protocol";
+import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warm-source.ts";
+import { hostAuthorization } from "../tokens/token-lookup.ts";
+import { mediaType, type HeaderRecord } from "./headers.ts";
+import {
+  UPLOAD_PACK_REQUEST,
+  UPLOAD_PACK_RESULT,
+  YesBody,
+  areRefs,
+  isUploadPackResult,
+} from "./ref-questions.ts";
+import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+
+const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
+/** Bytes of a v2 advertisement that are read; real ones have a few hundred. */
+const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
+
+/** Asks the code host on the service's own behalf, as git would. */
+export class WarmUpstream implements WarmSource {
+  readonly #upstream: Upstream;
+  readonly #basePath: string;
+  readonly #userAgent: string;
+
+  /** @param basePath the path of `host.url`, without a final slash */
+  constructor(upstream: Upstream, basePath: string, userAgent: string) {
+    this.#upstream = upstream;
+    this.#basePath = basePath;
+    this.#userAgent = userAgent;
+  }
+
+  async objectFormat(question: WarmQuestion): Promise<ObjectFormat> {
+    const answer = await this.#send(question, "GET", "info/refs?service=git-upload-pack");
+    const body = await answer.read(MAX_ADVERTISEMENT_BYTES);
+    if (answer.status !== 200 || mediaType(answer.headers["content-type"]) !== ADVERTISEMENT) {
+      throw this.#refused(answer, "the repository");
+    }
+    const format = decodeCapabilityAdvertisement(body).capabilities.get("object-format") ?? "sha1";
+    if (format === "sha1" || format === "sha256") return format;
+    throw new WarmRefused(`${this.#upstream.name} stores objects in a format that is not known here`);
+  }
+
+  async lsRefs(
+    question: WarmQuestion,
+    format: ObjectFormat,
+    prefixes: readonly string[],
+  ): Promise<Buffer | undefined> {
+    const request = encodeLsRefsRequest(
+      { symrefs: false, peel: true, unborn: false, refPrefixes: prefixes, unknown: [] },
+      [`agent=${this.#userAgent}`, `object-format=${format}`],
+    );
+    const answer = await this.#send(question, "POST", "git-upload-pack", encodeCommandRequest(request));
+    if (!isUploadPackResult(answer)) throw this.#refused(answer, "its references");
+    const body = new YesBody();
+    for await (const chunk of answer.chunks) body.push(chunk);
+    if (body.isYes && areRefs(body.bytes)) return body.bytes;
+    throw new WarmRefused(`${this.#upstream.name} gave no list of references`);
+  }
+
+  async fetch(question: WarmQuestion, body: Buffer): Promise<AsyncIterable<Buffer>> {
+    const answer = await this.#send(question, "POST", "git-upload-pack", body);
+    if (!isUploadPackResult(answer)) throw this.#refused(answer, "its objects");
+    return answer.chunks;
+  }
+
+  async #send(
+    { owner, name, token, idleMs, signal }: WarmQuestion,
+    method: "GET" | "POST",
+    tail: string,
+    body?: Buffer,
+  ): Promise<UpstreamAnswer> {
+    const headers: HeaderRecord = {
+      accept: method === "GET" ? "*/*" : UPLOAD_PACK_RESULT,
+      "accept-encoding": "identity",
+      "git-protocol": "version=2",
+      "user-agent": this.#userAgent,
+      authorization: hostAuthorization(token).reveal(),
+      ...(body === undefined ? {} : { "content-type": UPLOAD_PACK_REQUEST }),
+    };
+    return await this.#upstream.send({
+      kind: "warm",
+      method,
+      path: `${this.#basePath}/${encodeURIComponent(owner)}/${encodeURIComponent(name)}.git/${tail}`,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      idleMs,
+      signal,
+    });
+  }
+
+  #refused(answer: UpstreamAnswer, what: string): WarmRefused {
+    answer.cancel();
+    return new WarmRefused(
+      `${this.#upstream.name} answered ${answer.status} when the warming token asked for ${what}`,
+    );
+  }
+}
