@@ -33,6 +33,8 @@ import { dockerStatus } from "./docker/registration.ts";
 import { engineFor } from "./enrol/engines.ts";
 import { EnrolmentRunner } from "./enrol/runner.ts";
 import { Skips } from "./enrol/skips.ts";
+import { ownDaemonToken } from "./local-api/own-token.ts";
+import { apiSocketPath } from "./local-api/places.ts";
 import { Backups } from "./sync/backups.ts";
 import { Daemon } from "./sync/daemon.ts";
 import { emptyStore } from "./sync/empty-store.ts";
@@ -82,8 +84,14 @@ export interface SyncParts extends StoreParts {
 /**
  * Builds the store of the configuration.
  * @param create false for a look that must leave nothing behind: an embedded store that does not exist stays so
+ * @param askDaemon whether a token may come from this user's own running daemon; never for that daemon itself
  */
-export async function assembleStore(host: Host, loaded: LoadedConfig, create: boolean): Promise<StoreParts> {
+export async function assembleStore(
+  host: Host,
+  loaded: LoadedConfig,
+  create: boolean,
+  askDaemon = true,
+): Promise<StoreParts> {
   const { config } = loaded;
   const username = config.store.username ?? systemUserName();
   const root = userRoot({ mount: config.store.kv_mount, prefix: config.store.user_prefix, username });
@@ -108,7 +116,11 @@ export async function assembleStore(host: Host, loaded: LoadedConfig, create: bo
       lookup: (token, signal) => client.lookupSelf({ token, signal }),
       renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
     },
-    borrow: (signal) => peers.borrow(signal),
+    borrow: async function* (signal) {
+      if (askDaemon && config.api.enabled)
+        yield* ownDaemonToken(apiSocketPath(host.places, config.api), signal);
+      yield* peers.borrow(signal);
+    },
     // A look that must leave nothing behind signs nobody in.
     ...(create &&
       methodParts(config.store.auth_method).kind === "mtls" && {
@@ -187,7 +199,7 @@ export async function assembleSync(host: Host, loaded: LoadedConfig, waitMs?: nu
   try {
     const state = await StateFile.open(host.places.state);
     if (state.rebuilt) host.logger.warn({}, "state file was lost or damaged and is rebuilt");
-    const parts = await assembleStore(host, loaded, true);
+    const parts = await assembleStore(host, loaded, true, false);
     const close = async (): Promise<void> => {
       await parts.close();
       lock[Symbol.dispose]();

@@ -1,9 +1,15 @@
+import { loadConfig } from "../config/load.ts";
+import { apiSocketPath } from "../local-api/places.ts";
 import { requestOpenLink } from "../web/open-link.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf } from "./context.ts";
 
 /** Asks the running daemon for a link into its web UI. */
 export const run: RunCommand = async (invocation) => {
-  process.stdout.write(`${await requestOpenLink(hostOf(invocation).places.runtime)}\n`);
+  const { places } = hostOf(invocation);
+  // The daemon runs with a configuration that was good; one that has been broken since does not matter here.
+  const loaded = await loadConfig(places, invocation.flags.config).catch(() => undefined);
+  const socketPath = apiSocketPath(places, loaded?.config.api);
+  process.stdout.write(`${await requestOpenLink(places.runtime, socketPath)}\n`);
   return 0;
 };

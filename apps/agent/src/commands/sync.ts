@@ -1,6 +1,7 @@
 import { assembleSync, type Host, type SyncParts } from "../assemble.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
+import { apiSocketPath } from "../local-api/places.ts";
 import type { CycleResult } from "../status.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
@@ -33,7 +34,9 @@ async function assembleOrAsk(host: Host, loaded: LoadedConfig): Promise<SyncPart
   } catch (error) {
     if (!(error instanceof AgentError) || error.code !== "locked") throw error;
     const { syncByDaemon } = await import("./running-daemon.ts");
-    const done = await syncByDaemon(host.places.runtime);
+    const { api } = loaded.config;
+    const socketPath = api.enabled ? apiSocketPath(host.places, api) : undefined;
+    const done = await syncByDaemon(host.places.runtime, socketPath);
     return done === undefined ? assembleSync(host, loaded) : report(done.result, done.errors);
   }
 }
