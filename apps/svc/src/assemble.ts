@@ -9,12 +9,15 @@ import { CachedRepositories } from "./cached-repositories.ts";
 import { codeHostFor } from "./code-host/code-host-for.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { Config } from "./config/schema.ts";
+import type { ActivatedSockets } from "./config/socket-activation.ts";
 import { GitRoutes, hostBasePath } from "./git/routes.ts";
 import { Upstream } from "./git/upstream.ts";
 import { WarmUpstream } from "./git/warm-upstream.ts";
 import { Housekeeping } from "./housekeeping.ts";
+import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
+import { TlsIdentities } from "./http/tls-identities.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { databaseSettings } from "./storage/database-settings.ts";
@@ -22,6 +25,7 @@ import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
+import { AddressList } from "./tokens/address-list.ts";
 import { holdsTokenPrefix } from "./tokens/format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
 import { TokenGate } from "./tokens/token-gate.ts";
@@ -34,8 +38,12 @@ export interface AssemblyOptions {
   /** Whether a database that is behind is migrated now. */
   readonly migrate: boolean;
   readonly version: string;
+  /** What a service manager opened for us; it goes before the configured addresses. */
+  readonly sockets?: ActivatedSockets;
   readonly logger: Logger;
 }
+
+const NO_SOCKETS: ActivatedSockets = { main: undefined, metrics: undefined };
 
 /** The whole service, built and not yet listening. */
 export interface Service {
@@ -55,7 +63,13 @@ export interface Service {
  *
  * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
  */
-export async function assemble({ config, migrate, version, logger }: AssemblyOptions): Promise<Service> {
+export async function assemble({
+  config,
+  migrate,
+  version,
+  sockets = NO_SOCKETS,
+  logger,
+}: AssemblyOptions): Promise<Service> {
   const clock = systemClock;
   const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
@@ -72,7 +86,8 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
   });
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
-  const address = new OwnAddress(config.server.base_url);
+  const tls = tlsIdentities(config);
+  const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
   const userAgent = `${BRAND.command}/${version}`;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, metrics });
   const cache = new GitCache({
@@ -140,6 +155,7 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
     clock,
     logger,
   });
+  const clientAddresses = new ClientAddresses(new AddressList(config.server.trusted_proxies));
   const main = new Listening(
     () =>
       createListener({
@@ -150,6 +166,14 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
           apiUrl: config.host.api_url,
         }),
         hostBasePath: hostBasePath(config.host.url),
+        addresses: clientAddresses,
+        connections: {
+          tls,
+          http2: config.server.http2,
+          proxyProtocol: config.server.proxy_protocol,
+          max: config.server.max_connections,
+          maxPerClient: config.limits.client_requests || undefined,
+        },
         git,
         management: administration.listener,
         metrics,
@@ -177,8 +201,8 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
 
   return {
     async start() {
-      const mainAddress = listenAddress(config.server.listen);
-      const metricsAddress = listenAddress(config.metrics.listen);
+      const mainAddress = sockets.main ?? listenAddress(config.server.listen);
+      const metricsAddress = sockets.metrics ?? listenAddress(config.metrics.listen);
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
         if (config.cache.enabled) await cache.prepare();
@@ -215,6 +239,14 @@ export async function assemble({ config, migrate, version, logger }: AssemblyOpt
       await store.close();
     },
   };
+}
+
+function tlsIdentities({ tls }: Config): TlsIdentities | undefined {
+  const files = tls.certificates.map(({ cert_file, key_file }) => ({
+    certFile: cert_file,
+    keyFile: key_file,
+  }));
+  return files.length === 0 ? undefined : new TlsIdentities(files);
 }
 
 function listenAddress(text: string): ListenAddress {

@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { createServer, get, type Server } from "node:http";
+import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { createWebServer, type WebServer } from "./http/web-server.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-listening-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
-const answering = (): Server => createServer((_request, response) => void response.end("here"));
+const answering = (): WebServer =>
+  createWebServer({ accept: (_request, response) => void response.end("here") });
 const listening = (): Listening => new Listening(answering, "server.listen");
 
 async function ask(

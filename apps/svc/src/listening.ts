@@ -1,9 +1,9 @@
-import type { Server } from "node:http";
-import { createConnection, type AddressInfo } from "node:net";
+import { createConnection } from "node:net";
 import { chmod, unlink } from "node:fs/promises";
 import { messageOf, systemCode } from "@devplat/base";
 import { formatListen, type ListenAddress } from "./config/listen.ts";
 import { SvcError } from "./errors.ts";
+import type { WebServer } from "./http/web-server.ts";
 
 /** Milliseconds between two looks for connections without a request while the last ones finish. */
 const IDLE_CLOSE_MS = 100;
@@ -13,15 +13,15 @@ const SOCKET_MODE = 0o660;
 
 /** Listeners of one address: two where `localhost` means two addresses. */
 export class Listening {
-  readonly #servers: Server[] = [];
-  readonly #create: () => Server;
+  readonly #servers: WebServer[] = [];
+  readonly #create: () => WebServer;
   readonly #setting: string;
 
   /**
    * @param create makes one more server with the same behaviour
    * @param setting name of the configuration key, for messages
    */
-  constructor(create: () => Server, setting: string) {
+  constructor(create: () => WebServer, setting: string) {
     this.#create = create;
     this.#setting = setting;
   }
@@ -37,7 +37,8 @@ export class Listening {
       await this.#bindSocket(address.path);
       return 0;
     }
-    if (address.host !== undefined || !loopbackOnly) return this.#bind(address);
+    if (address.kind === "inherited" || address.host !== undefined || !loopbackOnly)
+      return this.#bind(address);
     const port = await this.#bind({ ...address, host: "127.0.0.1" });
     try {
       await this.#bind({ kind: "tcp", host: "::1", port });
@@ -51,13 +52,13 @@ export class Listening {
   /** Takes no more connections, lets running requests finish for as long as `graceMs`, and then cuts them off. */
   async close(graceMs: number): Promise<void> {
     const closed = this.#servers.map(
-      async (server) => new Promise<void>((resolve) => server.close(() => resolve())),
+      async ({ server }) => new Promise<void>((resolve) => server.close(() => resolve())),
     );
     const idle = setInterval(() => {
-      for (const server of this.#servers) server.closeIdleConnections();
+      for (const server of this.#servers) server.closeIdle();
     }, IDLE_CLOSE_MS);
     const grace = setTimeout(() => {
-      for (const server of this.#servers) server.closeAllConnections();
+      for (const server of this.#servers) server.closeAll();
     }, graceMs);
     try {
       await Promise.all(closed);
@@ -80,12 +81,14 @@ export class Listening {
   }
 
   async #bind(address: ListenAddress): Promise<number> {
-    const server = this.#create();
+    const made = this.#create();
+    const { server } = made;
     try {
       await new Promise<void>((resolve, reject) => {
         server.once("error", reject);
         server.once("listening", resolve);
         if (address.kind === "unix") server.listen(address.path);
+        else if (address.kind === "inherited") server.listen({ fd: address.descriptor });
         else
           server.listen({
             port: address.port,
@@ -95,8 +98,9 @@ export class Listening {
     } catch (error) {
       throw this.#failure(address, error);
     }
-    this.#servers.push(server);
-    return address.kind === "unix" ? 0 : (server.address() as AddressInfo).port;
+    this.#servers.push(made);
+    const bound = server.address();
+    return bound === null || typeof bound === "string" ? 0 : bound.port;
   }
 
   #failure(address: ListenAddress, cause: unknown): SvcError {

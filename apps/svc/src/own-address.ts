@@ -2,15 +2,20 @@ import { isLoopbackHost } from "@devplat/web-kit";
 
 /**
  * The address that users type, for redirects, Origin checks and links. Without a configured one it is
- * `http://localhost:<port>`, where the port is known once the listener is bound.
+ * `http://localhost:<port>` (`https:` with TLS), where the port is known once the listener is bound.
  */
 export class OwnAddress {
   readonly #configured: string | undefined;
+  readonly #scheme: "http" | "https";
   #port = 0;
 
-  /** @param configured `server.base_url`, without a slash at the end */
-  constructor(configured: string | undefined) {
+  /**
+   * @param configured `server.base_url`, without a slash at the end
+   * @param scheme what the main listener speaks, for where no address is configured
+   */
+  constructor(configured: string | undefined, scheme: "http" | "https" = "http") {
     this.#configured = configured;
+    this.#scheme = scheme;
   }
 
   /** Tells the port that the main listener got. */
@@ -19,7 +24,7 @@ export class OwnAddress {
   }
 
   get baseUrl(): string {
-    return this.#configured ?? `http://localhost:${this.#port}`;
+    return this.#configured ?? `${this.#scheme}://localhost:${this.#port}`;
   }
 
   get isHttps(): boolean {
@@ -37,6 +42,8 @@ export class OwnAddress {
    */
   origins(host: string | undefined): readonly string[] {
     const own = [new URL(this.baseUrl).origin];
-    return host !== undefined && isLoopbackHost(host) ? [...own, `http://${host.toLowerCase()}`] : own;
+    return host !== undefined && isLoopbackHost(host)
+      ? [...own, `${this.#scheme}://${host.toLowerCase()}`]
+      : own;
   }
 }

@@ -1,6 +1,7 @@
 import { createLogger } from "@devplat/base";
 import { assemble } from "../assemble.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
+import { takeActivatedSockets } from "../config/socket-activation.ts";
 import { programVersion } from "../version.ts";
 import { readConfig, type ConfigOption } from "./settings.ts";
 
@@ -16,7 +17,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const logger = createLogger(config.log);
   for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const version = programVersion();
-  const service = await assemble({ config, migrate: options.migrate, version, logger });
+  const sockets = takeActivatedSockets(process.env, process.pid);
+  const service = await assemble({ config, migrate: options.migrate, version, sockets, logger });
   const stopped = stopSignal();
   const { baseUrl, metrics } = await service.start();
   logger.info(

@@ -27,6 +27,10 @@ export const DEFAULTS = {
   dropUnusedAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
+  /** Connections at once; each idle one takes about 20 KB. */
+  maxConnections: 10_000,
+  /** Requests at once of one address: a CI fleet may stand behind one, and 200 clones at once are ordinary. */
+  clientRequests: 2000,
   /** Bytes that a v2 command body may inflate to: 64 MiB (section 1). */
   gitCommandBytes: 64 * 1024 * 1024,
   /** Longest life of a proxy token (section 4). */
@@ -49,6 +53,8 @@ export const BOUNDS = {
   maxTotalSizeMb: { min: 1, max: 1_073_741_824 },
   /** To 64 GiB, the largest pack that is taken in. */
   fillMaxMb: { min: 1, max: 65_536 },
+  maxConnections: { min: 1, max: 1_000_000 },
+  clientRequests: { min: 0, max: 1_000_000 },
   /** From 64 KiB, below which ordinary fetches of big repositories break, to 1 GiB. */
   gitCommandBytes: { min: 64 * 1024, max: 1024 * 1024 * 1024 },
 } as const;

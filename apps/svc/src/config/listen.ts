@@ -3,7 +3,9 @@ import { isLoopbackHost } from "@devplat/web-kit";
 /** Where to listen: `host` undefined means every interface (in development mode: loopback only). */
 export type ListenAddress =
   | { readonly kind: "tcp"; readonly host: string | undefined; readonly port: number }
-  | { readonly kind: "unix"; readonly path: string };
+  | { readonly kind: "unix"; readonly path: string }
+  /** A socket that the service manager opened and listens on already. */
+  | { readonly kind: "inherited"; readonly descriptor: number };
 
 const TCP_FORM = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]*)):(\d{1,5})$/;
 
@@ -22,12 +24,13 @@ export function parseListen(text: string): ListenAddress | undefined {
 
 /** Whether only this machine can reach the address. An empty host is every interface, so it is not. */
 export function isLoopbackAddress(address: ListenAddress): boolean {
-  if (address.kind === "unix") return true;
+  if (address.kind !== "tcp") return true;
   if (address.host === undefined) return false;
   return isLoopbackHost(address.host.includes(":") ? `[${address.host}]` : address.host);
 }
 
 export function formatListen(address: ListenAddress): string {
+  if (address.kind === "inherited") return `descriptor ${address.descriptor}`;
   if (address.kind === "unix") return `unix:${address.path}`;
   const host = address.host ?? "";
   return `${host.includes(":") ? `[${host}]` : host}:${address.port}`;

@@ -23,6 +23,11 @@ export function refuseUnusable(config: Config): void {
   if (early !== undefined) {
     throw refused(`${early.key} is set, but this version does not have that part yet: remove it to start`);
   }
+  if (config.server.proxy_protocol && config.server.trusted_proxies.length === 0) {
+    throw refused(
+      "server.proxy_protocol needs server.trusted_proxies: who may say where a connection is from",
+    );
+  }
   const address = parseListen(config.server.listen);
   const explicit = address?.kind === "tcp" && address.host !== undefined;
   if (config.dev.mode && !config.dev.mode_unsafe && explicit && !isLoopbackAddress(address)) {

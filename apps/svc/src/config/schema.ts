@@ -1,6 +1,7 @@
 import { LOG_FORMATS, LOG_LEVELS, Secret, parseDuration } from "@devplat/base";
 import { z } from "zod";
 import { BOUNDS, DEFAULTS } from "./defaults.ts";
+import { addressFault } from "../tokens/address-list.ts";
 import { parseListen } from "./listen.ts";
 
 const text = z.string().min(1);
@@ -20,6 +21,10 @@ const listen = text.refine(
 const hexKey = text
   .regex(/^[0-9a-fA-F]{64}$/, "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)")
   .transform((value) => new Secret(value.toLowerCase()));
+const network = text.refine(
+  (value) => addressFault(value) === undefined,
+  "expected an address or a network such as 10.0.0.0/8",
+);
 const duration = text.refine(
   (value) => parseDuration(value) !== undefined,
   "expected a duration such as 90s, 15m, 12h or 7d",
@@ -49,6 +54,19 @@ export const configSchema = z.strictObject({
       /** Host name of the management surface; unset: every name that is not the code host's. */
       management_host: text.optional(),
       drain_seconds: bounded(BOUNDS.drainSeconds).default(DEFAULTS.drainSeconds),
+      /** Proxies in front whose `X-Forwarded-For`, `X-Forwarded-Host` and PROXY headers count. */
+      trusted_proxies: z.array(network).default([]),
+      /** Connections begin with a PROXY header (version 1 or 2); only those of trusted proxies are taken. */
+      proxy_protocol: z.boolean().default(false),
+      /** Offers HTTP/2 beside HTTP/1.1, where `tls.certificates` are set. */
+      http2: z.boolean().default(false),
+      max_connections: bounded(BOUNDS.maxConnections).default(DEFAULTS.maxConnections),
+    })
+    .prefault({}),
+  tls: z
+    .strictObject({
+      /** Certificates of the main listener, by the names in them (SNI); the first for clients that ask for no name. */
+      certificates: z.array(z.strictObject({ cert_file: text, key_file: text })).default([]),
     })
     .prefault({}),
   metrics: z
@@ -122,6 +140,8 @@ export const configSchema = z.strictObject({
   limits: z
     .strictObject({
       git_command_bytes: bounded(BOUNDS.gitCommandBytes).default(DEFAULTS.gitCommandBytes),
+      /** Requests at once of one client address; 0: no bound. */
+      client_requests: bounded(BOUNDS.clientRequests).default(DEFAULTS.clientRequests),
     })
     .prefault({}),
   log: z

@@ -15,7 +15,7 @@ export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly id: string;
-  /** Of the peer of the connection, IPv4 in its own form. */
+  /** Of the client, behind any trusted proxies; IPv4 in its own form. */
   readonly remoteAddress: string;
   readonly startedAt = performance.now();
   /** Aborts when the client is gone before its answer was complete. */
@@ -34,7 +34,11 @@ export class Exchange {
     request: IncomingMessage,
     response: ServerResponse,
     metrics: Metrics,
-    options: { readonly expectsContinue: boolean; readonly ownToken: (text: string) => boolean },
+    options: {
+      readonly remoteAddress: string;
+      readonly expectsContinue: boolean;
+      readonly ownToken: (text: string) => boolean;
+    },
   ) {
     this.request = request;
     this.response = response;
@@ -42,7 +46,7 @@ export class Exchange {
     this.#expectsContinue = options.expectsContinue;
     this.#socket = request.socket;
     this.#bytesBefore = this.#socket.bytesWritten;
-    this.remoteAddress = (this.#socket.remoteAddress ?? "").replace(/^::ffff:/, "");
+    this.remoteAddress = options.remoteAddress;
     const given = request.headers["x-request-id"];
     const sane = typeof given === "string" && SANE_REQUEST_ID.test(given) && !options.ownToken(given);
     this.id = sane ? given : randomUUID();

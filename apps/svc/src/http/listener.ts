@@ -1,20 +1,16 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf, type Logger } from "@devplat/base";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { logAccess } from "./access-log.ts";
 import { Exchange } from "./exchange.ts";
+import { RequestCounts } from "./request-counts.ts";
+import type { ClientAddresses } from "./client-address.ts";
+import type { TlsIdentities } from "./tls-identities.ts";
+import { createWebServer, type WebServer } from "./web-server.ts";
 import type { Surface, Surfaces } from "./surface.ts";
 import { classifyTarget, splitTarget, type Target } from "./target.ts";
 import { SANDBOX_HEADERS, answerText } from "./text-answer.ts";
 
-/** Bytes of a request's head at most; git sends less than 2 KiB, a browser with cookies less than 16. */
-const MAX_HEADER_BYTES = 32 * 1024;
-/** Milliseconds that a client gets to send a request's head. */
-const HEADERS_TIMEOUT_MS = 20_000;
-/** Milliseconds between two looks for clients that are too slow with their head. */
-const CHECK_INTERVAL_MS = 5000;
-/** Milliseconds that a connection may stay open without a request. */
-const KEEP_ALIVE_MS = 65_000;
 /** Milliseconds that a client gets to send the body of a management request (git routes have idle time-outs). */
 const MANAGEMENT_BODY_MS = 60_000;
 
@@ -24,7 +20,20 @@ export interface GitHandler {
   handle(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>, surface: Surface): Promise<void>;
 }
 
+/** What connections are like, and how many there may be. */
+export interface ConnectionOptions {
+  readonly tls: TlsIdentities | undefined;
+  readonly http2: boolean;
+  readonly proxyProtocol: boolean;
+  /** Connections at once; undefined: no bound. */
+  readonly max: number | undefined;
+  /** Requests at once of one client address; undefined: no bound. */
+  readonly maxPerClient: number | undefined;
+}
+
 export interface ListenerOptions {
+  readonly addresses: ClientAddresses;
+  readonly connections: ConnectionOptions;
   readonly surfaces: Surfaces;
   /** The path of `host.url`, without a final slash; usually empty. */
   readonly hostBasePath?: string;
@@ -43,31 +52,38 @@ export interface ListenerOptions {
   readonly ownToken: (text: string) => boolean;
 }
 
-/** The main listener: tells surfaces and git routes apart, and logs. Not listening yet. */
-export function createListener(options: ListenerOptions): Server {
-  const server = createServer({
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    // Off: a clone or a push may take hours. Git routes have idle time-outs, the others their own limit below.
-    requestTimeout: 0,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
-  });
+/** Makes the main listener's servers: they tell surfaces and git routes apart, and log. Not listening yet. */
+export function createListener(options: ListenerOptions): WebServer {
+  const { addresses, connections } = options;
+  const busy = new RequestCounts(connections.maxPerClient);
   const accept = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = new Exchange(request, response, options.metrics, {
+      remoteAddress: addresses.note(request),
       expectsContinue,
       ownToken: options.ownToken,
     });
+    const host = addresses.hostOf(request);
+    if (host !== undefined) request.headers.host = host;
     response.once("close", () => logAccess(options.accessLog, exchange, options));
     response.setHeader("X-Request-Id", exchange.id);
+    if (!busy.begin(exchange)) {
+      answerText(exchange, 429, "too many requests at once from this address; try again", {
+        "Retry-After": "1",
+      });
+      return;
+    }
     route(options, exchange).catch((error: unknown) => {
       options.logger.error({ request_id: exchange.id, err: error }, "a request failed inside the service");
       answerText(exchange, 500, `internal error; the log has more under request id ${exchange.id}`);
     });
   };
-  server.on("request", (request, response) => accept(request, response, false));
-  server.on("checkContinue", (request, response) => accept(request, response, true));
-  return server;
+  return createWebServer({
+    accept,
+    tls: connections.tls,
+    http2: connections.http2,
+    maxConnections: connections.max,
+    proxyProtocol: connections.proxyProtocol ? addresses : undefined,
+  });
 }
 
 async function route(options: ListenerOptions, exchange: Exchange): Promise<void> {

@@ -1,9 +1,10 @@
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
+import type { WebServer } from "../http/web-server.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** The small listener of `metrics.listen`: `/metrics` and nothing else. Not listening yet. */
-export function createMetricsListener(metrics: Metrics): Server {
-  return createServer((request, response) => {
+export function createMetricsListener(metrics: Metrics): WebServer {
+  const server = createServer((request, response) => {
     const path = (request.url ?? "").split("?", 1)[0];
     if (path !== "/metrics" || (request.method !== "GET" && request.method !== "HEAD")) {
       response
@@ -19,4 +20,9 @@ export function createMetricsListener(metrics: Metrics): Server {
       () => response.writeHead(500, { "Content-Type": "text/plain" }).end("the metrics cannot be rendered\n"),
     );
   });
+  return {
+    server,
+    closeIdle: () => server.closeIdleConnections(),
+    closeAll: () => server.closeAllConnections(),
+  };
 }
