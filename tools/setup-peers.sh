@@ -49,6 +49,13 @@ have ssh || need openssh-client
 have setpriv || need util-linux
 have script || need bsdutils
 have swtpm || need swtpm
+have Xvfb || need xvfb
+have xclip || need xclip
+have xsel || need xsel
+have xdg-open || need xdg-utils
+have dbus-daemon || need dbus
+have dunst && have dunstctl || need dunst
+have notify-send || need libnotify-bin
 have zsh || need zsh
 have fish || need fish
 have slapd || [ -x /usr/sbin/slapd ] || need slapd

@@ -24,9 +24,25 @@ export function missingPeers(): string[] {
     problem("the Gitea build", giteaProgram),
     problem("slapd", slapdProgram),
     problem("the builds of git clients", clientPrograms),
-    ...["curl", "java", "openssl", "ps", "script", "setpriv", "ssh", "swtpm", "zsh", "fish"].map((name) =>
-      onPath(name) === undefined ? name : undefined,
-    ),
+    ...[
+      "Xvfb",
+      "curl",
+      "dbus-daemon",
+      "dunst",
+      "notify-send",
+      "xclip",
+      "xdg-open",
+      "xsel",
+      "java",
+      "openssl",
+      "ps",
+      "script",
+      "setpriv",
+      "ssh",
+      "swtpm",
+      "zsh",
+      "fish",
+    ].map((name) => (onPath(name) === undefined ? name : undefined)),
   ].filter((found) => found !== undefined);
 }
 

@@ -28,6 +28,7 @@ export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-hos
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
 export { startSwtpm, type Swtpm } from "./swtpm.ts";
+export { startDesktop, type ShownNotification, type TestDesktop } from "./desktop.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
