@@ -49,6 +49,9 @@ have ssh || need openssh-client
 have setpriv || need util-linux
 have script || need bsdutils
 have swtpm || need swtpm
+have softhsm2-util || need softhsm2
+have pkcs11-tool || need opensc
+ls /usr/lib*/*/engines-3/pkcs11.so >/dev/null 2>&1 || need libengine-pkcs11-openssl
 have Xvfb || need xvfb
 have xclip || need xclip
 have xsel || need xsel

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import {
   chromiumProgram,
@@ -8,6 +8,7 @@ import {
   onPath,
   postgresFolder,
   slapdProgram,
+  softHsmModule,
   vaultPrograms,
 } from "@devplat/testkit";
 
@@ -23,6 +24,8 @@ export function missingPeers(): string[] {
     problem("the Vault build", vaultPrograms),
     problem("the Gitea build", giteaProgram),
     problem("slapd", slapdProgram),
+    problem("SoftHSM", softHsmModule),
+    problem("OpenSSL's engine for PKCS#11", pkcs11Engine),
     problem("the builds of git clients", clientPrograms),
     ...[
       "Xvfb",
@@ -35,9 +38,11 @@ export function missingPeers(): string[] {
       "xsel",
       "java",
       "openssl",
+      "pkcs11-tool",
       "ps",
       "script",
       "setpriv",
+      "softhsm2-util",
       "ssh",
       "swtpm",
       "zsh",
@@ -53,6 +58,11 @@ function problem(name: string, find: () => unknown): string | undefined {
   } catch {
     return name;
   }
+}
+
+/** Where Debian puts it, as the daemon looks for it. */
+function pkcs11Engine(): void {
+  if (globSync("/usr/lib*/*/engines-3/pkcs11.so").length === 0) throw new Error("not there");
 }
 
 function gitProblem(): string | undefined {

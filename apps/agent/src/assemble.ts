@@ -13,6 +13,8 @@ import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { CertificateFile, OwnCertificate } from "./auth/certificates/certificate-file.ts";
+import { SoftwareKeys } from "./auth/certificates/certificate-keys.ts";
+import { TokenKeys } from "./auth/certificates/token-keys.ts";
 import { Certificates, type CertificatesParts } from "./auth/certificates/certificates.ts";
 import { Adoption } from "./auth/adoption.ts";
 import { IdentityPin } from "./auth/identity-pin.ts";
@@ -134,13 +136,16 @@ export async function assembleStore(
   const client = new VaultClient(options);
   const store = openVaultStore({ ...options, root });
   const close = async (): Promise<void> => {
+    await adoption.endUnkept();
     await store.close();
     await client.close();
   };
+  const isOs = methodParts(config.store.auth_method).suffix === "os";
   const adoption = new Adoption({
     client,
     pin,
-    tokenFile,
+    // The key that never leaves its token would be worth little beside a token in a file.
+    tokenFile: isOs ? undefined : tokenFile,
     scope: { policies: config.store.policies, noDefaultPolicy: config.store.no_default_policy },
     logger: host.logger,
   });
@@ -167,6 +172,15 @@ function sealerOf({ environment }: Host, { store }: Config): Sealer | undefined 
   return new TpmSealer(new Tpm(tpmDevice(environment)), store.mtls.seal_to_pcrs);
 }
 
+/** What holds keys under `mtls+os`. */
+function tokenKeysOf({ places, environment, logger }: Host, { store }: Config): TokenKeys | undefined {
+  const { pkcs11 } = store.mtls;
+  if (methodParts(store.auth_method).suffix !== "os" || pkcs11 === undefined) return undefined;
+  const at = (path: string): string => expandHome(path, places.home);
+  const settings = { ...pkcs11, module: at(pkcs11.module), pin_file: at(pkcs11.pin_file) };
+  return new TokenKeys(settings, store.mtls, environment, logger);
+}
+
 /** Undefined unless the configured method signs in by a client certificate. */
 function certificatesOf(
   host: Host,
@@ -177,16 +191,15 @@ function certificatesOf(
   const { store } = config;
   if (methodParts(store.auth_method).kind !== "mtls") return undefined;
   const { byo, storage_dir } = store.mtls;
-  const file =
-    byo === undefined
-      ? new CertificateFile(
-          expandHome(storage_dir ?? join(places.data, "mtls"), places.home),
-          sealerOf(host, config),
-        )
-      : undefined;
+  const tokenKeys = tokenKeysOf(host, config);
+  const sealer = sealerOf(host, config);
+  const folder = expandHome(storage_dir ?? join(places.data, "mtls"), places.home);
+  const file = byo === undefined ? new CertificateFile(folder, { sealer, tokenKeys }) : undefined;
+  const keys =
+    tokenKeys ?? new SoftwareKeys(store.mtls, sealer === undefined ? "file" : "file, sealed to the TPM");
   const own = byo && new OwnCertificate(expandHome(byo.cert, places.home), expandHome(byo.key, places.home));
   const stored = file ?? own;
-  return stored && new Certificates({ ...parts, stored, file, settings: store.mtls, clock, logger });
+  return stored && new Certificates({ ...parts, stored, file, keys, settings: store.mtls, clock, logger });
 }
 
 /**

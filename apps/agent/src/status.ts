@@ -43,6 +43,19 @@ export interface EnrolmentStatus {
   readonly error: string | null;
 }
 
+/** The client certificate under `mtls+os`; never its key. */
+export interface CertificateStatus {
+  /** There is one, it is valid now, and its key is there. */
+  readonly enrolled: boolean;
+  /** Its common name. */
+  readonly identity: string | null;
+  /** Where its key is. */
+  readonly backend: string;
+  readonly expires_at: string | null;
+  /** Why it cannot be used. */
+  readonly fault: string | null;
+}
+
 /** Container volumes; never a value. */
 export interface DockerStatus {
   readonly enabled: boolean;
@@ -72,6 +85,8 @@ export interface AgentStatus {
     readonly borrowed_from?: string;
   };
   readonly bootstrap: { readonly active: boolean; readonly method: string | null };
+  /** Under `mtls+os`, of the command line: it looks at the certificate instead of signing in. */
+  readonly certificate?: CertificateStatus;
   readonly store: {
     readonly driver: "vault" | "embedded";
     readonly address: string;

@@ -5,6 +5,9 @@ import { downscope, narrows, type TokenScope } from "./downscope.ts";
 import type { IdentityPin } from "./identity-pin.ts";
 import type { TokenFile } from "./token-file.ts";
 
+/** Nobody waits longer than this for the end of a token at the end of a command, in milliseconds. */
+const END_LIMIT_MS = 2000;
+
 export interface AdoptionParts {
   readonly client: VaultClient;
   readonly pin: IdentityPin;
@@ -28,6 +31,8 @@ export interface AdoptOptions {
 /** Takes the token of a login for the daemon's own: proven, of the pinned identity, narrowed, and kept in its file. */
 export class Adoption {
   readonly #parts: AdoptionParts;
+  /** Adopted and kept by nothing but this process. */
+  readonly #unkept = new Set<Secret>();
 
   constructor(parts: AdoptionParts) {
     this.#parts = parts;
@@ -43,7 +48,8 @@ export class Adoption {
     try {
       const adopted = await this.#narrowed(login, options.signal);
       if (options.anyIdentity !== true) await pin.check(adopted.info);
-      await tokenFile?.write(adopted.token);
+      if (tokenFile === undefined) this.#unkept.add(adopted.token);
+      else await tokenFile.write(adopted.token);
       await pin.adopt(adopted.token, adopted.info, options.pasted !== true || adopted.token !== login);
       return adopted;
     } catch (error) {
@@ -51,6 +57,19 @@ export class Adoption {
       if (options.pasted !== true) await this.#revoke(login);
       throw error;
     }
+  }
+
+  /** Ends what no file keeps: each command would otherwise leave a token behind in the store. Never throws. */
+  async endUnkept(): Promise<void> {
+    const { client, logger } = this.#parts;
+    for (const token of this.#unkept) {
+      await client
+        .revokeSelf({ token, signal: AbortSignal.timeout(END_LIMIT_MS) })
+        .catch((error: unknown) => {
+          logger.debug({ err: error }, "the token could not be ended; it ends by itself");
+        });
+    }
+    this.#unkept.clear();
   }
 
   async #revoke(token: Secret): Promise<void> {

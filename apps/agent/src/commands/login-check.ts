@@ -9,11 +9,12 @@ import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore, type Host, type StoreParts } from "../assemble.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
 import suppression from "../suppression.cjs";
 import type { Invocation, RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
-import { signInAnew } from "./sign-in-anew.ts";
+import { bootstrap, signInAnew } from "./sign-in-anew.ts";
 import { untilStopped } from "./signals.ts";
 
 /** The token is renewed once less than this share of its life is left. */
@@ -85,10 +86,12 @@ async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): 
   const parts = await assembleStore({ ...host, logger: silentLogger }, loaded, true);
   const stop = untilStopped();
   try {
-    const reason = await reasonToLogIn(parts, host, stop.signal);
+    const isOs = methodParts(loaded.config.store.auth_method).suffix === "os";
+    const reason = isOs ? await certificateFault(parts) : await reasonToLogIn(parts, host, stop.signal);
     if (reason === undefined) return 0;
     if (invocation.options["quiet"] !== true) process.stderr.write(`${yellow(reason, host.environment)}\n`);
-    await signInAnew(host, loaded, parts, stop.signal);
+    const login = isOs ? bootstrap : signInAnew;
+    await login(host, loaded, parts, stop.signal);
     return 0;
   } catch (error) {
     // A store that is away, a login that failed or was given up.
@@ -100,6 +103,17 @@ async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): 
   } finally {
     stop.release();
     await parts.close();
+  }
+}
+
+/** Why the certificate of `mtls+os` will not do; undefined if it will. No token is looked at. */
+async function certificateFault({ tokens }: StoreParts): Promise<string | undefined> {
+  try {
+    await tokens?.certificates?.current();
+    return undefined;
+  } catch (error) {
+    if (error instanceof AgentError && error.code === "certificate_unusable") return error.message;
+    throw error;
   }
 }
 

@@ -12,10 +12,11 @@ import { loginAtTerminal } from "./interactive-login.ts";
 export async function signInAnew(
   host: Host,
   { config }: LoadedConfig,
-  { logins, facts }: StoreParts,
+  parts: StoreParts,
   cancelled: AbortSignal,
   options: LoginOptions = {},
 ): Promise<TokenInfo> {
+  const { logins } = parts;
   if (logins === undefined) throw new AgentError("login_refused", "the configured store has no login");
   if (logins.kind === "mtls") {
     try {
@@ -27,13 +28,28 @@ export async function signInAnew(
       process.stderr.write(`${error.message}; getting one\n`);
     }
   }
+  return await bootstrap(host, { config }, parts, cancelled, options);
+}
+
+/**
+ * What a person does to sign in; under the certificate methods that gets the certificate.
+ * @throws AgentError, see {@link loginAtTerminal}
+ */
+export async function bootstrap(
+  { environment }: Host,
+  { config }: Pick<LoadedConfig, "config">,
+  { logins, facts }: StoreParts,
+  cancelled: AbortSignal,
+  options: LoginOptions = {},
+): Promise<TokenInfo> {
+  if (logins === undefined) throw new AgentError("login_refused", "the configured store has no login");
   const { username } = facts;
   const login = {
     logins,
     kind: logins.interactiveKind,
     username,
     callbackPort: config.store.oidc_callback_port,
-    environment: host.environment,
+    environment,
   };
   return loginAtTerminal(login, cancelled, options);
 }

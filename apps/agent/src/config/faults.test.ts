@@ -48,6 +48,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "store-address-with-password": "1:10: store.address: must not hold a user name or password",
   "store-auth-method-unknown":
     "1:55: store.auth_method: expected one of: token, oidc, ldap, mtls, mtls+tpm, mtls+os, token+tpm, oidc+tpm, ldap+tpm",
+  "store-mtls-os-without-a-token": "1:62: store.mtls.pkcs11: required for mtls+os, but missing",
   "store-mtls-without-role":
     "1:1: store.mtls.pki_role: required, but missing (or bring your own certificate: byo)",
   "store-mtls-without-tls": "1:10: store.address: a client certificate needs an https address",

@@ -23,7 +23,7 @@ store:
   policies: [one, two]
   no_default_policy: true
   token_socket: []
-  mtls: {pki_role: laptop, key_bits: 384, seal_to_pcrs: [0, 7], reissue_before: 72h}
+  mtls: {pki_role: laptop, key_bits: 384, seal_to_pcrs: [0, 7], reissue_before: 72h, pkcs11: {module: /usr/lib/x.so, token: t, pin_file: ~/pin}}
 sync: {interval: 5m, allowed_targets: ["~", /opt/x]}
 web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editable_paths: [a/, b/], require_unlock: true}
 api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify]}}

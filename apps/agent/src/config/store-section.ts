@@ -23,9 +23,6 @@ export type AuthMethod = (typeof AUTH_METHODS)[number];
 /** The way in of a method, without its suffix. */
 export type LoginKind = "token" | "oidc" | "ldap" | "mtls";
 
-/** Sign-in that this version does not have: setting it must not look as if it worked. */
-const NOT_BUILT: ReadonlySet<AuthMethod> = new Set<AuthMethod>(["mtls+os"]);
-
 /** The parts of a method's name. */
 export function methodParts(method: AuthMethod): {
   readonly kind: LoginKind;
@@ -55,6 +52,19 @@ const socketPattern = z.string().regex(/^(?:~\/|\/)(?:[^*?]*\/)?[^/]+$/, {
   message: "expected a path from / or ~/ with * and ? in its last segment only",
 });
 
+/** The token that holds keys under `mtls+os`. */
+const pkcs11 = z.strictObject({
+  /** The token's own library. */
+  module: file,
+  /** The token's label. */
+  token: z.string().min(1).max(32).default("daemon"),
+  /** Holds the user PIN; readable by its owner only. */
+  pin_file: file,
+  /** OpenSSL's engine of libp11; unset looks where systems keep it. */
+  engine: file.optional(),
+});
+export type Pkcs11Section = z.infer<typeof pkcs11>;
+
 const mtls = z.strictObject({
   bootstrap_method: z.enum(["oidc", "ldap"]).default("oidc"),
   /** Default: the bootstrap method's name. */
@@ -78,6 +88,8 @@ const mtls = z.strictObject({
   storage_dir: file.optional(),
   byo: z.strictObject({ cert: file, key: file }).optional(),
   revoke_superseded: z.boolean().default(true),
+  /** Required for `mtls+os`. */
+  pkcs11: pkcs11.optional(),
 });
 
 /** The connection to the secrets store and how to sign in to it. */
@@ -111,8 +123,15 @@ export const storeSection = z
     if (store.driver === "vault" && store.address === undefined) {
       fault(["address"], "required, but missing (for a store on this host: driver: embedded)");
     }
-    if (NOT_BUILT.has(store.auth_method)) fault(["auth_method"], "not built yet in this version");
-    const { kind } = methodParts(store.auth_method);
+    const { kind, suffix } = methodParts(store.auth_method);
+    if (suffix === "os" && process.platform !== "linux")
+      fault(["auth_method"], "mtls+os is built for Linux only");
+    if (suffix === "os" && store.mtls.pkcs11 === undefined) {
+      fault(["mtls", "pkcs11"], "required for mtls+os, but missing");
+    }
+    if (suffix === "os" && store.mtls.byo !== undefined) {
+      fault(["mtls", "byo"], "has its key in a file, and mtls+os in a token: use mtls");
+    }
     if (kind === "mtls") {
       for (const [path, message] of mtlsFaults(store.mtls)) fault(["mtls", path], message);
       if (store.address?.startsWith("http:") === true) {

@@ -1,4 +1,4 @@
-import { systemCode, type Secret } from "@devplat/base";
+import { Secret, systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { SecretStoreError } from "../errors.ts";
 import type { ProxySettings } from "./address.ts";
@@ -15,8 +15,11 @@ export interface TransportOptions {
   /** Default false. */
   readonly tlsSkipVerify?: boolean;
   readonly proxy?: ProxySettings;
-  /** Presented to a server that asks for it; both PEM. */
-  readonly clientCertificate?: { readonly chain: string; readonly key: Secret };
+  /** Presented to a server that asks for it; PEM, or a key that OpenSSL finds by an engine. */
+  readonly clientCertificate?: {
+    readonly chain: string;
+    readonly key: Secret | { readonly engine: string; readonly identifier: Secret };
+  };
 }
 
 /** An answer, whatever its status. */
@@ -119,6 +122,11 @@ function splitUrl(url: string): { origin: string; path: string } {
   return { origin, path: pathname + search };
 }
 
+function keyOf(key: NonNullable<TransportOptions["clientCertificate"]>["key"]) {
+  if (key instanceof Secret) return { key: key.reveal() };
+  return { privateKeyEngine: key.engine, privateKeyIdentifier: key.identifier.reveal() };
+}
+
 async function connect(options: TransportOptions): Promise<Dispatcher> {
   // Loaded at the first request: it costs 80 ms of processor time, which a command that asks nothing need not pay.
   const { Agent, EnvHttpProxyAgent } = await import("undici");
@@ -127,7 +135,7 @@ async function connect(options: TransportOptions): Promise<Dispatcher> {
     ...(options.tlsSkipVerify === true && { rejectUnauthorized: false }),
     ...(options.clientCertificate !== undefined && {
       cert: options.clientCertificate.chain,
-      key: options.clientCertificate.key.reveal(),
+      ...keyOf(options.clientCertificate.key),
     }),
   };
   const common = { connect: tls, maxResponseSize: MAX_RESPONSE_BYTES };

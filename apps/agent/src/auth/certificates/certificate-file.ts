@@ -4,9 +4,12 @@ import { join } from "node:path";
 import { ensureFolder } from "../../config/places.ts";
 import { AgentError } from "../../errors.ts";
 import { SEAL_MARKER, type Sealer } from "../token-file.ts";
-import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
+import { readCertificate, readIssued, type ClientCertificate } from "./client-certificate.ts";
+import type { TokenKeys } from "./token-keys.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g;
+/** What stands in place of a key that is in a token: its label there. */
+const IN_TOKEN = /^pkcs11-object: ([\w-]+)\n/;
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----\n?/;
 
 /** Where the client certificate is kept; undefined is returned where there is none yet. */
@@ -21,11 +24,19 @@ export class CertificateFile implements CertificateStore {
   readonly place: string;
   readonly #folder: string;
   readonly #sealer: Sealer | undefined;
+  readonly #tokenKeys: TokenKeys | undefined;
 
-  /** @param sealer seals the key (mtls+tpm) */
-  constructor(folder: string, sealer?: Sealer) {
+  /** @param options `sealer` seals the key (mtls+tpm); `tokenKeys` holds it itself (mtls+os) */
+  constructor(
+    folder: string,
+    {
+      sealer,
+      tokenKeys,
+    }: { readonly sealer?: Sealer | undefined; readonly tokenKeys?: TokenKeys | undefined } = {},
+  ) {
     this.#folder = folder;
     this.#sealer = sealer;
+    this.#tokenKeys = tokenKeys;
     this.place = join(folder, "client.pem");
   }
 
@@ -34,16 +45,30 @@ export class CertificateFile implements CertificateStore {
     const text = await readPrivate(this.place);
     if (text === undefined) return undefined;
     const chain = (text.match(CERTIFICATE) ?? []).join("");
-    return readCertificate(chain, await this.#keyOf(text), this.place);
+    if (this.#tokenKeys === undefined) return readCertificate(chain, await this.#keyOf(text), this.place);
+    const label = IN_TOKEN.exec(text)?.[1];
+    if (label === undefined)
+      throw unreadable(this.place, "its key is not in a token (store.auth_method is mtls+os)");
+    const certificate = readIssued(chain, await this.#tokenKeys.keyOf(label), this.place);
+    await this.#tokenKeys.check(certificate);
+    return certificate;
   }
 
   async write({ chain, key }: ClientCertificate): Promise<void> {
     await ensureFolder(this.#folder);
-    const kept = this.#sealer === undefined ? key.reveal().trim() : await this.#sealer.seal(key);
+    const kept = await this.#kept(key);
     await writeAtomically(this.place, `${kept}\n${chain.trim()}\n`);
   }
 
+  async #kept(key: ClientCertificate["key"]): Promise<string> {
+    if (!(key instanceof Secret)) return `pkcs11-object: ${key.label}`;
+    return this.#sealer === undefined ? key.reveal().trim() : this.#sealer.seal(key);
+  }
+
   async #keyOf(text: string): Promise<Secret> {
+    if (IN_TOKEN.test(text)) {
+      throw unreadable(this.place, "its key is in a token, and store.auth_method is not mtls+os");
+    }
     if (!text.startsWith(SEAL_MARKER)) return new Secret(PRIVATE_KEY.exec(text)?.[0] ?? "");
     if (this.#sealer !== undefined) return this.#sealer.unseal(text.split("\n", 1)[0] ?? "");
     throw unreadable(

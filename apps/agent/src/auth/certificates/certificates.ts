@@ -1,16 +1,15 @@
-import { generateKeyPair, type KeyObject } from "node:crypto";
-import { promisify } from "node:util";
 import { Secret, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type VaultClient } from "@devplat/secret-store";
 import { BRAND } from "../../brand.ts";
 import type { MtlsSection } from "../../config/store-section.ts";
 import { AgentError } from "../../errors.ts";
+import type { CertificateStatus } from "../../status.ts";
+import { publicMessage } from "../../sync/records.ts";
 import type { Adopted, Adoption, AdoptOptions } from "../adoption.ts";
 import type { CertificateFile, CertificateStore } from "./certificate-file.ts";
-import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
-import { MAX_COMMON_NAME, signingRequest } from "./signing-request.ts";
-
-const generate = promisify(generateKeyPair);
+import type { CertificateKeys } from "./certificate-keys.ts";
+import type { ClientCertificate } from "./client-certificate.ts";
+import { MAX_COMMON_NAME } from "./signing-request.ts";
 
 export interface CertificatesParts {
   /** Without a client certificate. */
@@ -21,6 +20,7 @@ export interface CertificatesParts {
   readonly stored: CertificateStore;
   /** Where new ones are kept; undefined for the user's own, which is never replaced. */
   readonly file: CertificateFile | undefined;
+  readonly keys: CertificateKeys;
   readonly settings: MtlsSection;
   readonly username: string;
   readonly clock: Clock;
@@ -42,6 +42,24 @@ export class Certificates {
     // The user's own certificate is not ours to make.
     const active = this.#isMissing && this.#parts.file !== undefined;
     return { active, method: active ? this.#parts.settings.bootstrap_method : null };
+  }
+
+  /** What the status says. Signs nobody in. */
+  async describe(): Promise<CertificateStatus> {
+    const { keys, file } = this.#parts;
+    const backend = file === undefined ? "file of your own" : keys.backend;
+    try {
+      const { subject, notAfter } = await this.current();
+      return {
+        enrolled: true,
+        identity: subject,
+        backend,
+        expires_at: new Date(notAfter).toISOString(),
+        fault: null,
+      };
+    } catch (error) {
+      return { enrolled: false, identity: null, backend, expires_at: null, fault: publicMessage(error) };
+    }
   }
 
   /** The stored certificate. @throws AgentError `certificate_unusable` if there is none, or none that is valid now */
@@ -72,9 +90,11 @@ export class Certificates {
    * with it.
    */
   async bootstrap(token: Secret, options: AdoptOptions): Promise<Adopted> {
-    const { client, logger } = this.#parts;
+    const { client, logger, stored, keys } = this.#parts;
+    const old = await stored.read().catch(() => undefined);
     try {
       const { login } = await this.#issue(token, options.signal);
+      if (old !== undefined) await keys.forget(old);
       return await this.#parts.adoption.adopt(login, options);
     } finally {
       await client.revokeSelf({ token }).catch((error: unknown) => {
@@ -102,6 +122,7 @@ export class Certificates {
     // The proof's token has done its work; the one at hand goes on.
     await client.revokeSelf({ token: login, signal }).catch(() => undefined);
     if (settings.revoke_superseded) await this.#revoke(old, token, signal);
+    await this.#parts.keys.forget(old);
     return true;
   }
 
@@ -120,23 +141,29 @@ export class Certificates {
         },
       );
     }
-    const certificate = await this.#sign(token, signal);
-    const login = await this.#loginWith(certificate, signal);
-    await file.write(certificate);
-    this.#isMissing = false;
-    return { certificate, login };
+    const name = (this.#parts.settings.common_name ?? this.#parts.username).slice(0, MAX_COMMON_NAME);
+    const key = await this.#parts.keys.create(name);
+    try {
+      const certificate = key.certificate(await this.#sign(name, key.request, token, signal));
+      const login = await this.#loginWith(certificate, signal);
+      await file.write(certificate);
+      this.#isMissing = false;
+      return { certificate, login };
+    } catch (error) {
+      await key.discard();
+      throw error;
+    }
   }
 
-  async #sign(token: Secret, signal: AbortSignal): Promise<ClientCertificate> {
-    const { client, settings, username } = this.#parts;
-    const name = (settings.common_name ?? username).slice(0, MAX_COMMON_NAME);
-    const keys = await newKeys(settings);
+  /** The chain that the store issues for a request, PEM. */
+  async #sign(name: string, request: string, token: Secret, signal: AbortSignal): Promise<string> {
+    const { client, settings } = this.#parts;
     try {
       const answer = await client.request({
         method: "POST",
         path: `${settings.pki_mount}/sign/${settings.pki_role ?? ""}`,
         body: JSON.stringify({
-          csr: signingRequest(name, keys),
+          csr: request,
           common_name: name,
           ...(settings.ttl !== undefined && { ttl: `${Math.round(settings.ttl / 1000)}s` }),
         }),
@@ -148,8 +175,7 @@ export class Certificates {
         data.get("certificate").string(),
         ...data.get("ca_chain").or<readonly string[]>([], (part) => part.strings()),
       ];
-      const key = new Secret(keys.privateKey.export({ type: "pkcs8", format: "pem" }));
-      return readCertificate(chain.map((pem) => `${pem.trim()}\n`).join(""), key, "that the store issued");
+      return chain.map((pem) => `${pem.trim()}\n`).join("");
     } catch (error) {
       if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
       throw new AgentError("certificate_unusable", `the store does not sign a certificate for ${name}`, {
@@ -180,15 +206,22 @@ export class Certificates {
     }
   }
 
-  /** Having the key is the right to revoke (Vault, `revoke-with-key`). A failure is no harm to the new one. */
+  /**
+   * Having the key is the right to revoke (Vault, `revoke-with-key`); for a key that stays in its token the user's
+   * policies must allow `revoke`. A failure is no harm to the new one.
+   */
   async #revoke(old: ClientCertificate, token: Secret, signal: AbortSignal): Promise<void> {
     const { client, settings, logger } = this.#parts;
     const [certificate = ""] = old.chain.split(/(?<=-----END CERTIFICATE-----\n)/);
+    const proof =
+      old.key instanceof Secret
+        ? { path: "revoke-with-key", body: { certificate, private_key: old.key.reveal() } }
+        : { path: "revoke", body: { certificate } };
     try {
       await client.request({
         method: "POST",
-        path: `${settings.pki_mount}/revoke-with-key`,
-        body: JSON.stringify({ certificate, private_key: old.key.reveal() }),
+        path: `${settings.pki_mount}/${proof.path}`,
+        body: JSON.stringify(proof.body),
         token,
         repeatable: true,
         signal,
@@ -197,12 +230,4 @@ export class Certificates {
       logger.warn({ err: error, serial: old.serialNumber }, "the replaced certificate could not be revoked");
     }
   }
-}
-
-function newKeys({
-  key_type,
-  key_bits,
-}: MtlsSection): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> {
-  if (key_type === "rsa") return generate("rsa", { modulusLength: key_bits ?? 2048 });
-  return generate("ec", { namedCurve: key_bits === 384 ? "P-384" : "P-256" });
 }

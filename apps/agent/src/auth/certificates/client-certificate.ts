@@ -1,13 +1,23 @@
-import { X509Certificate, createPrivateKey } from "node:crypto";
+import { X509Certificate, createPrivateKey, type KeyObject } from "node:crypto";
 import type { Secret } from "@devplat/base";
 import { AgentError } from "../../errors.ts";
+
+/** A private key that stays in its token: how OpenSSL finds it. */
+export interface TokenKey {
+  readonly label: string;
+  /** Name of OpenSSL's engine. */
+  readonly engine: string;
+  /** PKCS#11 URI (RFC 7512) with the PIN. */
+  readonly identifier: Secret;
+}
 
 /** A certificate with its private key, ready for a TLS connection. */
 export interface ClientCertificate {
   /** The certificate and what stands between it and the root, PEM. */
   readonly chain: string;
-  /** PEM. */
-  readonly key: Secret;
+  /** PEM, or where it stays. */
+  readonly key: Secret | TokenKey;
+  readonly publicKey: KeyObject;
   readonly serialNumber: string;
   readonly subject: string;
   /** Milliseconds since the epoch. */
@@ -38,9 +48,28 @@ export function readCertificate(chain: string, key: Secret, place: string): Clie
       `the client certificate ${place} does not belong to its key`,
     );
   }
+  return described(chain, key, parsed);
+}
+
+/**
+ * Reads the certificate of a key that stays in its token.
+ * @throws AgentError `certificate_unusable`
+ */
+export function readIssued(chain: string, key: TokenKey, place: string): ClientCertificate {
+  let parsed: X509Certificate;
+  try {
+    parsed = new X509Certificate(chain);
+  } catch {
+    throw new AgentError("certificate_unusable", `the client certificate ${place} cannot be read`);
+  }
+  return described(chain, key, parsed);
+}
+
+function described(chain: string, key: Secret | TokenKey, parsed: X509Certificate): ClientCertificate {
   return {
     chain,
     key,
+    publicKey: parsed.publicKey,
     serialNumber: parsed.serialNumber,
     subject: /CN=([^\n]*)/.exec(parsed.subject)?.[1] ?? parsed.subject,
     notBefore: Date.parse(parsed.validFrom),

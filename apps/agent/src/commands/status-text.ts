@@ -1,0 +1,81 @@
+import { formatDuration } from "@devplat/base";
+import type { AgentStatus, CertificateStatus } from "../status.ts";
+import { table } from "./table-text.ts";
+
+/**
+ * The status for people, block by block.
+ * @param staleSince ISO 8601; null while the files are up to date
+ */
+export function statusText(status: AgentStatus, staleSince: string | null): string {
+  const { auth, store, sync, config } = status;
+  const lines = [
+    ...(status.certificate === undefined
+      ? [`Authentication: ${authLine(status)}`]
+      : certificateLines(status.certificate)),
+    ...(auth.token_ttl_seconds === null
+      ? []
+      : [
+          `Token:          ${formatDuration(auth.token_ttl_seconds * 1000)} left${auth.renewable ? ", renewable" : ""}`,
+        ]),
+    `Store:          ${store.address} (${store.kv_mount}/${store.user_prefix}${status.username})${store.reachable ? "" : ", not reachable"}`,
+    `Last sync:      ${sync.last_cycle_at ?? "never"}${staleSince === null ? "" : `, stale since ${staleSince}`}`,
+    ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
+    `Configuration:  ${config.sources.join(", ")}`,
+    ...enrolmentLines(status),
+    ...config.problems.map((problem) => `Warning:        ${problem}`),
+  ];
+  lines.push(...dockerLines(status));
+  const rules = Object.entries(status.rules).map(([name, rule]) => [
+    name,
+    rule.state,
+    rule.version === null ? "-" : String(rule.version),
+    rule.last_synced ?? "never",
+    rule.error ?? "",
+  ]);
+  const listed =
+    rules.length === 0 ? ["No rules."] : table(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
+  return `${[...lines, "", ...listed].join("\n")}\n`;
+}
+
+/** Under `mtls+os` there is no token to tell of. */
+function certificateLines({ enrolled, identity, backend, expires_at, fault }: CertificateStatus): string[] {
+  return [
+    `Certificate:    ${enrolled ? `enrolled as ${identity ?? ""}` : `not enrolled (${fault ?? ""})`}`,
+    `  Backend:      ${backend}`,
+    ...(expires_at === null ? [] : [`  Expires:      ${expires_at}`]),
+  ];
+}
+
+/** Also with the section off, while a file sends Docker to a socket that nobody serves. */
+function dockerLines({ docker }: AgentStatus): string[] {
+  if (docker === undefined) return [];
+  const { path, expected, state } = docker.registration;
+  return [
+    "",
+    "Docker Volumes",
+    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: nobody serves it)"}`,
+    `  Registration:  ${path}`,
+    `  Expected line: ${expected}`,
+    `  State:         ${state}`,
+  ];
+}
+
+/** What waits for the user, or went wrong; nothing without enrolments. */
+function enrolmentLines({ enrolments }: AgentStatus): string[] {
+  if (enrolments.length === 0) return [];
+  const open = enrolments.filter(({ state }) => state !== "complete" && state !== "skipped");
+  const listed = open.map(({ key, status }) => `${key} (${status})`).join(", ");
+  return [`Enrolments:     ${open.length === 0 ? "all dealt with" : listed}`];
+}
+
+function authLine({ authenticated, auth, store }: AgentStatus): string {
+  if (!authenticated) return `not signed in${store.last_error === null ? "" : ` (${store.last_error})`}`;
+  if (auth.borrowed_from !== undefined)
+    return `authenticated, by a token borrowed from ${auth.borrowed_from}`;
+  const from = { environment: " by the environment's token", file: " by the token file" } as Partial<
+    Record<string, string>
+  >;
+  return auth.source === "embedded"
+    ? "signed in (store on this host)"
+    : `signed in${from[auth.source] ?? ""}`;
+}
