@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { request as httpRequest, type Server } from "node:http";
+import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -177,7 +177,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     metrics,
     logger,
   });
-  const server: Server = createListener({
+  const { server, closeAll } = createListener({
     surfaces: new Surfaces({
       baseUrl: "http://svc.example:8080",
       managementHost: options.managementHost,
@@ -232,7 +232,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     },
     upstream: (name) => codeHost.calls.filter((call) => call.command === name).length,
     stop: async () => {
-      server.closeAllConnections();
+      closeAll();
       server.close();
       await routes.close();
       await warmUpstream.close();

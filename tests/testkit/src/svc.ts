@@ -15,6 +15,8 @@ export interface SvcOptions {
   readonly args?: readonly string[];
   /** Text of a configuration file. Default: none; the environment says all. */
   readonly configText?: string;
+  /** `configText` has certificates for `localhost`: it speaks TLS, and says itself when it is ready. */
+  readonly https?: boolean;
   /** A folder to go on with, which then is not removed at the end. Default: a new one. */
   readonly dataDir?: string;
 }
@@ -42,7 +44,7 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
   let metricsUrl = "";
   const peer = await startPeer("svc", async () => {
     const [port, metricsPort] = [await freePort(), await freePort()];
-    url = `http://127.0.0.1:${port}`;
+    url = options.https === true ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;
     metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
     return {
       command: LAUNCHER,
@@ -68,7 +70,8 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
           ...options.env,
         },
       },
-      isReady: () => answers(`${url}/readyz`),
+      isReady: (output) =>
+        options.https === true ? output.includes('"listening"') : answers(`${url}/readyz`),
     };
   });
   return {

@@ -15,6 +15,16 @@ export function remoteAddressOf(request: IncomingMessage): string {
   return remembered.get(request) ?? plain(request.socket.remoteAddress);
 }
 
+/** Makes `host` the request's `Host`, also in the raw headers, from which some parts read. */
+export function setHost(request: IncomingMessage, host: string): void {
+  request.headers.host = host;
+  const { rawHeaders } = request;
+  for (let index = rawHeaders.length - 2; index >= 0; index -= 2) {
+    if (rawHeaders[index]?.toLowerCase() === "host") rawHeaders.splice(index, 2);
+  }
+  rawHeaders.push("Host", host);
+}
+
 /**
  * Says who a request comes from where proxies stand in front (spec/svc.md section 1): `X-Forwarded-For` and
  * `X-Forwarded-Host` count only if the peer of the connection is one of `server.trusted_proxies`, and of a list of

@@ -4,7 +4,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { logAccess } from "./access-log.ts";
 import { Exchange } from "./exchange.ts";
 import { RequestCounts } from "./request-counts.ts";
-import type { ClientAddresses } from "./client-address.ts";
+import { ClientAddresses, setHost } from "./client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 import { createWebServer, type WebServer } from "./web-server.ts";
 import type { Surface, Surfaces } from "./surface.ts";
@@ -32,8 +32,10 @@ export interface ConnectionOptions {
 }
 
 export interface ListenerOptions {
-  readonly addresses: ClientAddresses;
-  readonly connections: ConnectionOptions;
+  /** Default: no proxy is trusted. */
+  readonly addresses?: ClientAddresses;
+  /** Default: plain HTTP/1.1 without bounds. */
+  readonly connections?: ConnectionOptions;
   readonly surfaces: Surfaces;
   /** The path of `host.url`, without a final slash; usually empty. */
   readonly hostBasePath?: string;
@@ -52,9 +54,17 @@ export interface ListenerOptions {
   readonly ownToken: (text: string) => boolean;
 }
 
+const PLAIN: ConnectionOptions = {
+  tls: undefined,
+  http2: false,
+  proxyProtocol: false,
+  max: undefined,
+  maxPerClient: undefined,
+};
+
 /** Makes the main listener's servers: they tell surfaces and git routes apart, and log. Not listening yet. */
 export function createListener(options: ListenerOptions): WebServer {
-  const { addresses, connections } = options;
+  const { addresses = new ClientAddresses(undefined), connections = PLAIN } = options;
   const busy = new RequestCounts(connections.maxPerClient);
   const accept = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
     const exchange = new Exchange(request, response, options.metrics, {
@@ -63,7 +73,7 @@ export function createListener(options: ListenerOptions): WebServer {
       ownToken: options.ownToken,
     });
     const host = addresses.hostOf(request);
-    if (host !== undefined) request.headers.host = host;
+    if (host !== undefined && host !== request.headers.host) setHost(request, host);
     response.once("close", () => logAccess(options.accessLog, exchange, options));
     response.setHeader("X-Request-Id", exchange.id);
     if (!busy.begin(exchange)) {

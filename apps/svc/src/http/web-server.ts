@@ -3,7 +3,7 @@ import { createSecureServer, type Http2Session } from "node:http2";
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { Server, Socket } from "node:net";
 import type { SecureContext } from "node:tls";
-import type { ClientAddresses } from "./client-address.ts";
+import { setHost, type ClientAddresses } from "./client-address.ts";
 import { takeProxyHeader } from "./proxy-protocol.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 
@@ -91,7 +91,7 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
   // Node's compatibility layer has the shapes of HTTP/1.1; what differs is smoothed over here, once.
   const both = (request: unknown, response: unknown, expectsContinue: boolean): void => {
     const asked = request as IncomingMessage & { readonly authority?: string };
-    if (asked.httpVersionMajor === 2 && asked.authority !== undefined) asked.headers.host = asked.authority;
+    if (asked.httpVersionMajor === 2 && asked.authority !== undefined) setHost(asked, asked.authority);
     accept(asked, response as ServerResponse, expectsContinue);
   };
   server.on("request", (request, response) => both(request, response, false));

@@ -1,0 +1,318 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { rename, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { join, resolve } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+
+const LAUNCHER = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
+
+let codeHost: CodeHost;
+let folder: TempFolder;
+
+before(async () => {
+  codeHost = await startCodeHost();
+  codeHost.addUser("ada", "planted-push-token");
+  folder = await tempFolder("svc-connections");
+  // More than one HTTP/2 window, so that back-pressure is met.
+  await codeHost.addRepository("org", "r", {
+    build: (dir) => repositories.bigBlobs(dir, { blobs: 2, bytes: 2 * 2 ** 20 }),
+  });
+});
+after(async () => {
+  await codeHost.stop();
+  await folder.remove();
+});
+
+/** A self-signed certificate for the names. */
+async function certificate(name: string, names: readonly string[]): Promise<{ cert: string; key: string }> {
+  const [cert, key] = [join(folder.path, `${name}.pem`), join(folder.path, `${name}.key`)];
+  const made = await run("openssl", [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-days",
+    "2",
+    ...[
+      "-subj",
+      `/CN=${names[0]}`,
+      "-addext",
+      `subjectAltName=${names.map((each) => `DNS:${each}`).join(",")}`,
+    ],
+    "-keyout",
+    key,
+    "-out",
+    cert,
+  ]);
+  assert.equal(made.code, 0, made.stderr);
+  return { cert, key };
+}
+
+async function curl(args: readonly string[]): Promise<{ code: number; out: string }> {
+  const { code, stdout, stderr } = await run("curl", ["-sS", "--max-time", "20", ...args]);
+  return { code, out: stdout + stderr };
+}
+
+/** The `remote` of the access-log line of the last request for the path. */
+async function loggedRemote(svc: Svc, path: string): Promise<string | undefined> {
+  await sleep(50);
+  const lines = svc.log().split("\n");
+  const line = lines.findLast((each) => each.includes(`"path":"${path}"`));
+  return line === undefined ? undefined : (JSON.parse(line) as { remote: string }).remote;
+}
+
+describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
+  let svc: Svc;
+  let local: { cert: string; key: string };
+  before(async () => {
+    local = await certificate("local", ["localhost"]);
+    const other = await certificate("other", ["git.example", "*.wild.example"]);
+    svc = await startSvc({
+      codeHost,
+      https: true,
+      configText: [
+        "server:",
+        "  http2: true",
+        "tls:",
+        "  certificates:",
+        `    - { cert_file: ${local.cert}, key_file: ${local.key} }`,
+        `    - { cert_file: ${other.cert}, key_file: ${other.key} }`,
+        "",
+      ].join("\n"),
+    });
+  });
+  after(async () => {
+    assert.equal(await svc.stop(), 0);
+  });
+
+  it("answers in HTTP/2 and in HTTP/1.1, as the client likes", async () => {
+    for (const [option, version] of [
+      ["--http2", "2"],
+      ["--http1.1", "1.1"],
+    ] as const) {
+      const shown = await curl([
+        "--cacert",
+        local.cert,
+        option,
+        "-w",
+        "%{http_version}",
+        `${svc.url}/healthz`,
+      ]);
+      assert.equal(shown.out, `ok\n${version}`);
+    }
+  });
+
+  it("shows the certificate of the name that was asked for, the first one otherwise", async () => {
+    const port = new URL(svc.url).port;
+    const subjectFor = async (name?: string): Promise<string> => {
+      const { stdout } = await run("openssl", [
+        "s_client",
+        "-connect",
+        `localhost:${port}`,
+        ...(name === undefined ? ["-noservername"] : ["-servername", name]),
+      ]);
+      return /subject=CN = (\S+)/.exec(stdout)?.[1] ?? "";
+    };
+    assert.equal(await subjectFor("git.example"), "git.example");
+    assert.equal(await subjectFor("a.wild.example"), "git.example");
+    assert.equal(await subjectFor("localhost"), "localhost");
+    assert.equal(await subjectFor("unknown.example"), "localhost");
+    assert.equal(await subjectFor(), "localhost");
+  });
+
+  for (const version of ["HTTP/2", "HTTP/1.1"]) {
+    it(`stock git clones, cold and warm, and pushes over ${version}`, async () => {
+      const env = { ...gitEnvironment(), GIT_SSL_CAINFO: local.cert };
+      const git = async (...args: string[]): Promise<string> => {
+        const { code, stdout, stderr } = await run("git", ["-c", `http.version=${version}`, ...args], {
+          env,
+        });
+        assert.equal(code, 0, stderr);
+        return stdout;
+      };
+      const login = await curl([
+        "--cacert",
+        local.cert,
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+        '{"username":"ada","role":"admin"}',
+        `${svc.url}/auth/test-login`,
+      ]);
+      const { session_token: token } = JSON.parse(login.out) as { session_token: string };
+      await curl([
+        "--cacert",
+        local.cert,
+        "-H",
+        "Content-Type: application/json",
+        "-H",
+        `Authorization: Bearer ${token}`,
+        "-d",
+        '{"owner":"org","name":"r"}',
+        `${svc.url}/api/cached-repos`,
+      ]);
+      const clones = ["cold", "warm"].map((name) => join(folder.path, `${name}-${version.replace("/", "")}`));
+      for (const clone of clones) {
+        await git("clone", "-q", `${svc.url}/org/r`, clone);
+        await git("-C", clone, "fsck", "--full");
+      }
+      const [first = ""] = clones;
+      const pushUrl = `${svc.url}/org/r`.replace("//", "//ada:planted-push-token@");
+      const branch = `from-${version.replace("/", "").toLowerCase()}`;
+      await git("-C", first, "push", "-q", pushUrl, `HEAD:refs/heads/${branch}`);
+      assert.match(await git("ls-remote", `${svc.url}/org/r`), new RegExp(`refs/heads/${branch}`));
+    });
+  }
+});
+
+describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () => {
+  it("X-Forwarded-For counts only from a trusted proxy, and the last address that is no proxy is the client", async () => {
+    const [trusting, strict] = [
+      await startSvc({ codeHost, env: { SVC_SERVER_TRUSTED_PROXIES: "127.0.0.0/8,10.0.0.0/8" } }),
+      await startSvc({ codeHost }),
+    ];
+    const table = [
+      ["198.51.100.7", "198.51.100.7"],
+      ["203.0.113.9, 198.51.100.7, 10.1.2.3", "198.51.100.7"],
+      ["198.51.100.7:4711", "198.51.100.7"],
+      ["[2001:db8::7]:4711", "2001:db8::7"],
+      ["unknown, 10.1.2.3", "10.1.2.3"],
+      ["garbage", "127.0.0.1"],
+      ["10.9.9.9, 10.1.2.3", "10.9.9.9"],
+    ] as const;
+    for (const [header, client] of table) {
+      await curl(["-H", `X-Forwarded-For: ${header}`, `${trusting.url}/healthz`]);
+      assert.equal(await loggedRemote(trusting, "/healthz"), client, header);
+      await curl(["-H", `X-Forwarded-For: ${header}`, `${strict.url}/healthz`]);
+      assert.equal(await loggedRemote(strict, "/healthz"), "127.0.0.1", header);
+    }
+    await Promise.all([trusting.stop(), strict.stop()]);
+  });
+
+  it("a PROXY header of a trusted proxy names the client; without one, or garbled, nothing is answered", async () => {
+    const svc = await startSvc({
+      codeHost,
+      https: true,
+      env: {
+        SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1",
+        SVC_SERVER_PROXY_PROTOCOL: "true",
+        SVC_SERVER_BASE_URL: undefined,
+      },
+    });
+    const port = Number(new URL(svc.url).port);
+    const raw = async (start: Buffer | string, pauseMs = 0): Promise<string> => {
+      const socket = connect(port, "127.0.0.1");
+      let text = "";
+      socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+      socket.on("error", () => undefined);
+      const bytes = typeof start === "string" ? Buffer.from(start, "latin1") : start;
+      const get = Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      if (pauseMs === 0) socket.write(Buffer.concat([bytes, get]));
+      else {
+        for (const byte of bytes) {
+          socket.write(Buffer.of(byte));
+          await sleep(pauseMs);
+        }
+        socket.write(get);
+      }
+      await once(socket, "close");
+      return text;
+    };
+    const v2 = Buffer.concat([
+      Buffer.from("\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", "latin1"),
+      Buffer.of(198, 51, 100, 8, 127, 0, 0, 1, 0, 80, 0, 80),
+    ]);
+    for (const [start, pause, client] of [
+      ["PROXY TCP4 198.51.100.7 127.0.0.1 1234 80\r\n", 0, "198.51.100.7"],
+      ["PROXY TCP4 198.51.100.9 127.0.0.1 1234 80\r\n", 1, "198.51.100.9"],
+      ["PROXY TCP6 2001:db8::7 ::1 1234 80\r\n", 0, "2001:db8::7"],
+      ["PROXY UNKNOWN\r\n", 0, "127.0.0.1"],
+      [v2, 0, "198.51.100.8"],
+    ] as const) {
+      assert.match(await raw(start, pause), /^HTTP\/1\.1 200 OK[\s\S]*ok\n$/);
+      assert.equal(await loggedRemote(svc, "/healthz"), client);
+    }
+    for (const garbled of [
+      "",
+      "PROXY TCP4 nonsense 127.0.0.1 1 2\r\n",
+      "PROXY TCP4 198.51.100.7 127.0.0.1 1 99999\r\n",
+      `PROXY ${"x".repeat(200)}`,
+      Buffer.from("\r\n\r\n\0\r\nQUIT\n\x31\x11\0\x0c0123456789ab", "latin1"),
+    ]) {
+      assert.equal(await raw(garbled), "", JSON.stringify(garbled));
+    }
+    await svc.stop();
+  });
+});
+
+it("limits.client_requests: one client's requests beyond are refused while its others run, and others are served", async () => {
+  const svc = await startSvc({
+    codeHost,
+    env: { SVC_LIMITS_CLIENT_REQUESTS: "2", SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1" },
+  });
+  codeHost.inject({ path: /info\/refs/, times: 2 }, { delayMs: 1500 });
+  const as = (client: string, path: string): Promise<Response> =>
+    fetch(`${svc.url}${path}`, { headers: { "X-Forwarded-For": client } });
+  const slow = [1, 2].map(() => as("198.51.100.1", "/org/r/info/refs?service=git-upload-pack"));
+  await sleep(300);
+  const refused = await as("198.51.100.1", "/healthz");
+  assert.equal(refused.status, 429);
+  assert.equal(refused.headers.get("retry-after"), "1");
+  assert.equal((await as("198.51.100.2", "/healthz")).status, 200);
+  for (const answer of await Promise.all(slow)) assert.equal(answer.status, 200);
+  assert.equal((await as("198.51.100.1", "/healthz")).status, 200);
+  codeHost.clearFaults();
+  await svc.stop();
+});
+
+it("a socket that the service manager opened is taken over, and its variables do not reach children", async () => {
+  // What systemd does: the listening socket is descriptor 3, LISTEN_PID the process itself.
+  const script = [
+    "import os, socket, sys",
+    "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(16)",
+    "print(s.getsockname()[1], flush=True)",
+    "os.dup2(s.fileno(), 3); os.set_inheritable(3, True)",
+    "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')",
+    "os.execv('/bin/sh', ['/bin/sh', sys.argv[1], 'serve', '--migrate'])",
+  ].join("\n");
+  const file = join(folder.path, "activate.py");
+  await writeFile(`${file}.new`, script);
+  await rename(`${file}.new`, file);
+  const child = spawn("python3", [file, LAUNCHER], {
+    cwd: folder.path,
+    env: {
+      ...process.env,
+      SVC_DEV_MODE: "true",
+      SVC_DATA_DIR: join(folder.path, "activated"),
+      SVC_SERVER_LISTEN: "127.0.0.1:1",
+      SVC_METRICS_LISTEN: "127.0.0.1:0",
+      SVC_HOST_URL: codeHost.url,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [first] = (await once(child.stdout, "data")) as [Buffer];
+  const port = Number.parseInt(first.toString(), 10);
+  // The connection waits in the queue of the socket until the service is there.
+  const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+  assert.equal(await answer.text(), "ok\n");
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 0);
+});
