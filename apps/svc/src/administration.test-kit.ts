@@ -4,12 +4,13 @@ import { systemClock, type Logger } from "@devplat/base";
 import { createLogger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import type { Operation } from "./admin-api/operation.ts";
+import { AuditRecorder } from "./audit/audit-recorder.ts";
 import type { CacheStats, WarmStart } from "./cache/policy.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { configSchema } from "./config/schema.ts";
 import { OwnAddress } from "./own-address.ts";
 import { memoryStore } from "./storage/memory.test-kit.ts";
-import type { Store } from "./storage/store.ts";
+import type { AuditRecord, Store } from "./storage/store.ts";
 import { TokenLookup } from "./tokens/token-lookup.ts";
 
 export interface AdministrationOptions {
@@ -32,6 +33,8 @@ export interface TestAdministration {
   readonly operations: readonly Operation[];
   /** `owner/name` of each purge. */
   readonly purged: string[];
+  /** What was audited, newest first. */
+  audited(): Promise<readonly AuditRecord[]>;
   log(): string;
   /** A session token from the test login. */
   session(username: string, role: "user" | "admin"): Promise<string>;
@@ -53,6 +56,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
   const address = new OwnAddress(options.baseUrl);
   const purged: string[] = [];
+  const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock: systemClock });
   const { listener, operations } = assembleAdministration({
     config,
     store,
@@ -62,6 +66,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
       purge: async (owner, name) => void purged.push(`${owner}/${name}`),
       warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
+    audit,
     lookup: new TokenLookup(store, systemClock),
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,
@@ -86,6 +91,10 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     operations,
     purged,
     log: () => lines.join(""),
+    async audited() {
+      await audit.flush();
+      return (await store.audit.query({ limit: 1000 })).records;
+    },
     async session(username, role) {
       const answer = await fetch(`${url}/auth/test-login`, {
         method: "POST",

@@ -3,6 +3,7 @@ import { AUDIT_ACTIONS, type AuditAction } from "../audit/audit-event.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AuditQuery, AuditRecord, AuditStore } from "../storage/store.ts";
 import { operation, type Operation } from "./operation.ts";
+import { nextPage, pagingQuery } from "./paging.ts";
 
 const PATH = "/api/audit";
 const DEFAULT_LIMIT = 100;
@@ -50,12 +51,8 @@ export const auditQuerySchema = z.strictObject({
   outcome: z.enum(["allowed", "denied", "failed"]).optional(),
   from: instant.optional().meta({ description: "At or after" }),
   to: instant.optional().meta({ description: "Before" }),
-  limit: z
-    .string()
-    .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
-    .optional()
-    .meta({ description: `Default ${DEFAULT_LIMIT}` }),
-  cursor: z.string().max(100).optional().meta({ description: "From the `Link` header of the page before" }),
+  ...pagingQuery,
+  limit: pagingQuery.limit.meta({ description: `Default ${DEFAULT_LIMIT}` }),
 });
 
 /** Reading the audit trail. Nothing changes it but time. */
@@ -77,9 +74,7 @@ export function auditOperations(audit: AuditStore, address: OwnAddress): Operati
         const { records, next } = await audit.query(storeQuery(query));
         const { cursor: _, ...rest } = query;
         const headers =
-          next === undefined
-            ? {}
-            : { Link: `<${address.baseUrl}${PATH}?${parameters({ ...rest, cursor: next })}>; rel="next"` };
+          next === undefined ? {} : nextPage(`${address.baseUrl}${PATH}`, { ...rest, cursor: next });
         return { status: 200, headers, body: records.map(auditView) };
       },
     }),
@@ -122,9 +117,4 @@ export function auditView(record: AuditRecord): z.output<typeof auditRecordSchem
 
 function isAction(text: string): text is AuditAction {
   return AUDIT_ACTIONS.some((known) => known === text);
-}
-
-function parameters(query: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return new URLSearchParams(given).toString();
 }

@@ -1,5 +1,7 @@
 import type { Logger } from "@devplat/base";
 import { z } from "zod";
+import { managementSource } from "../audit/audit-actor.ts";
+import type { AuditAction, AuditEvent, AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import {
   DEFAULT_TIMEOUT_SECONDS,
@@ -8,6 +10,8 @@ import {
   type CachedRepositories,
 } from "../cached-repositories.ts";
 import { FieldError, SvcError } from "../errors.ts";
+import type { Client } from "../login/client.ts";
+import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import {
   MAX_NAME_LENGTH,
@@ -86,13 +90,14 @@ export interface CachedRepositoryOperations {
   readonly maintenance: CacheMaintenance;
   readonly store: Store;
   readonly probe: RepositoryProbe;
+  readonly audit: AuditTrail;
   readonly address: OwnAddress;
   readonly logger: Logger;
 }
 
 /** The administration of cached repositories. */
 export function cachedRepositoryOperations(parts: CachedRepositoryOperations): Operation[] {
-  const { repositories, maintenance, address } = parts;
+  const { repositories, maintenance, audit, address } = parts;
   const shown = (record: CachedRepositoryRecord): z.output<typeof repositorySchema> =>
     repositoryView(record, maintenance);
   const answer = (
@@ -142,7 +147,7 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       result: repositorySchema,
       successStatus: 201,
       refusals: { 409: "It is listed already", 502: "The code host could not be asked (?check=true)" },
-      async handle({ body, query, identity }) {
+      async handle({ body, query, identity, client }) {
         if (query.check === "true") {
           const credential =
             identity === undefined ? undefined : await parts.store.users.credential(identity.userId);
@@ -162,6 +167,7 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
           timeoutSeconds: body.timeout_seconds ?? undefined,
           maxCacheSizeMb: body.max_cache_size_mb ?? undefined,
         });
+        audit.record(repositoryEvent("cached_repository.added", record, identity, client));
         const created = answer(201, record);
         return {
           ...created,
@@ -191,10 +197,11 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       successStatus: 200,
       conditional: true,
       refusals: { 404: "No cached repository has this id" },
-      async handle({ parameters, body, ifMatch }) {
+      async handle({ parameters, body, ifMatch, identity, client }) {
         const id = idOf(parameters);
         const { version } = repositories.get(id);
         const record = await repositories.change(id, changeOf(body), expectedVersion(ifMatch, version));
+        audit.record(repositoryEvent("cached_repository.updated", record, identity, client));
         return answer(200, record);
       },
     }),
@@ -207,10 +214,10 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       successStatus: 204,
       conditional: true,
       refusals: { 404: "No cached repository has this id" },
-      async handle({ parameters, ifMatch }) {
-        const id = idOf(parameters);
-        const { version } = repositories.get(id);
-        await removeRepository(parts, id, expectedVersion(ifMatch, version));
+      async handle({ parameters, ifMatch, identity, client }) {
+        const record = repositories.get(idOf(parameters));
+        await removeRepository(parts, record.id, expectedVersion(ifMatch, record.version));
+        audit.record(repositoryEvent("cached_repository.removed", record, identity, client));
         return { status: 204 };
       },
     }),
@@ -222,8 +229,10 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       summary: "Remove the cached data and keep the record",
       successStatus: 202,
       refusals: { 404: "No cached repository has this id" },
-      async handle({ parameters }) {
-        purgeRepository(parts, repositories.get(idOf(parameters)));
+      async handle({ parameters, identity, client }) {
+        const record = repositories.get(idOf(parameters));
+        purgeRepository(parts, record);
+        audit.record(repositoryEvent("cached_repository.purged", record, identity, client));
         return { status: 202 };
       },
     }),
@@ -238,12 +247,39 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
         404: "No cached repository has this id",
         409: "It is disabled, or no token for warming is configured",
       },
-      async handle({ parameters }) {
-        await warmRepository(parts, repositories.get(idOf(parameters)));
+      async handle({ parameters, identity, client }) {
+        const record = repositories.get(idOf(parameters));
+        await warmRepository(parts, record);
+        audit.record(repositoryEvent("cached_repository.warmed", record, identity, client));
         return { status: 202 };
       },
     }),
   ];
+}
+
+/** A deed on a cached repository, as it is written down. */
+export function repositoryEvent(
+  action: Extract<AuditAction, `cached_repository.${string}`>,
+  record: CachedRepositoryRecord,
+  identity: Identity | undefined,
+  client: Client,
+): AuditEvent {
+  const { owner, name, enabled, timeoutSeconds, maxCacheSizeMb } = record;
+  return {
+    action,
+    outcome: "allowed",
+    target: `${owner}/${name}`,
+    ...managementSource(identity, client),
+    ...(action === "cached_repository.added" || action === "cached_repository.updated"
+      ? {
+          details: {
+            enabled,
+            timeout_seconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
+            max_cache_size_mb: maxCacheSizeMb ?? "none",
+          },
+        }
+      : {}),
+  };
 }
 
 type Purging = Pick<CachedRepositoryOperations, "repositories" | "maintenance" | "logger">;

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
 import type { Identity } from "../login/sessions.ts";
 
@@ -53,4 +54,10 @@ export interface Operation<Body = unknown, Query = unknown> {
 /** Keeps the types of one operation together and forgets them, for lists of operations. */
 export function operation<Body, Query>(definition: Operation<Body, Query>): Operation {
   return definition;
+}
+
+/** Who calls an operation whose access is not `public`. */
+export function callerOf(identity: Identity | undefined): Identity {
+  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
+  return identity;
 }

@@ -1,4 +1,14 @@
+import { z } from "zod";
 import { ProblemError } from "./problem.ts";
+
+/** The query parameters of a list that comes in pages. */
+export const pagingQuery = {
+  limit: z
+    .string()
+    .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
+    .optional(),
+  cursor: z.string().optional().meta({ description: "From the `Link` header of the page before" }),
+};
 
 /**
  * A page of a sorted list. The cursor names the last item seen, so that records added or removed between two pages
@@ -7,16 +17,31 @@ import { ProblemError } from "./problem.ts";
 export function pageOf<T>(
   sorted: readonly T[],
   query: { readonly limit?: string | undefined; readonly cursor?: string | undefined },
-  list: { readonly url: string; readonly key: (item: T) => string },
+  list: {
+    readonly url: string;
+    readonly key: (item: T) => string;
+    /** Whether the list is sorted by falling keys. Default false. */
+    readonly descending?: boolean;
+  },
 ): { items: readonly T[]; headers: Record<string, string> } {
   const after = query.cursor === undefined ? undefined : decodeCursor(query.cursor);
-  const rest = after === undefined ? sorted : sorted.filter((item) => list.key(item) > after);
+  const isLater = (key: string, than: string): boolean =>
+    list.descending === true ? key < than : key > than;
+  const rest = after === undefined ? sorted : sorted.filter((item) => isLater(list.key(item), after));
   if (query.limit === undefined) return { items: rest, headers: {} };
   const items = rest.slice(0, Number(query.limit));
   const last = items.at(-1);
   if (last === undefined || items.length === rest.length) return { items, headers: {} };
-  const next = new URLSearchParams({ limit: query.limit, cursor: encodeCursor(list.key(last)) });
-  return { items, headers: { Link: `<${list.url}?${next.toString()}>; rel="next"` } };
+  return { items, headers: nextPage(list.url, { limit: query.limit, cursor: encodeCursor(list.key(last)) }) };
+}
+
+/** The `Link` header (RFC 8288) that leads to the next page. */
+export function nextPage(
+  url: string,
+  query: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return { Link: `<${url}?${new URLSearchParams(given).toString()}>; rel="next"` };
 }
 
 function encodeCursor(key: string): string {

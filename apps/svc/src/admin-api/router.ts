@@ -1,5 +1,7 @@
 import type { Logger } from "@devplat/base";
 import type { Context, Hono } from "hono";
+import { managementSource } from "../audit/audit-actor.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import type { Authenticator, Caller, RequestFacts } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";
 import { BRAND } from "../brand.ts";
@@ -9,17 +11,19 @@ import type { Access, Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, problemOf, problemResponse } from "./problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";
 
+export interface RouterParts {
+  readonly authenticator: Authenticator;
+  readonly audit: AuditTrail;
+  readonly logger: Logger;
+}
+
 /** Serves the operations: who, then how, then what; and 405 with `Allow` for their paths with another method. */
-export function addOperations(
-  app: Hono,
-  operations: readonly Operation[],
-  authenticator: Authenticator,
-  logger: Logger,
-): void {
+export function addOperations(app: Hono, operations: readonly Operation[], parts: RouterParts): void {
+  const { logger } = parts;
   for (const each of operations) {
     app.on(each.method, honoPath(each.path), async (context) => {
       try {
-        return await serve(each, context, authenticator);
+        return await serve(each, context, parts);
       } catch (error) {
         const problem = problemOf(error);
         if (problem === undefined || problem.status >= 500) {
@@ -75,7 +79,36 @@ export function requireAccess(caller: Caller, access: Access): Identity | undefi
   });
 }
 
-async function serve(each: Operation, context: Context, authenticator: Authenticator): Promise<Response> {
+/** {@link requireAccess}, with refusals written down; that somebody without a credential was asked for one is no deed. */
+function admitted(
+  caller: Caller,
+  each: Operation,
+  context: Context,
+  audit: AuditTrail,
+): Identity | undefined {
+  try {
+    return requireAccess(caller, each.access);
+  } catch (error) {
+    const anonymous = context.req.header("authorization") === undefined && caller.kind === "nobody";
+    if (!anonymous) {
+      const identity = caller.kind === "identity" ? caller.identity : undefined;
+      audit.record({
+        action: "access.denied",
+        outcome: "denied",
+        target: context.req.path,
+        ...managementSource(identity, clientOf(context)),
+        details: { operation: each.id },
+      });
+    }
+    throw error;
+  }
+}
+
+async function serve(
+  each: Operation,
+  context: Context,
+  { authenticator, audit }: RouterParts,
+): Promise<Response> {
   const facts = requestFacts(context);
   if (each.method !== "GET" && authenticator.isForeignPage(facts)) {
     throw new ProblemError({
@@ -85,7 +118,9 @@ async function serve(each: Operation, context: Context, authenticator: Authentic
     });
   }
   const identity =
-    each.access === "public" ? undefined : requireAccess(await authenticator.identify(facts), each.access);
+    each.access === "public"
+      ? undefined
+      : admitted(await authenticator.identify(facts), each, context, audit);
   const query =
     each.query === undefined ? {} : validateQuery(each.query, new URL(context.req.url).searchParams);
   const body = each.body === undefined ? undefined : validateBody(each.body, await readJson(context.req.raw));

@@ -1,15 +1,17 @@
 import { z } from "zod";
-import type { Identity } from "../login/sessions.ts";
-import { SvcError } from "../errors.ts";
+import type { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
-import { operation, type Operation } from "./operation.ts";
+import { callerOf, operation, type Operation } from "./operation.ts";
+import { nextPage, pagingQuery } from "./paging.ts";
 
 const PATH = "/api/tokens";
 /** Most repositories of one token; each is checked at the code host. */
 const MAX_REPOSITORIES = 100;
 const MAX_TEXT = 500;
+/** Tokens of one answer. */
+const MAX_LISTED = 1000;
 
 const repository = z.string().min(1).max(201);
 
@@ -29,12 +31,18 @@ export const tokenRequestSchema = z
         example: "contents:read",
       }),
     duration: z.string().min(1).max(50).meta({
-      description: "Lifetime: numbers with a unit s, m, h, d or w, compound allowed; at least 60s",
+      description:
+        "Lifetime: numbers with a unit s, m, h, d or w, compound allowed; at least 60s. `never` where that is allowed",
       example: "1h",
     }),
     type: z.enum(["proxy", "agent"]).optional().meta({ description: "Default proxy" }),
-    app_id: z.string().max(MAX_TEXT).optional().meta({ description: "Agent tokens only" }),
-    installation: z.string().max(MAX_TEXT).optional().meta({ description: "Agent tokens only" }),
+    app_id: z.string().min(1).max(MAX_TEXT).optional().meta({
+      description: "Agent tokens: id of a registered app; default the default app",
+    }),
+    installation: z.string().min(1).max(MAX_TEXT).optional().meta({
+      description:
+        "Agent tokens: the account that the app is installed for, default the owner of the repositories",
+    }),
     session_id: z.string().min(1).max(MAX_TEXT).optional().meta({
       description: "The caller's own label for the run that it is for",
     }),
@@ -57,6 +65,8 @@ const shown = {
   id: z.string().meta({ description: "UUIDv7" }),
   type: z.enum(["proxy", "agent"]),
   repositories: z.array(z.string()),
+  app_id: z.string().nullable().meta({ description: "Agent tokens: id of the registered app" }),
+  installation: z.string().nullable(),
   scopes: z.partialRecord(z.enum([EVERYTHING, ...RESOURCES]), z.enum(["read", "write"])),
   expires_at: time.nullable(),
   created_at: time,
@@ -79,7 +89,7 @@ export const mintedTokenSchema = z
   .meta({ id: "MintedToken" });
 
 /** Minting and revoking tokens: every user for themselves, an admin for all. */
-export function tokenOperations(mint: TokenMint): Operation[] {
+export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation[] {
   const common = { tag: "Tokens", access: "user" } as const;
   return [
     operation({
@@ -87,7 +97,9 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       method: "POST",
       path: PATH,
       id: "createToken",
-      summary: "Create a scoped proxy token",
+      summary: "Create a scoped proxy or agent token",
+      description:
+        "Agent tokens need the admin role and a registered app, whose installation gives the credential.",
       body: tokenRequestSchema,
       query: z.strictObject({
         check: z.enum(["true", "false"]).optional().meta({
@@ -97,10 +109,19 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       result: mintedTokenSchema,
       successStatus: 201,
       refusals: { 409: "An agent token needs a registered app", 502: "The code host could not be asked" },
-      async handle({ identity, body, query }) {
+      async handle({ identity, client, body, query }) {
         const request = { ...body, type: body.type ?? "proxy", ip_allow: body.ip_allow ?? [] };
-        const { token, record } = await mint.mint(required(identity), request, query.check !== "false");
-        return { status: 201, body: { token: token.reveal(), ...commonView(record) } };
+        const { token, record } = await mint.mint(
+          callerOf(identity),
+          client,
+          request,
+          query.check !== "false",
+        );
+        return {
+          status: 201,
+          headers: { Location: `${address.baseUrl}${PATH}/${record.id}` },
+          body: { token: token.reveal(), ...commonView(record) },
+        };
       },
     }),
     operation({
@@ -109,12 +130,25 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       path: PATH,
       id: "listTokens",
       summary: "List your tokens; an admin sees all",
+      description: `Newest first, at most ${MAX_LISTED} at once; a \`Link\` header leads to the next page.`,
+      query: z.strictObject({
+        ...pagingQuery,
+        limit: pagingQuery.limit.meta({ description: `Default ${MAX_LISTED}` }),
+        mine: z.enum(["true", "false"]).optional().meta({ description: "true: an admin's own only" }),
+      }),
       result: z.array(tokenSchema),
       successStatus: 200,
-      handle: async ({ identity }) => ({
-        status: 200,
-        body: (await mint.list(required(identity))).map(tokenView),
-      }),
+      async handle({ identity, query }) {
+        const { limit, cursor, mine } = query;
+        const { records, next } = await mint.list(callerOf(identity), {
+          limit: limit === undefined ? MAX_LISTED : Number(limit),
+          cursor,
+          mine: mine === "true",
+        });
+        const url = `${address.baseUrl}${PATH}`;
+        const headers = next === undefined ? {} : nextPage(url, { limit, mine, cursor: next });
+        return { status: 200, headers, body: records.map(tokenView) };
+      },
     }),
     operation({
       ...common,
@@ -127,7 +161,7 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       refusals: { 404: "No token of yours has this id" },
       handle: async ({ identity, parameters }) => ({
         status: 200,
-        body: tokenView(await mint.get(required(identity), parameters["id"] ?? "")),
+        body: tokenView(await mint.get(callerOf(identity), parameters["id"] ?? "")),
       }),
     }),
     operation({
@@ -138,8 +172,8 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       summary: "Revoke a token at once",
       successStatus: 204,
       refusals: { 404: "No token of yours has this id" },
-      async handle({ identity, parameters }) {
-        await mint.revoke(required(identity), parameters["id"] ?? "");
+      async handle({ identity, client, parameters }) {
+        await mint.revoke(callerOf(identity), client, parameters["id"] ?? "");
         return { status: 204 };
       },
     }),
@@ -152,8 +186,8 @@ export function tokenOperations(mint: TokenMint): Operation[] {
       body: z.strictObject({ token: z.string().min(1).max(MAX_TEXT) }).meta({ id: "TokenValue" }),
       successStatus: 204,
       refusals: { 404: "No token has this value" },
-      async handle({ body }) {
-        await mint.revokeByValue(body.token);
+      async handle({ identity, client, body }) {
+        await mint.revokeByValue(callerOf(identity), client, body.token);
         return { status: 204 };
       },
     }),
@@ -176,6 +210,8 @@ function commonView(record: TokenRecord): Omit<z.output<typeof mintedTokenSchema
     id: record.id,
     type: record.type,
     repositories: [...record.repositories],
+    app_id: record.appId ?? null,
+    installation: record.installation ?? null,
     scopes: { ...record.scopes },
     expires_at: isoTime(record.expiresAt),
     created_at: new Date(record.createdAt).toISOString(),
@@ -186,9 +222,4 @@ function commonView(record: TokenRecord): Omit<z.output<typeof mintedTokenSchema
 
 function isoTime(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString();
-}
-
-function required(identity: Identity | undefined): Identity {
-  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
-  return identity;
 }

@@ -7,13 +7,17 @@ import {
   purgeRepository,
   removeRepository,
   repositoryChangeSchema,
+  repositoryEvent,
 } from "../admin-api/cached-repos.ts";
+import { clientOf } from "../admin-api/client.ts";
 import { validateBody } from "../admin-api/validation.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { CachedRepositories } from "../cached-repositories.ts";
 import { SvcError } from "../errors.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
+import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { numberOrNull, refusedForm, type FormState } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";
 import {
@@ -29,6 +33,7 @@ export interface RepositoryRoutes {
   readonly version: string;
   readonly repositories: CachedRepositories;
   readonly maintenance: CacheMaintenance;
+  readonly audit: AuditTrail;
   readonly cacheEnabled: boolean;
   readonly address: OwnAddress;
   readonly clock: Clock;
@@ -40,7 +45,13 @@ const ADD_FIELDS = ["owner", "name", ...LIMIT_FIELDS] as const;
 
 /** The "Cached Repositories" section; for admins. */
 export function addRepositoryRoutes(options: RepositoryRoutes): void {
-  const { pages, repositories } = options;
+  const { pages, repositories, audit } = options;
+  const note = (
+    context: Context,
+    identity: Identity,
+    action: Parameters<typeof repositoryEvent>[0],
+    record: CachedRepositoryRecord,
+  ): void => audit.record(repositoryEvent(action, record, identity, clientOf(context)));
   const pageFor = (identity: Identity): RepositoriesPageOptions => ({
     assets: options.assets,
     version: options.version,
@@ -69,13 +80,14 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
         name: (form["name"] ?? "").trim(),
         ...limitsOf(form),
       });
-      await repositories.add({
+      const record = await repositories.add({
         owner: body.owner,
         name: body.name,
         enabled: true,
         timeoutSeconds: body.timeout_seconds ?? undefined,
         maxCacheSizeMb: body.max_cache_size_mb ?? undefined,
       });
+      note(context, identity, "cached_repository.added", record);
       return context.redirect("/admin?done=added", 303);
     } catch (error) {
       const addForm = refusedForm(error, form, ADD_FIELDS);
@@ -88,7 +100,8 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     const id = idOf(context);
     try {
       const change = changeOf(validateBody(repositoryChangeSchema, limitsOf(form)));
-      await repositories.change(id, change, Number(form["version"]) || undefined);
+      const record = await repositories.change(id, change, Number(form["version"]) || undefined);
+      note(context, identity, "cached_repository.updated", record);
       return context.redirect("/admin?done=saved", 303);
     } catch (error) {
       const refused = overtaken(error, form, repositories, id) ?? refusedForm(error, form, LIMIT_FIELDS);
@@ -102,14 +115,17 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     ["enable", true],
     ["disable", false],
   ] as const) {
-    pages.post(`/admin/repositories/:id/${word}`, true, async (context) => {
-      await repositories.change(idOf(context), { enabled });
+    pages.post(`/admin/repositories/:id/${word}`, true, async (context, identity) => {
+      const record = await repositories.change(idOf(context), { enabled });
+      note(context, identity, "cached_repository.updated", record);
       return context.redirect(`/admin?done=${word}d`, 303);
     });
   }
 
-  pages.post("/admin/repositories/:id/purge", true, async (context) => {
-    purgeRepository(options, repositories.get(idOf(context)));
+  pages.post("/admin/repositories/:id/purge", true, async (context, identity) => {
+    const record = repositories.get(idOf(context));
+    purgeRepository(options, record);
+    note(context, identity, "cached_repository.purged", record);
     return context.redirect("/admin?done=purged", 303);
   });
 
@@ -117,8 +133,10 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     pages.show(context, deletePage({ ...pageFor(identity), record: repositories.get(idOf(context)) })),
   );
 
-  pages.post("/admin/repositories/:id/delete", true, async (context) => {
-    await removeRepository(options, idOf(context));
+  pages.post("/admin/repositories/:id/delete", true, async (context, identity) => {
+    const record = repositories.get(idOf(context));
+    await removeRepository(options, record.id);
+    note(context, identity, "cached_repository.removed", record);
     return context.redirect("/admin?done=deleted", 303);
   });
 

@@ -80,6 +80,20 @@ export interface TokenRecord {
   readonly useCount: number;
 }
 
+export interface TokenQuery {
+  /** Undefined: of all users. */
+  readonly userId?: string | undefined;
+  /** {@link TokenPage.next} of the page before; a text that is none gives an empty page. */
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface TokenPage {
+  readonly records: readonly TokenRecord[];
+  /** Undefined: there is no more. */
+  readonly next: string | undefined;
+}
+
 /** Uses of one token since the last report. */
 export interface TokenUse {
   readonly id: string;
@@ -232,8 +246,8 @@ export interface TokenStore {
   /** Also one that has expired or is revoked. */
   findByHash(tokenHash: string): Promise<TokenRecord | undefined>;
   get(id: string): Promise<TokenRecord | undefined>;
-  /** Newest first; of one user, or of all. Revoked ones are left out. */
-  list(userId: string | undefined): Promise<readonly TokenRecord[]>;
+  /** Newest first. Revoked ones are left out, expired ones are not. */
+  list(query: TokenQuery): Promise<TokenPage>;
   /** False: not there, or revoked before. */
   revoke(id: string, now: number): Promise<boolean>;
   /** Adds to the counters; uses of tokens that are gone are dropped. */

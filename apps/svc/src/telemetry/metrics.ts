@@ -42,6 +42,7 @@ export class Metrics {
   readonly #decision: Histogram<"stage">;
   readonly #bytes: Counter<"source">;
   readonly #followers: Counter;
+  readonly #auditDropped: Counter;
   readonly #pack: Histogram;
   readonly #upstream: Histogram<"kind" | "status">;
 
@@ -70,6 +71,10 @@ export class Metrics {
     this.#followers = counter(
       "cache_singleflight_followers_total",
       "Fetch requests that shared another one's upstream fetch.",
+    );
+    this.#auditDropped = counter(
+      "audit_dropped_total",
+      "Audit records that were logged, but could not be stored.",
     );
     this.#responseSize = new Gauge({
       name: named("cache_response_size_bytes"),
@@ -164,6 +169,11 @@ export class Metrics {
   /** An answer was made from stored packs. */
   packMade(seconds: number): void {
     this.#pack.observe(seconds);
+  }
+
+  /** Audit records that could not be stored, because the database was away for too long. */
+  auditDropped(count: number): void {
+    this.#auditDropped.inc(count);
   }
 
   followed(): void {

@@ -1,20 +1,24 @@
 import { randomUUIDv7 } from "node:crypto";
-import { formatDuration, parseDuration, type Clock, type Secret } from "@devplat/base";
+import type { Clock, Secret } from "@devplat/base";
+import type { InstallationCredentials } from "../apps/installation-credentials.ts";
+import { managementSource } from "../audit/audit-actor.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import { FieldError, SvcError, type FieldFault } from "../errors.ts";
+import type { Client } from "../login/client.ts";
 import type { Identity } from "../login/sessions.ts";
-import { splitRepository } from "../repository-name.ts";
-import type { Store, TokenRecord } from "../storage/store.ts";
+import { foldCase, splitRepository } from "../repository-name.ts";
+import type { AppRecord, Store, TokenPage, TokenRecord } from "../storage/store.ts";
 import { addressFault } from "./address-list.ts";
+import { lifetimeOf } from "./duration.ts";
 import { createToken, isWellFormed, tokenHash, tokenStart } from "./format.ts";
 import type { RepositoryProbe } from "./repository-probe.ts";
 import { EVERYTHING, parseScopes } from "./scopes.ts";
 import type { TokenLookup } from "./token-lookup.ts";
 
-/** Shortest life of a token, in milliseconds (spec/svc.md section 4). */
-const MIN_DURATION_MS = 60_000;
-/** Numbers with the units s, m, h, d, w; compound allowed. */
-const DURATION_FORM = /^(?:\d+(?:\.\d+)?[smhdw])+$/;
-
+/** The duration of a token without expiry. */
+const NEVER = "never";
+/** Tokens of one answer, where no limit is asked for. */
+const MAX_LISTED = 1000;
 /** The fields of `POST /api/tokens`, of the right types, not yet judged. */
 export interface TokenRequest {
   readonly repository?: string | undefined;
@@ -22,6 +26,10 @@ export interface TokenRequest {
   readonly scopes: string;
   readonly duration: string;
   readonly type: "proxy" | "agent";
+  /** Agent tokens: id of a registered app, ours or the code host's; default the default app. */
+  readonly app_id?: string | undefined;
+  /** Agent tokens: the account that the app is installed for; default the owner of the repositories. */
+  readonly installation?: string | undefined;
   readonly session_id?: string | undefined;
   readonly description?: string | undefined;
   readonly ip_allow: readonly string[];
@@ -31,14 +39,19 @@ export interface TokenMintOptions {
   readonly store: Store;
   readonly lookup: TokenLookup;
   readonly probe: RepositoryProbe;
+  /** Undefined: agent tokens are not checked with the code host when they are minted. */
+  readonly installations: InstallationCredentials | undefined;
+  readonly audit: AuditTrail;
   readonly clock: Clock;
   /** Longest life, in milliseconds. */
   readonly maxDurationMs: number;
   /** Whether `*` is allowed for repositories and scopes. */
   readonly allowUnrestricted: boolean;
+  /** Whether a token may be without expiry (`never`). */
+  readonly allowNever: boolean;
 }
 
-/** Issues, lists and revokes proxy tokens. */
+/** Issues, lists and revokes proxy and agent tokens. */
 export class TokenMint {
   readonly #options: TokenMintOptions;
 
@@ -49,19 +62,26 @@ export class TokenMint {
   /**
    * Issues a token; its value is in the answer, and nowhere else.
    *
-   * @param check whether to ask the code host if the caller can reach the repositories
+   * @param check whether to ask the code host if the caller, or the app, can reach the repositories
    * @throws SvcError `invalid_fields`, `forbidden` and `no_app` (agent tokens), `host_unreachable`
    */
   async mint(
     caller: Identity,
+    client: Client,
     request: TokenRequest,
     check: boolean,
   ): Promise<{ token: Secret; record: TokenRecord }> {
-    if (request.type === "agent") throw agentRefusal(caller);
+    if (request.type === "agent" && caller.role !== "admin") {
+      throw new SvcError("forbidden", "Only an admin may create agent tokens");
+    }
+    const { store, installations, audit, clock } = this.#options;
+    const apps = request.type === "agent" ? await store.apps.list() : [];
+    if (request.type === "agent" && apps.length === 0) throw noApp();
     const repositories =
       request.repositories ?? (request.repository === undefined ? [] : [request.repository]);
     const { scopes, faults } = parseScopes(request.scopes);
     const duration = this.#duration(request.duration);
+    const agent = request.type === "agent" ? agentPart(request, repositories, apps) : undefined;
     const found: FieldFault[] = [
       ...this.#repositoryFaults(request, repositories),
       ...faults.map((message) => ({ pointer: "/scopes", message })),
@@ -73,14 +93,15 @@ export class TokenMint {
         const message = addressFault(entry);
         return message === undefined ? [] : [{ pointer: `/ip_allow/${index}`, message }];
       }),
+      ...(agent?.faults ?? []),
     ];
     if (found.length > 0 || typeof duration === "string") throw new FieldError(found);
-    if (check) await this.#requireReachable(caller, request, repositories);
-    const token = createToken("proxy");
-    const now = this.#options.clock.now();
+    if (check && agent === undefined) await this.#requireReachable(caller, request, repositories);
+    const token = createToken(request.type);
+    const now = clock.now();
     const record: TokenRecord = {
       id: randomUUIDv7(),
-      type: "proxy",
+      type: request.type,
       tokenHash: tokenHash(token.reveal()),
       tokenStart: tokenStart(token),
       userId: caller.userId,
@@ -88,23 +109,45 @@ export class TokenMint {
       scopes,
       description: request.description,
       sessionId: request.session_id,
-      appId: undefined,
-      installation: undefined,
+      appId: agent?.appId,
+      installation: agent?.installation,
       ipAllow: request.ip_allow,
       createdAt: now,
-      expiresAt: now + duration,
+      expiresAt: duration === Infinity ? undefined : now + duration,
       revokedAt: undefined,
       lastUsedAt: undefined,
       lastIp: undefined,
       useCount: 0,
     };
-    await this.#options.store.tokens.insert(record);
+    if (check && agent !== undefined && installations !== undefined) {
+      await requireInstalled(installations, record);
+    }
+    await store.tokens.insert(record);
+    audit.record({
+      action: "token.created",
+      outcome: "allowed",
+      target: record.id,
+      ...managementSource(caller, client),
+      details: {
+        type: record.type,
+        repositories: record.repositories.join(","),
+        scopes: Object.entries(scopes)
+          .map(([resource, level]) => `${resource}:${level}`)
+          .join(","),
+        expires_at: record.expiresAt === undefined ? "never" : new Date(record.expiresAt).toISOString(),
+      },
+    });
     return { token, record };
   }
 
-  /** The caller's tokens; all of them for an admin. Newest first, without revoked ones. */
-  async list(caller: Identity): Promise<readonly TokenRecord[]> {
-    return this.#options.store.tokens.list(caller.role === "admin" ? undefined : caller.userId);
+  /** The caller's tokens; for an admin all of them, unless only their own are asked for. Newest first, without revoked ones. */
+  async list(
+    caller: Identity,
+    query: { readonly limit?: number; readonly cursor?: string | undefined; readonly mine?: boolean } = {},
+  ): Promise<TokenPage> {
+    const { limit = MAX_LISTED, cursor, mine = false } = query;
+    const userId = caller.role === "admin" && !mine ? undefined : caller.userId;
+    return this.#options.store.tokens.list({ userId, limit, cursor });
   }
 
   /** @throws SvcError `not_found`, also for a token of another user */
@@ -116,36 +159,45 @@ export class TokenMint {
   }
 
   /** From here on the token opens nothing. @throws SvcError `not_found` */
-  async revoke(caller: Identity, id: string): Promise<void> {
+  async revoke(caller: Identity, client: Client, id: string): Promise<void> {
     const record = await this.get(caller, id);
-    await this.#revoke(record);
+    await this.#revoke(record, caller, client);
   }
 
   /**
-   * Revokes by value, for whoever found a leaked token: having it is the right to end it.
+   * Revokes by value, for whoever found a leaked token: having it is the right to end it. Doing so twice is no fault.
    *
-   * @throws SvcError `not_found`
+   * @throws SvcError `not_found`: never issued
    */
-  async revokeByValue(text: string): Promise<void> {
+  async revokeByValue(caller: Identity, client: Client, text: string): Promise<void> {
     const known = isWellFormed(text)
       ? await this.#options.store.tokens.findByHash(tokenHash(text))
       : undefined;
     if (known === undefined) throw new SvcError("not_found", "No token has this value");
-    await this.#revoke(known);
+    await this.#revoke(known, caller, client);
   }
 
-  async #revoke(record: TokenRecord): Promise<void> {
-    await this.#options.store.tokens.revoke(record.id, this.#options.clock.now());
-    this.#options.lookup.forget({ tokenId: record.id });
+  async #revoke(record: TokenRecord, caller: Identity, client: Client): Promise<void> {
+    const { store, lookup, installations, audit, clock } = this.#options;
+    const ended = await store.tokens.revoke(record.id, clock.now());
+    lookup.forget({ tokenId: record.id });
+    if (record.type === "agent") await installations?.revokeFor(record.id);
+    // Of two who revoke at once, one did it.
+    if (!ended) return;
+    audit.record({
+      action: "token.revoked",
+      outcome: "allowed",
+      target: record.id,
+      ...managementSource(caller, client),
+      details: { type: record.type },
+    });
   }
 
   #duration(text: string): number | string {
-    const { maxDurationMs } = this.#options;
-    const ms = DURATION_FORM.test(text) ? parseDuration(text) : undefined;
-    if (ms === undefined) return "expected a number with a unit s, m, h, d or w, such as 30m, 12h or 1h30m";
-    if (ms < MIN_DURATION_MS) return `must be at least ${formatDuration(MIN_DURATION_MS)}`;
-    if (ms > maxDurationMs) return `must be at most ${formatDuration(maxDurationMs)}`;
-    return ms;
+    const { maxDurationMs, allowNever } = this.#options;
+    if (text === NEVER)
+      return allowNever ? Infinity : "never is not allowed here (tokens.allow_never is false)";
+    return lifetimeOf(text, maxDurationMs);
   }
 
   #repositoryFaults(request: TokenRequest, repositories: readonly string[]): FieldFault[] {
@@ -195,9 +247,56 @@ function repositoryPointer(request: TokenRequest, index: number): string {
   return request.repositories === undefined ? "/repository" : `/repositories/${index}`;
 }
 
-function agentRefusal(caller: Identity): SvcError {
-  if (caller.role !== "admin") return new SvcError("forbidden", "Only an admin may create agent tokens");
+function noApp(): SvcError {
   return new SvcError("no_app", "Agent tokens need a registered code-host app, and none is registered", {
-    hint: "This version cannot register apps yet; use a proxy token.",
+    hint: "Register one with POST /api/apps or in the admin UI, or set SVC_HOST_APP_ID and SVC_HOST_PRIVATE_KEY.",
   });
+}
+
+/** What an agent token has besides: whose installation of which app gives its credential. */
+function agentPart(
+  request: TokenRequest,
+  repositories: readonly string[],
+  apps: readonly AppRecord[],
+): {
+  readonly appId: string | undefined;
+  readonly installation: string | undefined;
+  readonly faults: FieldFault[];
+} {
+  const { app_id: asked } = request;
+  const faults: FieldFault[] = [];
+  const app =
+    asked === undefined
+      ? (apps.find(({ isDefault }) => isDefault) ?? (apps.length === 1 ? apps[0] : undefined))
+      : apps.find(({ id, appId }) => id === asked || appId === asked);
+  if (app === undefined) {
+    const message = asked === undefined ? "no app is the default: name one" : "no such app is registered";
+    faults.push({ pointer: "/app_id", message });
+  }
+  // An installation is of one account: its token cannot reach into another's repositories.
+  const owners = new Set(repositories.map((each) => foldCase(each.split("/", 1)[0] ?? "")));
+  if (owners.size > 1) {
+    faults.push({
+      pointer: "/repositories",
+      message: "must belong to one owner: an app is installed for one account",
+    });
+  }
+  if (repositories.includes(EVERYTHING) && request.installation === undefined) {
+    faults.push({ pointer: "/installation", message: "required with *: whose repositories are meant?" });
+  }
+  const installation = request.installation ?? repositories[0]?.split("/", 1)[0];
+  return { appId: app?.id, installation, faults };
+}
+
+async function requireInstalled(installations: InstallationCredentials, record: TokenRecord): Promise<void> {
+  const outcome = await installations.forToken(record);
+  if (outcome.kind === "refused") {
+    throw new FieldError([{ pointer: "/installation", message: outcome.message }]);
+  }
+  if (outcome.kind === "unavailable") {
+    throw new SvcError("host_unreachable", outcome.message, {
+      remedy: "retry",
+      hint: "Try again, or leave the check out with ?check=false.",
+    });
+  }
 }

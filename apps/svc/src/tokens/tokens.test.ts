@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import fc from "fast-check";
+import { Accounts } from "../accounts/accounts.ts";
 import { StoredAccounts } from "../accounts/stored-accounts.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { FieldError } from "../errors.ts";
+import type { AuditEvent } from "../audit/audit-event.ts";
+import { NO_CLIENT } from "../login/client.ts";
 import { Sessions, type Identity } from "../login/sessions.ts";
 import { TestLogin } from "../login/test-login.ts";
 import { OwnAddress } from "../own-address.ts";
@@ -156,6 +159,7 @@ describe("minting and admitting", () => {
   let login: TestLogin;
   let answer: "readable" | "refused" | "moved";
   let alice: Identity;
+  const events: AuditEvent[] = [];
   const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
   const request: TokenRequest = {
     repository: "acme/widgets",
@@ -183,17 +187,29 @@ describe("minting and admitting", () => {
       clock,
       logger: silentLogger,
     });
-    const options = { store, lookup, clock, maxDurationMs: 168 * 3_600_000, allowUnrestricted: false };
-    mint = new TokenMint({ ...options, probe: { ask: async () => answer } });
-    const sessions = new Sessions(store, clock, []);
-    login = new TestLogin({ store, sessions, lookup, clock, defaultHostToken: undefined });
-    alice = (await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }))
-      .identity;
+    events.length = 0;
+    mint = new TokenMint({
+      store,
+      lookup,
+      probe: { ask: async () => answer },
+      installations: undefined,
+      audit: { record: (event) => void events.push(event) },
+      clock,
+      maxDurationMs: 168 * 3_600_000,
+      allowUnrestricted: false,
+      allowNever: false,
+    });
+    const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
+    const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
+    login = new TestLogin({ store, sessions, accounts, clock, defaultHostToken: undefined });
+    alice = (
+      await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
+    ).identity;
   });
   afterEach(async () => store.close());
 
   const minted = async (change: Partial<TokenRequest> = {}): Promise<{ token: string; id: string }> => {
-    const { token, record } = await mint.mint(alice, { ...request, ...change }, true);
+    const { token, record } = await mint.mint(alice, NO_CLIENT, { ...request, ...change }, true);
     return { token: token.reveal(), id: record.id };
   };
   const status = async (
@@ -223,7 +239,7 @@ describe("minting and admitting", () => {
   });
 
   it("without a stored credential the request goes upstream anonymously", async () => {
-    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
+    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT)).identity;
     const { token } = await minted();
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(admission.kind === "forward" && admission.authorization === undefined, true);
@@ -260,7 +276,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(token), 401);
     const second = await minted();
     assert.equal(await status(second.token), 200);
-    await mint.revoke(alice, (await mint.list(alice))[0]?.id ?? "");
+    await mint.revoke(alice, NO_CLIENT, (await mint.list(alice)).records[0]?.id ?? "");
     assert.equal(await status(second.token), 401);
     assert.notEqual(id, "");
     for (const unknown of [
@@ -298,7 +314,7 @@ describe("minting and admitting", () => {
   it("a new credential of the user counts at once", async () => {
     const { token } = await minted();
     await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
-    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") });
+    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") }, NO_CLIENT);
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(
       admission.kind === "forward" && admission.authorization,
@@ -368,7 +384,7 @@ describe("minting and admitting", () => {
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
     answer = "moved";
     await assert.rejects(minted(), /has moved/);
-    assert.notEqual((await mint.mint(alice, request, false)).token, undefined);
+    assert.notEqual((await mint.mint(alice, NO_CLIENT, request, false)).token, undefined);
   });
 
   it("an agent token needs an admin, then an app", async () => {
@@ -379,41 +395,45 @@ describe("minting and admitting", () => {
 
   it("a user sees and revokes only own tokens, an admin all", async () => {
     const { id } = await minted();
-    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined })).identity;
-    assert.deepEqual(await mint.list(bob), []);
-    await assert.rejects(mint.revoke(bob, id), { code: "not_found" });
+    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
+      .identity;
+    assert.deepEqual((await mint.list(bob)).records, []);
+    await assert.rejects(mint.revoke(bob, NO_CLIENT, id), { code: "not_found" });
     const admin: Identity = { ...bob, role: "admin" };
-    assert.equal((await mint.list(admin)).length, 1);
-    await mint.revoke(admin, id);
+    assert.equal((await mint.list(admin)).records.length, 1);
+    await mint.revoke(admin, NO_CLIENT, id);
     await assert.rejects(mint.get(admin, id), { code: "not_found" });
   });
 
-  it("a leaked token is revoked by its value", async () => {
-    const { token } = await minted();
-    await mint.revokeByValue(token);
-    assert.equal(await status(token), 401);
-    await assert.rejects(mint.revokeByValue(createToken("proxy").reveal()), { code: "not_found" });
-  });
-});
-
-describe("sessions", () => {
-  it("a session is good for 30 days, ends when it is ended, and admins are admins in any session", async () => {
-    const store = await memoryStore();
-    let now = START;
-    const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
-    const sessions = new Sessions(store, clock, ["Root"]);
-    const { token, record } = await sessions.start("alice", "user");
-    assert.deepEqual((await sessions.authenticate(token.reveal()))?.role, "user");
-    assert.equal(
-      (await sessions.authenticate((await sessions.start("root", "user")).token.reveal()))?.role,
-      "admin",
+  it("minting and revoking are audited, once each, without the token", async () => {
+    const { token, id } = await minted();
+    await mint.revoke(alice, NO_CLIENT, id);
+    await assert.rejects(mint.revoke(alice, NO_CLIENT, id), { code: "not_found" });
+    assert.deepEqual(
+      events.map(({ action, target, actor }) => [action, target, actor.login]),
+      [
+        ["token.created", id, "alice"],
+        ["token.revoked", id, "alice"],
+      ],
     );
-    assert.equal(await sessions.authenticate(createToken("session").reveal()), undefined);
-    now += 30 * 86_400_000;
-    assert.equal(await sessions.authenticate(token.reveal()), undefined);
-    now = START;
-    await sessions.end(record.id);
-    assert.equal(await sessions.authenticate(token.reveal()), undefined);
-    await store.close();
+    assert.equal(JSON.stringify(events).includes(token), false);
+  });
+
+  it("never is refused where tokens.allow_never is false", async () => {
+    await assert.rejects(minted({ duration: "never" }), (error: FieldError) => {
+      assert.match(error.faults[0]?.message ?? "", /tokens\.allow_never/);
+      return true;
+    });
+  });
+
+  it("a leaked token is revoked by its value, twice if need be", async () => {
+    const { token } = await minted();
+    await mint.revokeByValue(alice, NO_CLIENT, token);
+    assert.equal(await status(token), 401);
+    await mint.revokeByValue(alice, NO_CLIENT, token);
+    assert.equal(events.filter(({ action }) => action === "token.revoked").length, 1);
+    await assert.rejects(mint.revokeByValue(alice, NO_CLIENT, createToken("proxy").reveal()), {
+      code: "not_found",
+    });
   });
 });

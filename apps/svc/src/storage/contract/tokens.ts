@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { it } from "node:test";
-import type { Store } from "../store.ts";
+import type { Store, TokenRecord } from "../store.ts";
 import { tokenRecord } from "./records.ts";
 
 export function tokenCases(store: () => Store): void {
@@ -28,8 +28,8 @@ export function tokenCases(store: () => Store): void {
     const two = await tokenRecord(store(), { createdAt: 2 });
     const foreign = await tokenRecord(store(), { createdAt: 3 }, "bob");
     for (const each of [one, two, foreign]) await tokens.insert(each);
-    const ids = async (user: string | undefined): Promise<string[]> =>
-      (await tokens.list(user)).map(({ id }) => id);
+    const ids = async (userId: string | undefined): Promise<string[]> =>
+      (await tokens.list({ userId, limit: 10 })).records.map(({ id }) => id);
     assert.deepEqual(await ids(one.userId), [two.id, one.id]);
     assert.deepEqual(await ids(undefined), [foreign.id, two.id, one.id]);
     assert.equal(await tokens.revoke(two.id, 50), true);
@@ -37,6 +37,30 @@ export function tokenCases(store: () => Store): void {
     assert.equal(await tokens.revoke(randomUUIDv7(), 60), false);
     assert.equal((await tokens.get(two.id))?.revokedAt, 50);
     assert.deepEqual(await ids(one.userId), [one.id]);
+  });
+
+  it("tokens come page by page, each once, and a text that is no cursor gives an empty page", async () => {
+    const { tokens } = store();
+    const times = [1, 2, 2, 2, 3];
+    const made = await Promise.all(times.map(async (createdAt) => tokenRecord(store(), { createdAt })));
+    for (const each of made) await tokens.insert(each);
+    const seen: TokenRecord[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await tokens.list({ limit: 2, cursor });
+      assert.ok(page.records.length <= 2);
+      seen.push(...page.records);
+      cursor = page.next;
+    } while (cursor !== undefined);
+    assert.deepEqual(
+      seen.map(({ createdAt }) => createdAt),
+      times.toReversed(),
+    );
+    assert.equal(new Set(seen.map(({ id }) => id)).size, times.length);
+    assert.deepEqual(await tokens.list({ limit: 2, cursor: "' OR 1=1 --" }), {
+      records: [],
+      next: undefined,
+    });
   });
 
   it("of revocations that race, exactly one gets true", async () => {

@@ -1,6 +1,6 @@
 import type { Kysely, Selectable } from "kysely";
 import type { AuditAction, AuditActor, AuditEvent, AuditOutcome } from "../../audit/audit-event.ts";
-import { afterCursor, cursorOf } from "../audit-cursor.ts";
+import { cursorOf, positionOf } from "../time-cursor.ts";
 import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../store.ts";
 import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
@@ -34,7 +34,7 @@ export class SqlAudit implements AuditStore {
   }
 
   async query(query: AuditQuery): Promise<AuditPage> {
-    const after = query.cursor === undefined ? undefined : afterCursor(query.cursor);
+    const after = query.cursor === undefined ? undefined : positionOf(query.cursor);
     if (query.cursor !== undefined && after === undefined) return { records: [], next: undefined };
     return asked(async () => {
       let select = this.#db.selectFrom("audit").selectAll();

@@ -1,10 +1,8 @@
 import type { Kysely, Selectable } from "kysely";
-import type { Level, TokenRecord, TokenStore, TokenUse } from "../store.ts";
+import type { Level, TokenPage, TokenQuery, TokenRecord, TokenStore, TokenUse } from "../store.ts";
+import { cursorOf, positionOf } from "../time-cursor.ts";
 import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
-
-/** A list without a bound would grow with the years; the newest are what people look for. */
-const MAX_LISTED = 1000;
 
 export class SqlTokens implements TokenStore {
   readonly #db: Kysely<Tables>;
@@ -27,17 +25,28 @@ export class SqlTokens implements TokenStore {
     return this.#first("id", id);
   }
 
-  async list(userId: string | undefined): Promise<readonly TokenRecord[]> {
+  async list({ userId, cursor, limit }: TokenQuery): Promise<TokenPage> {
+    const after = cursor === undefined ? undefined : positionOf(cursor);
+    if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
     return asked(async () => {
       let query = this.#db.selectFrom("tokens").selectAll().where("revoked_at", "is", null);
       if (userId !== undefined) query = query.where("user_id", "=", userId);
-      // Ids are UUIDv7, so they order tokens of the same millisecond.
+      if (after !== undefined) {
+        const { at, id } = after;
+        query = query.where((is) =>
+          is.or([is("created_at", "<", at), is.and([is("created_at", "=", at), is("id", "<", id)])]),
+        );
+      }
+      // One more than asked for tells whether there is a next page.
       const rows = await query
         .orderBy("created_at", "desc")
         .orderBy("id", "desc")
-        .limit(MAX_LISTED)
+        .limit(limit + 1)
         .execute();
-      return rows.map(fromRow);
+      const records = rows.slice(0, limit).map(fromRow);
+      const last = records.at(-1);
+      const more = rows.length > limit && last !== undefined;
+      return { records, next: more ? cursorOf({ at: last.createdAt, id: last.id }) : undefined };
     });
   }
 
