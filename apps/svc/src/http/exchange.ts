@@ -26,10 +26,6 @@ export class Exchange {
   gitCommand: string | undefined;
   /** Whether the body is the lone flush-pkt by which git tests its credential before a large request. */
   gitProbe = false;
-  /** The command of protocol v2 that a POST to upload-pack begins with, once it is known. */
-  gitCommand: string | undefined;
-  /** Whether the body is the lone flush-pkt by which git tests its credential before a large request. */
-  gitProbe = false;
   /** `owner/name` of a cache-enabled repository. */
   cacheRepo = "";
   readonly #metrics: Metrics;

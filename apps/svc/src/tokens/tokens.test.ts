@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import fc from "fast-check";
-import { Accounts } from "../accounts/accounts.ts";
 import { StoredAccounts } from "../accounts/stored-accounts.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { FieldError } from "../errors.ts";
@@ -199,9 +198,8 @@ describe("minting and admitting", () => {
       allowUnrestricted: false,
       allowNever: false,
     });
-    const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
     const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
-    login = new TestLogin({ store, sessions, accounts, clock, defaultHostToken: undefined });
+    login = new TestLogin({ store, sessions, lookup, clock, defaultHostToken: undefined });
     alice = (
       await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
     ).identity;
