@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
-import { open, readFile, rename, stat, unlink, utimes } from "node:fs/promises";
+import { link, readFile, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { GitStoreError } from "../errors.ts";
+import { temporaryName } from "./leftovers.ts";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
 /** A lock whose file has not been touched for this long is taken for dead, ms. */
@@ -45,14 +46,25 @@ export async function acquireLock(path: string, options: LockOptions = {}): Prom
   }
 }
 
+/** Makes the file together with its content: an empty one, of a process that was killed, would block all for a minute. */
 async function tryCreate(path: string, token: string): Promise<boolean> {
+  const aside = join(dirname(path), temporaryName("lock"));
+  await writeFile(aside, token, { flag: "wx", mode: 0o600 });
   try {
-    const handle = await open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
-    try {
-      await handle.writeFile(token);
-    } finally {
-      await handle.close();
-    }
+    await link(aside, path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    // A file system without hard links.
+    return await createInPlace(path, token);
+  } finally {
+    await unlink(aside).catch(ignoreMissing);
+  }
+}
+
+async function createInPlace(path: string, token: string): Promise<boolean> {
+  try {
+    await writeFile(path, token, { flag: "wx", mode: 0o600 });
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
