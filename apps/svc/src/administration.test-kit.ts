@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock, type Logger } from "@devplat/base";
+import { systemClock, type Clock, type Logger } from "@devplat/base";
 import { createLogger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import type { Operation } from "./admin-api/operation.ts";
@@ -8,6 +8,7 @@ import { AuditRecorder } from "./audit/audit-recorder.ts";
 import type { CacheStats, WarmStart } from "./cache/policy.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { configSchema } from "./config/schema.ts";
+import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "./own-address.ts";
 import { memoryStore } from "./storage/memory.test-kit.ts";
 import type { AuditRecord, Store } from "./storage/store.ts";
@@ -17,6 +18,9 @@ export interface AdministrationOptions {
   /** Default true. */
   readonly developmentMode?: boolean;
   readonly baseUrl?: string;
+  /** The `host` section of the configuration. */
+  readonly host?: Readonly<Record<string, unknown>>;
+  readonly clock?: Clock;
   readonly admins?: readonly string[];
   /** What the code host says of a repository. Default: readable. */
   readonly reach?: (name: string) => "readable" | "refused" | "moved";
@@ -51,12 +55,14 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     dev: { mode: options.developmentMode ?? true },
     cache: { enabled: true },
     admins: options.admins ?? [],
+    host: options.host ?? {},
   });
   const store = await memoryStore();
   const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
   const address = new OwnAddress(options.baseUrl);
   const purged: string[] = [];
-  const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock: systemClock });
+  const clock = options.clock ?? systemClock;
+  const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock });
   const { listener, operations } = assembleAdministration({
     config,
     store,
@@ -67,7 +73,8 @@ export async function startAdministration(options: AdministrationOptions = {}): 
       warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
     audit,
-    lookup: new TokenLookup(store, systemClock),
+    lookup: new TokenLookup(store, clock),
+    identity: assembleIdentity({ config, store, address, audit, clock, logger }),
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,
     renderMetrics: async () => ({ contentType: "text/plain; version=0.0.4", body: "svc_build_info 1\n" }),
@@ -76,7 +83,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
       return undefined;
     },
     version: "0.0.0-test",
-    clock: systemClock,
+    clock,
     logger,
   });
   const server = createServer(listener);
@@ -90,11 +97,11 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     repositories,
     operations,
     purged,
-    log: () => lines.join(""),
     async audited() {
       await audit.flush();
       return (await store.audit.query({ limit: 1000 })).records;
     },
+    log: () => lines.join(""),
     async session(username, role) {
       const answer = await fetch(`${url}/auth/test-login`, {
         method: "POST",

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseDuration, type Clock, type Logger } from "@devplat/base";
 import { Assets, addCommonAssets } from "@devplat/web-kit";
-import { adminTokenOperations } from "./admin-api/admin-tokens.ts";
-import { auditOperations } from "./admin-api/audit.ts";
 import { cachedRepositoryOperations } from "./admin-api/cached-repos.ts";
 import { logoutOperation, testLoginOperation } from "./admin-api/login.ts";
+import { sessionOperations } from "./admin-api/sessions.ts";
 import { openApiOperation } from "./admin-api/openapi.ts";
 import type { Operation } from "./admin-api/operation.ts";
 import { tokenOperations } from "./admin-api/tokens.ts";
@@ -12,13 +11,12 @@ import type { AuditTrail } from "./audit/audit-event.ts";
 import type { CacheMaintenance } from "./cache/policy.ts";
 import type { CachedRepositories } from "./cached-repositories.ts";
 import type { Config } from "./config/schema.ts";
+import type { IdentityParts } from "./identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
-import { Sessions } from "./login/sessions.ts";
 import { TestLogin } from "./login/test-login.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "./own-address.ts";
 import type { Store } from "./storage/store.ts";
-import { AdminTokens } from "./tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "./tokens/repository-probe.ts";
 import type { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenMint } from "./tokens/token-mint.ts";
@@ -30,6 +28,7 @@ export interface AdministrationParts {
   readonly maintenance: CacheMaintenance;
   readonly audit: AuditTrail;
   readonly lookup: TokenLookup;
+  readonly identity: IdentityParts;
   readonly probe: RepositoryProbe;
   readonly address: OwnAddress;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
@@ -45,27 +44,19 @@ export function assembleAdministration(parts: AdministrationParts): {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
 } {
   const { config, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
-  const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
+  const { identity } = parts;
+  const { sessions, accounts } = identity;
   const authenticator = new Authenticator(sessions, address);
   const testLogin = config.dev.mode
-    ? new TestLogin({ store, sessions, lookup, clock, defaultHostToken: config.dev.host_token })
+    ? new TestLogin({ store, sessions, accounts, clock, defaultHostToken: config.dev.host_token })
     : undefined;
   const mint = new TokenMint({
     store,
     lookup,
     probe: parts.probe,
-    installations: undefined,
-    audit,
     clock,
     maxDurationMs: parseDuration(config.tokens.max_duration) ?? 0,
     allowUnrestricted: config.tokens.allow_unrestricted,
-    allowNever: config.tokens.allow_never,
-  });
-  const adminTokens = new AdminTokens({
-    sessions: store.sessions,
-    audit,
-    clock,
-    maxDurationMs: parseDuration(config.tokens.admin_max_duration) ?? 0,
   });
   const assets = new Assets();
   addCommonAssets(assets);
@@ -73,19 +64,10 @@ export function assembleAdministration(parts: AdministrationParts): {
   assets.add("mark.svg", new URL("admin-ui/mark.svg", import.meta.url));
   const described: Operation[] = [
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
-    logoutOperation(sessions),
-    ...cachedRepositoryOperations({
-      repositories,
-      maintenance,
-      store,
-      probe: parts.probe,
-      audit,
-      address,
-      logger,
-    }),
-    ...tokenOperations(mint, address),
-    ...adminTokenOperations(adminTokens, address),
-    ...auditOperations(store.audit, address),
+    logoutOperation(sessions, audit),
+    ...sessionOperations({ sessions, accounts, audit }),
+    ...cachedRepositoryOperations({ repositories, maintenance, store, probe: parts.probe, address, logger }),
+    ...tokenOperations(mint),
   ];
   const operations = [...described, openApiOperation(described, version)];
   const listener = managementListener({
@@ -95,18 +77,19 @@ export function assembleAdministration(parts: AdministrationParts): {
     metricsPublic: config.metrics.public,
     notReady: parts.notReady,
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
-    audit,
     logger,
     ui: {
       assets,
       version,
       repositories,
       maintenance,
-      audit,
       cacheEnabled: config.cache.enabled,
       mint,
       authenticator,
-      sessions,
+      ...identity,
+      hostName: new URL(identity.codeHost.url).host,
+      users: store.users,
+      audit,
       testLogin,
       address,
       clock,

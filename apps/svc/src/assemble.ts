@@ -1,14 +1,11 @@
 import { join, resolve } from "node:path";
 import { parseDuration, systemClock, type Logger } from "@devplat/base";
-import { StoredAccounts } from "./accounts/stored-accounts.ts";
 import { assembleAdministration } from "./administration.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
-import { AuditedGit } from "./audit/audited-git.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
 import { ServiceToken } from "./cache/warm-credential.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
-import { codeHostFor } from "./code-host/code-host-for.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { Config } from "./config/schema.ts";
 import type { ActivatedSockets } from "./config/socket-activation.ts";
@@ -20,6 +17,7 @@ import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
 import { TlsIdentities } from "./http/tls-identities.ts";
+import { assembleIdentity } from "./identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { databaseSettings } from "./storage/database-settings.ts";
@@ -91,12 +89,12 @@ export async function assemble({
     auditLog: logger.child({ log: "audit" }),
     logger,
     clock,
-    onDropped: (count) => metrics.auditDropped(count),
   });
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
   const tls = tlsIdentities(config);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
+  const identity = assembleIdentity({ config, store, address, audit, clock, logger });
   const userAgent = `${BRAND.command}/${version}`;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, metrics });
   const cache = new GitCache({
@@ -125,9 +123,9 @@ export async function assemble({
     lookup,
     uses,
     rate: new TokenRate(config.tokens.requests_per_minute, clock),
-    accounts: new StoredAccounts(store.users),
+    accounts: identity.accounts,
     installations: undefined,
-    codeHost: codeHostFor(config.host),
+    codeHost: identity.codeHost,
     address,
     clock,
     logger,
@@ -153,6 +151,7 @@ export async function assemble({
     maintenance: cache,
     audit,
     lookup,
+    identity,
     probe: new GitRepositoryProbe(config.host.url),
     address,
     renderMetrics: async () => metrics.render(),
@@ -173,7 +172,7 @@ export async function assemble({
           baseUrl: address.baseUrl,
           managementHost: config.server.management_host,
           hostUrl: config.host.url,
-          apiUrl: config.host.api_url,
+          apiUrl: identity.codeHost.apiUrl,
         }),
         hostBasePath: hostBasePath(config.host.url),
         addresses: clientAddresses,
@@ -184,7 +183,7 @@ export async function assemble({
           max: config.server.max_connections,
           maxPerClient: config.limits.client_requests || undefined,
         },
-        git: new AuditedGit(git, audit),
+        git,
         management: administration.listener,
         metrics,
         accessLog: logger.child({ log: "access" }),
@@ -204,8 +203,7 @@ export async function assemble({
   const background: ((signal: AbortSignal) => Promise<void>)[] = [
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
-    async (signal) =>
-      new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
+    async (signal) => new Housekeeping(store, clock, logger).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
   ];
   const abort = new AbortController();
@@ -248,7 +246,6 @@ export async function assemble({
       await git.close();
       await warmUpstream.close();
       await metricsListening.close(0);
-      await audit.flush();
       await store.close();
     },
   };

@@ -1,8 +1,10 @@
 import { Secret } from "@devplat/base";
 import { z } from "zod";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import type { Sessions } from "../login/sessions.ts";
 import type { TestLogin } from "../login/test-login.ts";
 import { operation, type Operation } from "./operation.ts";
+import { recordEnd } from "./sessions.ts";
 
 /** A login as a person would write it. Any is accepted, as long as a log line and a page can show it. */
 export const usernameSchema = z
@@ -64,7 +66,7 @@ export function testLoginOperation(testLogin: TestLogin): Operation {
   });
 }
 
-export function logoutOperation(sessions: Sessions): Operation {
+export function logoutOperation(sessions: Sessions, audit: AuditTrail): Operation {
   return operation({
     method: "POST",
     path: "/auth/logout",
@@ -73,8 +75,11 @@ export function logoutOperation(sessions: Sessions): Operation {
     summary: "End the session that makes this request",
     access: "user",
     successStatus: 204,
-    async handle({ identity }) {
-      if (identity !== undefined) await sessions.end(identity.sessionId);
+    async handle({ identity, client }) {
+      if (identity !== undefined) {
+        await sessions.end(identity.sessionId);
+        recordEnd(audit, identity, { id: identity.sessionId }, client);
+      }
       return { status: 204 };
     },
   });

@@ -5,6 +5,8 @@ import type { Identity } from "../login/sessions.ts";
 const SECTIONS = [
   { path: "/admin", name: "Cached Repositories", adminOnly: true },
   { path: "/admin/tokens", name: "Tokens", adminOnly: false },
+  { path: "/admin/users", name: "Users and sessions", adminOnly: true },
+  { path: "/ui", name: "Account", adminOnly: false },
 ] as const;
 export type SectionPath = (typeof SECTIONS)[number]["path"];
 

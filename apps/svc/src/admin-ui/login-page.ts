@@ -5,27 +5,58 @@ import { layout } from "./layout.ts";
 export interface LoginPageOptions {
   readonly assets: Assets;
   readonly version: string;
-  /** Undefined: not in development mode, so there is no form. */
+  /** Where to go on after the login. */
+  readonly returnTo: string;
+  /** Name of the code host, where logins by its accounts are set up. */
+  readonly hostName: string | undefined;
+  /** Development mode's form; undefined: not in development mode. */
   readonly form: FormState | undefined;
+  /** Why the last try did not work. */
+  readonly failure?: { readonly message: string; readonly hint: string | undefined } | undefined;
 }
 
-export function loginPage({ assets, version, form }: LoginPageOptions): Html {
+/** What nobody sees in the place of a page: the ways to sign in that are set up. */
+export function loginPage(options: LoginPageOptions): Html {
+  const { assets, version, hostName, form, failure, returnTo } = options;
+  const begin = `/auth/login?${new URLSearchParams({ return_to: returnTo }).toString()}`;
   return layout({
     title: "Sign in",
     assets,
     version,
     narrow: true,
-    content: form === undefined ? noForm() : developmentForm(form),
+    content: html`<div class="card stack">
+      <h1>Sign in</h1>
+      ${
+        failure === undefined
+          ? ""
+          : html`<p class="banner bad" role="alert">
+              ${failure.message}.${failure.hint === undefined ? "" : ` ${failure.hint}`}
+            </p>`
+      }
+      ${
+        hostName === undefined
+          ? ""
+          : html`<p class="muted">
+                You sign in at ${hostName}, and come back here. Your password stays there; what this service
+                gets is a credential for your account, which stands behind the tokens that you make here.
+              </p>
+              <div class="form-actions">
+                <a class="button primary" href="${begin}">Sign in with ${hostName}</a>
+              </div>`
+      }
+      ${form === undefined ? "" : developmentForm(form, returnTo, hostName !== undefined)}
+      ${hostName === undefined && form === undefined ? nothingSetUp() : ""}
+    </div>`,
   });
 }
 
-function developmentForm(form: FormState): Html {
+function developmentForm(form: FormState, returnTo: string, isSecond: boolean): Html {
   const role = form.values["role"] ?? "admin";
-  return html`<div class="card stack">
-    <h1>Sign in</h1>
+  return html`${isSecond ? html`<hr />` : ""}
     <p class="muted">Development mode: any user name is accepted, without a password.</p>
     ${formMessage(form)}
     <form class="stack" method="post" action="/admin/login">
+      <input type="hidden" name="return_to" value="${returnTo}" />
       ${textField({ id: "username", name: "username", label: "User name", required: true, autocomplete: "username", autofocus: true, form })}
       <div class="field">
         <label for="role">Role</label>
@@ -44,14 +75,13 @@ function developmentForm(form: FormState): Html {
         form,
       })}
       <div class="form-actions"><button class="primary">Sign in</button></div>
-    </form>
-  </div>`;
+    </form>`;
 }
 
-function noForm(): Html {
-  return html`<div class="card stack">
-    <h1>Sign in</h1>
-    <p>Signing in with an account of the code host is not available in this version.</p>
-    <p class="muted">In development mode (<code>SVC_DEV_MODE=true</code>) this page has a login form.</p>
-  </div>`;
+function nothingSetUp(): Html {
+  return html`<p>No way to sign in is set up here.</p>
+    <p class="muted">
+      The administrator sets <code>host.client_id</code> and <code>host.client_secret</code> (an OAuth client
+      of the code host).
+    </p>`;
 }

@@ -1,27 +1,38 @@
 import { Secret } from "@devplat/base";
-import { isOwnOrigin, sessionCookie, type Html } from "@devplat/web-kit";
+import { isLoopbackHost, isOwnOrigin, readCookie, sessionCookie, type Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { readForm } from "../admin-api/body.ts";
 import { clientOf } from "../admin-api/client.ts";
 import { usernameSchema } from "../admin-api/login.ts";
+import { problemOf } from "../admin-api/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
+import { recordEnd } from "../admin-api/sessions.ts";
 import { validateBody } from "../admin-api/validation.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import { SESSION_COOKIE } from "../login/authenticator.ts";
+import type { LoginLimits } from "../login/login-limits.ts";
+import { returnPath } from "../login/return-to.ts";
 import { SESSION_LIFETIME_MS, type Sessions } from "../login/sessions.ts";
 import type { TestLogin } from "../login/test-login.ts";
+import { CALLBACK_PATH, LOGIN_LIFETIME_MS, type LoginCallback, type WebLogin } from "../login/web-login.ts";
 import type { OwnAddress } from "../own-address.ts";
-import { refusedForm, type FormState } from "./form.ts";
-import type { Form, Pages } from "./pages.ts";
+import { EMPTY_FORM, refusedForm, type FormState } from "./form.ts";
+import type { LoginPageOptions } from "./login-page.ts";
+import type { Form, Pages, PageStatus } from "./pages.ts";
 
 export interface LoginRoutes {
   readonly app: Hono;
   readonly pages: Pages;
   readonly sessions: Sessions;
+  /** Undefined: no OAuth client is configured. */
+  readonly webLogin: WebLogin | undefined;
+  readonly limits: LoginLimits;
   /** Undefined: not in development mode. */
   readonly testLogin: TestLogin | undefined;
   readonly address: OwnAddress;
-  readonly loginPage: (form: FormState) => Html;
+  readonly audit: AuditTrail;
+  readonly loginPage: (returnTo: string, form: FormState, failure?: LoginPageOptions["failure"]) => Html;
 }
 
 const FIELDS = ["username", "role", "host_token"] as const;
@@ -29,15 +40,92 @@ const loginFormSchema = z.strictObject({
   username: usernameSchema,
   role: z.enum(["user", "admin"]),
   host_token: z.string().max(4096),
+  return_to: z.string(),
 });
+/** Under which the cookie of a login that is under way goes: nothing else needs it. */
+const LOGIN_COOKIE_PATH = "/auth";
+const FAILURE_STATUS: readonly PageStatus[] = [400, 429, 502];
 
-/** Signing in by development mode's form, and out. */
-export function addLoginRoutes({ app, pages, sessions, testLogin, address, loginPage }: LoginRoutes): void {
-  const setCookie = (context: Context, value: string, maxAgeSeconds: number): void => {
-    const cookie = { name: SESSION_COOKIE, value, secure: address.isHttps, maxAgeSeconds };
-    context.header("Set-Cookie", sessionCookie(cookie));
+/** Signing in: with an account of the code host, and in development mode by a form. And signing out. */
+export function addLoginRoutes(routes: LoginRoutes): void {
+  addHostLogin(routes);
+  addTestLogin(routes);
+  const { pages, sessions, audit } = routes;
+
+  pages.get("/admin/login", false, async (context) => context.redirect("/ui", 303));
+
+  pages.post("/admin/logout", false, async (context, identity) => {
+    await sessions.end(identity.sessionId);
+    recordEnd(audit, identity, { id: identity.sessionId }, clientOf(context));
+    setSession(routes, context, "", 0);
+    return context.redirect("/admin", 303);
+  });
+}
+
+function addHostLogin(routes: LoginRoutes): void {
+  const { app, pages, sessions, webLogin, limits, address, loginPage } = routes;
+  const fail = async (context: Context, error: unknown, returnTo: string): Promise<Response> => {
+    const problem = problemOf(error);
+    const status = FAILURE_STATUS.find((each) => each === problem?.status);
+    if (problem === undefined || status === undefined) return pages.fail(context, error);
+    const failure = { message: problem.detail, hint: problem.hint };
+    return pages.show(context, loginPage(returnTo, EMPTY_FORM, failure), status);
   };
+  const loginCookie = (name: string, value: string, maxAgeSeconds: number): string =>
+    sessionCookie({ name, value, secure: address.isHttps, path: LOGIN_COOKIE_PATH, maxAgeSeconds });
 
+  app.get("/auth/login", async (context) => {
+    const returnTo = returnPath(context.req.query("return_to"));
+    try {
+      if (webLogin === undefined) return await pages.show(context, loginPage(returnTo, EMPTY_FORM), 404);
+      limits.login(clientOf(context).address);
+      // The callback comes back to the base address: under another name of this machine its cookie would be missing.
+      const own = new URL(address.baseUrl);
+      const host = context.req.header("host");
+      if (isLoopbackHost(host) && isLoopbackHost(own.host) && host !== own.host) {
+        const again = new URLSearchParams({ return_to: returnTo });
+        return context.redirect(`${address.baseUrl}/auth/login?${again.toString()}`, 303);
+      }
+      const { location, cookie } = await webLogin.begin(returnTo);
+      context.header("Set-Cookie", loginCookie(cookie.name, cookie.value, LOGIN_LIFETIME_MS / 1000));
+      return context.redirect(location, 303);
+    } catch (error) {
+      return fail(context, error, returnTo);
+    }
+  });
+
+  app.get(CALLBACK_PATH, async (context) => {
+    const query = new URL(context.req.url).searchParams;
+    const callback: LoginCallback = {
+      code: query.get("code"),
+      state: query.get("state"),
+      error: query.get("error"),
+      issuer: query.get("iss"),
+    };
+    const cookieName = webLogin?.cookieFor(callback);
+    const { cookie } = requestFacts(context);
+    try {
+      if (webLogin === undefined) return await pages.show(context, loginPage("/ui", EMPTY_FORM), 404);
+      const client = clientOf(context);
+      limits.login(client.address);
+      const browser = cookieName === undefined ? undefined : readCookie(cookie, cookieName);
+      const { session, returnTo } = await webLogin.finish(callback, browser, client);
+      // Whoever was signed in here before is signed out: a session is never taken over, and none is left behind.
+      const earlier = readCookie(cookie, SESSION_COOKIE);
+      if (earlier !== undefined) await sessions.endByToken(earlier);
+      setSession(routes, context, session.token.reveal(), SESSION_LIFETIME_MS / 1000);
+      if (cookieName !== undefined) {
+        context.header("Set-Cookie", loginCookie(cookieName, "", 0), { append: true });
+      }
+      return context.redirect(returnTo, 303);
+    } catch (error) {
+      return fail(context, error, "/ui");
+    }
+  });
+}
+
+function addTestLogin(routes: LoginRoutes): void {
+  const { app, pages, testLogin, address, loginPage } = routes;
   app.post("/admin/login", async (context) => {
     const { origin, host } = requestFacts(context);
     if (testLogin === undefined) {
@@ -55,29 +143,27 @@ export function addLoginRoutes({ app, pages, sessions, testLogin, address, login
     let form: Form = {};
     try {
       form = Object.fromEntries(await readForm(context.req.raw));
-      const login = validateBody(loginFormSchema, { role: "user", host_token: "", ...form });
+      const blank = { role: "user", host_token: "", return_to: "/admin" };
+      const login = validateBody(loginFormSchema, { ...blank, ...form });
       const request = {
         username: login.username.trim(),
         role: login.role,
         hostToken: login.host_token === "" ? undefined : new Secret(login.host_token),
       };
       const { token } = await testLogin.logIn(request, clientOf(context));
-      setCookie(context, token.reveal(), SESSION_LIFETIME_MS / 1000);
-      return context.redirect("/admin", 303);
+      setSession(routes, context, token.reveal(), SESSION_LIFETIME_MS / 1000);
+      return context.redirect(returnPath(login.return_to), 303);
     } catch (error) {
       const { host_token: _, ...typed } = form;
       const refused = refusedForm(error, typed, FIELDS);
       return refused === undefined
         ? pages.fail(context, error)
-        : pages.show(context, loginPage(refused), 422);
+        : pages.show(context, loginPage(returnPath(form["return_to"]), refused), 422);
     }
   });
+}
 
-  pages.get("/admin/login", false, async (context) => context.redirect("/admin", 303));
-
-  pages.post("/admin/logout", false, async (context, identity) => {
-    await sessions.end(identity.sessionId);
-    setCookie(context, "", 0);
-    return context.redirect("/admin", 303);
-  });
+function setSession({ address }: LoginRoutes, context: Context, value: string, maxAgeSeconds: number): void {
+  const cookie = { name: SESSION_COOKIE, value, secure: address.isHttps, maxAgeSeconds };
+  context.header("Set-Cookie", sessionCookie(cookie));
 }

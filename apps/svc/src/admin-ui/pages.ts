@@ -8,9 +8,9 @@ import type { Authenticator } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";
 import { messagePage } from "./message-page.ts";
 
-export type PageStatus = 200 | 400 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 500 | 502;
+export type PageStatus = 200 | 400 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 502;
 /** Refusals of a request as such, which a page says with the status that the API gives. */
-const CALLER_FAULTS: readonly PageStatus[] = [400, 403, 408, 413, 415, 422];
+const CALLER_FAULTS: readonly PageStatus[] = [400, 403, 408, 413, 415, 422, 429];
 /** A form's fields as they were sent; of a name that came twice, the last. */
 export type Form = Readonly<Record<string, string>>;
 /** Answers for somebody who is signed in, and may see the page. */
@@ -22,8 +22,8 @@ export interface PagesOptions {
   readonly version: string;
   readonly authenticator: Authenticator;
   readonly logger: Logger;
-  /** What nobody sees in the place of a page. */
-  readonly loginPage: () => Html;
+  /** What nobody sees in the place of a page. @param returnTo path of the page */
+  readonly loginPage: (returnTo: string) => Html;
 }
 
 /** Serves pages to who may see them: the steps that every page has in common. */
@@ -77,7 +77,9 @@ export class Pages {
       const caller = await this.#options.authenticator.identify(requestFacts(context));
       if (caller.kind === "refused") return await this.say(context, 403, "Not allowed", caller.message);
       if (caller.kind === "nobody") {
-        return posted ? context.redirect("/admin", 303) : await this.show(context, this.#options.loginPage());
+        if (posted) return context.redirect("/admin", 303);
+        const { pathname, search } = new URL(context.req.url);
+        return await this.show(context, this.#options.loginPage(pathname + search));
       }
       const { identity } = caller;
       if (adminOnly && identity.role !== "admin") {

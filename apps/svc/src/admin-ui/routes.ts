@@ -1,6 +1,7 @@
-import type { Html } from "@devplat/web-kit";
 import type { Hono } from "hono";
-import { EMPTY_FORM, type FormState } from "./form.ts";
+import { addAccountRoutes, type AccountRoutes } from "./account-routes.ts";
+import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
+import { EMPTY_FORM } from "./form.ts";
 import { loginPage } from "./login-page.ts";
 import { addLoginRoutes, type LoginRoutes } from "./login-routes.ts";
 import { Pages, type PagesOptions } from "./pages.ts";
@@ -9,7 +10,7 @@ import { addTokenRoutes, type TokenRoutes } from "./token-routes.ts";
 
 /** What the pages stand on. */
 export type AdminUiOptions = Omit<
-  PagesOptions & LoginRoutes & RepositoryRoutes & TokenRoutes,
+  PagesOptions & LoginRoutes & DeviceRoutes & AccountRoutes & RepositoryRoutes & TokenRoutes,
   "app" | "pages" | "loginPage"
 >;
 
@@ -18,14 +19,21 @@ export type AdminUiOptions = Omit<
  * refused shows its page again with what was typed. Every post must come from a page of ours.
  */
 export function addAdminUi(app: Hono, options: AdminUiOptions): void {
-  const { assets, version, testLogin } = options;
-  const login = (form: FormState): Html =>
-    loginPage({ assets, version, form: testLogin === undefined ? undefined : form });
-  const pages = new Pages({ ...options, app, loginPage: () => login(EMPTY_FORM) });
+  const { assets, version, testLogin, webLogin } = options;
+  const hostName = webLogin === undefined ? undefined : options.hostName;
+  const login: LoginRoutes["loginPage"] = (returnTo, form, failure) => {
+    const shown = testLogin === undefined ? undefined : form;
+    return loginPage({ assets, version, returnTo, hostName, form: shown, failure });
+  };
+  const pages = new Pages({ ...options, app, loginPage: (returnTo) => login(returnTo, EMPTY_FORM) });
   addLoginRoutes({ ...options, app, pages, loginPage: login });
+  addDeviceRoutes({ ...options, pages });
+  addAccountRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
-  pages.get("/admin/*", false, async (context, identity) =>
-    pages.say(context, 404, "Not found", "No page has this address.", identity),
-  );
+  for (const path of ["/admin/*", "/ui/*"]) {
+    pages.get(path, false, async (context, identity) =>
+      pages.say(context, 404, "Not found", "No page has this address.", identity),
+    );
+  }
 }

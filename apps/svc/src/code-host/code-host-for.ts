@@ -6,7 +6,7 @@ import { github } from "./github.ts";
 export function codeHostFor(host: {
   readonly kind: CodeHost["kind"];
   readonly url: string;
-  readonly api_url: string | undefined;
+  readonly api_url?: string | undefined;
 }): CodeHost {
   return host.kind === "gitea" ? gitea(host.url, host.api_url) : github(host.url, host.api_url);
 }

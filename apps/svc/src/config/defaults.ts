@@ -7,7 +7,6 @@ export const DEFAULTS = {
   /** The mission's example port; loopback, because metrics name repositories. */
   metricsListen: "127.0.0.1:9136",
   hostUrl: "https://github.com",
-  hostApiUrl: "https://api.github.com",
   /** Connections to Postgres: queries take under a millisecond, so ten serve thousands of requests a second. */
   databaseConnections: 10,
   /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */
@@ -35,17 +34,11 @@ export const DEFAULTS = {
   gitCommandBytes: 64 * 1024 * 1024,
   /** Longest life of a proxy token (section 4). */
   tokenMaxDuration: "168h",
-  /** Longest life of an administration token: a year, so that whoever forgot one meets it again. */
-  adminTokenMaxDuration: "365d",
-  /** Days that audit records are kept: what investigations commonly look back to; a row takes about 500 bytes. */
-  auditRetentionDays: 90,
   /** Requests of one token per minute: 100 in a second, where the code host itself takes 5000 in an hour of its API. */
   requestsPerMinute: 6000,
 } as const;
 
 export const BOUNDS = {
-  /** To a hundred years; 0 = for ever. */
-  auditRetentionDays: { min: 0, max: 36_500 },
   databaseConnections: { min: 1, max: 1000 },
   requestsPerMinute: { min: 0, max: 1_000_000 },
   /** A day: longer than any clone. */

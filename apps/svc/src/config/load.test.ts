@@ -187,9 +187,18 @@ describe("refusals", () => {
     assert.equal(refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
   });
 
-  it("settings without effect are warnings", () => {
-    const { config } = load("", { SVC_HOST_CLIENT_ID: "x", SVC_DEV_MODE_UNSAFE: "true" });
+  it("settings without effect, and no way to sign in, are warnings", () => {
+    const { config } = load("", { SVC_DEV_MODE_UNSAFE: "true" });
     assert.equal(ineffective(config).length, 2);
+    const client = { SVC_HOST_CLIENT_ID: "x", SVC_HOST_CLIENT_SECRET: "planted" };
+    assert.deepEqual(ineffective(load("", client).config), []);
+  });
+
+  it("half an OAuth client is refused", () => {
+    for (const environment of [{ SVC_HOST_CLIENT_ID: "x" }, { SVC_HOST_CLIENT_SECRET: "planted" }]) {
+      assert.match(refused(environment), /^host\.client_id and host\.client_secret belong together/);
+      assert.doesNotMatch(refused(environment), /planted/);
+    }
   });
 });
 

@@ -8,7 +8,6 @@ const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config)
   { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
   { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
   { key: "database.driver: vault", isSet: ({ database }) => database.driver === "vault" },
-  { key: "host.kind: gitea", isSet: ({ host }) => host.kind === "gitea" },
   { key: "host.app_id", isSet: ({ host }) => host.app_id !== undefined },
   { key: "host.private_key", isSet: ({ host }) => host.private_key !== undefined },
 ];
@@ -22,6 +21,10 @@ export function refuseUnusable(config: Config): void {
   const early = NOT_YET.find(({ isSet }) => isSet(config));
   if (early !== undefined) {
     throw refused(`${early.key} is set, but this version does not have that part yet: remove it to start`);
+  }
+  const { client_id: clientId, client_secret: clientSecret } = config.host;
+  if ((clientId === undefined) !== (clientSecret === undefined)) {
+    throw refused("host.client_id and host.client_secret belong together: set both, or none");
   }
   if (config.server.proxy_protocol && config.server.trusted_proxies.length === 0) {
     throw refused(
@@ -38,13 +41,11 @@ export function refuseUnusable(config: Config): void {
   }
 }
 
-/** Settings that have no effect yet, but do no harm either; one line each. */
+/** What is not set, or has no effect, and that an administrator may not mean; one line each. */
 export function ineffective(config: Config): string[] {
   const warnings: string[] = [];
-  if (config.host.client_id !== undefined || config.host.client_secret !== undefined) {
-    warnings.push(
-      "host.client_id and host.client_secret have no effect: this version has no code-host login yet",
-    );
+  if (config.host.client_id === undefined && !config.dev.mode) {
+    warnings.push("host.client_id is not set: nobody can sign in");
   }
   if (config.dev.mode_unsafe && !config.dev.mode) {
     warnings.push("dev.mode_unsafe has no effect without dev.mode");

@@ -80,7 +80,8 @@ export const configSchema = z.strictObject({
     .strictObject({
       kind: z.enum(["github", "gitea"]).default("github"),
       url: httpUrl.default(DEFAULTS.hostUrl),
-      api_url: httpUrl.default(DEFAULTS.hostApiUrl),
+      /** Default: the one that belongs to `url`. */
+      api_url: httpUrl.optional(),
       client_id: text.optional(),
       client_secret: secret.optional(),
       app_id: text.optional(),
@@ -133,18 +134,8 @@ export const configSchema = z.strictObject({
       max_duration: duration.default(DEFAULTS.tokenMaxDuration),
       /** Whether a proxy token may be for every repository or every scope (`*`). */
       allow_unrestricted: z.boolean().default(false),
-      /** Whether a token may be without expiry (`never`). */
-      allow_never: z.boolean().default(false),
-      /** Longest life of an administration token. */
-      admin_max_duration: duration.default(DEFAULTS.adminTokenMaxDuration),
       /** Requests of one token per minute, on git and API together; 0: no bound. */
       requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
-    })
-    .prefault({}),
-  audit: z
-    .strictObject({
-      /** Days that audit records are kept; 0: for ever. */
-      retention_days: bounded(BOUNDS.auditRetentionDays).default(DEFAULTS.auditRetentionDays),
     })
     .prefault({}),
   limits: z

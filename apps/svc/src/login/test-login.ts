@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
+import type { Accounts } from "../accounts/accounts.ts";
 import type { Role, Store } from "../storage/store.ts";
-import type { TokenLookup } from "../tokens/token-lookup.ts";
 import type { Client } from "./client.ts";
 import type { Sessions, StartedSession } from "./sessions.ts";
 
@@ -16,20 +16,20 @@ export interface TestLoginRequest {
 export class TestLogin {
   readonly #store: Store;
   readonly #sessions: Sessions;
-  readonly #lookup: TokenLookup;
+  readonly #accounts: Pick<Accounts, "connect">;
   readonly #clock: Clock;
   readonly #defaultHostToken: Secret | undefined;
 
   constructor(options: {
     readonly store: Store;
     readonly sessions: Sessions;
-    readonly lookup: TokenLookup;
+    readonly accounts: Pick<Accounts, "connect">;
     readonly clock: Clock;
     readonly defaultHostToken: Secret | undefined;
   }) {
     this.#store = options.store;
     this.#sessions = options.sessions;
-    this.#lookup = options.lookup;
+    this.#accounts = options.accounts;
     this.#clock = options.clock;
     this.#defaultHostToken = options.defaultHostToken;
   }
@@ -41,8 +41,7 @@ export class TestLogin {
     const accessToken = hostToken ?? this.#defaultHostToken;
     if (accessToken !== undefined) {
       const credential = { accessToken, refreshToken: undefined, expiresAt: undefined };
-      await this.#store.users.putCredential(started.identity.userId, credential, this.#clock.now());
-      this.#lookup.forget({ userId: started.identity.userId });
+      await this.#accounts.connect(started.identity.userId, credential);
     }
     return started;
   }

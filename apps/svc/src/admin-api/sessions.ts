@@ -1,0 +1,151 @@
+import { z } from "zod";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import { SvcError } from "../errors.ts";
+import type { Client } from "../login/client.ts";
+import type { Identity, ListedSession, Sessions } from "../login/sessions.ts";
+import type { SessionRecord } from "../storage/store.ts";
+import { operation, type Operation } from "./operation.ts";
+
+const time = z.iso.datetime();
+
+const callerSchema = z
+  .strictObject({
+    username: z.string(),
+    role: z.enum(["user", "admin"]),
+    session_id: z.string(),
+    account: z.enum(["connected", "expired", "none"]).meta({
+      description: "The user's code-host account: its credential stands behind proxy tokens",
+    }),
+  })
+  .meta({ id: "Caller" });
+
+const listedSessionSchema = z
+  .strictObject({
+    id: z.string(),
+    username: z.string(),
+    role: z.enum(["user", "admin"]),
+    created_at: time,
+    expires_at: time,
+    last_seen_at: time.nullable(),
+    created_ip: z.string().nullable(),
+    user_agent: z.string().nullable(),
+    current: z.boolean().meta({ description: "Whether it makes this request" }),
+  })
+  .meta({ id: "LoginSession" });
+
+export interface SessionOperationsOptions {
+  readonly sessions: Sessions;
+  readonly accounts: Accounts;
+  readonly audit: AuditTrail;
+}
+
+/** Who one is, where one is signed in, and ending that. */
+export function sessionOperations({ sessions, accounts, audit }: SessionOperationsOptions): Operation[] {
+  const common = { tag: "Login", access: "user" } as const;
+  return [
+    operation({
+      ...common,
+      method: "GET",
+      path: "/api/session",
+      id: "getCaller",
+      summary: "Who makes this request",
+      result: callerSchema,
+      successStatus: 200,
+      async handle({ identity }) {
+        const { userId, login, role, sessionId } = required(identity);
+        const account = await accounts.state(userId);
+        return { status: 200, body: { username: login, role, session_id: sessionId, account } };
+      },
+    }),
+    operation({
+      ...common,
+      method: "GET",
+      path: "/api/sessions",
+      id: "listSessions",
+      summary: "Where you are signed in; an admin may ask for everybody's",
+      query: z.strictObject({
+        all: z.enum(["true", "false"]).optional().meta({ description: "true: of all users (admin)" }),
+      }),
+      result: z.array(listedSessionSchema),
+      successStatus: 200,
+      async handle({ identity, query }) {
+        const caller = required(identity);
+        const everybody = query.all === "true";
+        if (everybody && caller.role !== "admin") {
+          throw new SvcError("forbidden", "Everybody's sessions are for admins");
+        }
+        const listed = await sessions.list(caller, everybody);
+        return { status: 200, body: listed.map((each) => sessionView(each, caller.sessionId)) };
+      },
+    }),
+    operation({
+      ...common,
+      method: "DELETE",
+      path: "/api/sessions/{id}",
+      id: "endSession",
+      summary: "End a session at once",
+      successStatus: 204,
+      refusals: { 404: "No session of yours has this id" },
+      async handle({ identity, parameters, client }) {
+        const caller = required(identity);
+        const ended = await sessions.revoke(caller, parameters["id"] ?? "");
+        recordEnd(audit, caller, ended, client);
+        return { status: 204 };
+      },
+    }),
+    operation({
+      ...common,
+      method: "DELETE",
+      path: "/api/account",
+      id: "disconnectAccount",
+      summary: "Forget your code-host credential; your proxy tokens then open only what anybody may read",
+      successStatus: 204,
+      refusals: { 404: "No account is connected" },
+      async handle({ identity }) {
+        if (!(await accounts.disconnect(required(identity).userId))) {
+          throw new SvcError("not_found", "No code-host account is connected");
+        }
+        return { status: 204 };
+      },
+    }),
+  ];
+}
+
+export function recordEnd(
+  audit: AuditTrail,
+  caller: Identity,
+  ended: Pick<SessionRecord, "id">,
+  client: Client,
+): void {
+  audit.record({
+    action: "session.ended",
+    outcome: "allowed",
+    actor: { kind: "user", login: caller.login, credentialId: caller.sessionId },
+    target: ended.id,
+    remoteAddress: client.address,
+    requestId: client.requestId,
+  });
+}
+
+function sessionView(
+  { record, identity }: ListedSession,
+  current: string,
+): z.output<typeof listedSessionSchema> {
+  return {
+    id: record.id,
+    username: identity.login,
+    role: identity.role,
+    created_at: new Date(record.createdAt).toISOString(),
+    expires_at: new Date(record.expiresAt).toISOString(),
+    last_seen_at: record.lastSeenAt === undefined ? null : new Date(record.lastSeenAt).toISOString(),
+    created_ip: record.createdIp ?? null,
+    user_agent: record.userAgent ?? null,
+    current: record.id === current,
+  };
+}
+
+function required(identity: Identity | undefined): Identity {
+  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
+  return identity;
+}

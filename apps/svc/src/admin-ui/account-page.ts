@@ -1,0 +1,93 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { AccountState } from "../accounts/accounts.ts";
+import type { Identity, ListedSession } from "../login/sessions.ts";
+import { layout } from "./layout.ts";
+import { sessionsTable } from "./sessions-table.ts";
+
+const DONE: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ended: "The session was ended.",
+    disconnected: "The account is disconnected: its credential was removed here.",
+  }),
+);
+
+export interface AccountPageOptions {
+  readonly assets: Assets;
+  readonly version: string;
+  readonly identity: Identity;
+  readonly account: AccountState;
+  /** Name of the code host. */
+  readonly hostName: string;
+  /** Whether accounts can be connected by a login. */
+  readonly canConnect: boolean;
+  readonly sessions: readonly ListedSession[];
+  readonly now: number;
+  readonly done?: string | undefined;
+}
+
+/** What a user has here: the connected account of the code host, and sessions. */
+export function accountPage(options: AccountPageOptions): Html {
+  const { assets, version, identity, sessions, now } = options;
+  const done = DONE.get(options.done ?? "");
+  return layout({
+    title: "Account",
+    assets,
+    version,
+    identity,
+    section: "/ui",
+    content: html`<div>
+        <h1>Account</h1>
+        <p class="lead">You are signed in as ${identity.login}.</p>
+      </div>
+      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
+      ${connectionCard(options)}
+      <section class="card flush" aria-labelledby="sessions-heading">
+        <div class="card-head">
+          <h2 id="sessions-heading">Where you are signed in</h2>
+          <span class="badge">${sessions.length}</span>
+        </div>
+        ${sessionsTable({ sessions, withUser: false, current: identity.sessionId, path: "/ui/sessions", now })}
+      </section>`,
+  });
+}
+
+function connectionCard({ account, hostName, canConnect }: AccountPageOptions): Html {
+  const begin = `/auth/login?${new URLSearchParams({ return_to: "/ui" }).toString()}`;
+  const connect = (label: string): Html | string =>
+    canConnect
+      ? html`<div class="form-actions"><a class="button primary" href="${begin}">${label}</a></div>`
+      : "";
+  const disconnect = html`<form class="form-actions" method="post" action="/ui/account/disconnect">
+    <button class="danger">Disconnect</button>
+  </form>`;
+  return html`<section class="card stack" aria-labelledby="account-heading">
+    <div class="spread">
+      <h2 id="account-heading">Account at ${hostName}</h2>
+      ${
+        account === "connected"
+          ? html`<span class="status good">Connected</span>`
+          : account === "expired"
+            ? html`<span class="status bad">Has to be connected again</span>`
+            : html`<span class="status idle">Not connected</span>`
+      }
+    </div>
+    ${
+      account === "connected"
+        ? html`<p class="muted">
+              Your <a href="/admin/tokens">proxy tokens</a> use its credential, which is stored here
+              encrypted. Without it they open only what anybody may read.
+            </p>
+            ${disconnect}`
+        : account === "expired"
+          ? html`<p class="muted">
+                ${hostName} does not take the stored credential any more, and your proxy tokens open nothing
+                with it. Sign in again to renew it.
+              </p>
+              ${connect("Connect again")} ${disconnect}`
+          : html`<p class="muted">
+                Proxy tokens open only what anybody may read, until an account is connected.
+              </p>
+              ${connect(`Connect with ${hostName}`)}`
+    }
+  </section>`;
+}

@@ -1,0 +1,64 @@
+import { html, type Html } from "@devplat/web-kit";
+import type { ListedSession } from "../login/sessions.ts";
+import { formatAgo, formatTime } from "./format.ts";
+
+export interface SessionsTableOptions {
+  readonly sessions: readonly ListedSession[];
+  /** Whether to say whose each is. */
+  readonly withUser: boolean;
+  /** Id of the session that shows the page. */
+  readonly current: string;
+  /** Where the forms post to: `{path}/{id}/end`. */
+  readonly path: string;
+  readonly now: number;
+}
+
+/** Sessions with a button to end each. */
+export function sessionsTable({ sessions, withUser, current, path, now }: SessionsTableOptions): Html {
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      Sessions with where they come from and when they end
+    </caption>
+    <thead>
+      <tr>
+        ${withUser ? html`<th scope="col">User</th>` : ""}
+        <th scope="col">Program</th>
+        <th scope="col">From</th>
+        <th scope="col">Began</th>
+        <th scope="col">Last seen</th>
+        <th scope="col">Ends</th>
+        <th scope="col"><span class="visually-hidden">Actions</span></th>
+      </tr>
+    </thead>
+    <tbody>
+      ${sessions.map(({ record, identity }) => {
+        const program = record.userAgent ?? "unknown";
+        const badge = record.id === current ? html` <span class="badge accent">this one</span>` : "";
+        return html`<tr>
+          ${
+            withUser
+              ? html`<th scope="row">${identity.login} <span class="badge">${identity.role}</span></th>
+                  <td data-label="Program" class="wrap small">${program}${badge}</td>`
+              : html`<th scope="row" class="wrap small">${program}${badge}</th>`
+          }
+          <td data-label="From" class="mono small wrap">${record.createdIp ?? "unknown"}</td>
+          <td data-label="Began" class="nowrap">${formatTime(record.createdAt)}</td>
+          <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
+          <td data-label="Ends" class="nowrap">${formatTime(record.expiresAt)}</td>
+          <td>
+            <div class="actions">
+              <form method="post" action="${path}/${record.id}/end">
+                <button
+                  class="small danger"
+                  aria-label="End the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}"
+                >
+                  End
+                </button>
+              </form>
+            </div>
+          </td>
+        </tr>`;
+      })}
+    </tbody>
+  </table>`;
+}

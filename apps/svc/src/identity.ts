@@ -1,0 +1,62 @@
+import type { Clock, Logger } from "@devplat/base";
+import type { Dispatcher } from "undici";
+import { Accounts } from "./accounts/accounts.ts";
+import type { AuditTrail } from "./audit/audit-event.ts";
+import { codeHostFor } from "./code-host/code-host-for.ts";
+import type { CodeHost } from "./code-host/code-host.ts";
+import { HostClient } from "./code-host/host-client.ts";
+import { HostOauth } from "./code-host/host-oauth.ts";
+import type { Config } from "./config/schema.ts";
+import { DeviceFlow } from "./login/device-flow.ts";
+import { LoginLimits } from "./login/login-limits.ts";
+import { Sessions } from "./login/sessions.ts";
+import { WebLogin } from "./login/web-login.ts";
+import type { OwnAddress } from "./own-address.ts";
+import type { Store } from "./storage/store.ts";
+
+export interface IdentityOptions {
+  readonly config: Pick<Config, "admins" | "dev" | "host">;
+  readonly store: Store;
+  readonly address: OwnAddress;
+  readonly audit: AuditTrail;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Connections to the code host; undefined: plain ones. */
+  readonly dispatcher?: (url: URL) => Promise<Dispatcher>;
+}
+
+/** Who is who: at the code host, and here. */
+export interface IdentityParts {
+  readonly codeHost: CodeHost;
+  readonly accounts: Accounts;
+  readonly sessions: Sessions;
+  /** Undefined: no OAuth client is configured. */
+  readonly webLogin: WebLogin | undefined;
+  readonly deviceFlow: DeviceFlow;
+  readonly limits: LoginLimits;
+}
+
+/** The assembly of logins and accounts. Part of assemble.ts, on its own for tests. */
+export function assembleIdentity(options: IdentityOptions): IdentityParts {
+  const { config, store, address, audit, clock, logger } = options;
+  const { client_id: clientId, client_secret: clientSecret } = config.host;
+  const codeHost = codeHostFor(config.host);
+  const client = new HostClient(options.dispatcher);
+  const oauth =
+    clientId === undefined || clientSecret === undefined
+      ? undefined
+      : new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
+  const accounts = new Accounts({ store, oauth, clock, logger });
+  const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
+  return {
+    codeHost,
+    accounts,
+    sessions,
+    webLogin:
+      oauth === undefined
+        ? undefined
+        : new WebLogin({ store, oauth, sessions, accounts, address, audit, clock }),
+    deviceFlow: new DeviceFlow({ store, sessions, audit, clock }),
+    limits: new LoginLimits(clock),
+  };
+}
