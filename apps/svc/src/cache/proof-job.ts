@@ -1,43 +1,48 @@
-import { createHash } from "node:crypto";
-import { open } from "node:fs/promises";
 import {
   ObjectDatabase,
   ReachabilityIndex,
   checkPackConnected,
   checkPresent,
-  oidBytes,
-  type ObjectFormat,
+  type PreparedConsolidation,
   type SharedDatabase,
 } from "@devplat/git-store";
-
-/** Bytes read at once while a pack's checksum is compared. */
-const READ_BYTES = 1024 * 1024;
+import { compareChecksums, type ChecksumJob } from "./checksum-job.ts";
+import { consolidate, type ConsolidateJob } from "./consolidate-job.ts";
+import { findDamage, type RepairFindings, type RepairJob } from "./repair-job.ts";
 
 /** A pack that was indexed: is all there that it, and the tips, refer to? If so, bitmaps for the tips are written. */
 export interface ConnectJob {
   readonly kind: "connect";
   readonly objects: SharedDatabase;
-  readonly pack: string;
+  /** Undefined: nothing is to be proven, only bitmaps are to be made. */
+  readonly pack: string | undefined;
   /** Ids that must be there. */
   readonly wants: readonly string[];
   /** Ids that get bitmaps; those that are not there are passed over. */
   readonly tips: readonly string[];
 }
 
-/** Packs of an earlier process: do their bytes still match their checksums? */
-export interface ChecksumJob {
-  readonly kind: "checksum";
-  readonly format: ObjectFormat;
-  /** Paths of `.pack` files. */
-  readonly packs: readonly string[];
+/** Work on packs that takes seconds of CPU, so not for the thread that serves; and what comes of each. */
+export type ProofJob = ConnectJob | ChecksumJob | ConsolidateJob | RepairJob;
+export interface ProofResults {
+  readonly connect: void;
+  readonly checksum: void;
+  readonly consolidate: PreparedConsolidation | undefined;
+  readonly repair: RepairFindings;
 }
 
-export type ProofJob = ConnectJob | ChecksumJob;
-
-/** Does a job; it may take seconds of CPU, so not in the thread that serves. @throws what was found wrong */
-export async function doProofJob(job: ProofJob): Promise<void> {
-  if (job.kind === "connect") await connect(job);
-  else for (const path of job.packs) await compareChecksum(path, job.format);
+/** Does a job. @throws what was found wrong */
+export async function doProofJob(job: ProofJob): Promise<ProofResults[ProofJob["kind"]]> {
+  switch (job.kind) {
+    case "connect":
+      return await connect(job);
+    case "checksum":
+      return await compareChecksums(job);
+    case "consolidate":
+      return await consolidate(job);
+    case "repair":
+      return await findDamage(job);
+  }
 }
 
 async function connect(job: ConnectJob): Promise<void> {
@@ -55,25 +60,5 @@ async function connect(job: ConnectJob): Promise<void> {
     }
   } finally {
     objects.close();
-  }
-}
-
-async function compareChecksum(path: string, format: ObjectFormat): Promise<void> {
-  const handle = await open(path);
-  try {
-    const hash = createHash(format);
-    const trailer = Buffer.alloc(oidBytes(format));
-    const end = (await handle.stat()).size - trailer.length;
-    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-    for (let at = 0; at < end;) {
-      const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, end - at), at);
-      if (bytesRead === 0) break;
-      hash.update(buffer.subarray(0, bytesRead));
-      at += bytesRead;
-    }
-    await handle.read(trailer, 0, trailer.length, Math.max(0, end));
-    if (!hash.digest().equals(trailer)) throw new Error("a stored pack does not match its checksum");
-  } finally {
-    await handle.close();
   }
 }

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import type { ProofJob } from "./proof-job.ts";
+import type { ProofJob, ProofResults } from "./proof-job.ts";
 import type { ProofAnswer, ProofRequest } from "./proof-worker.ts";
 
 /** What a proof found wrong, as it crossed the threads; `code` is git-store's or the system's. */
@@ -17,19 +17,19 @@ export class ProofFailure extends Error {
 export class ProofThread {
   #worker: Worker | undefined;
   #nextId = 0;
-  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<ProofAnswer["result"]>>();
 
   /** @throws ProofFailure what was found wrong; any error if the thread ended */
-  async do(job: ProofJob): Promise<void> {
+  async do<Job extends ProofJob>(job: Job): Promise<ProofResults[Job["kind"]]> {
     const worker = (this.#worker ??= this.#start());
     const id = this.#nextId++;
-    const waiting = Promise.withResolvers<void>();
+    const waiting = Promise.withResolvers<ProofAnswer["result"]>();
     this.#waiting.set(id, waiting);
     worker.ref();
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
     worker.postMessage({ id, job } satisfies ProofRequest);
     try {
-      await waiting.promise;
+      return (await waiting.promise) as ProofResults[Job["kind"]];
     } finally {
       this.#waiting.delete(id);
       if (this.#waiting.size === 0) this.#worker?.unref();
@@ -44,8 +44,8 @@ export class ProofThread {
 
   #start(): Worker {
     const worker = new Worker(new URL("proof-worker.ts", import.meta.url));
-    worker.on("message", ({ id, failure }: ProofAnswer) => {
-      if (failure === undefined) this.#waiting.get(id)?.resolve();
+    worker.on("message", ({ id, result, failure }: ProofAnswer) => {
+      if (failure === undefined) this.#waiting.get(id)?.resolve(result);
       else this.#waiting.get(id)?.reject(new ProofFailure(failure.message, failure.code));
     });
     const ended = (error: Error): void => {

@@ -1,7 +1,7 @@
 /** What the thread runs that proves packs: one job after the other, each answered with one message. */
 import { parentPort } from "node:worker_threads";
 import { messageOf, systemCode } from "@devplat/base";
-import { doProofJob, type ProofJob } from "./proof-job.ts";
+import { doProofJob, type ProofJob, type ProofResults } from "./proof-job.ts";
 import { lowerThreadPriority } from "./thread-priority.ts";
 
 export interface ProofRequest {
@@ -11,23 +11,24 @@ export interface ProofRequest {
 
 export interface ProofAnswer {
   readonly id: number;
-  /** Undefined: proven. */
-  readonly failure: { readonly message: string; readonly code: string | undefined } | undefined;
+  /** Undefined also when nothing is to be said. */
+  readonly result?: ProofResults[ProofJob["kind"]];
+  /** Undefined: done. */
+  readonly failure?: { readonly message: string; readonly code: string | undefined };
 }
 
 lowerThreadPriority();
 let last: Promise<void> = Promise.resolve();
 parentPort?.on("message", ({ id, job }: ProofRequest) => {
-  const answer = (failure: ProofAnswer["failure"]): void => {
+  const answer = (said: Omit<ProofAnswer, "id">): void => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
-    parentPort?.postMessage({ id, failure } satisfies ProofAnswer);
+    parentPort?.postMessage({ id, ...said } satisfies ProofAnswer);
   };
   last = last.then(async () => {
     try {
-      await doProofJob(job);
-      answer(undefined);
+      answer({ result: await doProofJob(job) });
     } catch (error) {
-      answer({ message: messageOf(error), code: systemCode(error) });
+      answer({ failure: { message: messageOf(error), code: systemCode(error) } });
     }
   });
 });

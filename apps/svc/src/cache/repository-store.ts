@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCode } from "@devplat/base";
+import { systemClock, systemCode, type Clock } from "@devplat/base";
 import {
   GitStoreError,
   ReachabilityIndex,
@@ -13,9 +13,11 @@ import {
   type Ref,
 } from "@devplat/git-store";
 import { BRAND } from "../brand.ts";
+import { consolidate, type Consolidated, type ConsolidationOptions } from "./consolidation.ts";
 import { FillJournal } from "./fill-journal.ts";
+import { FormerTips } from "./former-tips.ts";
 import type { ProofThread } from "./proof-thread.ts";
-import { mergeRefs } from "./store-refs.ts";
+import { formerOids, mergeRefs } from "./store-refs.ts";
 
 /** Key of a repository's `config` that names the code host which it came from. */
 const HOST_KEY = `${BRAND.command}.hosturl`;
@@ -51,6 +53,8 @@ export interface Fill {
   readonly wants: readonly string[];
   /** Tips that the code host showed; those whose objects are here become refs. */
   readonly shown: Iterable<Ref>;
+  /** Prefixes of names of which `shown` holds all that the code host has: others below them are dropped. Default none. */
+  readonly covered?: readonly string[];
 }
 
 interface Open {
@@ -71,6 +75,7 @@ export interface RepositoryStoreOptions {
   readonly proofs: ProofThread;
   /** Removes the folder. */
   readonly discard: () => Promise<void>;
+  readonly clock?: Clock;
 }
 
 /**
@@ -130,6 +135,25 @@ export class RepositoryStore {
     return first.sharesCommits(await ReachableSet.of(view.graph, others, options));
   }
 
+  /**
+   * Merges packs where that is worth it, and leaves out what upstream dropped long ago. Serving and filling go on.
+   *
+   * @throws as `consolidate` does; the store is then as before
+   */
+  async consolidate(options: Omit<ConsolidationOptions, "signal" | "now">): Promise<Consolidated> {
+    const open = await this.#inTurn(() => this.#current());
+    if (open === undefined) return { merged: 0, dropped: 0 };
+    this.#filling++;
+    try {
+      const now = (this.#options.clock ?? systemClock).now();
+      const done = await consolidate(open.repository, { ...options, now, signal: this.#ended.signal });
+      if (done.merged > 0) await this.#inTurn(() => this.#current());
+      return done;
+    } finally {
+      this.#filling--;
+    }
+  }
+
   /** Closes the files until they are needed again, unless a fill is under way. */
   rest(): void {
     void this.#inTurn(() => {
@@ -144,7 +168,7 @@ export class RepositoryStore {
     this.#close();
   }
 
-  async #fill({ open, format, wants, shown }: Fill): Promise<void> {
+  async #fill({ open, format, wants, shown, covered = [] }: Fill): Promise<void> {
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#inTurn(() => this.#forFill(format));
@@ -158,8 +182,13 @@ export class RepositoryStore {
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
       const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });
-      const here = [...shown].filter(({ oid }) => repository.objects.has(oid));
-      const refs = mergeRefs(await repository.refs(), here, wants);
+      const all = [...shown];
+      const here = all.filter(({ oid }) => repository.objects.has(oid));
+      const before = await repository.refs();
+      const names = new Set(all.map(({ name }) => name));
+      const gone = (name: string): boolean =>
+        !names.has(name) && covered.some((prefix) => name.startsWith(prefix));
+      const refs = mergeRefs(before, here, wants, gone);
       await this.#options.proofs.do({
         kind: "connect",
         objects: repository.objects.shared(),
@@ -168,8 +197,11 @@ export class RepositoryStore {
         tips: [...refs.values()].map(({ oid }) => oid),
       });
       signal.throwIfAborted();
-      await repository.replaceRefs(refs.values());
+      const now = (this.#options.clock ?? systemClock).now();
+      await new FormerTips(repository.path).add(formerOids(before, refs), now);
+      // Before the refs: what they name must not be taken out any more. A crash in between leaves objects without a name.
       await journal.end();
+      await repository.replaceRefs(refs.values());
     } catch (error) {
       await journal.undo();
       repository.objects.refresh();
@@ -219,7 +251,7 @@ export class RepositoryStore {
     const open = this.#open;
     if (open !== undefined && open.stamp !== stamp) {
       open.repository.objects.refresh();
-      open.index.refresh();
+      await open.index.refreshInSlices(this.#ended.signal);
       open.refs = await open.repository.refs();
       open.stamp = stamp;
     }
@@ -244,7 +276,11 @@ export class RepositoryStore {
   async #take(repository: Repository): Promise<Open> {
     try {
       const inode = (await factsOf(join(repository.path, "objects")))?.ino ?? 0;
-      const index = ReachabilityIndex.open(repository.objects, GRAPH_MEMORY);
+      const index = await ReachabilityIndex.openInSlices(
+        repository.objects,
+        GRAPH_MEMORY,
+        this.#ended.signal,
+      );
       this.#open = { repository, index, inode, stamp: "", refs: new Map() };
       return this.#open;
     } catch (error) {

@@ -1,0 +1,43 @@
+import { createHash } from "node:crypto";
+import { open } from "node:fs/promises";
+import { oidBytes, type ObjectFormat } from "@devplat/git-store";
+
+/** Bytes read at once. */
+const READ_BYTES = 1024 * 1024;
+
+/** Packs of an earlier process: do their bytes still match their checksums? */
+export interface ChecksumJob {
+  readonly kind: "checksum";
+  readonly format: ObjectFormat;
+  /** Paths of `.pack` files. */
+  readonly packs: readonly string[];
+}
+
+/** @throws an error without a code when one does not */
+export async function compareChecksums({ packs, format }: ChecksumJob): Promise<void> {
+  for (const path of packs) {
+    if (!(await matchesChecksum(path, format))) throw new Error("a stored pack does not match its checksum");
+  }
+}
+
+/** Whether the hash at a file's end is that of all before it. */
+export async function matchesChecksum(path: string, format: ObjectFormat): Promise<boolean> {
+  const handle = await open(path);
+  try {
+    const hash = createHash(format);
+    const trailer = Buffer.alloc(oidBytes(format));
+    const end = (await handle.stat()).size - trailer.length;
+    if (end < 0) return false;
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    for (let at = 0; at < end;) {
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, end - at), at);
+      if (bytesRead === 0) break;
+      hash.update(buffer.subarray(0, bytesRead));
+      at += bytesRead;
+    }
+    await handle.read(trailer, 0, trailer.length, end);
+    return hash.digest().equals(trailer);
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,32 @@
+import {
+  ObjectDatabase,
+  prepareConsolidation,
+  type PreparedConsolidation,
+  type SharedDatabase,
+} from "@devplat/git-store";
+
+/** Packs of a store: merges those that geometry asks for, or all that `keep` reaches, into one that stands aside. */
+export interface ConsolidateJob {
+  readonly kind: "consolidate";
+  /** The repository's folder. */
+  readonly path: string;
+  readonly objects: SharedDatabase;
+  /** Ids that get bitmaps. */
+  readonly tips: readonly string[];
+  readonly keep: readonly string[] | undefined;
+  /** Packs to merge at least, without `keep`. */
+  readonly least: number;
+}
+
+export async function consolidate(job: ConsolidateJob): Promise<PreparedConsolidation | undefined> {
+  const objects = ObjectDatabase.attach(job.objects);
+  try {
+    return await prepareConsolidation(job.path, objects, {
+      tips: job.tips,
+      least: job.least,
+      ...(job.keep === undefined ? {} : { keep: job.keep }),
+    });
+  } finally {
+    objects.close();
+  }
+}

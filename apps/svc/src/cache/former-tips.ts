@@ -1,0 +1,70 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCode, writeAtomically } from "@devplat/base";
+
+/** Beside the repository's `packed-refs`. */
+const FILE = "former-tips.json";
+/** Entries that are kept: 8192 take 0.7 MB. Beyond, the oldest are forgotten, and go with the next pruning. */
+const MAX_ENTRIES = 8192;
+
+/** A tip of before, or an object that was wanted by its id. */
+export interface FormerTip {
+  readonly oid: string;
+  /** When the code host was seen to have another one, or none; milliseconds since the epoch. */
+  readonly since: number;
+}
+
+export interface FormerTipsContent {
+  /** Oldest first. */
+  readonly tips: readonly FormerTip[];
+  /** When objects were last removed that nothing reaches, milliseconds since the epoch; 0 = never. */
+  readonly prunedAt: number;
+}
+
+/**
+ * What a repository's refs pointed to before. Those objects stay for a while (`cache.prune_unreachable_after`): clients
+ * stand there, and a branch that was reset is often reset back. To be written under the repository's fill lock only.
+ */
+export class FormerTips {
+  readonly #path: string;
+
+  constructor(repositoryPath: string) {
+    this.#path = join(repositoryPath, FILE);
+  }
+
+  /** A file that cannot be understood counts as none: then objects go earlier, and are fetched again. */
+  async read(): Promise<FormerTipsContent> {
+    try {
+      return parse(JSON.parse(await readFile(this.#path, "utf8")));
+    } catch (error) {
+      if (systemCode(error) === "ENOENT" || error instanceof SyntaxError) return parse(undefined);
+      throw error;
+    }
+  }
+
+  async write({ tips, prunedAt }: FormerTipsContent): Promise<void> {
+    await writeAtomically(this.#path, `${JSON.stringify({ tips: tips.slice(-MAX_ENTRIES), prunedAt })}\n`);
+  }
+
+  /** Adds ids, which are then the newest. */
+  async add(oids: Iterable<string>, now: number): Promise<void> {
+    const added = new Set(oids);
+    if (added.size === 0) return;
+    const { tips, prunedAt } = await this.read();
+    const kept = tips.filter(({ oid }) => !added.has(oid));
+    await this.write({ tips: [...kept, ...[...added].map((oid) => ({ oid, since: now }))], prunedAt });
+  }
+}
+
+function parse(value: unknown): FormerTipsContent {
+  const { tips, prunedAt } = Object(value) as Record<string, unknown>;
+  return {
+    tips: Array.isArray(tips) ? tips.filter(isFormerTip) : [],
+    prunedAt: typeof prunedAt === "number" ? prunedAt : 0,
+  };
+}
+
+function isFormerTip(value: unknown): value is FormerTip {
+  const { oid, since } = Object(value) as Record<string, unknown>;
+  return typeof oid === "string" && /^[0-9a-f]{40,64}$/.test(oid) && typeof since === "number";
+}

@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import {
+  ObjectDatabase,
+  Pack,
+  checkPackConnected,
+  oidBytes,
+  type ObjectFormat,
+  GitStoreError,
+} from "@devplat/git-store";
+import { matchesChecksum } from "./checksum-job.ts";
+
+/** A store in which something is damaged: which packs are, and which of the others count on what those held? */
+export interface RepairJob {
+  readonly kind: "repair";
+  /** The repository's folder. */
+  readonly path: string;
+  readonly format: ObjectFormat;
+}
+
+/** Names of packs, `pack-<checksum>`. */
+export interface RepairFindings {
+  readonly damaged: readonly string[];
+  /** Sound, but what they refer to is in a damaged one. */
+  readonly incomplete: readonly string[];
+  readonly sound: readonly string[];
+}
+
+/** Reads everything once; seconds for a large store. */
+export async function findDamage({ path, format }: RepairJob): Promise<RepairFindings> {
+  const folder = join(path, "objects", "pack");
+  const names = readdirSync(folder)
+    .filter((file) => /^pack-[0-9a-f]+\.idx$/.test(file))
+    .map((file) => file.slice(0, -".idx".length));
+  const damaged: string[] = [];
+  const packs: Pack[] = [];
+  try {
+    for (const name of names) {
+      const pack = await openSound(join(folder, name), format, packs.length);
+      if (pack === undefined) damaged.push(name);
+      else packs.push(pack);
+    }
+    const sound = connected(join(path, "objects"), format, packs);
+    const incomplete = packs.map(({ name }) => name).filter((name) => !sound.includes(name));
+    return { damaged, incomplete, sound };
+  } finally {
+    for (const pack of packs) pack.close();
+  }
+}
+
+async function openSound(path: string, format: ObjectFormat, id: number): Promise<Pack | undefined> {
+  if (!(await matchesChecksum(`${path}.pack`, format))) return undefined;
+  const index = readFileSync(`${path}.idx`);
+  const end = index.length - oidBytes(format);
+  if (end < 0 || !createHash(format).update(index.subarray(0, end)).digest().equals(index.subarray(end))) {
+    return undefined;
+  }
+  try {
+    return Pack.open(`${path}.pack`, format, id);
+  } catch (error) {
+    if (error instanceof GitStoreError) return undefined;
+    throw error;
+  }
+}
+
+/** The packs that are complete together: taking one out may leave another without what it refers to. */
+function connected(folder: string, format: ObjectFormat, packs: readonly Pack[]): string[] {
+  let kept = [...packs];
+  for (;;) {
+    const objects = ObjectDatabase.attach({ folder, format, packs: kept.map((pack) => pack.shared()) });
+    try {
+      const complete = new Set(
+        objects.packs.filter((pack) => isConnected(objects, pack)).map(({ name }) => name),
+      );
+      const before = kept.length;
+      kept = kept.filter(({ name }) => complete.has(name));
+      if (kept.length === before) return kept.map(({ name }) => name);
+    } finally {
+      objects.close();
+    }
+  }
+}
+
+function isConnected(objects: ObjectDatabase, pack: Pack): boolean {
+  try {
+    checkPackConnected(objects, pack);
+    return true;
+  } catch (error) {
+    if (error instanceof GitStoreError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { createReadStream } from "node:fs";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { git } from "@devplat/testkit";
+import { FormerTips } from "../../apps/svc/src/cache/former-tips.ts";
+import type { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
+import type { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { packBetween, reachedInSource, startStoreStand, type StoreStand } from "./svc-store-stand.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const KEPT_MS = 30 * DAY_MS;
+
+async function fillAll(stand: StoreStand, store: RepositoryStore): Promise<void> {
+  for (const step of stand.steps) await stand.fill(store, step);
+}
+
+const consolidate = (
+  stand: StoreStand,
+  store: RepositoryStore,
+  options: { readonly least?: number } = {},
+): ReturnType<RepositoryStore["consolidate"]> =>
+  store.consolidate({ thread: stand.thread, pruneAfterMs: KEPT_MS, ...options });
+
+for (const format of ["sha1", "sha256"] as const) {
+  describe(`a store that was filled twelve times (${format})`, () => {
+    let stand: StoreStand;
+    let store: RepositoryStore;
+    before(async () => {
+      stand = await startStoreStand({ format });
+      store = stand.open();
+      await fillAll(stand, store);
+    });
+    after(async () => {
+      store.close();
+      await stand.stop();
+    });
+
+    it("is left alone while it has few packs to merge", async () => {
+      assert.deepEqual(await consolidate(stand, store, { least: 100 }), { merged: 0, dropped: 0 });
+      assert.equal((await stand.packs()).length, stand.steps.length);
+    });
+
+    it("has few packs after a consolidation, the same objects, and another process that serves it notices", async () => {
+      const other = stand.open();
+      const held = await other.view(format);
+      assert.ok(held !== undefined);
+      const objects = await stand.objects();
+      const { merged, dropped } = await consolidate(stand, store);
+      assert.ok(merged >= 8);
+      assert.equal(dropped, 0);
+      assert.equal((await stand.packs()).length, stand.steps.length - merged + 1);
+      assert.deepEqual(await stand.objects(), objects);
+      await git(["-C", stand.path, "commit-graph", "verify"]);
+      // What was given before is read to its end; what is given now comes from the merged pack.
+      for (const oid of objects) assert.ok(held.graph.read(held.graph.numbers.numberOfOid(oid)).content);
+      held.release();
+      const fresh = await other.view(format);
+      assert.equal(fresh?.graph.numbers.packs.length, (await stand.packs()).length);
+      for (const oid of objects) assert.ok(fresh.graph.read(fresh.graph.numbers.numberOfOid(oid)).content);
+      const tip = fresh.graph.numbers.numberOfOid(stand.steps.at(-1)!.oid);
+      assert.ok(fresh.graph.bitmaps.has(tip), "the merged pack has its bitmaps");
+      fresh.release();
+      other.close();
+    });
+
+    it("takes fills afterwards, and is not merged again for one of them", async () => {
+      const next = await git(["-C", stand.source, "commit-tree", "-p", "main", "-m", "next", "main^{tree}"]);
+      const pack = await packBetween(stand.source, stand.folder, stand.steps.at(-1)!.oid, next);
+      await stand.fill(store, { oid: next, pack });
+      const packs = await stand.packs();
+      assert.deepEqual(await consolidate(stand, store), { merged: 0, dropped: 0 });
+      assert.deepEqual(await stand.packs(), packs);
+    });
+  });
+}
+
+describe("cache.prune_unreachable_after", () => {
+  let stand: StoreStand;
+  let store: RepositoryStore;
+  const side: string[] = [];
+  before(async () => {
+    stand = await startStoreStand({ steps: 4 });
+    store = stand.open();
+    await fillAll(stand, store);
+    // A branch that is dropped, and one that is reset.
+    for (const name of ["dropped", "reset"]) {
+      const blob = join(stand.folder, name);
+      await writeFile(blob, name);
+      const oid = await git(["-C", stand.source, "hash-object", "-w", blob]);
+      const listing = `100644 blob ${oid}\t${name}\n`;
+      await writeFile(blob, listing);
+      const tree = await git(
+        ["-C", stand.source, "hash-object", "-w", "-t", "tree", "--literally", "--stdin"],
+        {
+          input: Buffer.concat([Buffer.from(`100644 ${name}\0`), Buffer.from(oid, "hex")]),
+        },
+      );
+      side.push(await git(["-C", stand.source, "commit-tree", "-p", "main~2", "-m", name, tree]));
+    }
+    for (const [at, oid] of side.entries()) {
+      const pack = await packBetween(stand.source, stand.folder, stand.steps.at(-1)!.oid, oid);
+      await store.receive({
+        open: () => Promise.resolve(createReadStream(pack)),
+        format: "sha1",
+        wants: [oid],
+        shown: [{ name: `refs/heads/side-${at}`, oid }],
+      });
+    }
+  });
+  after(async () => {
+    store.close();
+    await stand.stop();
+  });
+
+  const main = (): string => stand.steps.at(-1)!.oid;
+  const refs = async (): Promise<string> =>
+    git(["-C", stand.path, "for-each-ref", "--format=%(refname) %(objectname)"]);
+
+  it("a branch that upstream has no more loses its ref with the next fill, its objects stay", async () => {
+    const next = await git(["-C", stand.source, "commit-tree", "-p", main(), "-m", "n", "main^{tree}"]);
+    const pack = await packBetween(stand.source, stand.folder, main(), next);
+    await store.receive({
+      open: () => Promise.resolve(createReadStream(pack)),
+      format: "sha1",
+      wants: [next],
+      shown: [
+        { name: "refs/heads/main", oid: next },
+        { name: "refs/heads/side-1", oid: main() },
+      ],
+      covered: ["refs/heads/"],
+    });
+    assert.equal(await refs(), `refs/heads/main ${next}\nrefs/heads/side-1 ${main()}`);
+    await consolidate(stand, store, { least: 2 });
+    for (const oid of side) assert.equal(await git(["-C", stand.path, "cat-file", "-t", oid]), "commit");
+  });
+
+  it("before the time is over a consolidation drops nothing; after it, exactly what nothing reaches", async () => {
+    stand.now += KEPT_MS - DAY_MS;
+    assert.equal((await consolidate(stand, store)).dropped, 0);
+    stand.now += 2 * DAY_MS;
+    assert.equal((await consolidate(stand, store)).dropped, 6);
+    const tip = await git(["-C", stand.path, "rev-parse", "refs/heads/main"]);
+    assert.deepEqual(await stand.objects(), await reachedInSource(stand.source, tip));
+    await git(["-C", stand.path, "commit-graph", "verify"]);
+    assert.deepEqual((await new FormerTips(stand.path).read()).tips, []);
+    const view = await store.view("sha1");
+    assert.equal(view?.graph.numbers.numberOfOid(side[0]!), -1);
+    view.release();
+  });
+
+  it("an object that was wanted by its id keeps its name as long, and goes with it", async () => {
+    const pack = await packBetween(stand.source, stand.folder, main(), side[0]!);
+    await store.receive({
+      open: () => Promise.resolve(createReadStream(pack)),
+      format: "sha1",
+      wants: [side[0]!],
+      shown: [],
+    });
+    assert.match(await refs(), /refs\/wanted\//);
+    stand.now += KEPT_MS - DAY_MS;
+    await consolidate(stand, store);
+    assert.match(await refs(), /refs\/wanted\//);
+    stand.now += 2 * DAY_MS;
+    assert.equal((await consolidate(stand, store)).dropped, 3);
+    assert.doesNotMatch(await refs(), /refs\/wanted\//);
+    await stand.objects();
+  });
+});
+
+describe("consolidations at the same time as others", () => {
+  let stand: StoreStand;
+  before(async () => {
+    stand = await startStoreStand();
+  });
+  after(() => stand.stop());
+
+  it("of two processes one merges, the other leaves it alone", async () => {
+    const [one, two] = [stand.open(), stand.open()];
+    await fillAll(stand, one);
+    const objects = await stand.objects();
+    const done = await Promise.all([consolidate(stand, one), consolidate(stand, two)]);
+    assert.equal(done.filter(({ merged }) => merged > 0).length, 1);
+    assert.deepEqual(await stand.objects(), objects);
+    one.close();
+    two.close();
+  });
+
+  it("a fill that fails meanwhile takes nothing of the merged pack with it", async () => {
+    const store = stand.open();
+    const next: string[] = [];
+    for (let at = 0; at < 10; at++) {
+      const parent = next.at(-1) ?? stand.steps.at(-1)!.oid;
+      const oid = await git(["-C", stand.source, "commit-tree", "-p", parent, "-m", `n${at}`, "main^{tree}"]);
+      await stand.fill(store, { oid, pack: await packBetween(stand.source, stand.folder, parent, oid) });
+      next.push(oid);
+    }
+    const objects = await stand.objects();
+    // Complete in itself, but it refers to a commit that is not there.
+    const missing = await git([
+      "-C",
+      stand.source,
+      "commit-tree",
+      "-p",
+      next.at(-1)!,
+      "-m",
+      "m",
+      "main^{tree}",
+    ]);
+    const broken = await git(["-C", stand.source, "commit-tree", "-p", missing, "-m", "b", "main^{tree}"]);
+    const pack = await packBetween(stand.source, stand.folder, missing, broken);
+    const filling = assert.rejects(stand.fill(store, { oid: broken, pack }), /is not in the store/);
+    const [{ merged }] = await Promise.all([consolidate(stand, store), filling]);
+    assert.ok(merged >= 8);
+    assert.deepEqual(await stand.objects(), objects);
+    assert.deepEqual(
+      (await readdir(stand.path)).filter((name) => name.startsWith("tmp_")),
+      [],
+    );
+    store.close();
+  });
+
+  it("what comes while objects are being dropped calls that off: it may count on them", async () => {
+    const store = stand.open();
+    const parent = await git(["-C", stand.path, "rev-parse", "refs/heads/main"]);
+    const lost = await git(["-C", stand.source, "commit-tree", "-p", parent, "-m", "lost", "main^{tree}"]);
+    await stand.fill(store, { oid: lost, pack: await packBetween(stand.source, stand.folder, parent, lost) });
+    const other = await git(["-C", stand.source, "commit-tree", "-p", parent, "-m", "other", "main^{tree}"]);
+    await stand.fill(store, {
+      oid: other,
+      pack: await packBetween(stand.source, stand.folder, parent, other),
+    });
+    stand.now += KEPT_MS + DAY_MS;
+    // On top of what is about to go, in a pack without it.
+    const late = await git(["-C", stand.source, "commit-tree", "-p", lost, "-m", "late", "main^{tree}"]);
+    const pack = await packBetween(stand.source, stand.folder, lost, late);
+    const thread: Pick<ProofThread, "do"> = {
+      do: async (job) => {
+        const prepared = await stand.thread.do(job);
+        await stand.fill(store, { oid: late, pack });
+        return prepared;
+      },
+    };
+    const { dropped } = await store.consolidate({ thread, pruneAfterMs: KEPT_MS });
+    assert.equal(dropped, 0);
+    assert.ok((await stand.objects()).includes(lost));
+    store.close();
+  });
+});
