@@ -1,4 +1,4 @@
-import { pino, type DestinationStream } from "pino";
+import { pino, type DestinationStream, type LoggerOptions as LoggerConfiguration } from "pino";
 import { Secret } from "./secret.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -20,8 +20,8 @@ export interface Logger {
 }
 
 export interface LoggerOptions {
-  /** Default `info`. */
-  readonly level?: LogLevel;
+  /** Default `info`. A function is asked for each line, also by loggers that {@link Logger.child} made before. */
+  readonly level?: LogLevel | (() => LogLevel);
   /** Default `auto`. */
   readonly format?: LogFormat;
   /** Default: standard error. */
@@ -32,7 +32,8 @@ export interface LoggerOptions {
 
 /** A logger for a program. Errors under the key `err` give their code, message and remedy, no stack below debug. */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  const level = options.level ?? "info";
+  const levelNow = typeof options.level === "function" ? options.level : undefined;
+  const level = typeof options.level === "function" ? LOG_LEVELS[0] : (options.level ?? "info");
   const raw = options.destination ?? { write: (line: string): void => void process.stderr.write(line) };
   const terminal = options.isTerminal ?? process.stderr.isTTY;
   const text = options.format === "text" || (options.format !== "json" && terminal);
@@ -42,8 +43,11 @@ export function createLogger(options: LoggerOptions = {}): Logger {
       level,
       base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      ...(levelNow === undefined ? {} : { hooks: { logMethod: atLeast(levelNow) } }),
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: (error: unknown) => serializeError(error, level === "debug") },
+      serializers: {
+        err: (error: unknown) => serializeError(error, (levelNow?.() ?? level) === "debug"),
+      },
     },
     destination,
   );
@@ -57,6 +61,15 @@ export const silentLogger: Logger = {
   error: () => undefined,
   child: () => silentLogger,
 };
+
+/** A hook that lets through what is of the level that holds now. */
+function atLeast(
+  levelNow: () => LogLevel,
+): NonNullable<NonNullable<LoggerConfiguration["hooks"]>["logMethod"]> {
+  return function logMethod(parameters, method, level) {
+    if (level >= (pino.levels.values[levelNow()] ?? 0)) method.apply(this, parameters);
+  };
+}
 
 function serializeError(error: unknown, withStack: boolean): unknown {
   if (!(error instanceof Error)) return error instanceof Secret ? error.toString() : error;

@@ -25,19 +25,17 @@ interface Identity {
 
 /** The certificates that the listener shows, by the name that the client asks for (SNI, RFC 6066 section 3). */
 export class TlsIdentities {
-  readonly #files: readonly CertificateFiles[];
   readonly #subscribers: ((fallback: CertificatePem) => void)[] = [];
   #identities: readonly Identity[];
 
   /** @param files at least one; the first is shown to clients that name none, or another. @throws as {@link reload} */
   constructor(files: readonly CertificateFiles[]) {
-    this.#files = files;
     this.#identities = files.map(readIdentity);
   }
 
-  /** Reads all files again; when one is unusable, the old ones stay. @throws SvcError `config_refused` naming the file */
-  reload(): void {
-    this.#identities = this.#files.map(readIdentity);
+  /** Takes these in the place of the old ones, which stay if one is unusable. @throws SvcError `config_refused` naming the file */
+  reload(files: readonly CertificateFiles[]): void {
+    this.#identities = files.map(readIdentity);
     for (const subscriber of this.#subscribers) subscriber(this.fallback);
   }
 

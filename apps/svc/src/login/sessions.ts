@@ -39,7 +39,7 @@ export class Sessions {
   readonly #store: Store;
   readonly #clock: Clock;
   /** In lower case. */
-  readonly #admins: ReadonlySet<string>;
+  #admins: ReadonlySet<string>;
   readonly #recordedRoles: boolean;
 
   /**
@@ -54,8 +54,13 @@ export class Sessions {
   ) {
     this.#store = store;
     this.#clock = clock;
-    this.#admins = new Set(options.admins.map((login) => login.toLowerCase()));
+    this.#admins = lowerCaseSet(options.admins);
     this.#recordedRoles = options.recordedRoles;
+  }
+
+  /** Counts from the next request on, for sessions that run too. */
+  setAdmins(admins: readonly string[]): void {
+    this.#admins = lowerCaseSet(admins);
   }
 
   /** Begins a session of a user. */
@@ -138,4 +143,8 @@ export class Sessions {
       kind: record.kind,
     };
   }
+}
+
+function lowerCaseSet(logins: readonly string[]): ReadonlySet<string> {
+  return new Set(logins.map((login) => login.toLowerCase()));
 }

@@ -12,7 +12,7 @@ interface Bucket {
 
 /** Bounds the requests of each token: a bucket of a minute's worth that refills evenly. */
 export class TokenRate {
-  readonly #perMinute: number;
+  #perMinute: number;
   readonly #clock: Clock;
   readonly #buckets = new Map<string, Bucket>();
 
@@ -20,6 +20,10 @@ export class TokenRate {
   constructor(perMinute: number, clock: Clock) {
     this.#perMinute = perMinute;
     this.#clock = clock;
+  }
+
+  setPerMinute(perMinute: number): void {
+    this.#perMinute = perMinute;
   }
 
   /** Takes one request of the token. @returns seconds to wait when it has none left */
