@@ -1,0 +1,103 @@
+import {
+  parse,
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  type OperationDefinitionNode,
+} from "graphql/language";
+import { RecentMap } from "./recent-map.ts";
+
+/** Tokens of a document at most; the largest query of `gh` has under 1000. */
+const MAX_TOKENS = 15_000;
+/** Parsed documents that are kept: programs send the same few again and again. */
+const MAX_KEPT = 200;
+/** Characters of a document that is kept; longer ones are rare. */
+const MAX_KEPT_LENGTH = 32 * 1024;
+
+/** A GraphQL request, as its JSON body has it. */
+export interface GraphqlRequest {
+  readonly query: string;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+/** The operation that a request selects, with the fragments of its document. */
+export interface SelectedOperation {
+  readonly operation: OperationDefinitionNode;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+}
+
+interface ParsedDocument {
+  readonly operations: readonly OperationDefinitionNode[];
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+}
+
+/** Reads a request from a parsed JSON body. @returns what is wrong with it, as text */
+export function readGraphqlRequest(body: unknown): GraphqlRequest | string {
+  if (Array.isArray(body)) return "batches of queries are not taken";
+  if (typeof body !== "object" || body === null) return "the body must be a JSON object";
+  const { query, operationName, variables } = body as Record<string, unknown>;
+  if (typeof query !== "string") return "query must be a text";
+  if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
+    return "operationName must be a text";
+  }
+  if (
+    variables !== undefined &&
+    variables !== null &&
+    (typeof variables !== "object" || Array.isArray(variables))
+  ) {
+    return "variables must be an object";
+  }
+  return {
+    query,
+    operationName: operationName === null || operationName === "" ? undefined : operationName,
+    variables: (variables ?? {}) as Record<string, unknown>,
+  };
+}
+
+/** Parses documents and remembers them. */
+export class GraphqlDocuments {
+  readonly #kept = new RecentMap<string, ParsedDocument>(MAX_KEPT);
+
+  /** @returns what is wrong, as text; never the parser's message, which quotes its input */
+  select({ query, operationName }: GraphqlRequest): SelectedOperation | string {
+    const parsed = this.#parse(query);
+    if (parsed === undefined) return "the query is not valid GraphQL, or too long";
+    const { operations, fragments } = parsed;
+    if (operationName === undefined && operations.length > 1) {
+      return "the document has several operations, and operationName names none";
+    }
+    const operation =
+      operationName === undefined
+        ? operations[0]
+        : operations.find(({ name }) => name?.value === operationName);
+    if (operation === undefined) return "the document has no such operation";
+    return { operation, fragments };
+  }
+
+  #parse(query: string): ParsedDocument | undefined {
+    const kept = this.#kept.get(query);
+    if (kept !== undefined) return kept;
+    let document: DocumentNode;
+    try {
+      document = parse(query, { maxTokens: MAX_TOKENS, noLocation: true });
+    } catch {
+      return undefined;
+    }
+    const operations: OperationDefinitionNode[] = [];
+    const fragments = new Map<string, FragmentDefinitionNode>();
+    const names = new Set<string>();
+    for (const definition of document.definitions) {
+      // A schema has no business in a request; of two definitions of one name, each side might take another.
+      if (definition.kind !== "OperationDefinition" && definition.kind !== "FragmentDefinition")
+        return undefined;
+      const name = `${definition.kind} ${definition.name?.value ?? ""}`;
+      if (names.has(name)) return undefined;
+      names.add(name);
+      if (definition.kind === "OperationDefinition") operations.push(definition);
+      else fragments.set(definition.name.value, definition);
+    }
+    const parsed = { operations, fragments };
+    if (query.length <= MAX_KEPT_LENGTH) this.#kept.set(query, parsed);
+    return parsed;
+  }
+}

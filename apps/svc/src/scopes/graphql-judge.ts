@@ -1,0 +1,207 @@
+import type { FieldNode, SelectionSetNode } from "graphql/language";
+import type { Need, TokenLimits } from "../tokens/admission.ts";
+import { isListed } from "../tokens/permit.ts";
+import { RESOURCES, type Resource } from "../tokens/scopes.ts";
+import { GraphqlDocuments, type GraphqlRequest, type SelectedOperation } from "./graphql-document.ts";
+import { collectNames } from "./graphql-input.ts";
+import { readGraphqlTypes, type GraphqlTypes, type MutationFacts } from "./graphql-types.ts";
+import { argumentValues, variableValues } from "./graphql-values.ts";
+import { GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
+import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
+import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
+
+/** Ids in one request at most: the code host takes 100 in `nodes(ids:)`. */
+const MAX_IDS = 100;
+
+/** Judges GraphQL requests by the table of the published schema. Refuses what is not in it. */
+export class GraphqlJudge {
+  readonly #documents = new GraphqlDocuments();
+  readonly #schema: GraphqlTypes;
+
+  constructor(schema: GraphqlTypes = readGraphqlTypes()) {
+    this.#schema = schema;
+  }
+
+  /** @param limits of the token: which ids are within it is not told for others */
+  async judge(request: GraphqlRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+    const selected = this.#documents.select(request);
+    if (typeof selected === "string") return refused("graphql", selected);
+    const { operation } = selected;
+    const rule = `${operation.operation} ${operation.name?.value ?? ""}`.trim();
+    try {
+      return await new Operation(this.#schema, selected, request.variables).judge(rule, limits, resolver);
+    } catch (error) {
+      if (error instanceof GraphqlRefusal) return refused(rule, error.message);
+      throw error;
+    }
+  }
+}
+
+/** One request on its way through the judge. */
+class Operation {
+  readonly #schema: GraphqlTypes;
+  readonly #selected: SelectedOperation;
+  readonly #variables: ReadonlyMap<string, unknown>;
+  readonly #walk: GraphqlWalk;
+  readonly #repositories: string[] = [];
+  readonly #ids = new Set<string>();
+  readonly #written = new Set<Resource>();
+  /** Ids whose type says which resource is written. */
+  readonly #subjects = new Set<string>();
+
+  constructor(schema: GraphqlTypes, selected: SelectedOperation, given: Readonly<Record<string, unknown>>) {
+    this.#schema = schema;
+    this.#selected = selected;
+    this.#variables = variableValues(selected.operation, given);
+    this.#walk = new GraphqlWalk(schema, selected.fragments, this.#variables);
+  }
+
+  async judge(rule: string, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+    const { operation } = this.#selected;
+    const isMutation = operation.operation === "mutation";
+    if (!isMutation && operation.operation !== "query") {
+      throw new GraphqlRefusal("only queries and mutations are taken");
+    }
+    let deed = rule;
+    for (const field of this.#walk.fieldsOf(operation.selectionSet)) {
+      if (field.name.value === "__typename") continue;
+      if (isMutation) {
+        this.#mutation(field);
+        deed = `mutation ${field.name.value}`;
+      } else this.#query(field);
+    }
+    await this.#resolve(limits, resolver);
+    const needs: Need[] = RESOURCES.flatMap((resource): Need[] => {
+      if (this.#written.has(resource)) return [{ resource, level: "write" }];
+      return this.#walk.read.has(resource) ? [{ resource, level: "read" }] : [];
+    });
+    const repositories = [...new Set(this.#repositories).values()];
+    const demand = { needs, repositories };
+    // Nothing of any repository was asked: people's profiles, the schema, the rate limit.
+    const anyRepository = !isMutation && repositories.length === 0 && needs.length === 0;
+    return { kind: "demand", rule: deed, demand: anyRepository ? { ...demand, anyRepository } : demand };
+  }
+
+  #query(field: FieldNode): void {
+    const name = field.name.value;
+    if (name === "__schema" || name === "__type") return;
+    const facts = this.#schema.queries.get(name);
+    if (facts === undefined) throw new GraphqlRefusal(`Query.${name} is not for limited tokens`);
+    const values = this.#arguments(field);
+    switch (facts.kind) {
+      case "open":
+        return;
+      case "profile":
+        return this.#walk.walk(field.selectionSet, facts.target, "profile");
+      case "repository":
+        this.#repository(values.get("owner"), values.get("name"));
+        return this.#walk.walk(field.selectionSet, facts.target);
+      case "account":
+        return this.#account(field.selectionSet, values.get("login"));
+      case "search":
+        this.#search(values);
+        return this.#walk.walk(field.selectionSet, facts.target);
+      case "node":
+        for (const id of [values.get("ids") ?? values.get("id")].flat()) this.#id(id);
+        return this.#walk.walk(field.selectionSet, facts.target, "same", true);
+    }
+  }
+
+  #mutation(field: FieldNode): void {
+    const name = field.name.value;
+    const facts = this.#schema.mutations.get(name);
+    if (facts === undefined) throw new GraphqlRefusal(`Mutation.${name} is not for limited tokens`);
+    const input = this.#arguments(field).get("input");
+    const named = { ids: [] as string[], repositories: [] as string[] };
+    collectNames(this.#schema, facts.input, input, named);
+    if (named.ids.length === 0 && named.repositories.length === 0) {
+      throw new GraphqlRefusal(`Mutation.${name} names no repository and nothing of one`);
+    }
+    for (const id of named.ids) this.#id(id);
+    this.#repositories.push(...named.repositories);
+    for (const resource of facts.resources) this.#written.add(resource);
+    if (facts.subject !== undefined) this.#subject(facts, input);
+    this.#walk.walk(field.selectionSet, facts.payload);
+  }
+
+  #subject({ subject = "" }: MutationFacts, input: unknown): void {
+    const id = (input as Readonly<Record<string, unknown>>)[subject];
+    if (typeof id !== "string") throw new GraphqlRefusal(`${subject} is missing`);
+    this.#subjects.add(id);
+  }
+
+  #repository(owner: unknown, name: unknown): void {
+    if (typeof owner !== "string" || typeof name !== "string") {
+      throw new GraphqlRefusal("Query.repository must name owner and name as texts");
+    }
+    this.#repositories.push(`${owner}/${name}`);
+  }
+
+  /** `user(login:)` and its like: a profile, and one repository of it by name. */
+  #account(selections: SelectionSetNode | undefined, login: unknown): void {
+    for (const field of this.#walk.fieldsOf(selections)) {
+      const name = field.name.value;
+      if (name === "repository") {
+        this.#repository(login, this.#arguments(field).get("name"));
+        this.#walk.walk(field.selectionSet, "Repository");
+      } else if (!isProfileField(name) || name === "organization") {
+        throw new GraphqlRefusal(`the field ${name} of an account is not for limited tokens`);
+      }
+    }
+  }
+
+  #search(values: ReadonlyMap<string, unknown>): void {
+    const query = values.get("query");
+    const found = typeof query === "string" ? repositoriesOfSearch(query) : "its query is no text";
+    if (typeof found === "string" || typeof query !== "string") {
+      throw new GraphqlRefusal(`Query.search searches beyond single repositories: ${String(found)}`);
+    }
+    this.#repositories.push(...found);
+    const type = String(values.get("type"));
+    if (type.startsWith("ISSUE")) for (const kind of issueKindsOfSearch(query)) this.#walk.read.add(kind);
+    else if (type === "DISCUSSION") this.#walk.read.add("discussions");
+    else if (type !== "REPOSITORY")
+      throw new GraphqlRefusal("Query.search searches beyond single repositories");
+  }
+
+  #id(id: unknown): void {
+    if (typeof id !== "string" || id === "" || id.length > 500) throw new GraphqlRefusal("an id is no text");
+    this.#ids.add(id);
+    if (this.#ids.size > MAX_IDS) throw new GraphqlRefusal(`the request names more than ${MAX_IDS} ids`);
+  }
+
+  #arguments(field: FieldNode): ReadonlyMap<string, unknown> {
+    const values = argumentValues(field.arguments, this.#variables);
+    if (values === undefined) throw new GraphqlRefusal("an argument stands there twice");
+    return values;
+  }
+
+  /** Finds the repository of every id. What is not within the token is not told apart from what is not there. */
+  async #resolve(limits: TokenLimits, resolver: IdResolver): Promise<void> {
+    if (this.#ids.size === 0) return;
+    const found = await resolver.nodes([...this.#ids]);
+    for (const id of this.#ids) {
+      const facts = found.get(id);
+      const within = facts?.repository !== undefined && isListed(limits, facts.repository);
+      const isPerson = facts !== undefined && this.#schema.types.get(facts.type)?.kind === "profile";
+      if (facts === undefined || (!within && !(isPerson && !this.#subjects.has(id)))) {
+        throw new GraphqlRefusal("an id belongs to no repository of the token");
+      }
+      if (facts.repository !== undefined) this.#repositories.push(facts.repository);
+      if (this.#subjects.has(id)) this.#written.add(this.#resourceOf(facts));
+    }
+  }
+
+  #resourceOf({ type, onPullRequest }: NodeFacts): Resource {
+    if (onPullRequest === true) return "pull_requests";
+    const resource = this.#schema.types.get(type)?.resource;
+    if (resource === undefined || resource === "metadata") {
+      throw new GraphqlRefusal(`this cannot be done to a ${type} by a limited token`);
+    }
+    return resource;
+  }
+}
+
+function refused(rule: string, reason: string): Judgement {
+  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
+}

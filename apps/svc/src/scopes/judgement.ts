@@ -1,0 +1,35 @@
+import type { Demand } from "../tokens/admission.ts";
+
+/**
+ * What a request of the API needs of a token.
+ * - `demand`: these rights, for these repositories.
+ * - `refused`: no limited token may do it; `message` says why and names the route or field.
+ *
+ * `rule` names what was looked up: `GET /repos/{owner}/{repo}/issues`, `mutation createIssue`.
+ */
+export type Judgement =
+  | { readonly kind: "demand"; readonly rule: string; readonly demand: Demand }
+  | { readonly kind: "refused"; readonly rule: string; readonly message: string };
+
+/** What stands behind an id of the code host. */
+export interface NodeFacts {
+  /** GraphQL's type name. */
+  readonly type: string;
+  /** `owner/name`; undefined: it belongs to none. */
+  readonly repository: string | undefined;
+  /** A comment, of a pull request rather than an issue. */
+  readonly onPullRequest?: boolean;
+}
+
+/**
+ * Questions about ids, which the code host answers under the caller's own credential: what the caller cannot see is not
+ * there.
+ */
+export interface IdResolver {
+  /** `owner/name` of the repository with the numeric id. */
+  repositoryById(id: string): Promise<string | undefined>;
+  /** Whether the issue number is a pull request's. */
+  isPullRequest(repository: string, number: string): Promise<boolean>;
+  /** What global node ids stand for; those that are unknown are left out. */
+  nodes(ids: readonly string[]): Promise<ReadonlyMap<string, NodeFacts>>;
+}

@@ -1,0 +1,199 @@
+import type { Demand, Need, TokenLimits } from "../tokens/admission.ts";
+import { isListed } from "../tokens/permit.ts";
+import { RESOURCES, allows, type Resource } from "../tokens/scopes.ts";
+import { foldCase } from "../repository-name.ts";
+import type { ApiPath } from "./api-path.ts";
+import type { IdResolver, Judgement } from "./judgement.ts";
+import { RestRoutes, type RestMatch } from "./rest-routes.ts";
+import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
+
+export interface RestRequest {
+  readonly method: string;
+  readonly path: ApiPath;
+  readonly query: URLSearchParams;
+}
+
+/** Also for repositories that are there, but not within the token: which ones there are is nobody's business. */
+const UNKNOWN_ID = "the id belongs to no repository of the token";
+
+/** A body that has a say: the fields of it that reach other repositories. */
+export const BODY_JUDGED = new Set(["POST /repos/{owner}/{repo}/pulls"].values());
+
+/** Judges REST requests by the table of the documented API. */
+export class RestJudge {
+  readonly #routes: RestRoutes;
+
+  constructor(routes = new RestRoutes()) {
+    this.#routes = routes;
+  }
+
+  /**
+   * What the request needs.
+   *
+   * @param limits of the token, to choose between alternatives
+   */
+  async judge(request: RestRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+    const { method } = request;
+    const shown = `${method} ${request.path.normalised}`;
+    const path = await resolveNumeric(request.path, limits, resolver);
+    if (path === undefined) return refused(shown, UNKNOWN_ID);
+    const match = this.#routes.find(method, path.segments);
+    if (match === undefined) return refused(shown, "it is not in the code host's documented API");
+    const readings = [match];
+    if (path.unfolded.length !== path.segments.length) {
+      // Whoever decodes slashes before choosing a route sees another one: both must be allowed.
+      const other = this.#routes.find(method, path.unfolded);
+      if (other !== undefined) readings.push(other);
+    }
+    const judged = await Promise.all(
+      readings.map(async (each) => judgeMatch(each, request, limits, resolver)),
+    );
+    return judged.reduce(both);
+  }
+}
+
+/** What stands against the body of a request in {@link BODY_JUDGED}; undefined: nothing. */
+export function restBodyFault(repository: string, body: unknown, limits: TokenLimits): string | undefined {
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    return "The body must be a JSON object";
+  const { head, head_repo: headRepository } = body as { head?: unknown; head_repo?: unknown };
+  const [owner = ""] = repository.split("/");
+  if (
+    typeof head === "string" &&
+    head.includes(":") &&
+    foldCase(head.split(":")[0] ?? "") !== foldCase(owner)
+  ) {
+    return "The token is for single repositories, and head names a branch of another one";
+  }
+  if (headRepository === undefined || headRepository === null) return undefined;
+  const named = typeof headRepository === "string" ? headRepository : "";
+  const full = named.includes("/") ? named : `${owner}/${named}`;
+  return isListed(limits, full) ? undefined : `The token is not for the repository that head_repo names`;
+}
+
+async function judgeMatch(
+  match: RestMatch,
+  { query }: RestRequest,
+  limits: TokenLimits,
+  resolver: IdResolver,
+): Promise<Judgement> {
+  const rule = `${match.method} ${match.template}`;
+  const { right, parameters } = match;
+  const demand = (needs: readonly Need[], rest: Partial<Demand> = {}): Judgement => ({
+    kind: "demand",
+    rule,
+    demand: { needs, repositories: [], ...rest },
+  });
+  if (right === "open") return demand([], { anyRepository: true });
+  if (right.startsWith("refused ")) return refused(rule, right.slice("refused ".length));
+  if (right.startsWith("owner ")) return demand(needsOf(right.slice("owner ".length)));
+  if (right.startsWith("search "))
+    return judgeSearch(right.slice("search ".length), rule, query, limits, resolver);
+  const repository = `${parameters["owner"] ?? ""}/${parameters["repo"] ?? ""}`;
+  const repositories = [repository];
+  if (right.startsWith("issues/pr:")) {
+    const level = right.endsWith(":read") ? "read" : "write";
+    const asPull =
+      !allows(limits.scopes, "issues", level) &&
+      allows(limits.scopes, "pull_requests", level) &&
+      isListed(limits, repository) &&
+      (await resolver.isPullRequest(repository, parameters["issue_number"] ?? ""));
+    return demand([{ resource: asPull ? "pull_requests" : "issues", level }], { repositories });
+  }
+  if (
+    parameters["basehead"]?.includes(":") === true &&
+    !withinOwner(parameters["basehead"], parameters["owner"])
+  ) {
+    return refused(rule, "it compares with another repository");
+  }
+  const needs = needsOf(right);
+  // A workflow is code that runs with the repository's secrets.
+  if (match.method !== "GET" && /^\.github\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")) {
+    needs.push({ resource: "workflows", level: "write" });
+  }
+  return demand(needs, { repositories });
+}
+
+async function judgeSearch(
+  kind: string,
+  rule: string,
+  query: URLSearchParams,
+  limits: TokenLimits,
+  resolver: IdResolver,
+): Promise<Judgement> {
+  if (kind === "labels") {
+    const [id = "", ...more] = query.getAll("repository_id");
+    const repository = more.length === 0 ? await resolver.repositoryById(id) : undefined;
+    if (repository === undefined || !isListed(limits, repository)) return refused(rule, UNKNOWN_ID);
+    return {
+      kind: "demand",
+      rule,
+      demand: { needs: [{ resource: "issues", level: "read" }], repositories: [repository] },
+    };
+  }
+  const texts = query.getAll("q");
+  const [text = ""] = texts;
+  const found = texts.length === 1 ? repositoriesOfSearch(text) : "it has not one parameter q";
+  if (typeof found === "string") return refused(rule, `it searches beyond single repositories: ${found}`);
+  const resources: readonly Resource[] = kind === "issues" ? issueKindsOfSearch(text) : ["contents"];
+  const needs = resources.map((resource) => ({ resource, level: "read" }) as const);
+  return { kind: "demand", rule, demand: { needs, repositories: found } };
+}
+
+/** `/repositories/{id}/…`, as the code host's own Link headers have it, becomes `/repos/{owner}/{repo}/…`. */
+async function resolveNumeric(
+  path: ApiPath,
+  limits: TokenLimits,
+  resolver: IdResolver,
+): Promise<ApiPath | undefined> {
+  const [first, id = ""] = path.unfolded;
+  if (first !== "repositories" || path.unfolded.length < 2) return path;
+  if (!/^\d{1,19}$/.test(id)) return undefined;
+  const repository = await resolver.repositoryById(id);
+  if (repository === undefined || !isListed(limits, repository)) return undefined;
+  const parts = ["repos", ...repository.split("/")];
+  return {
+    ...path,
+    segments: [...parts, ...path.segments.slice(2)],
+    unfolded: [...parts, ...path.unfolded.slice(2)],
+  };
+}
+
+function needsOf(right: string): Need[] {
+  return right.split("+").map((part) => {
+    const [resource, level] = part.split(":");
+    const known = RESOURCES.find((each) => each === resource);
+    if (known === undefined || (level !== "read" && level !== "write")) {
+      throw new TypeError(`the table of REST operations has an unknown right: ${part}`);
+    }
+    return { resource: known, level };
+  });
+}
+
+/** `main...owner:branch` of the repository's own owner; the form with a repository's name has two colons. */
+function withinOwner(basehead: string, owner = ""): boolean {
+  return basehead
+    .split(/\.{2,3}/)
+    .every(
+      (side) => !side.includes(":") || foldCase(side.slice(0, side.lastIndexOf(":"))) === foldCase(owner),
+    );
+}
+
+function both(one: Judgement, other: Judgement): Judgement {
+  if (one.kind === "refused") return one;
+  if (other.kind === "refused") return other;
+  return {
+    ...one,
+    demand: {
+      needs: [...one.demand.needs, ...other.demand.needs],
+      repositories: [...one.demand.repositories, ...other.demand.repositories],
+      ...(one.demand.anyRepository === true && other.demand.anyRepository === true
+        ? { anyRepository: true }
+        : {}),
+    },
+  };
+}
+
+function refused(rule: string, reason: string): Judgement {
+  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
+}
