@@ -97,11 +97,11 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     repositories,
     operations,
     purged,
+    log: () => lines.join(""),
     async audited() {
       await audit.flush();
       return (await store.audit.query({ limit: 1000 })).records;
     },
-    log: () => lines.join(""),
     async session(username, role) {
       const answer = await fetch(`${url}/auth/test-login`, {
         method: "POST",

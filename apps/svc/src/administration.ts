@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseDuration, type Clock, type Logger } from "@devplat/base";
 import { Assets, addCommonAssets } from "@devplat/web-kit";
+import { adminTokenOperations } from "./admin-api/admin-tokens.ts";
+import { auditOperations } from "./admin-api/audit.ts";
 import { cachedRepositoryOperations } from "./admin-api/cached-repos.ts";
 import { logoutOperation, testLoginOperation } from "./admin-api/login.ts";
 import { sessionOperations } from "./admin-api/sessions.ts";
@@ -17,6 +19,7 @@ import { TestLogin } from "./login/test-login.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "./own-address.ts";
 import type { Store } from "./storage/store.ts";
+import { AdminTokens } from "./tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "./tokens/repository-probe.ts";
 import type { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenMint } from "./tokens/token-mint.ts";
@@ -54,9 +57,18 @@ export function assembleAdministration(parts: AdministrationParts): {
     store,
     lookup,
     probe: parts.probe,
+    installations: undefined,
+    audit,
     clock,
     maxDurationMs: parseDuration(config.tokens.max_duration) ?? 0,
     allowUnrestricted: config.tokens.allow_unrestricted,
+    allowNever: config.tokens.allow_never,
+  });
+  const adminTokens = new AdminTokens({
+    sessions: store.sessions,
+    audit,
+    clock,
+    maxDurationMs: parseDuration(config.tokens.admin_max_duration) ?? 0,
   });
   const assets = new Assets();
   addCommonAssets(assets);
@@ -66,8 +78,18 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
     logoutOperation(sessions, audit),
     ...sessionOperations({ sessions, accounts, audit }),
-    ...cachedRepositoryOperations({ repositories, maintenance, store, probe: parts.probe, address, logger }),
-    ...tokenOperations(mint),
+    ...cachedRepositoryOperations({
+      repositories,
+      maintenance,
+      store,
+      probe: parts.probe,
+      audit,
+      address,
+      logger,
+    }),
+    ...tokenOperations(mint, address),
+    ...adminTokenOperations(adminTokens, address),
+    ...auditOperations(store.audit, address),
   ];
   const operations = [...described, openApiOperation(described, version)];
   const listener = managementListener({
@@ -77,19 +99,20 @@ export function assembleAdministration(parts: AdministrationParts): {
     metricsPublic: config.metrics.public,
     notReady: parts.notReady,
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
+    audit,
     logger,
     ui: {
       assets,
       version,
       repositories,
       maintenance,
+      audit,
       cacheEnabled: config.cache.enabled,
       mint,
       authenticator,
       ...identity,
       hostName: new URL(identity.codeHost.url).host,
       users: store.users,
-      audit,
       testLogin,
       address,
       clock,

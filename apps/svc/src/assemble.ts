@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { parseDuration, systemClock, type Logger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
+import { AuditedGit } from "./audit/audited-git.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
 import { ServiceToken } from "./cache/warm-credential.ts";
@@ -89,6 +90,7 @@ export async function assemble({
     auditLog: logger.child({ log: "audit" }),
     logger,
     clock,
+    onDropped: (count) => metrics.auditDropped(count),
   });
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
@@ -183,7 +185,7 @@ export async function assemble({
           max: config.server.max_connections,
           maxPerClient: config.limits.client_requests || undefined,
         },
-        git,
+        git: new AuditedGit(git, audit),
         management: administration.listener,
         metrics,
         accessLog: logger.child({ log: "access" }),
@@ -203,7 +205,8 @@ export async function assemble({
   const background: ((signal: AbortSignal) => Promise<void>)[] = [
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
-    async (signal) => new Housekeeping(store, clock, logger).run(signal),
+    async (signal) =>
+      new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
   ];
   const abort = new AbortController();
@@ -246,6 +249,7 @@ export async function assemble({
       await git.close();
       await warmUpstream.close();
       await metricsListening.close(0);
+      await audit.flush();
       await store.close();
     },
   };

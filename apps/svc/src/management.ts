@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { SECURITY_HEADERS, type Assets } from "@devplat/web-kit";
+import type { AuditTrail } from "./audit/audit-event.ts";
 import type { Logger } from "@devplat/base";
 import { Hono } from "hono";
 import { addDeviceEndpoints } from "./admin-api/device.ts";
@@ -23,6 +24,7 @@ export interface ManagementOptions {
   readonly notReady: () => Promise<string | undefined>;
   /** Only loopback Hosts and the base address are answered (development mode: no login protects it). */
   readonly ownHostsOnly: boolean;
+  readonly audit: AuditTrail;
   readonly logger: Logger;
 }
 
@@ -84,7 +86,7 @@ export function managementListener(
 
   app.get("/", (context) => context.redirect("/admin", 302));
   app.get("/admin/", (context) => context.redirect("/admin", 302));
-  addOperations(app, options.operations, authenticator, logger);
+  addOperations(app, options.operations, { authenticator, audit: options.audit, logger });
   addDeviceEndpoints(app, { flow: ui.deviceFlow, limits: ui.limits, address });
   addAdminUi(app, ui);
 

@@ -1,5 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
+import { clientOf } from "../admin-api/client.ts";
 import { tokenRequestSchema } from "../admin-api/tokens.ts";
 import { validateBody } from "../admin-api/validation.ts";
 import type { Identity } from "../login/sessions.ts";
@@ -26,7 +27,7 @@ export function addTokenRoutes({ pages, assets, version, mint, address, clock }:
     assets,
     version,
     identity,
-    tokens: await mint.list(identity),
+    tokens: (await mint.list(identity)).records,
     baseUrl: address.baseUrl,
     now: clock.now(),
   });
@@ -44,7 +45,12 @@ export function addTokenRoutes({ pages, assets, version, mint, address, clock }:
         duration: form["duration"] ?? "",
         ...(description === "" ? {} : { description }),
       });
-      const { token, record } = await mint.mint(identity, { ...body, type: "proxy", ip_allow: [] }, true);
+      const { token, record } = await mint.mint(
+        identity,
+        clientOf(context),
+        { ...body, type: "proxy", ip_allow: [] },
+        true,
+      );
       const minted = { value: token.reveal(), repository: record.repositories[0] ?? "" };
       // No redirect: the value must not be in an address, and this page is the only one that has it.
       return await pages.show(context, tokensPage({ ...(await pageFor(identity)), minted }));
@@ -57,7 +63,7 @@ export function addTokenRoutes({ pages, assets, version, mint, address, clock }:
   });
 
   pages.post("/admin/tokens/:id/revoke", false, async (context, identity) => {
-    await mint.revoke(identity, context.req.param("id") ?? "");
+    await mint.revoke(identity, clientOf(context), context.req.param("id") ?? "");
     return context.redirect("/admin/tokens?done=revoked", 303);
   });
 }

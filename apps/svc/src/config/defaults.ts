@@ -34,11 +34,17 @@ export const DEFAULTS = {
   gitCommandBytes: 64 * 1024 * 1024,
   /** Longest life of a proxy token (section 4). */
   tokenMaxDuration: "168h",
+  /** Longest life of an administration token: a year, so that whoever forgot one meets it again. */
+  adminTokenMaxDuration: "365d",
+  /** Days that audit records are kept: what investigations commonly look back to; a row takes about 500 bytes. */
+  auditRetentionDays: 90,
   /** Requests of one token per minute: 100 in a second, where the code host itself takes 5000 in an hour of its API. */
   requestsPerMinute: 6000,
 } as const;
 
 export const BOUNDS = {
+  /** To a hundred years; 0 = for ever. */
+  auditRetentionDays: { min: 0, max: 36_500 },
   databaseConnections: { min: 1, max: 1000 },
   requestsPerMinute: { min: 0, max: 1_000_000 },
   /** A day: longer than any clone. */

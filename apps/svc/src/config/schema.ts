@@ -134,8 +134,18 @@ export const configSchema = z.strictObject({
       max_duration: duration.default(DEFAULTS.tokenMaxDuration),
       /** Whether a proxy token may be for every repository or every scope (`*`). */
       allow_unrestricted: z.boolean().default(false),
+      /** Whether a token may be without expiry (`never`). */
+      allow_never: z.boolean().default(false),
+      /** Longest life of an administration token. */
+      admin_max_duration: duration.default(DEFAULTS.adminTokenMaxDuration),
       /** Requests of one token per minute, on git and API together; 0: no bound. */
       requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
+    })
+    .prefault({}),
+  audit: z
+    .strictObject({
+      /** Days that audit records are kept; 0: for ever. */
+      retention_days: bounded(BOUNDS.auditRetentionDays).default(DEFAULTS.auditRetentionDays),
     })
     .prefault({}),
   limits: z

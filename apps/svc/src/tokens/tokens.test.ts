@@ -6,6 +6,7 @@ import { Accounts } from "../accounts/accounts.ts";
 import { StoredAccounts } from "../accounts/stored-accounts.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { FieldError } from "../errors.ts";
+import type { AuditEvent } from "../audit/audit-event.ts";
 import { NO_CLIENT } from "../login/client.ts";
 import { Sessions, type Identity } from "../login/sessions.ts";
 import { TestLogin } from "../login/test-login.ts";
@@ -158,6 +159,7 @@ describe("minting and admitting", () => {
   let login: TestLogin;
   let answer: "readable" | "refused" | "moved";
   let alice: Identity;
+  const events: AuditEvent[] = [];
   const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
   const request: TokenRequest = {
     repository: "acme/widgets",
@@ -185,8 +187,18 @@ describe("minting and admitting", () => {
       clock,
       logger: silentLogger,
     });
-    const options = { store, lookup, clock, maxDurationMs: 168 * 3_600_000, allowUnrestricted: false };
-    mint = new TokenMint({ ...options, probe: { ask: async () => answer } });
+    events.length = 0;
+    mint = new TokenMint({
+      store,
+      lookup,
+      probe: { ask: async () => answer },
+      installations: undefined,
+      audit: { record: (event) => void events.push(event) },
+      clock,
+      maxDurationMs: 168 * 3_600_000,
+      allowUnrestricted: false,
+      allowNever: false,
+    });
     const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
     const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
     login = new TestLogin({ store, sessions, accounts, clock, defaultHostToken: undefined });
@@ -197,7 +209,7 @@ describe("minting and admitting", () => {
   afterEach(async () => store.close());
 
   const minted = async (change: Partial<TokenRequest> = {}): Promise<{ token: string; id: string }> => {
-    const { token, record } = await mint.mint(alice, { ...request, ...change }, true);
+    const { token, record } = await mint.mint(alice, NO_CLIENT, { ...request, ...change }, true);
     return { token: token.reveal(), id: record.id };
   };
   const status = async (
@@ -264,7 +276,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(token), 401);
     const second = await minted();
     assert.equal(await status(second.token), 200);
-    await mint.revoke(alice, (await mint.list(alice))[0]?.id ?? "");
+    await mint.revoke(alice, NO_CLIENT, (await mint.list(alice)).records[0]?.id ?? "");
     assert.equal(await status(second.token), 401);
     assert.notEqual(id, "");
     for (const unknown of [
@@ -372,7 +384,7 @@ describe("minting and admitting", () => {
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
     answer = "moved";
     await assert.rejects(minted(), /has moved/);
-    assert.notEqual((await mint.mint(alice, request, false)).token, undefined);
+    assert.notEqual((await mint.mint(alice, NO_CLIENT, request, false)).token, undefined);
   });
 
   it("an agent token needs an admin, then an app", async () => {
@@ -385,18 +397,43 @@ describe("minting and admitting", () => {
     const { id } = await minted();
     const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
       .identity;
-    assert.deepEqual(await mint.list(bob), []);
-    await assert.rejects(mint.revoke(bob, id), { code: "not_found" });
+    assert.deepEqual((await mint.list(bob)).records, []);
+    await assert.rejects(mint.revoke(bob, NO_CLIENT, id), { code: "not_found" });
     const admin: Identity = { ...bob, role: "admin" };
-    assert.equal((await mint.list(admin)).length, 1);
-    await mint.revoke(admin, id);
+    assert.equal((await mint.list(admin)).records.length, 1);
+    await mint.revoke(admin, NO_CLIENT, id);
     await assert.rejects(mint.get(admin, id), { code: "not_found" });
   });
 
-  it("a leaked token is revoked by its value", async () => {
+  it("minting and revoking are audited, once each, without the token", async () => {
+    const { token, id } = await minted();
+    await mint.revoke(alice, NO_CLIENT, id);
+    await assert.rejects(mint.revoke(alice, NO_CLIENT, id), { code: "not_found" });
+    assert.deepEqual(
+      events.map(({ action, target, actor }) => [action, target, actor.login]),
+      [
+        ["token.created", id, "alice"],
+        ["token.revoked", id, "alice"],
+      ],
+    );
+    assert.equal(JSON.stringify(events).includes(token), false);
+  });
+
+  it("never is refused where tokens.allow_never is false", async () => {
+    await assert.rejects(minted({ duration: "never" }), (error: FieldError) => {
+      assert.match(error.faults[0]?.message ?? "", /tokens\.allow_never/);
+      return true;
+    });
+  });
+
+  it("a leaked token is revoked by its value, twice if need be", async () => {
     const { token } = await minted();
-    await mint.revokeByValue(token);
+    await mint.revokeByValue(alice, NO_CLIENT, token);
     assert.equal(await status(token), 401);
-    await assert.rejects(mint.revokeByValue(createToken("proxy").reveal()), { code: "not_found" });
+    await mint.revokeByValue(alice, NO_CLIENT, token);
+    assert.equal(events.filter(({ action }) => action === "token.revoked").length, 1);
+    await assert.rejects(mint.revokeByValue(alice, NO_CLIENT, createToken("proxy").reveal()), {
+      code: "not_found",
+    });
   });
 });
