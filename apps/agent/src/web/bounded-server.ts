@@ -19,7 +19,11 @@ export function createBoundedServer(): Server {
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_SWEEP_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
+    // Node's own refusal would go out without our headers: whoever serves refuses a missing Host itself.
+    requireHostHeader: false,
   });
+  // The same for an Expect header that Node does not know: it may be ignored (RFC 9110 section 10.1.1).
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response));
   server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", (error, socket) => {
     if (socket.writable) socket.end(unreadable(error));

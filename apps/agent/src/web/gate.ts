@@ -54,6 +54,9 @@ export class Gate {
 export function requestFault(request: IncomingMessage): Problem | undefined {
   const fault = targetFault(request.url ?? "");
   if (fault !== undefined) return { error: `The request was refused: ${fault}.`, code: "bad_request" };
+  // RFC 9112 section 3.2; Node's own refusal would go out without our headers.
+  if (request.headers.host === undefined)
+    return { error: "The request was refused: it has no Host.", code: "bad_request" };
   // A foreign name that resolves to loopback (DNS rebinding) would make a foreign page same-origin with us.
   return isLoopbackHost(request.headers.host) ? undefined : PROBLEMS.hostRefused;
 }
