@@ -7,6 +7,7 @@ import type { Operation } from "./admin-api/operation.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import type { CacheStats, WarmStart } from "./cache/policy.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
+import { LiveConfig } from "./config/live-config.ts";
 import { configSchema } from "./config/schema.ts";
 import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "./own-address.ts";
@@ -64,7 +65,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   const clock = options.clock ?? systemClock;
   const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock });
   const { listener, operations } = assembleAdministration({
-    config,
+    live: new LiveConfig(config),
     store,
     repositories,
     maintenance: {
@@ -72,9 +73,9 @@ export async function startAdministration(options: AdministrationOptions = {}): 
       purge: async (owner, name) => void purged.push(`${owner}/${name}`),
       warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
-    audit,
     lookup: new TokenLookup(store, clock),
     identity: assembleIdentity({ config, store, address, audit, clock, logger }),
+    audit,
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,
     renderMetrics: async () => ({ contentType: "text/plain; version=0.0.4", body: "svc_build_info 1\n" }),

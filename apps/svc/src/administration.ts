@@ -12,7 +12,7 @@ import { tokenOperations } from "./admin-api/tokens.ts";
 import type { AuditTrail } from "./audit/audit-event.ts";
 import type { CacheMaintenance } from "./cache/policy.ts";
 import type { CachedRepositories } from "./cached-repositories.ts";
-import type { Config } from "./config/schema.ts";
+import type { LiveConfig } from "./config/live-config.ts";
 import type { IdentityParts } from "./identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
 import { TestLogin } from "./login/test-login.ts";
@@ -25,7 +25,7 @@ import type { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenMint } from "./tokens/token-mint.ts";
 
 export interface AdministrationParts {
-  readonly config: Config;
+  readonly live: LiveConfig;
   readonly store: Store;
   readonly repositories: CachedRepositories;
   readonly maintenance: CacheMaintenance;
@@ -46,7 +46,8 @@ export function assembleAdministration(parts: AdministrationParts): {
   readonly operations: readonly Operation[];
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
 } {
-  const { config, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
+  const { live, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
+  const config = live.current;
   const { identity } = parts;
   const { sessions, accounts } = identity;
   const authenticator = new Authenticator(sessions, address);
@@ -60,15 +61,23 @@ export function assembleAdministration(parts: AdministrationParts): {
     installations: undefined,
     audit,
     clock,
-    maxDurationMs: parseDuration(config.tokens.max_duration) ?? 0,
-    allowUnrestricted: config.tokens.allow_unrestricted,
-    allowNever: config.tokens.allow_never,
+    get maxDurationMs() {
+      return parseDuration(live.current.tokens.max_duration) ?? 0;
+    },
+    get allowUnrestricted() {
+      return live.current.tokens.allow_unrestricted;
+    },
+    get allowNever() {
+      return live.current.tokens.allow_never;
+    },
   });
   const adminTokens = new AdminTokens({
     sessions: store.sessions,
     audit,
     clock,
-    maxDurationMs: parseDuration(config.tokens.admin_max_duration) ?? 0,
+    get maxDurationMs() {
+      return parseDuration(live.current.tokens.admin_max_duration) ?? 0;
+    },
   });
   const assets = new Assets();
   addCommonAssets(assets);

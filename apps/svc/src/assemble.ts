@@ -8,8 +8,10 @@ import { GitCache } from "./cache/git-cache.ts";
 import { ServiceToken } from "./cache/warm-credential.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
+import type { LiveConfig } from "./config/live-config.ts";
 import type { Config } from "./config/schema.ts";
 import type { ActivatedSockets } from "./config/socket-activation.ts";
+import { SvcError } from "./errors.ts";
 import { GitRoutes, hostBasePath } from "./git/routes.ts";
 import { Upstream } from "./git/upstream.ts";
 import { WarmUpstream } from "./git/warm-upstream.ts";
@@ -17,7 +19,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
-import { TlsIdentities } from "./http/tls-identities.ts";
+import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
 import { assembleIdentity } from "./identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
@@ -35,7 +37,7 @@ import { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenUses } from "./tokens/token-uses.ts";
 
 export interface AssemblyOptions {
-  readonly config: Config;
+  readonly live: LiveConfig;
   /** Whether a database that is behind is migrated now. */
   readonly migrate: boolean;
   readonly version: string;
@@ -65,13 +67,14 @@ export interface Service {
  * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
  */
 export async function assemble({
-  config,
+  live,
   migrate,
   version,
   sockets = NO_SOCKETS,
   logger,
 }: AssemblyOptions): Promise<Service> {
   const clock = systemClock;
+  const config = live.current;
   const dataDir = resolve(config.data_dir);
   const developmentMode = config.dev.mode;
   const store = await openStore(
@@ -94,7 +97,8 @@ export async function assemble({
   });
   const lookup = new TokenLookup(store, clock);
   const uses = new TokenUses(store.tokens, clock, logger);
-  const tls = tlsIdentities(config);
+  const certificates = certificateFiles(config);
+  const tls = certificates.length === 0 ? undefined : new TlsIdentities(certificates);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
   const identity = assembleIdentity({ config, store, address, audit, clock, logger });
   const userAgent = `${BRAND.command}/${version}`;
@@ -121,10 +125,11 @@ export async function assemble({
     clock,
   });
   repositories.observe((policy) => void cache.policyChanged(policy));
+  const rate = new TokenRate(config.tokens.requests_per_minute, clock);
   const gate = new TokenGate({
     lookup,
     uses,
-    rate: new TokenRate(config.tokens.requests_per_minute, clock),
+    rate,
     accounts: identity.accounts,
     installations: undefined,
     codeHost: identity.codeHost,
@@ -147,7 +152,7 @@ export async function assemble({
   });
   let stopping = false;
   const administration = assembleAdministration({
-    config,
+    live,
     store,
     repositories,
     maintenance: cache,
@@ -209,6 +214,19 @@ export async function assemble({
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
   ];
+  // What can refuse comes first.
+  live.subscribe((next) => {
+    const files = certificateFiles(next);
+    if ((files.length === 0) !== (tls === undefined)) {
+      throw new SvcError(
+        "config_refused",
+        "TLS can be turned on and off only with a restart (tls.certificates)",
+      );
+    }
+    tls?.reload(files);
+    identity.sessions.setAdmins(next.admins);
+    rate.setPerMinute(next.tokens.requests_per_minute);
+  });
   const abort = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 
@@ -255,12 +273,8 @@ export async function assemble({
   };
 }
 
-function tlsIdentities({ tls }: Config): TlsIdentities | undefined {
-  const files = tls.certificates.map(({ cert_file, key_file }) => ({
-    certFile: cert_file,
-    keyFile: key_file,
-  }));
-  return files.length === 0 ? undefined : new TlsIdentities(files);
+function certificateFiles({ tls }: Config): CertificateFiles[] {
+  return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
 }
 
 function listenAddress(text: string): ListenAddress {

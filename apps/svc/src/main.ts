@@ -93,6 +93,11 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
       }),
     );
 
+  configuration
+    .command("schema")
+    .description("print the JSON Schema of the configuration file, for editors")
+    .action(async () => (await import("./commands/config.ts")).printConfigSchema());
+
   addRepositoryCommands(root);
   addTokenCommands(root);
 

@@ -1,5 +1,7 @@
+import { z } from "zod";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { printConfig, printConfigJson } from "../config/print.ts";
+import { configSchema } from "../config/schema.ts";
 import { readConfig, type ConfigOption } from "./settings.ts";
 
 /** Ends well, or throws what is wrong. */
@@ -14,4 +16,9 @@ export async function printEffectiveConfig(option: ConfigOption & { readonly jso
   const { config, warnings } = readConfig(option);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(option.json ? `${printConfigJson(config)}\n` : printConfig(config));
+}
+
+export function printConfigSchema(): void {
+  const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+  process.stdout.write(`${JSON.stringify(schema, null, 2)}\n`);
 }

@@ -1,9 +1,12 @@
-import { createLogger } from "@devplat/base";
+import { createLogger, type Logger } from "@devplat/base";
 import { assemble } from "../assemble.ts";
+import { LiveConfig } from "../config/live-config.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { takeActivatedSockets } from "../config/socket-activation.ts";
 import { programVersion } from "../version.ts";
 import { readConfig, type ConfigOption } from "./settings.ts";
+
+const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 
 export interface ServeOptions extends ConfigOption {
   readonly migrate: boolean;
@@ -14,11 +17,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   const startedAt = performance.now();
   const { config, file, warnings } = readConfig(options);
   refuseUnusable(config);
-  const logger = createLogger(config.log);
+  const live = new LiveConfig(config);
+  const logger = createLogger({ format: config.log.format, level: () => live.current.log.level });
   for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const version = programVersion();
   const sockets = takeActivatedSockets(process.env, process.pid);
-  const service = await assemble({ config, migrate: options.migrate, version, sockets, logger });
+  const service = await assemble({ live, migrate: options.migrate, version, sockets, logger });
   const stopped = stopSignal();
   const { baseUrl, metrics } = await service.start();
   logger.info(
@@ -34,10 +38,25 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
     "listening",
   );
+  const reload = (signal: NodeJS.Signals): void => reloadConfig(live, options, signal, logger);
+  for (const signal of RELOAD_SIGNALS) process.on(signal, reload);
   const signal = await stopped;
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
   await service.stop();
   logger.info({}, "stopped");
+}
+
+/** Checks the configuration first: a faulty one changes nothing, and is in the log. */
+function reloadConfig(live: LiveConfig, options: ConfigOption, signal: NodeJS.Signals, logger: Logger): void {
+  try {
+    const { config, file, warnings } = readConfig(options);
+    refuseUnusable(config);
+    for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
+    const { applied, needRestart } = live.adopt(config);
+    logger.info({ signal, config: file ?? "environment", applied, need_restart: needRestart }, "reloaded");
+  } catch (error) {
+    logger.error({ signal, err: error }, "not reloaded: the configuration in effect stays");
+  }
 }
 
 async function stopSignal(): Promise<NodeJS.Signals> {

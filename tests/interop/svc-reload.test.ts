@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  run,
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+
+let codeHost: CodeHost;
+let folder: TempFolder;
+let svc: Svc;
+let file: string;
+let certFile: string;
+
+const text = (admins: string, level: string, more = ""): string =>
+  [
+    `admins: [${admins}]`,
+    `log: { level: ${level} }`,
+    `tls: { certificates: [{ cert_file: ${certFile}, key_file: ${certFile} }] }`,
+    more,
+    "",
+  ].join("\n");
+
+async function makeCertificate(name: string): Promise<void> {
+  const made = await run("openssl", [
+    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext subjectAltName=DNS:localhost".split(
+      " ",
+    ),
+    "-subj",
+    `/CN=${name}`,
+    "-keyout",
+    certFile,
+    "-out",
+    `${certFile}.crt`,
+  ]);
+  assert.equal(made.code, 0, made.stderr);
+  const both = await run("sh", ["-c", 'cat "$1.crt" >> "$1"', "sh", certFile]);
+  assert.equal(both.code, 0);
+}
+
+async function curl(...args: string[]): Promise<string> {
+  const { stdout, stderr } = await run("curl", ["-sS", "-k", "--max-time", "20", ...args]);
+  return stdout + stderr;
+}
+
+/** Sends the signal and waits for the line that answers it. */
+async function reload(signal: NodeJS.Signals): Promise<Record<string, unknown>> {
+  const seen = svc.log().length;
+  process.kill(svc.pid, signal);
+  for (;;) {
+    await sleep(20);
+    const line = svc
+      .log()
+      .slice(seen)
+      .split("\n")
+      .find((each) => each.includes("reloaded"));
+    if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
+  }
+}
+
+before(async () => {
+  codeHost = await startCodeHost();
+  folder = await tempFolder("svc-reload");
+  certFile = join(folder.path, "cert.pem");
+  file = join(folder.path, "svc.yaml");
+  await makeCertificate("first");
+  await writeFile(file, text("", "info"));
+  svc = await startSvc({ codeHost, https: true, args: ["--config", file], env: { SVC_DEV_MODE: "true" } });
+});
+after(async () => {
+  assert.equal(await svc.stop(), 0);
+  await codeHost.stop();
+  await folder.remove();
+});
+
+it("SIGHUP: admins count for sessions that run, the certificate is read again, the log level follows; the rest is named", async () => {
+  const login = await curl(
+    "-H",
+    "Content-Type: application/json",
+    "-d",
+    '{"username":"bob","role":"user"}',
+    `${svc.url}/auth/test-login`,
+  );
+  const { session_token: token } = JSON.parse(login) as { session_token: string };
+  const status = (): Promise<string> =>
+    curl(
+      "-o",
+      "/dev/null",
+      "-w",
+      "%{http_code}",
+      "-H",
+      `Authorization: Bearer ${token}`,
+      `${svc.url}/api/cached-repos`,
+    );
+  assert.equal(await status(), "403");
+  await makeCertificate("second");
+  await writeFile(file, text("bob", "debug", "cache: { grant_seconds: 7 }"));
+  const line = await reload("SIGHUP");
+  assert.equal(line["msg"], "reloaded");
+  assert.deepEqual(line["applied"], ["admins", "log.level"]);
+  assert.deepEqual(line["need_restart"], ["cache.grant_seconds"]);
+  assert.equal(await status(), "200");
+  const { stdout } = await run("openssl", ["s_client", "-connect", `localhost:${new URL(svc.url).port}`]);
+  assert.match(stdout, /subject=CN = second/);
+});
+
+it("SIGUSR1 with a faulty file: what is in effect stays, and the log says what is wrong where", async () => {
+  await writeFile(file, text("bob", "shout"));
+  const line = await reload("SIGUSR1");
+  assert.equal(line["level"], "error");
+  assert.match(JSON.stringify(line), /svc\.yaml:2:\d+: log\.level/);
+  await writeFile(file, "tls: { certificates: [] }\n");
+  assert.match(JSON.stringify(await reload("SIGUSR1")), /only with a restart/);
+  assert.equal(await curl(`${svc.url}/healthz`), "ok\n");
+});
