@@ -186,7 +186,7 @@ describe("the peer socket", () => {
       /^HTTP\/1\.1 403 /,
     ],
     ["no Host", "GET /api/v1/token HTTP/1.1\r\nConnection: close\r\n\r\n", /^HTTP\/1\.1 400 /],
-    ["no Host in HTTP/1.0", "GET /api/v1/token HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 403 /],
+    ["no Host in HTTP/1.0", "GET /api/v1/token HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 400 /],
     [
       "an unknown expectation",
       "GET /none HTTP/1.1\r\nHost: localhost\r\nExpect: miracles\r\nConnection: close\r\n\r\n",
