@@ -116,6 +116,53 @@ for (const stand of stands) {
 
     // Secret lifecycle
 
+    /** A change over the JSON API, with its token. */
+    async function change(method: string, path: string, json?: string): Promise<Answer> {
+      const { token } = JSON.parse((await server.send("/api/v1/csrf")).body) as { token: string };
+      return await server.send(`/api/v1/secrets/${path}`, {
+        method,
+        headers: { "X-CSRF-Token": token, "Content-Type": "application/json" },
+        ...(json !== undefined && { body: `{"fields":${json}}` }),
+      });
+    }
+
+    it("lifecycle: absent, POST inside an editable path: exists; refused with 409 if one exists", async () => {
+      assert.equal((await change("POST", "tools/posted", '{"a":1}')).status, 201);
+      assert.equal((await change("POST", "tools/posted", '{"a":2}')).status, 409);
+      assert.equal(await stored("tools/posted"), '{"a":1}');
+    });
+
+    it("lifecycle: exists, PUT inside an editable path: whole document replaced; 404 if absent", async () => {
+      const path = await put('{"a":1,"b":2}');
+      assert.equal((await change("PUT", path, '{"c":"3"}')).status, 200);
+      assert.equal(await stored(path), '{"c":"3"}');
+      assert.equal((await change("PUT", "tools/never", "{}")).status, 404);
+    });
+
+    it("lifecycle: exists, DELETE over the API: absent, every version removed", async () => {
+      const path = await put('{"a":1}');
+      await change("PUT", path, '{"a":2}');
+      assert.equal((await change("DELETE", path)).status, 200);
+      await assert.rejects(server.store.read(path, { version: 1 }), { code: "not_found" });
+      await assert.rejects(server.store.metadata(path), { code: "not_found" });
+    });
+
+    it("lifecycle: outside an editable path POST, PUT and DELETE are 403 and change nothing", async () => {
+      await server.store.write("other/kept", parseFields('{"a":1}'));
+      for (const method of ["POST", "PUT", "DELETE"]) {
+        const json = method === "DELETE" ? undefined : "{}";
+        assert.equal((await change(method, "other/kept", json)).status, 403, method);
+      }
+      assert.equal(await stored("other/kept"), '{"a":1}');
+    });
+
+    it("field names with line breaks or surrounding whitespace are carried by the API", async () => {
+      // In the order in which Vault gives names back.
+      const json = `{" c ":"2","a\\nb":"1"}`;
+      assert.equal((await change("POST", "tools/odd-names", json)).status, 201);
+      assert.equal(await stored("tools/odd-names"), json);
+    });
+
     it("lifecycle: absent, UI first field added, nothing exists there: the secret exists", async () => {
       assert.match((await pages.get("tools/first")).body, /The first field creates the secret/);
       const created = await pages.post("tools/first", { action: "add", version: "0", name: "a", text: "1" });

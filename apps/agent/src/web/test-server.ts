@@ -110,7 +110,9 @@ export async function startTestServer(
     clock: systemClock,
     logger,
   });
-  enrolments.onChange(() => view.set({ status: { enrolments: enrolments.list() } }));
+  const showEnrolments = (): void => view.set({ status: { enrolments: enrolments.list() } });
+  enrolments.onChange(showEnrolments);
+  showEnrolments();
   let signedOut = 0;
   const server = new WebServer({
     view,

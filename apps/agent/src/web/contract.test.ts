@@ -1,0 +1,351 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { STRICT_CSP } from "@devplat/web-kit";
+import { parseFields } from "@devplat/secret-store";
+import type { RouteParts } from "./environment.ts";
+import { parseListenAddress } from "./listen-address.ts";
+import { ruleView } from "./memory-view.ts";
+import { routes } from "./routes.ts";
+import { GOOD_TOKEN } from "./test-login.ts";
+import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./test-server.ts";
+
+/** One test for each row of the contract's tables; the details of each have their own tests elsewhere. */
+
+const CONFIGURATION = "store: { driver: embedded }\nenrolments: {a: {engine: ssh}, b: {engine: ssh}}";
+const TOKEN = "hvs.held";
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer({
+    configuration: CONFIGURATION,
+    editablePaths: ["tools"],
+    token: TOKEN,
+    texts: { login: "", secretView: "The **notes**." },
+  });
+  server.view.set({ rules: [ruleView("npm")] });
+  await server.store.write("tools/there", parseFields('{"a":1}'));
+  await server.store.write("elsewhere/x", parseFields('{"a":1}'));
+});
+after(() => server.stop());
+
+/** A change over the JSON API, with its token. */
+async function change(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { token } = JSON.parse((await server.send("/api/v1/csrf")).body) as { token: string };
+  const headers = { "X-CSRF-Token": token, "Content-Type": "application/json", ...options.headers };
+  return await server.send(path, { ...options, method, headers });
+}
+const fields = (json: string): RequestOptions => ({ body: `{"fields":${json}}` });
+const own = (): RequestOptions => ({ method: "POST", headers: { Origin: server.url } });
+const json = ({ body }: Answer): Record<string, unknown> => JSON.parse(body) as Record<string, unknown>;
+
+describe("endpoints: JSON API", () => {
+  it("GET /api/v1/status: server status, auth state, token TTL, sync state, certificate-bootstrap state", async () => {
+    const status = json(await server.send("/api/v1/status"));
+    for (const key of [
+      "version",
+      "authenticated",
+      "auth",
+      "sync",
+      "bootstrap",
+      "store",
+      "username",
+      "rules",
+    ]) {
+      assert.ok(key in status, key);
+    }
+    assert.equal((status["auth"] as { token_ttl_seconds: number }).token_ttl_seconds, 3600);
+    assert.deepEqual(status["bootstrap"], { active: false, method: null });
+  });
+
+  it("GET /api/v1/rules: configured sync rules", async () => {
+    const { rules } = json(await server.send("/api/v1/rules")) as { rules: { name: string }[] };
+    assert.deepEqual(
+      rules.map(({ name }) => name),
+      ["npm"],
+    );
+  });
+
+  it("GET /api/v1/token: the current store token; authenticated sessions only", async () => {
+    assert.equal(json(await server.send("/api/v1/token"))["token"], TOKEN);
+    await using locked = await startTestServer({ requireUnlock: true, token: TOKEN });
+    assert.equal((await locked.send("/api/v1/token")).status, 401);
+  });
+
+  it("GET /api/v1/secrets/{path}: lists a folder or returns a secret; with reveal the body has {fields: {...}}", async () => {
+    assert.deepEqual(json(await server.send("/api/v1/secrets/tools/")), { path: "tools/", keys: ["there"] });
+    assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["a"]);
+    assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there?reveal=true"))["fields"], { a: 1 });
+  });
+
+  it("POST /api/v1/secrets/{path}: creates; 409 if exists; CSRF token required", async () => {
+    assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 201);
+    assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 409);
+    const bare = { method: "POST", headers: { "Content-Type": "application/json" }, ...fields("{}") };
+    assert.equal((await server.send("/api/v1/secrets/tools/other", bare)).status, 403);
+  });
+
+  it("PUT /api/v1/secrets/{path}: replaces the whole document; 404 if absent; CSRF token required", async () => {
+    assert.equal((await change("PUT", "/api/v1/secrets/tools/there", fields('{"b":2}'))).status, 200);
+    assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["b"]);
+    assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields('{"b":2}'))).status, 404);
+    assert.equal((await server.send("/api/v1/secrets/tools/there", { method: "PUT" })).status, 403);
+  });
+
+  it("DELETE /api/v1/secrets/{path}: deletes secret and all versions; CSRF token required", async () => {
+    await server.store.write("tools/gone", parseFields('{"a":1}'));
+    assert.equal((await server.send("/api/v1/secrets/tools/gone", { method: "DELETE" })).status, 403);
+    assert.equal((await change("DELETE", "/api/v1/secrets/tools/gone")).status, 200);
+    await assert.rejects(server.store.metadata("tools/gone"), { code: "not_found" });
+  });
+
+  it("POST /api/v1/sync: triggers an immediate sync cycle; CSRF token required", async () => {
+    const before = server.view.cycles;
+    assert.equal((await server.send("/api/v1/sync", own())).status, 403);
+    assert.equal((await change("POST", "/api/v1/sync")).status, 202);
+    assert.equal(server.view.cycles, before + 1);
+  });
+
+  it("GET /api/v1/csrf: {token}", async () => {
+    assert.deepEqual(Object.keys(json(await server.send("/api/v1/csrf"))), ["token"]);
+  });
+
+  it("a config view exists, and enrolments are in the status, read-only", async () => {
+    assert.ok("config" in json(await server.send("/api/v1/config")));
+    const { enrolments } = json(await server.send("/api/v1/status"));
+    assert.deepEqual(
+      (enrolments as { key: string }[]).map(({ key }) => key),
+      ["a", "b"],
+    );
+  });
+});
+
+describe("endpoints: browser", () => {
+  it("GET /: login view, or redirect to /setup/ or /ui/", async () => {
+    assert.equal((await server.send("/")).headers.location, "/setup/");
+  });
+
+  it("GET /setup/: first-run wizard", async () => {
+    assert.match((await server.send("/setup/")).body, /Skip the rest/);
+  });
+
+  for (const path of ["/login/ldap", "/auth/oidc/start"]) {
+    it(`GET ${path}: nothing to do while signed in, so it leads to the start`, async () => {
+      assert.equal((await server.send(path)).headers.location, "/");
+    });
+  }
+
+  it("none of them without web.enabled, as nothing listens then; every POST is Origin-checked", async () => {
+    const { routes: served } = routes({ secrets: {} } as unknown as RouteParts);
+    const posts = served.filter(({ method, path }) => method === "POST" && !path.startsWith("/api/"));
+    assert.ok(posts.length >= 9, String(posts.length));
+    for (const { path } of posts) {
+      const target = path.replaceAll("*", "x").replaceAll(/:\w+/g, "x");
+      for (const Origin of [undefined, "null", "https://evil.example.test", "http://127.0.0.1:1"]) {
+        const headers = Origin === undefined ? {} : { Origin };
+        const { status } = await server.send(target, { method: "POST", headers });
+        assert.equal(status, 403, `${target} ${Origin}`);
+      }
+    }
+  });
+});
+
+describe("pages under /ui/", () => {
+  it("/ui/: header with version, connection state, store link, Updated time, Config, copy-token, Sync Now; the markdown", async () => {
+    const { body } = await server.send("/ui/");
+    for (const part of [
+      /class="version">0\.1\.0</,
+      /Connected</,
+      /<a class="small" href="https:\/\/vault\.example\.test:8200" rel="noreferrer" target="_blank"/,
+      /Updated <time datetime=/,
+      /<a href="\/ui\/config\/"/,
+      /action="\/ui\/copy-token"/,
+      /action="\/ui\/sync"/,
+      /The <strong>notes<\/strong>\./,
+    ]) {
+      assert.match(body, part);
+    }
+  });
+
+  for (const [path, words] of [
+    ["/ui/secrets/", /<h1 class="wrap">Secrets<\/h1>/],
+    ["/ui/secrets/tools/there", /version \d/],
+    ["/ui/enrolments/", /<h1>Enrolments<\/h1>/],
+    ["/ui/enrolments/ssh/a/", /value="start"/],
+    ["/ui/rules/", /<h1>Rules<\/h1>/],
+    ["/ui/config/", /<h1>Effective configuration<\/h1>/],
+  ] as const) {
+    it(`${path} is served`, async () => {
+      const answer = await server.send(path);
+      assert.equal(answer.status, 200);
+      assert.match(answer.body, words);
+    });
+  }
+
+  it("/ui/secrets/<key>: the URL is the whole state, and a path that holds nothing is a create form", async () => {
+    assert.match((await server.send("/ui/secrets/tools/nothing")).body, /The first field creates the secret/);
+  });
+
+  it("the pages of remotes are not there yet: no page, no entry in the navigation", async () => {
+    for (const path of ["/ui/remotes/", "/ui/remotes/host/", "/ui/sse/ssh"]) {
+      assert.equal((await server.send(path)).status, 404, path);
+    }
+    assert.doesNotMatch((await server.send("/ui/")).body, /remotes/);
+  });
+
+  it("an unauthenticated visit to any /ui/ page redirects to /", async () => {
+    await using out = await startTestServer();
+    out.view.set({ status: { authenticated: false } });
+    for (const path of [
+      "/ui/",
+      "/ui/secrets/",
+      "/ui/secrets/x",
+      "/ui/rules/",
+      "/ui/config/",
+      "/ui/remotes/",
+    ]) {
+      const { status, headers } = await out.send(path);
+      assert.deepEqual([status, headers.location], [303, "/"], path);
+    }
+  });
+});
+
+describe("removed endpoints", () => {
+  for (const [method, path, replacement] of [
+    ["POST", "/auth/ldap/login", "POST /login/ldap"],
+    ["GET", "/auth/ldap/status", "GET /login/ldap"],
+    ["POST", "/auth/ldap/mfa", "POST /login/ldap/totp"],
+    ["POST", "/auth/token/login", "POST /login/token"],
+    ["GET", "/api/v1/enrol", "/setup/ and /ui/enrolments/"],
+    ["GET", "/api/v1/enrol/x", "/setup/ and /ui/enrolments/"],
+  ] as const) {
+    it(`${method} ${path} is 404 and points to ${replacement}`, async () => {
+      const { status, body } = await server.send(path, method === "POST" ? own() : {});
+      assert.equal(status, 404);
+      assert.ok(body.includes(`Use ${replacement} instead`), body);
+    });
+  }
+});
+
+describe("request protection", () => {
+  it("1: browser POSTs require a present, same-origin Origin header", async () => {
+    const before = server.view.cycles;
+    assert.equal((await server.send("/ui/sync", { method: "POST" })).status, 403);
+    assert.equal((await server.send("/ui/sync", own())).status, 303);
+    assert.equal(server.view.cycles, before + 1);
+  });
+
+  it("2: JSON API mutations require the CSRF handshake; a token is good once", async () => {
+    const { token } = json(await server.send("/api/v1/csrf")) as { token: string };
+    const sync = { method: "POST", headers: { "X-CSRF-Token": token } };
+    assert.equal((await server.send("/api/v1/sync", sync)).status, 202);
+    assert.equal((await server.send("/api/v1/sync", sync)).status, 403);
+  });
+
+  it("3: a listen address that is not loopback is refused", () => {
+    for (const address of ["0.0.0.0:8200", "[::]:8200", "192.0.2.1:8200", ":8200"]) {
+      assert.throws(() => parseListenAddress(address), { code: "listen_refused" });
+    }
+  });
+
+  it("4: nosniff and the policy on every answer: pages, API, errors, assets, streams, redirects", async () => {
+    const asset = /href="(\/static\/kit\.[^"]+)"/.exec((await server.send("/ui/")).body)?.[1] ?? "";
+    for (const path of [
+      "/",
+      "/ui/",
+      "/setup/",
+      "/api/v1/status",
+      "/nothing",
+      "/healthz",
+      "/metrics",
+      asset,
+    ]) {
+      const { headers } = await server.send(path);
+      assert.equal(headers["x-content-type-options"], "nosniff", path);
+      assert.equal(headers["content-security-policy"], STRICT_CSP, path);
+      assert.equal(headers["referrer-policy"], "same-origin", path);
+    }
+    const stream = await server.open("/ui/sse");
+    assert.equal(stream.headers["x-content-type-options"], "nosniff");
+    assert.equal(stream.headers["cache-control"], "no-store");
+    stream.destroy();
+    assert.match(STRICT_CSP, /^default-src 'self'; frame-ancestors 'none'/);
+    assert.doesNotMatch(STRICT_CSP, /unsafe/, "the contract's ceiling is not used: no page needs it");
+  });
+
+  it("4: inline scripts are nowhere", async () => {
+    for (const path of ["/ui/", "/setup/", "/ui/secrets/tools/there", "/ui/enrolments/", "/ui/config/"]) {
+      const { body } = await server.send(path);
+      assert.doesNotMatch(body, /<script(?![^>]*\bsrc=)|\son\w+="|style="|href="javascript/, path);
+    }
+  });
+});
+
+describe("errors", () => {
+  it("POST secret when one exists: 409", async () => {
+    assert.equal((await change("POST", "/api/v1/secrets/tools/there", fields("{}"))).status, 409);
+  });
+
+  it("PUT secret when absent: 404", async () => {
+    assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields("{}"))).status, 404);
+  });
+
+  it("secret mutation outside web.editable_paths: 403, whatever is there", async () => {
+    for (const method of ["POST", "PUT", "DELETE"]) {
+      for (const path of ["elsewhere/x", "elsewhere/new", "toolsx"]) {
+        const answer = await change(
+          method,
+          `/api/v1/secrets/${path}`,
+          method === "DELETE" ? {} : fields("{}"),
+        );
+        assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"], `${method} ${path}`);
+      }
+    }
+  });
+
+  it("the routes of mutations exist when no path is configured", async () => {
+    await using bare = await startTestServer();
+    const { token } = json(await bare.send("/api/v1/csrf")) as { token: string };
+    const headers = { "X-CSRF-Token": token, "Content-Type": "application/json" };
+    const answer = await bare.send("/api/v1/secrets/x", { method: "POST", headers, ...fields("{}") });
+    assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"]);
+  });
+
+  it("POST /login/token under certificate auth: 403", async () => {
+    await using out = await startTestServer({ login: { kind: "mtls" } });
+    out.view.set({ status: { authenticated: false } });
+    const headers = { Origin: out.url };
+    const answer = await out.send("/login/token", { method: "POST", headers, body: `token=${GOOD_TOKEN}` });
+    assert.equal(answer.status, 403);
+  });
+
+  it("browser POST with missing or cross-site Origin: rejected", async () => {
+    for (const headers of [{}, { Origin: "https://evil.example.test" }] as Record<string, string>[]) {
+      const { status, body } = await server.send("/ui/sync", { method: "POST", headers });
+      assert.equal(status, 403);
+      assert.match(body, /does not come from a page of this daemon/);
+    }
+  });
+
+  it("UI save with a stale version: refused with an explanation", async () => {
+    const body = "action=save&version=99&field=%22b%22&name=b&text=x";
+    const answer = await server.send("/ui/secrets/tools/there", { ...own(), body });
+    assert.equal(answer.status, 409);
+    assert.match(answer.body, /has changed since the row was opened/);
+  });
+
+  it("non-loopback web.listen: startup refused", () => {
+    assert.throws(() => parseListenAddress("10.0.0.1:8200"), { code: "listen_refused" });
+  });
+});
+
+describe("limits", () => {
+  it("secret name when creating in the UI: one segment", async () => {
+    const answer = await server.send("/ui/secrets/tools/", { ...own(), body: "action=new&name=a%2Fb" });
+    assert.equal(answer.status, 422);
+  });
+
+  it("a request body: 1 MiB", async () => {
+    const body = "x".repeat(1024 * 1024 + 1);
+    assert.equal((await change("POST", "/api/v1/secrets/tools/large", { body })).status, 413);
+  });
+});
