@@ -24,6 +24,13 @@ const settings = (dsn: string): Parameters<typeof openStore>[0] => ({
   dsn: new Secret(dsn),
   dataDir: "unused",
   maxConnections: 5,
+  vault: {
+    namespace: undefined,
+    mount: "",
+    prefix: "",
+    auth: { method: "token", token: undefined },
+    caFile: undefined,
+  },
 });
 const openAt = async (dsn: string): Promise<Store> => openStore(settings(dsn), async () => KEYS, true);
 

@@ -7,6 +7,10 @@ export const DEFAULTS = {
   /** The mission's example port; loopback, because metrics name repositories. */
   metricsListen: "127.0.0.1:9136",
   hostUrl: "https://github.com",
+  vaultMount: "kv",
+  vaultPrefix: "svc",
+  /** Where Kubernetes puts it into a pod. */
+  vaultJwtFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
   /** Connections to Postgres: queries take under a millisecond, so ten serve thousands of requests a second. */
   databaseConnections: 10,
   /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */

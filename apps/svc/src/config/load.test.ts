@@ -165,8 +165,6 @@ describe("refusals", () => {
   it("a key whose part is not there yet refuses the start with one line", () => {
     for (const environment of [
       { SVC_CACHE_OBJECT_BUCKET: "b" },
-      { SVC_DATABASE_DRIVER: "vault" },
-      { SVC_DATABASE_DRIVER: "vault" },
       { SVC_HOST_APP_ID: "1" },
       { SVC_HOST_PRIVATE_KEY: "planted" },
     ]) {

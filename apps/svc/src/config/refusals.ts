@@ -7,7 +7,6 @@ const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config)
   { key: "cache.object_bucket", isSet: ({ cache }) => cache.object_bucket !== undefined },
   { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
   { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
-  { key: "database.driver: vault", isSet: ({ database }) => database.driver === "vault" },
   { key: "host.app_id", isSet: ({ host }) => host.app_id !== undefined },
   { key: "host.private_key", isSet: ({ host }) => host.private_key !== undefined },
 ];

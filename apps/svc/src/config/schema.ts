@@ -25,6 +25,7 @@ const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
 );
+const pathText = text.regex(/^[\w.-]+(?:\/[\w.-]+)*$/, "expected names of letters, digits, . _ - joined by /");
 const duration = text.refine(
   (value) => parseDuration(value) !== undefined,
   "expected a duration such as 90s, 15m, 12h or 7d",
@@ -95,6 +96,27 @@ export const configSchema = z.strictObject({
       dsn: secret.optional(),
       /** Most connections to a database server at once. */
       max_connections: bounded(BOUNDS.databaseConnections).default(DEFAULTS.databaseConnections),
+    })
+    .prefault({}),
+  vault: z
+    .strictObject({
+      namespace: text.optional(),
+      /** A KV version 2 engine; best one of the service's own. */
+      mount: pathText.default(DEFAULTS.vaultMount),
+      /** Folder in it for everything that is kept. */
+      prefix: pathText.default(DEFAULTS.vaultPrefix),
+      auth_method: z.enum(["token", "approle", "kubernetes"]).default("token"),
+      /** Where the method is mounted; default its name. */
+      auth_mount: pathText.optional(),
+      token: secret.optional(),
+      role_id: text.optional(),
+      secret_id: secret.optional(),
+      /** The role at the kubernetes method. */
+      role: text.optional(),
+      /** The service account's token. */
+      jwt_file: text.default(DEFAULTS.vaultJwtFile),
+      /** PEM file of the authorities to trust, instead of the system's. */
+      ca_file: text.optional(),
     })
     .prefault({}),
   encryption: z

@@ -4,13 +4,15 @@ import type { Database, EncryptionKeys } from "./database.ts";
 import { requireCurrent } from "./migration-state.ts";
 import { SqlDatabase } from "./sql/sql-database.ts";
 import type { Store } from "./store.ts";
+import type { VaultSettings } from "./vault/vault-database.ts";
 
 /** File in the data folder, where `database.dsn` is not set. */
 const DATABASE_FILE = "svc.db";
 
 export interface DatabaseSettings {
-  readonly driver: "sqlite" | "postgres";
+  readonly driver: "sqlite" | "postgres" | "vault";
   readonly dsn: Secret | undefined;
+  readonly vault: Omit<VaultSettings, "address">;
   readonly dataDir: string;
   /** Most connections to a database server at once. */
   readonly maxConnections: number;
@@ -40,8 +42,12 @@ export async function openStore(
 
 /** Opens the database as it is. @throws SvcError `config_refused`, `database_unavailable` */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
-  const { driver, dsn, dataDir, maxConnections } = settings;
+  const { driver, dsn, dataDir, maxConnections, vault } = settings;
   // Each backend's libraries are loaded only where it is used: they cost start-up time.
+  if (driver === "vault") {
+    const { openVault } = await import("./vault/vault-database.ts");
+    return openVault({ ...vault, address: dsn });
+  }
   if (driver === "postgres") {
     const { isUniqueViolation, openPostgres, requiredDsn } = await import("./postgres/open.ts");
     const server = requiredDsn(dsn);

@@ -1,6 +1,7 @@
 import type { Kysely, Selectable, Transaction } from "kysely";
 import type { HostCredential } from "../../accounts/host-account.ts";
 import { credentialText, readCredential } from "../credential-text.ts";
+import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";
 import type { UserRecord, UserStore } from "../store.ts";
 import { asked } from "./asked.ts";
@@ -165,11 +166,6 @@ async function loginOfHostUser(
     })
     .returning(COLUMNS)
     .executeTakeFirstOrThrow();
-}
-
-/** The name of a record whose login another user has now. */
-export function formerLogin({ login, id }: { readonly login: string; readonly id: string }): string {
-  return `${login}~${id.slice(-8)}`;
 }
 
 function fromRow(row: Row): UserRecord {

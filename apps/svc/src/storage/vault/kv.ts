@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { SecretStoreError, VaultRefusal, type VaultClient } from "@devplat/secret-store";
+import { SvcError } from "../../errors.ts";
+
+/** Tries of a change that others make at the same time. Each round one of them succeeds. */
+const MAX_TRIES = 50;
+/** Milliseconds, at most, between two tries: random, so that those who met once do not meet again. */
+const MAX_PAUSE_MS = 20;
+/** Vault's words for a check-and-set version that is not the stored one. */
+const CAS_REFUSAL = "check-and-set parameter";
+/** Documents read at once. */
+const CONCURRENT_READS = 16;
+
+/** A document as it is stored. */
+export interface Stored<T> {
+  readonly value: T;
+  /** For a compare-and-set. */
+  readonly version: number;
+}
+
+/**
+ * JSON documents below one folder of a KV v2 mount (developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2), changed by
+ * compare-and-set: of two who change the same version, one is refused.
+ *
+ * @throws SvcError `database_unavailable` from every method
+ */
+export class VaultKv {
+  readonly #client: VaultClient;
+  readonly #mount: string;
+  readonly #prefix: string;
+
+  constructor(client: VaultClient, place: { readonly mount: string; readonly prefix: string }) {
+    this.#client = client;
+    this.#mount = place.mount;
+    this.#prefix = place.prefix;
+  }
+
+  async read<T>(path: string): Promise<Stored<T> | undefined> {
+    const answer = await this.#asked(async () =>
+      this.#client.request({ method: "GET", path: this.#at("data", path) }),
+    );
+    const data = answer?.get("data");
+    const text = data
+      ?.get("data")
+      .get("json")
+      .or(undefined, (part) => part.string());
+    if (data === undefined || text === undefined) return undefined;
+    return { value: JSON.parse(text) as T, version: data.get("metadata").get("version").integer() };
+  }
+
+  /** Several at once, in the order of their paths; those that are not there are left out. */
+  async readAll<T>(paths: readonly string[]): Promise<readonly Stored<T>[]> {
+    const found: (Stored<T> | undefined)[] = [];
+    for (let start = 0; start < paths.length; start += CONCURRENT_READS) {
+      const some = paths.slice(start, start + CONCURRENT_READS);
+      found.push(...(await Promise.all(some.map(async (path) => this.read<T>(path)))));
+    }
+    return found.filter((each) => each !== undefined);
+  }
+
+  /** False: the stored version is another; 0 is that of a document that is not there. */
+  async write(path: string, value: unknown, version: number): Promise<boolean> {
+    const body = JSON.stringify({ data: { json: JSON.stringify(value) }, options: { cas: version } });
+    try {
+      await this.#client.request({ method: "POST", path: this.#at("data", path), body });
+      return true;
+    } catch (error) {
+      if (error instanceof VaultRefusal && error.status === 400 && error.mentions(CAS_REFUSAL)) return false;
+      throw unavailable(error);
+    }
+  }
+
+  /**
+   * Changes a document until no other change comes between.
+   *
+   * @param change gives the new value, or undefined to leave it as it is; undefined in means not there
+   * @returns what is stored now
+   */
+  async change<T>(path: string, change: (value: T | undefined) => T | undefined): Promise<T | undefined> {
+    for (let tries = 1; tries <= MAX_TRIES; tries++) {
+      const stored = await this.read<T>(path);
+      const value = change(stored?.value);
+      if (value === undefined) return stored?.value;
+      if (await this.write(path, value, stored?.version ?? 0)) return value;
+      await sleep(Math.random() * MAX_PAUSE_MS);
+    }
+    throw new SvcError("database_unavailable", "Vault: a record is changed by too many at once", {
+      remedy: "retry",
+    });
+  }
+
+  /** Removes a document with all its versions. One that is not there is no error. */
+  async remove(path: string): Promise<void> {
+    await this.#asked(async () =>
+      this.#client.request({ method: "DELETE", path: this.#at("metadata", path), repeatable: true }),
+    );
+  }
+
+  /** Removes the document if it is still that version; exactly one of racing callers gets true. */
+  async removeVersion(path: string, version: number): Promise<boolean> {
+    // KV v2 has no conditional removal: whoever writes the mark over that version is the one.
+    if (!(await this.write(path, null, version))) return false;
+    await this.remove(path);
+    return true;
+  }
+
+  /** Names below a folder, sorted; folders end in `/`. Empty where nothing is. */
+  async list(folder: string): Promise<readonly string[]> {
+    const answer = await this.#asked(async () =>
+      this.#client.request({ method: "LIST", path: this.#at("metadata", folder) }),
+    );
+    return answer?.get("data").get("keys").strings().toSorted() ?? [];
+  }
+
+  #at(kind: "data" | "metadata", path: string): string {
+    return [this.#mount, kind, this.#prefix, path].filter((part) => part !== "").join("/");
+  }
+
+  async #asked<T>(request: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await request();
+    } catch (error) {
+      if (error instanceof SecretStoreError && error.code === "not_found") return undefined;
+      throw unavailable(error);
+    }
+  }
+}
+
+/** Any text as a name in a path. */
+export function nameFor(text: string): string {
+  return Buffer.from(text).toString("base64url");
+}
+
+/** The client's errors name requests and statuses, never values. */
+export function unavailable(error: unknown): unknown {
+  if (!(error instanceof SecretStoreError)) return error;
+  const hint = HINTS[error.code];
+  return new SvcError("database_unavailable", `Vault: ${error.message}`, {
+    remedy: error.remedy,
+    cause: error,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+const HINTS: Partial<Record<SecretStoreError["code"], string>> = {
+  denied:
+    "The policy of the service's token must allow create, read, update, delete and list below the prefix.",
+  unauthenticated: "Check vault.auth_method and its credentials.",
+  misconfigured:
+    "Check database.dsn, vault.mount (a KV version 2 engine), vault.namespace and vault.ca_file.",
+  refused: "Check vault.mount, vault.auth_mount and the credentials of vault.auth_method.",
+  sealed: "Its operators must unseal it.",
+};

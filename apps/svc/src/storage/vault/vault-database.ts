@@ -1,0 +1,126 @@
+import { readFile } from "node:fs/promises";
+import { systemClock, systemCode, type Secret } from "@devplat/base";
+import { SecretStoreError, VaultClient } from "@devplat/secret-store";
+import { SvcError } from "../../errors.ts";
+import type { Database } from "../database.ts";
+import { refuseAhead, type MigrationState } from "../migration-state.ts";
+import type { Store } from "../store.ts";
+import { VaultKv } from "./kv.ts";
+import { VaultLogin, type VaultAuth } from "./login.ts";
+import { VaultStore } from "./vault-store.ts";
+
+export interface VaultSettings {
+  /** `https://host:port`. */
+  readonly address: Secret | undefined;
+  readonly namespace: string | undefined;
+  /** Of a KV version 2 engine. */
+  readonly mount: string;
+  /** Folder for all that is ours. */
+  readonly prefix: string;
+  readonly auth: VaultAuth;
+  /** PEM file of the authorities to trust, instead of the system's. */
+  readonly caFile: string | undefined;
+}
+
+/** The document that says which form the others have. */
+const FORM = "form";
+/** The changes that make this program's form, in their order. */
+const MIGRATIONS = ["0001_initial"] as const;
+
+interface FormDocument {
+  readonly applied: readonly string[];
+}
+
+/** @throws SvcError `config_refused`, `database_unavailable` */
+export async function openVault(settings: VaultSettings): Promise<Database> {
+  const login = new VaultLogin(settings.auth, systemClock);
+  const client = await clientFor(settings, login);
+  const ended = new AbortController();
+  let keeping: Promise<void> = Promise.resolve();
+  const kv = new VaultKv(client, settings);
+  const close = async (): Promise<void> => {
+    ended.abort();
+    await keeping;
+    await client.close();
+  };
+  try {
+    await login.begin(client);
+    await kv.read(FORM);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  keeping = login.run(client, ended.signal);
+  return new VaultDatabase(kv, close);
+}
+
+class VaultDatabase implements Database {
+  readonly #kv: VaultKv;
+  readonly #close: () => Promise<void>;
+
+  constructor(kv: VaultKv, close: () => Promise<void>) {
+    this.#kv = kv;
+    this.#close = close;
+  }
+
+  async state(): Promise<MigrationState> {
+    const applied = (await this.#kv.read<FormDocument>(FORM))?.value.applied ?? [];
+    return {
+      applied: MIGRATIONS.filter((name) => applied.includes(name)),
+      pending: MIGRATIONS.filter((name) => !applied.includes(name)),
+      unknown: applied.filter((name) => !MIGRATIONS.some((known) => known === name)),
+    };
+  }
+
+  async migrate(): Promise<readonly string[]> {
+    refuseAhead(await this.state());
+    let added: readonly string[] = [];
+    await this.#kv.change<FormDocument>(FORM, (form) => {
+      const applied = form?.applied ?? [];
+      added = MIGRATIONS.filter((name) => !applied.includes(name));
+      return added.length === 0 ? undefined : { applied: [...applied, ...added] };
+    });
+    return added;
+  }
+
+  async store(): Promise<Store> {
+    return new VaultStore(this.#kv, this.#close);
+  }
+
+  async close(): Promise<void> {
+    await this.#close();
+  }
+}
+
+async function clientFor(settings: VaultSettings, login: VaultLogin): Promise<VaultClient> {
+  const { address, namespace, caFile } = settings;
+  if (address === undefined) {
+    throw new SvcError("config_refused", "database.dsn (SVC_DATABASE_DSN) is not set", {
+      hint: "With database.driver vault, it is Vault's address: https://vault.example.com:8200",
+    });
+  }
+  try {
+    return new VaultClient({
+      address: address.reveal(),
+      token: () => login.token,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(caFile === undefined ? {} : { caCert: await authorities(caFile) }),
+    });
+  } catch (error) {
+    if (!(error instanceof SecretStoreError)) throw error;
+    throw new SvcError("config_refused", "database.dsn (SVC_DATABASE_DSN) is not an address of Vault", {
+      hint: "Write it like https://vault.example.com:8200, without user name, password and query.",
+    });
+  }
+}
+
+async function authorities(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new SvcError(
+      "config_refused",
+      `vault.ca_file: "${path}" cannot be read (${systemCode(error) ?? "unknown fault"})`,
+    );
+  }
+}
