@@ -27,6 +27,7 @@ import { databaseSettings } from "./storage/database-settings.ts";
 import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
 import { Metrics } from "./telemetry/metrics.ts";
+import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { AddressList } from "./tokens/address-list.ts";
 import { holdsTokenPrefix } from "./tokens/format.ts";
@@ -43,6 +44,8 @@ export interface AssemblyOptions {
   readonly version: string;
   /** What a service manager opened for us; it goes before the configured addresses. */
   readonly sockets?: ActivatedSockets;
+  /** Undefined: traces are not exported. */
+  readonly telemetry?: OpenTelemetry | undefined;
   readonly logger: Logger;
 }
 
@@ -71,6 +74,7 @@ export async function assemble({
   migrate,
   version,
   sockets = NO_SOCKETS,
+  telemetry,
   logger,
 }: AssemblyOptions): Promise<Service> {
   const clock = systemClock;
@@ -195,6 +199,7 @@ export async function assemble({
         metrics,
         accessLog: logger.child({ log: "access" }),
         logger,
+        telemetry,
         ...(config.dev.mode && !config.dev.mode_unsafe
           ? { answersHost: (host: string | undefined) => address.isOwnHost(host) }
           : {}),

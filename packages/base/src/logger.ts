@@ -26,6 +26,8 @@ export interface LoggerOptions {
   readonly format?: LogFormat;
   /** Default: standard error. */
   readonly destination?: { write(line: string): void };
+  /** Gets each line too, as JSON, whatever the format. */
+  readonly copyTo?: (line: string) => void;
   /** Whether the destination is a terminal (for `auto`). Default: whether standard error is one. */
   readonly isTerminal?: boolean;
 }
@@ -37,7 +39,16 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   const raw = options.destination ?? { write: (line: string): void => void process.stderr.write(line) };
   const terminal = options.isTerminal ?? process.stderr.isTTY;
   const text = options.format === "text" || (options.format !== "json" && terminal);
-  const destination: DestinationStream = text ? { write: (line) => raw.write(textLine(line)) } : raw;
+  const { copyTo } = options;
+  const destination: DestinationStream =
+    text || copyTo !== undefined
+      ? {
+          write: (line) => {
+            raw.write(text ? textLine(line) : line);
+            copyTo?.(line);
+          },
+        }
+      : raw;
   return pino(
     {
       level,

@@ -3,6 +3,7 @@ import { assemble } from "../assemble.ts";
 import { LiveConfig } from "../config/live-config.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { takeActivatedSockets } from "../config/socket-activation.ts";
+import { openTelemetry } from "../telemetry/otel.ts";
 import { programVersion } from "../version.ts";
 import { readConfig, type ConfigOption } from "./settings.ts";
 
@@ -18,11 +19,16 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { config, file, warnings } = readConfig(options);
   refuseUnusable(config);
   const live = new LiveConfig(config);
-  const logger = createLogger({ format: config.log.format, level: () => live.current.log.level });
-  for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const version = programVersion();
+  const telemetry = await openTelemetry(process.env, version);
+  const logger = createLogger({
+    format: config.log.format,
+    level: () => live.current.log.level,
+    ...(telemetry === undefined ? {} : { copyTo: (line) => telemetry.log(line) }),
+  });
+  for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const sockets = takeActivatedSockets(process.env, process.pid);
-  const service = await assemble({ live, migrate: options.migrate, version, sockets, logger });
+  const service = await assemble({ live, migrate: options.migrate, version, sockets, telemetry, logger });
   const stopped = stopSignal();
   const { baseUrl, metrics } = await service.start();
   logger.info(
@@ -44,6 +50,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
   await service.stop();
   logger.info({}, "stopped");
+  if (telemetry === undefined) return;
+  await telemetry.close();
+  // An export that a collector does not take would hold the process for longer.
+  setTimeout(() => process.exit(), 0).unref();
 }
 
 /** Checks the configuration first: a faulty one changes nothing, and is in the log. */

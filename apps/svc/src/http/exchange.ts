@@ -7,6 +7,9 @@ import type { Principal } from "../tokens/admission.ts";
 /** An id that a proxy in front may give; anything else is replaced by ours. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{8,64}$/;
 
+/** Characters of a `User-Agent` or path that are kept in a line. */
+const MAX_SHOWN = 300;
+
 /** What the access log says of the cache (mission 000, "Cache outcome vocabularies"); empty: not a cached request. */
 export type CacheState = "" | "hit" | "miss" | "rejected" | "error" | "passthrough";
 
@@ -28,6 +31,7 @@ export class Exchange {
   gitProbe = false;
   /** `owner/name` of a cache-enabled repository. */
   cacheRepo = "";
+  readonly #ownToken: (text: string) => boolean;
   readonly #metrics: Metrics;
   readonly #timings: string[] = [];
   readonly #socket: Socket;
@@ -47,6 +51,7 @@ export class Exchange {
     this.request = request;
     this.response = response;
     this.#metrics = metrics;
+    this.#ownToken = options.ownToken;
     this.#expectsContinue = options.expectsContinue;
     this.#socket = request.socket;
     this.#bytesBefore = this.#socket.bytesWritten;
@@ -64,6 +69,11 @@ export class Exchange {
   /** Bytes written to the connection for this answer, its head included. */
   get bytes(): number {
     return this.#socket.bytesWritten - this.#bytesBefore;
+  }
+
+  /** A text that the client chose, as it may stand in a log: not too long, and none of our tokens. */
+  shown(text: string): string {
+    return this.#ownToken(text) ? "(withheld)" : text.slice(0, MAX_SHOWN);
   }
 
   /** Tells a client that sent `Expect: 100-continue` to send its body. Called once the request is authorised. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf, type Logger } from "@devplat/base";
+import type { OpenTelemetry } from "../telemetry/otel.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { logAccess } from "./access-log.ts";
 import { Exchange } from "./exchange.ts";
@@ -45,6 +46,8 @@ export interface ListenerOptions {
   readonly metrics: Metrics;
   /** Gets one line per request. */
   readonly accessLog: Logger;
+  /** Undefined: no traces are exported. */
+  readonly telemetry?: OpenTelemetry | undefined;
   readonly logger: Logger;
   /** Whether git is answered on the management surface under this `Host`. Default: under every one. */
   readonly answersHost?: (host: string | undefined) => boolean;
@@ -74,7 +77,10 @@ export function createListener(options: ListenerOptions): WebServer {
     });
     const host = addresses.hostOf(request);
     if (host !== undefined && host !== request.headers.host) setHost(request, host);
-    response.once("close", () => logAccess(options.accessLog, exchange, options));
+    response.once("close", () => {
+      logAccess(options.accessLog, exchange, options);
+      options.telemetry?.request(exchange);
+    });
     response.setHeader("X-Request-Id", exchange.id);
     if (!busy.begin(exchange)) {
       answerText(exchange, 429, "too many requests at once from this address; try again", {

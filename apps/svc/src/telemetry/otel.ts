@@ -1,0 +1,41 @@
+import type { Exchange } from "../http/exchange.ts";
+
+/** What is exported to a collector by OTLP. */
+export interface OpenTelemetry {
+  /** One span for the request; to be called once, when its answer is closed. */
+  request(exchange: Exchange): void;
+  /** A line of the log, as JSON. */
+  log(line: string): void;
+  /** Sends what is left, for a few seconds at most. Never rejects. */
+  close(): Promise<void>;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Opens the export of traces and logs that the standard variables ask for (OpenTelemetry, "SDK environment variables"):
+ * with `OTEL_EXPORTER_OTLP_ENDPOINT` both, with `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `_LOGS_ENDPOINT` one of them,
+ * unless `OTEL_TRACES_EXPORTER` or `OTEL_LOGS_EXPORTER` is `none`, or `OTEL_SDK_DISABLED` is `true`.
+ *
+ * The SDK is loaded only then: it takes a tenth of a second and 40 MB.
+ *
+ * @returns undefined: nothing is asked for
+ */
+export async function openTelemetry(
+  environment: Environment,
+  version: string,
+): Promise<OpenTelemetry | undefined> {
+  const traces = isWanted(environment, "TRACES");
+  const logs = isWanted(environment, "LOGS");
+  if (!traces && !logs) return undefined;
+  const { startSdk } = await import("./otel-sdk.ts");
+  return startSdk({ environment, version, traces, logs });
+}
+
+function isWanted(environment: Environment, signal: "TRACES" | "LOGS"): boolean {
+  if (environment["OTEL_SDK_DISABLED"]?.toLowerCase() === "true") return false;
+  const exporter = environment[`OTEL_${signal}_EXPORTER`] ?? "";
+  if (exporter !== "") return exporter.split(",").includes("otlp");
+  const endpoints = ["OTEL_EXPORTER_OTLP_ENDPOINT", `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`];
+  return endpoints.some((name) => (environment[name] ?? "") !== "");
+}
