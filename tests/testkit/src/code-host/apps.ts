@@ -27,6 +27,8 @@ export interface CodeHostApps {
   addApp(slug: string, permissions?: Permissions): TestApp;
   /** Installs an app on an account; resolves with the installation's id. `repositories`: names without owner, default all. */
   install(app: TestApp, account: string, repositories?: readonly string[]): number;
+  suspend(installation: number): void;
+  uninstall(installation: number): void;
   /** The app's key stops working. */
   removeApp(app: TestApp): void;
   /** Every installation token that was given out, in order. */
@@ -50,6 +52,7 @@ interface Installation {
   readonly appId: number;
   readonly account: string;
   readonly repositories: readonly string[] | undefined;
+  readonly suspended: boolean;
 }
 
 /** GitHub refuses JWTs that live longer, in seconds; it allows no clock that is ahead. */
@@ -89,8 +92,17 @@ export class AppSide implements CodeHostApps {
 
   install(app: TestApp, account: string, repositories?: readonly string[]): number {
     const id = ++this.#last;
-    this.#installations.set(id, { id, appId: app.id, account, repositories });
+    this.#installations.set(id, { id, appId: app.id, account, repositories, suspended: false });
     return id;
+  }
+
+  suspend(id: number): void {
+    const installation = this.#installations.get(id);
+    if (installation !== undefined) this.#installations.set(id, { ...installation, suspended: true });
+  }
+
+  uninstall(id: number): void {
+    this.#installations.delete(id);
   }
 
   removeApp(app: TestApp): void {
@@ -120,9 +132,10 @@ export class AppSide implements CodeHostApps {
     if (access !== null) return this.#issue(app, Number(access[1]), request.text);
     if (route === "GET /app") return json(200, appView(app));
     const own = [...this.#installations.values()].filter(({ appId }) => appId === app.id);
-    if (route === "GET /app/installations") return json(200, own.map(installationView));
+    const view = (installation: Installation): unknown => installationView(installation, app);
+    if (route === "GET /app/installations") return json(200, own.map(view));
     const found = own.find((each) => covers(each, route));
-    return found === undefined ? json(404, { message: "Not Found" }) : json(200, installationView(found));
+    return found === undefined ? json(404, { message: "Not Found" }) : json(200, view(found));
   }
 
   /** The registration page: takes the manifest, and sends the browser back with a code, as if it had been confirmed. */
@@ -229,6 +242,7 @@ export class AppSide implements CodeHostApps {
 }
 
 function covers(installation: Installation, route: string): boolean {
+  if (route === `GET /app/installations/${installation.id}`) return true;
   const [, account = "", name] =
     /^GET \/repos\/([^/]+)\/([^/]+)\/installation$/.exec(route) ??
     /^GET \/(?:orgs|users)\/([^/]+)\/installation$/.exec(route) ??
@@ -247,12 +261,16 @@ function appView(app: App): Record<string, unknown> {
   };
 }
 
-function installationView({ id, appId, account, repositories }: Installation): Record<string, unknown> {
+function installationView(
+  { id, account, repositories, suspended }: Installation,
+  app: App,
+): Record<string, unknown> {
   return {
     id,
-    app_id: appId,
+    app_id: app.id,
+    permissions: app.permissions,
     account: { login: account, type: "Organization" },
     repository_selection: repositories === undefined ? "all" : "selected",
-    suspended_at: null,
+    suspended_at: suspended ? "2026-01-01T00:00:00Z" : null,
   };
 }
