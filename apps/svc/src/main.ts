@@ -77,6 +77,14 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
       (await import("./commands/migrate.ts")).migrateStatus({ ...config(), json: options.json === true }),
     );
 
+  root
+    .command("rekey")
+    .description("encrypt stored secrets under the current key (after SVC_ENCRYPTION_KEY was replaced)")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await import("./commands/rekey.ts")).rekey({ ...config(), json: options.json === true }),
+    );
+
   const configuration = root.command("config").description("look at the configuration without starting");
   configuration
     .command("check")
@@ -164,10 +172,15 @@ function addTokenCommands(root: Command): void {
   const commands = async () => import("./commands/token.ts");
   token
     .command("create <owner/name...>")
-    .description("create a proxy token and print it; it is not shown again")
+    .description("create a proxy or agent token and print it; it is not shown again")
     .requiredOption("--scopes <list>", "<resource>:<level>, comma-separated, such as contents:read")
     .requiredOption("--duration <time>", "lifetime, such as 30m, 12h, 7d")
+    .option("--agent", "an agent token: it stands for an app's installation, not for you")
+    .option("--app <id>", "with --agent: a registered app; default the default app")
+    .option("--installation <account>", "with --agent: where the app is installed; default the owner")
     .option("--description <text>", "for lists")
+    .option("--session <label>", "your own label for the run that it is for")
+    .option("--ip-allow <list>", "addresses and networks that may use it, by comma")
     .option("--no-check", "do not ask the code host whether you can reach the repositories")
     .option("--json", "the whole answer as JSON")
     .action(async (names: string[], options: CreateOptions) =>
@@ -179,9 +192,43 @@ function addTokenCommands(root: Command): void {
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean }) => (await commands()).listTokens(options.json === true));
   token
+    .command("show <id>")
+    .description("show one token")
+    .option("--json", "as JSON")
+    .action(async (id: string, options: { json?: boolean }) =>
+      (await commands()).showToken(id, options.json === true),
+    );
+  token
+    .command("revoke [id]")
+    .description("revoke a token at once, by its id or by its value")
+    .option("--value", "read the token itself from standard input")
+    .action(async (id: string | undefined, options: { value?: boolean }) =>
+      (await commands()).revokeToken(id, options.value === true),
+    );
+
+  const admin = root
+    .command("admin-token")
+    .description("administration tokens of a running service (SVC_URL, SVC_TOKEN)");
+  const adminCommands = async () => import("./commands/admin-token.ts");
+  admin
+    .command("create <name>")
+    .description("create an administration token and print it; it is not shown again")
+    .requiredOption("--duration <time>", "lifetime, such as 12h, 90d")
+    .option("--json", "the whole answer as JSON")
+    .action(async (name: string, options: { duration: string; json?: boolean }) =>
+      (await adminCommands()).createAdminToken(name, options),
+    );
+  admin
+    .command("list")
+    .description("list the administration tokens of all admins")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await adminCommands()).listAdminTokens(options.json === true),
+    );
+  admin
     .command("revoke <id>")
-    .description("revoke a token at once")
-    .action(async (id: string) => (await commands()).revokeToken(id));
+    .description("revoke an administration token at once")
+    .action(async (id: string) => (await adminCommands()).revokeAdminToken(id));
 }
 
 function wholeNumber(text: string): number {

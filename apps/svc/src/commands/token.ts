@@ -1,14 +1,27 @@
+import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
+import { SvcError } from "../errors.ts";
+import { holdsTokenPrefix } from "../tokens/format.ts";
 import { callApi } from "./api-client.ts";
 import { printTable } from "./table.ts";
 
 const PATH = "/api/tokens";
 
+type Token = z.output<typeof tokenSchema>;
+
 export interface CreateOptions {
   readonly scopes: string;
   readonly duration: string;
   readonly description?: string;
+  /** `agent` instead of `proxy`. */
+  readonly agent?: boolean;
+  readonly app?: string;
+  readonly installation?: string;
+  /** The caller's own label for the run that it is for. */
+  readonly session?: string;
+  /** By comma. */
+  readonly ipAllow?: string;
   /** False with `--no-check`. */
   readonly check: boolean;
   readonly json?: boolean;
@@ -20,7 +33,12 @@ export async function createToken(repositories: readonly string[], options: Crea
     repositories,
     scopes: options.scopes,
     duration: options.duration,
+    ...(options.agent === true ? { type: "agent" } : {}),
+    ...(options.app === undefined ? {} : { app_id: options.app }),
+    ...(options.installation === undefined ? {} : { installation: options.installation }),
     ...(options.description === undefined ? {} : { description: options.description }),
+    ...(options.session === undefined ? {} : { session_id: options.session }),
+    ...(options.ipAllow === undefined ? {} : { ip_allow: options.ipAllow.split(",") }),
   })) as z.output<typeof mintedTokenSchema>;
   if (options.json === true) {
     process.stdout.write(`${JSON.stringify(minted, null, 2)}\n`);
@@ -31,7 +49,7 @@ export async function createToken(repositories: readonly string[], options: Crea
 }
 
 export async function listTokens(json: boolean): Promise<void> {
-  const found = (await callApi("GET", PATH)) as z.output<typeof tokenSchema>[];
+  const found = (await callApi("GET", PATH)) as Token[];
   if (json) {
     process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
     return;
@@ -42,16 +60,67 @@ export async function listTokens(json: boolean): Promise<void> {
       each.id,
       `${each.token_start}…`,
       each.repositories.join(","),
-      Object.entries(each.scopes)
-        .map(([resource, level]) => `${resource}:${level}`)
-        .join(","),
+      scopesText(each),
       each.expires_at ?? "never",
       String(each.use_count),
     ]),
   );
 }
 
-export async function revokeToken(id: string): Promise<void> {
+export async function showToken(id: string, json: boolean): Promise<void> {
+  const token = (await callApi("GET", `${PATH}/${encodeURIComponent(id)}`)) as Token;
+  if (json) {
+    process.stdout.write(`${JSON.stringify(token, null, 2)}\n`);
+    return;
+  }
+  const facts: [string, string | null][] = [
+    ["id", token.id],
+    ["token", `${token.token_start}…`],
+    ["type", token.type],
+    ["repositories", token.repositories.join(", ")],
+    ["scopes", scopesText(token)],
+    ["installation", token.installation],
+    ["description", token.description],
+    ["session", token.session_id],
+    ["addresses", token.ip_allow.join(", ") || null],
+    ["created", token.created_at],
+    ["expires", token.expires_at ?? "never"],
+    ["last used", token.last_used_at === null ? "never" : `${token.last_used_at} from ${token.last_ip}`],
+    ["uses", String(token.use_count)],
+  ];
+  for (const [name, value] of facts) {
+    if (value !== null) process.stdout.write(`${name.padEnd(13)} ${value}\n`);
+  }
+}
+
+/** By id; or by value, which is read from standard input, where no list of processes shows it. */
+export async function revokeToken(id: string | undefined, byValue: boolean): Promise<void> {
+  if ((id === undefined) !== byValue) throw new SvcError("usage", "Give the id of a token, or --value");
+  if (id === undefined) {
+    await callApi("POST", `${PATH}/revoke`, { token: await valueFromInput() });
+    process.stdout.write("revoked\n");
+    return;
+  }
+  // A value on the command line is known to every process of this machine, and goes into the shell's history.
+  if (holdsTokenPrefix(id)) {
+    throw new SvcError(
+      "usage",
+      "That is a token's value: give its id, or the value on standard input with --value",
+    );
+  }
   await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}`);
   process.stdout.write(`revoked ${id}\n`);
+}
+
+async function valueFromInput(): Promise<string> {
+  const value = (await text(process.stdin)).trim();
+  if (value === "")
+    throw new SvcError("usage", "--value reads the token from standard input, which is empty");
+  return value;
+}
+
+function scopesText({ scopes }: Pick<Token, "scopes">): string {
+  return Object.entries(scopes)
+    .map(([resource, level]) => `${resource}:${level}`)
+    .join(",");
 }

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
+  startPostgres,
+  startSvc,
+  type CodeHost,
+  type Postgres,
+  type Svc,
+} from "@devplat/testkit";
+
+const HOST_TOKEN = "ghp_plantedHostToken";
+/** Milliseconds after which a revocation counts on every instance (spec/svc.md section 4). */
+const REVOKED_WITHIN_MS = 2000;
+
+describe("two instances on one Postgres", { timeout: 120_000 }, () => {
+  let host: CodeHost;
+  let postgres: Postgres;
+  let one: Svc;
+  let two: Svc;
+  let admin: string;
+  let dsn: string;
+
+  before(async () => {
+    [host, postgres] = await Promise.all([startCodeHost(), startPostgres()]);
+    host.addUser("alice", HOST_TOKEN);
+    await host.addRepository("acme", "widgets", { private: true, build: repositories.linear });
+    // Postgres here lets everybody in, whatever the password.
+    dsn = (await postgres.createDatabase()).replace("//postgres@", "//postgres:plantedPassword@");
+    const env = {
+      SVC_DATABASE_DRIVER: "postgres",
+      SVC_DATABASE_DSN: dsn,
+      SVC_ENCRYPTION_KEY: "5a".repeat(32),
+      SVC_DEV_HOST_TOKEN: HOST_TOKEN,
+      SVC_CACHE_ENABLED: "true",
+    };
+    // At once, on an empty database: one of them migrates, the other waits.
+    [one, two] = await Promise.all([startSvc({ codeHost: host, env }), startSvc({ codeHost: host, env })]);
+    admin = String(
+      (await call(one, "POST", "/auth/test-login", "", { username: "root", role: "admin" }))["session_token"],
+    );
+  });
+  after(async () => {
+    await Promise.all([one?.stop(), two?.stop()]);
+    await Promise.all([host?.stop(), postgres?.stop()]);
+  });
+
+  async function send(
+    svc: Svc,
+    method: string,
+    path: string,
+    token: string,
+    body?: unknown,
+  ): Promise<Response> {
+    return fetch(svc.url + path, {
+      method,
+      headers: {
+        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+  async function call(
+    svc: Svc,
+    method: string,
+    path: string,
+    token: string,
+    body?: unknown,
+  ): Promise<Record<string, unknown>> {
+    return (await (await send(svc, method, path, token, body)).json()) as Record<string, unknown>;
+  }
+  const mint = async (svc: Svc): Promise<{ token: string; id: string }> => {
+    const body = { repository: "acme/widgets", scopes: "contents:read", duration: "1h" };
+    const minted = await call(svc, "POST", "/api/tokens", admin, body);
+    return { token: String(minted["token"]), id: String(minted["id"]) };
+  };
+  const lsRemote = async (svc: Svc, token: string): Promise<number> => {
+    const url = `${svc.url.replace("://", `://x:${token}@`)}/acme/widgets.git`;
+    return (await run("git", ["ls-remote", "--quiet", url], { env: gitEnvironment() })).code;
+  };
+
+  it("a session that began at one is good at the other, and ends at both", async () => {
+    const body = { username: "bob", role: "user" };
+    const bob = String((await call(one, "POST", "/auth/test-login", "", body))["session_token"]);
+    assert.equal((await send(two, "GET", "/api/tokens", bob)).status, 200);
+    assert.equal((await send(two, "POST", "/auth/logout", bob)).status, 204);
+    assert.equal((await send(one, "GET", "/api/tokens", bob)).status, 401);
+  });
+
+  it("a token minted at one opens the other; revoked there, it is dead here within 2 seconds", async () => {
+    const { token, id } = await mint(one);
+    assert.equal(await lsRemote(one, token), 0);
+    assert.equal(await lsRemote(two, token), 0);
+    assert.equal((await send(two, "DELETE", `/api/tokens/${id}`, admin)).status, 204);
+    const revokedAt = performance.now();
+    assert.notEqual(await lsRemote(two, token), 0, "at once where it was revoked");
+    // Hammered meanwhile, so that it stays in memory as long as it may.
+    const path = "/acme/widgets.git/info/refs?service=git-upload-pack";
+    while ((await send(one, "GET", path, token)).status === 200) {
+      assert.ok(performance.now() - revokedAt < REVOKED_WITHIN_MS, "still good after 2 seconds");
+      await sleep(20);
+    }
+  });
+
+  it("an administration token revoked at one is dead at the other at once", async () => {
+    const made = await call(one, "POST", "/api/admin-tokens", admin, { name: "ci", duration: "1h" });
+    const token = String(made["token"]);
+    assert.equal((await send(two, "GET", "/api/cached-repos", token)).status, 200);
+    assert.equal((await send(two, "DELETE", `/api/admin-tokens/${String(made["id"])}`, token)).status, 204);
+    assert.equal((await send(one, "GET", "/api/cached-repos", token)).status, 401);
+  });
+
+  it("what one does is in the audit trail that the other shows", async () => {
+    const { id } = await mint(one);
+    const path = `/api/audit?action=token.created&target=${id}`;
+    for (let tries = 0; ; tries++) {
+      const found = (await (await send(two, "GET", path, admin)).json()) as unknown[];
+      if (found.length === 1) break;
+      assert.ok(tries < 100, "the record never came");
+      await sleep(50);
+    }
+  });
+
+  it("a database that is down answers 503 with Retry-After, not ready, and the service goes on when it is back", async () => {
+    const { token } = await mint(one);
+    const path = "/acme/widgets.git/info/refs?service=git-upload-pack";
+    const database = new URL(dsn).pathname.slice(1);
+    await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS false`);
+    await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
+    await until(async () => (await send(one, "GET", "/readyz", "")).status === 503);
+    const listed = await send(one, "GET", "/api/audit", admin);
+    assert.equal(listed.status, 503);
+    assert.match(await listed.text(), /"code":"database_unavailable"/);
+    const cloned = await send(one, "GET", path, token);
+    assert.equal(cloned.status, 503);
+    assert.equal(cloned.headers.get("retry-after"), "5");
+    assert.equal((await send(one, "GET", "/healthz", "")).status, 200);
+    await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS true`);
+    await until(async () => (await send(one, "GET", "/readyz", "")).status === 200);
+    assert.equal((await send(one, "GET", path, token)).status, 200);
+    assert.equal((await send(one, "GET", "/api/audit", admin)).status, 200);
+  });
+
+  it("the password of the DSN is in no log", () => {
+    for (const svc of [one, two]) assert.doesNotMatch(svc.log(), /planted/);
+  });
+
+  async function administer(sql: string): Promise<void> {
+    const { code, stderr } = await run("psql", ["-X", "-q", "-c", sql, postgres.dsn]);
+    assert.equal(code, 0, stderr);
+  }
+});
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await holds()); tries++) {
+    assert.ok(tries < 100, "it never came true");
+    await sleep(50);
+  }
+}
