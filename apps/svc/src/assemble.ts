@@ -128,7 +128,14 @@ export async function assemble({
     logger,
     clock,
   });
-  repositories.observe((policy) => void cache.policyChanged(policy));
+  repositories.observe(
+    (policy) => void cache.policyChanged(policy),
+    ({ owner, name }) => {
+      cache.purge(owner, name).catch((error: unknown) => {
+        logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
+      });
+    },
+  );
   const rate = new TokenRate(config.tokens.requests_per_minute, clock);
   const gate = new TokenGate({
     lookup,
@@ -215,6 +222,7 @@ export async function assemble({
   const background: ((signal: AbortSignal) => Promise<void>)[] = [
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
+    async (signal) => repositories.run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),

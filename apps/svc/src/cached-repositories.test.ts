@@ -39,6 +39,39 @@ describe("CachedRepositories", () => {
     await store.close();
   });
 
+  it("what another instance adds, changes and removes is taken up, and who watches is told", async () => {
+    const store = await memoryStore();
+    const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const told: string[] = [];
+    here.observe(
+      ({ name, maxCacheSizeMb }) => void told.push(`${name} changed to ${maxCacheSizeMb}`),
+      ({ name }) => void told.push(`${name} removed`),
+    );
+    const there = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const { id } = await there.add(FIELDS);
+    assert.equal(here.find("acme", "widgets"), undefined);
+    await here.refresh();
+    assert.notEqual(here.find("acme", "widgets"), undefined);
+    await there.change(id, { maxCacheSizeMb: 5 });
+    await here.refresh();
+    await here.refresh();
+    await there.remove(id);
+    await here.refresh();
+    assert.equal(here.find("acme", "widgets"), undefined);
+    assert.deepEqual(told, ["widgets changed to 5", "widgets removed"]);
+    await store.close();
+  });
+
+  it("a list that was read before a change made here does not undo it", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const refreshing = repositories.refresh();
+    await repositories.add(FIELDS);
+    await refreshing;
+    assert.notEqual(repositories.find("acme", "widgets"), undefined);
+    await store.close();
+  });
+
   it("finds a repository in any case of ASCII letters, and not by letters that Unicode folds to them", async () => {
     const store = await memoryStore();
     const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);

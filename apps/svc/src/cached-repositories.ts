@@ -27,9 +27,12 @@ export interface NewCachedRepository {
 /** Absent keys stay as they are; undefined resets a value to its default. */
 export type CachedRepositoryChange = Partial<Omit<NewCachedRepository, "owner" | "name">>;
 
+/** Milliseconds between two looks at what other instances changed. */
+const REREAD_MS = 5000;
+
 /**
  * The list of cached repositories: a copy of the store in memory, so that the git routes ask without I/O, and a change
- * counts from the moment that it is answered.
+ * counts from the moment that it is answered; one that another instance made, some seconds later.
  */
 export class CachedRepositories implements CachePolicies {
   readonly #store: CachedRepositoryStore;
@@ -37,6 +40,9 @@ export class CachedRepositories implements CachePolicies {
   #byId = new Map<string, CachedRepositoryRecord>();
   #byKey = new Map<string, CachePolicy>();
   #changed: (policy: CachePolicy) => void = () => undefined;
+  #removed: (policy: CachePolicy) => void = () => undefined;
+  /** Counts the changes made here, so that a list that was read before one does not undo it. */
+  #changes = 0;
 
   private constructor(store: CachedRepositoryStore, clock: Clock) {
     this.#store = store;
@@ -49,9 +55,33 @@ export class CachedRepositories implements CachePolicies {
     return repositories;
   }
 
-  /** Names who is told of each record that was changed here. */
-  observe(changed: (policy: CachePolicy) => void): void {
+  /** Names who is told of each record that was changed, here or by another instance, and of those that another removed. */
+  observe(changed: (policy: CachePolicy) => void, removed?: (policy: CachePolicy) => void): void {
     this.#changed = changed;
+    if (removed !== undefined) this.#removed = removed;
+  }
+
+  /** Takes up what other instances changed, until the signal fires. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#clock.sleep(REREAD_MS, signal).catch(() => undefined);
+      // While the database is away the list stays as it was.
+      if (!signal.aborted) await this.refresh().catch(() => undefined);
+    }
+  }
+
+  /** Takes up what other instances changed. @throws SvcError `database_unavailable` */
+  async refresh(): Promise<void> {
+    const before = this.#byId;
+    const known = new Map([...before].map(([id, { version }]) => [id, version]));
+    if (!(await this.#reload())) return;
+    for (const [id, record] of this.#byId) {
+      const version = known.get(id);
+      if (version !== undefined && version !== record.version) this.#changed(policyOf(record));
+    }
+    for (const [id, record] of before) {
+      if (known.has(id) && !this.#byId.has(id)) this.#removed(policyOf(record));
+    }
   }
 
   find(owner: string, name: string): CachePolicy | undefined {
@@ -110,8 +140,8 @@ export class CachedRepositories implements CachePolicies {
         this.#changed(policyOf(after));
         return after;
       }
-      // Somebody else was first; see what is there now.
-      await this.#reload();
+      // Somebody else was first; see what is there now. A second look, if a change of ours came between.
+      if (!(await this.#reload())) await this.#reload();
     }
     throw new SvcError("version_mismatch", "The record was changed since it was read", {
       hint: "Read it again, and repeat the change with its new ETag.",
@@ -125,20 +155,26 @@ export class CachedRepositories implements CachePolicies {
       throw new SvcError("version_mismatch", "The record was changed since it was read");
     }
     await this.#store.delete(id);
+    this.#changes++;
     this.#byId.delete(id);
     this.#byKey.delete(keyOf(record.owner, record.name));
     return record;
   }
 
   #remember(record: CachedRepositoryRecord): void {
+    this.#changes++;
     this.#byId.set(record.id, record);
     this.#byKey.set(keyOf(record.owner, record.name), policyOf(record));
   }
 
-  async #reload(): Promise<void> {
+  /** False: something was changed here meanwhile, and the list that was read is older than that. */
+  async #reload(): Promise<boolean> {
+    const changes = this.#changes;
     const records = await this.#store.list();
+    if (changes !== this.#changes) return false;
     this.#byId = new Map(records.map((record) => [record.id, record]));
     this.#byKey = new Map(records.map((record) => [keyOf(record.owner, record.name), policyOf(record)]));
+    return true;
   }
 }
 
