@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { AppError, messageOf } from "@devplat/base";
 import { BRAND } from "./brand.ts";
+import type { CredentialOptions } from "./commands/git-credential.ts";
 import type { AddOptions, SetOptions } from "./commands/repo.ts";
 import type { CreateOptions } from "./commands/token.ts";
 import { programVersion } from "./version.ts";
@@ -110,6 +111,21 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
   addTokenCommands(root);
 
   root
+    .command("doctor")
+    .description("look at everything the service depends on; exit code 1 if something is wrong")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) =>
+      (await import("./commands/doctor.ts")).doctor({ ...config(), json: options.json === true }),
+    );
+  root
+    .command("git-credential <action>")
+    .description("a git credential helper: hands git a token for the one repository (SVC_URL, SVC_TOKEN)")
+    .option("--write", "a token that may push, too")
+    .option("--duration <time>", "lifetime of a token", "1h")
+    .action(async (action: string, options: CredentialOptions) =>
+      (await import("./commands/git-credential.ts")).gitCredential(action, options),
+    );
+  root
     .command("version")
     .description("print the version")
     .action(() => void process.stdout.write(`${BRAND.command} ${programVersion()}\n`));
@@ -165,6 +181,15 @@ function addRepositoryCommands(root: Command): void {
     .command("purge <owner/name>")
     .description("remove the cached data, keep the record")
     .action(async (name: string) => (await commands()).purgeRepository(name));
+  repo
+    .command("import <file>")
+    .description(
+      "list what a file names: 'owner/name [timeout=SECONDS] [limit=MB]' a line; '-' is standard input",
+    )
+    .option("--json", "as JSON")
+    .action(async (file: string, options: { json?: boolean }) =>
+      (await import("./commands/repo-import.ts")).importRepositories(file, options.json === true),
+    );
 }
 
 function addTokenCommands(root: Command): void {

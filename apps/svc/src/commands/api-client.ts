@@ -17,11 +17,8 @@ const DEFAULT_URL = "http://localhost:8080";
  * @throws SvcError `usage` (no token), `server_unreachable`, `server_refused` with the server's own message
  */
 export async function callApi(method: string, path: string, body?: unknown): Promise<unknown> {
-  const base = URL.parse(process.env["SVC_URL"] ?? DEFAULT_URL);
+  const base = serviceAddress();
   const token = process.env["SVC_TOKEN"] ?? "";
-  if (base === null || !["http:", "https:"].includes(base.protocol)) {
-    throw new SvcError("usage", "SVC_URL is not an http:// or https:// address");
-  }
   if (!/^[\w.-]+$/.test(token)) {
     throw new SvcError("usage", "SVC_TOKEN is not set to a session or administration token", {
       hint: "In development mode, POST /auth/test-login gives one.",
@@ -42,6 +39,15 @@ export async function callApi(method: string, path: string, body?: unknown): Pro
     message,
     typeof problem.hint === "string" ? { hint: problem.hint } : {},
   );
+}
+
+/** The service that the commands talk to: `SVC_URL`. @throws SvcError `usage` */
+export function serviceAddress(): URL {
+  const base = URL.parse(process.env["SVC_URL"] ?? DEFAULT_URL);
+  if (base === null || !["http:", "https:"].includes(base.protocol)) {
+    throw new SvcError("usage", "SVC_URL is not an http:// or https:// address");
+  }
+  return base;
 }
 
 async function exchange(

@@ -7,7 +7,7 @@ import type { Store } from "./store.ts";
 import type { VaultSettings } from "./vault/vault-database.ts";
 
 /** File in the data folder, where `database.dsn` is not set. */
-const DATABASE_FILE = "svc.db";
+export const DATABASE_FILE = "svc.db";
 
 export interface DatabaseSettings {
   readonly driver: "sqlite" | "postgres" | "vault";

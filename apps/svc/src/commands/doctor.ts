@@ -1,0 +1,189 @@
+import { X509Certificate } from "node:crypto";
+import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { dirname, join, resolve } from "node:path";
+import { messageOf, systemCode } from "@devplat/base";
+import { refuseUnusable, ineffective } from "../config/refusals.ts";
+import { parseListen } from "../config/listen.ts";
+import type { Config } from "../config/schema.ts";
+import { HostClient } from "../code-host/host-client.ts";
+import { codeHostFor } from "../code-host/code-host-for.ts";
+import { TlsIdentities } from "../http/tls-identities.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
+import { readConfig, type ConfigOption } from "./settings.ts";
+
+interface Finding {
+  readonly check: string;
+  readonly state: "ok" | "warning" | "fault";
+  readonly detail: string;
+}
+type Outcome = string | { readonly warning: string } | { readonly fault: string };
+
+/** Bytes of free space under which the cache's folder is worth a warning. */
+const LITTLE_SPACE = 5 * 1024 ** 3;
+/** Milliseconds before the end of a certificate from which it is worth a warning. */
+const SOON_MS = 14 * 24 * 60 * 60 * 1000;
+/** Milliseconds that the running service gets to answer. */
+const ANSWER_MS = 3000;
+
+/** Looks at everything that the service depends on, and says what is wrong. Changes nothing; exit code 1 if there is a fault. */
+export async function doctor(option: ConfigOption & { readonly json: boolean }): Promise<void> {
+  const findings: Finding[] = [];
+  let config: Config | undefined;
+  await attempt(findings, "configuration", async () => {
+    const loaded = readConfig(option);
+    config = loaded.config;
+    refuseUnusable(config);
+    const warnings = [...loaded.warnings, ...ineffective(config)];
+    return warnings.length > 0
+      ? { warning: warnings.join("; ") }
+      : (loaded.file ?? "no file; defaults and environment");
+  });
+  if (config !== undefined) await examine(config, findings);
+  if (option.json) process.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
+  else {
+    const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
+    for (const { check, state, detail } of findings) {
+      process.stdout.write(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}\n`);
+    }
+  }
+  if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
+}
+
+async function examine(config: Config, findings: Finding[]): Promise<void> {
+  const dataDir = resolve(config.data_dir);
+  await attempt(findings, "data folder", async () => folderFinding(dataDir));
+  await attempt(findings, "encryption key", async () => {
+    if (config.database.driver === "vault") return "not needed: the secrets store encrypts";
+    if (config.encryption.key !== undefined) return "";
+    return config.dev.mode
+      ? { warning: "made in the data folder in development mode" }
+      : { fault: "encryption.key (SVC_ENCRYPTION_KEY) is not set: generate one with openssl rand -hex 32" };
+  });
+  await attempt(findings, `database (${config.database.driver})`, async () => {
+    const settings = databaseSettings(config);
+    if (settings.driver === "sqlite") {
+      const { sqlitePath } = await import("../storage/sqlite/open.ts");
+      const path =
+        settings.dsn === undefined ? join(dataDir, DATABASE_FILE) : sqlitePath(settings.dsn.reveal());
+      // Opening it would make it.
+      if ((await lstat(path).catch(() => undefined)) === undefined) {
+        return { fault: `${path} is not there yet: run 'svc migrate'` };
+      }
+    }
+    const database = await openDatabase(settings);
+    try {
+      const { pending, unknown } = await database.state();
+      if (unknown.length > 0) return { fault: "a newer version of this program migrated it" };
+      return pending.length > 0
+        ? { fault: `${pending.length} migration(s) pending: run 'svc migrate'` }
+        : "up to date";
+    } finally {
+      await database.close();
+    }
+  });
+  if (config.cache.enabled) {
+    const folder = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
+    await attempt(findings, "cache folder", async () => folderFinding(folder));
+  } else
+    findings.push({
+      check: "cache",
+      state: "warning",
+      detail: "cache.enabled is false: everything passes through",
+    });
+  await attempt(findings, "certificates", async () => certificateFinding(config));
+  await attempt(findings, "code host", async () => {
+    const host = codeHostFor(config.host);
+    const { status } = await new HostClient().ask("GET", host.url);
+    return status < 500 ? `${host.url} answers` : { fault: `${host.url} answers ${status}` };
+  });
+  await attempt(findings, "code host API", async () => {
+    const host = codeHostFor(config.host);
+    const { status } = await new HostClient().ask(
+      "GET",
+      `${host.apiUrl}/${host.kind === "gitea" ? "version" : "meta"}`,
+    );
+    return status < 400
+      ? `${host.apiUrl} answers`
+      : { warning: `${host.apiUrl} answers ${status}: is host.api_url right?` };
+  });
+  await attempt(findings, "login", async () =>
+    config.dev.mode
+      ? { warning: "development mode: anybody who reaches it logs in as anybody" }
+      : config.host.client_id === undefined
+        ? { warning: "host.client_id is not set: nobody can log in" }
+        : "OAuth client configured",
+  );
+  await attempt(findings, "service", async () => serviceFinding(config));
+}
+
+async function folderFinding(folder: string): Promise<Outcome> {
+  let existing = folder;
+  let found = await lstat(existing).catch(() => undefined);
+  while (found === undefined && dirname(existing) !== existing) {
+    existing = dirname(existing);
+    found = await lstat(existing).catch(() => undefined);
+  }
+  if (found?.isDirectory() !== true && found?.isSymbolicLink() !== true)
+    return { fault: `${existing} is no folder` };
+  try {
+    await access(existing, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return { fault: `${existing} cannot be written to (${systemCode(error) ?? "unknown"})` };
+  }
+  const { bavail, bsize } = await statfs(existing);
+  const free = bavail * bsize;
+  const shown = `${folder}, ${Math.floor(free / 1024 ** 3)} GiB free`;
+  if (free < LITTLE_SPACE) return { warning: shown };
+  return existing === folder ? shown : `${shown}, not made yet`;
+}
+
+async function certificateFinding({ tls }: Config): Promise<Outcome> {
+  const files = tls.certificates.map(({ cert_file, key_file }) => ({
+    certFile: cert_file,
+    keyFile: key_file,
+  }));
+  if (files.length === 0) return "none: plain HTTP";
+  const end = new TlsIdentities(files).notAfter;
+  const [first] = files;
+  const subject = new X509Certificate(await readFile(first?.certFile ?? "")).subject.replaceAll("\n", ", ");
+  if (end.getTime() <= Date.now()) return { fault: `one is over since ${end.toISOString()}` };
+  if (end.getTime() - Date.now() < SOON_MS) return { warning: `one ends at ${end.toISOString()}` };
+  return `${subject}, good until ${end.toISOString()}`;
+}
+
+/** Whether the service runs on this machine, by its own listen address. */
+async function serviceFinding(config: Config): Promise<Outcome> {
+  const address = parseListen(config.server.listen);
+  if (address?.kind !== "tcp") return "listens on a socket file; not asked";
+  const isTls = config.tls.certificates.length > 0;
+  const name = address.host ?? "localhost";
+  const url = `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${address.port}/readyz`;
+  const status = await new Promise<number | string>((settle) => {
+    const request = isTls ? requestHttps : requestHttp;
+    // The certificate is for the name that users type, not for the loopback address.
+    const asking = request(url, { rejectUnauthorized: false, timeout: ANSWER_MS }, (answer) => {
+      answer.resume();
+      settle(answer.statusCode ?? 0);
+    });
+    asking.on("timeout", () => asking.destroy(new Error("no answer in time")));
+    asking.on("error", (error) => settle(systemCode(error) ?? messageOf(error)));
+    asking.end();
+  });
+  if (status === 200) return `running and ready at ${config.server.listen}`;
+  if (status === "ECONNREFUSED") return { warning: "not running; 'svc serve' starts it" };
+  return { warning: `${url} answers ${status}` };
+}
+
+async function attempt(findings: Finding[], check: string, action: () => Promise<Outcome>): Promise<void> {
+  try {
+    const outcome = await action();
+    if (typeof outcome === "string") findings.push({ check, state: "ok", detail: outcome });
+    else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
+    else findings.push({ check, state: "fault", detail: outcome.fault });
+  } catch (error) {
+    findings.push({ check, state: "fault", detail: messageOf(error) });
+  }
+}

@@ -1,0 +1,90 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import type { z } from "zod";
+import { systemCode } from "@devplat/base";
+import type { repositorySchema } from "../admin-api/cached-repos.ts";
+import { SvcError } from "../errors.ts";
+import { foldCase, splitRepository } from "../repository-name.ts";
+import { callApi } from "./api-client.ts";
+
+type Repository = z.output<typeof repositorySchema>;
+
+/** One line of the file. */
+interface Wanted {
+  readonly owner: string;
+  readonly name: string;
+  readonly fields: { readonly timeout_seconds?: number; readonly max_cache_size_mb?: number };
+}
+
+/**
+ * Lists every repository of a file (`-`: standard input): one `owner/name` a line, and if wanted `timeout=SECONDS` and
+ * `limit=MB` behind it; `#` begins a comment. Those that are listed get the values of the file where they differ. Safe to
+ * repeat; the whole file is read before anything is changed. Exit code 1 if one was refused.
+ *
+ * @throws SvcError `usage` naming the line
+ */
+export async function importRepositories(file: string, json: boolean): Promise<void> {
+  const wanted = parse(file === "-" ? await text(process.stdin) : await read(file));
+  const listed = (await callApi("GET", "/api/cached-repos")) as Repository[];
+  const byName = new Map(listed.map((each) => [foldCase(`${each.owner}/${each.name}`), each]));
+  const outcomes: { repository: string; outcome: string; message?: string }[] = [];
+  for (const { owner, name, fields } of wanted) {
+    const repository = `${owner}/${name}`;
+    try {
+      const { outcome, record } = await put(byName.get(foldCase(repository)), { owner, name, fields });
+      byName.set(foldCase(repository), record);
+      outcomes.push({ repository, outcome });
+      if (!json) process.stdout.write(`${outcome} ${repository}\n`);
+    } catch (error) {
+      // One that is refused must not keep the others out; a service that is away would refuse all.
+      if (!(error instanceof SvcError) || error.code !== "server_refused") throw error;
+      outcomes.push({ repository, outcome: "refused", message: error.message });
+      if (!json) process.stderr.write(`refused ${repository}: ${error.message}\n`);
+    }
+  }
+  if (json) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`);
+  if (outcomes.some(({ outcome }) => outcome === "refused")) process.exitCode = 1;
+}
+
+async function put(
+  known: Repository | undefined,
+  { owner, name, fields }: Wanted,
+): Promise<{ readonly outcome: string; readonly record: Repository }> {
+  if (known === undefined) {
+    const added = await callApi("POST", "/api/cached-repos", { owner, name, ...fields });
+    return { outcome: "added", record: added as Repository };
+  }
+  const differs =
+    (fields.timeout_seconds ?? known.timeout_seconds) !== known.timeout_seconds ||
+    (fields.max_cache_size_mb ?? known.max_cache_size_mb) !== known.max_cache_size_mb;
+  if (!differs) return { outcome: "unchanged", record: known };
+  const changed = await callApi("PATCH", `/api/cached-repos/${known.id}`, fields);
+  return { outcome: "changed", record: changed as Repository };
+}
+
+function parse(content: string): readonly Wanted[] {
+  return content.split(/\r?\n/).flatMap((line, index) => {
+    const [first = "", ...rest] = line.replace(/#.*/, "").trim().split(/\s+/);
+    if (first === "") return [];
+    const where = `line ${index + 1}`;
+    const repository = splitRepository(first);
+    if (typeof repository === "string") throw new SvcError("usage", `${where}: ${repository}`);
+    const fields: { timeout_seconds?: number; max_cache_size_mb?: number } = {};
+    for (const option of rest) {
+      const match = /^(timeout|limit)=(\d{1,10})$/.exec(option);
+      if (match === null) throw new SvcError("usage", `${where}: expected timeout=SECONDS or limit=MB`);
+      fields[match[1] === "timeout" ? "timeout_seconds" : "max_cache_size_mb"] = Number(match[2]);
+    }
+    return [{ ...repository, fields }];
+  });
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new SvcError("usage", `${file} cannot be read (${systemCode(error) ?? "unknown"})`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { stat, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { after, before, describe, it } from "node:test";
+import {
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Finished,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+
+const LAUNCHER = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
+const HOST_TOKEN = "planted-host-token";
+
+let codeHost: CodeHost;
+let folder: TempFolder;
+let svc: Svc;
+let environment: NodeJS.ProcessEnv;
+
+before(async () => {
+  codeHost = await startCodeHost();
+  folder = await tempFolder("svc-operations");
+  codeHost.addUser("ada", HOST_TOKEN);
+  for (const name of ["one", "two"]) {
+    await codeHost.addRepository("org", name, { private: true, build: (dir) => repositories.linear(dir) });
+  }
+  svc = await startSvc({ codeHost, env: { SVC_DEV_HOST_TOKEN: HOST_TOKEN } });
+  const login = await fetch(`${svc.url}/auth/test-login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ username: "ada", role: "admin" }),
+  });
+  const { session_token: token } = (await login.json()) as { session_token: string };
+  environment = {
+    ...gitEnvironment(),
+    HOME: folder.path,
+    XDG_CACHE_HOME: join(folder.path, "cache"),
+    SVC_URL: svc.url,
+    SVC_TOKEN: token,
+  };
+});
+after(async () => {
+  assert.equal(await svc.stop(), 0);
+  await codeHost.stop();
+  await folder.remove();
+});
+
+const command = (args: readonly string[], env: NodeJS.ProcessEnv = environment): Promise<Finished> =>
+  run(LAUNCHER, args, { env, cwd: folder.path });
+
+describe("svc git-credential", () => {
+  const helper = (...options: string[]): string[] => [
+    "-c",
+    `credential.helper=!'${LAUNCHER}' git-credential ${options.join(" ")}`,
+    "-c",
+    "credential.useHttpPath=true",
+  ];
+  const git = (args: readonly string[]): Promise<Finished> => run("git", args, { env: environment });
+  const kept = join(".", "cache", "svc", "git-credential.json");
+
+  it("stock git clones a private repository with a token that it minted for that one alone, and uses it again", async () => {
+    for (const name of ["first", "second"]) {
+      const cloned = await git([...helper(), "clone", "-q", `${svc.url}/org/one`, join(folder.path, name)]);
+      assert.equal(cloned.code, 0, cloned.stderr);
+    }
+    const { stdout } = await command(["token", "list", "--json"]);
+    const tokens = JSON.parse(stdout) as { repositories: string[]; scopes: Record<string, string> }[];
+    assert.equal(tokens.length, 1);
+    assert.deepEqual(tokens[0]?.repositories, ["org/one"]);
+    assert.deepEqual(tokens[0]?.scopes, { contents: "read", metadata: "read" });
+    assert.equal((await stat(join(folder.path, kept))).mode & 0o777, 0o600);
+  });
+
+  it("a token to read does not push; with --write one that does is minted", async () => {
+    const clone = join(folder.path, "first");
+    const push = (options: readonly string[]): Promise<Finished> =>
+      git([...options, "-C", clone, "push", "-q", "origin", "HEAD:refs/heads/new"]);
+    const refused = await push(helper());
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stderr, /lacks the scope contents:write/);
+    const pushed = await push(helper("--write"));
+    assert.equal(pushed.code, 0, pushed.stderr);
+  });
+
+  it("after a revocation git erases the token, and the next command mints another", async () => {
+    const { stdout } = await command(["token", "list", "--json"]);
+    for (const { id } of JSON.parse(stdout) as { id: string }[]) await command(["token", "revoke", id]);
+    const refused = await git([...helper(), "ls-remote", `${svc.url}/org/one`]);
+    assert.notEqual(refused.code, 0);
+    const again = await git([...helper(), "ls-remote", `${svc.url}/org/one`]);
+    assert.equal(again.code, 0, again.stderr);
+  });
+
+  it("answers nothing for another host, and says what to set where git names no repository", async () => {
+    const ask = (input: string): Promise<Finished> =>
+      run("sh", ["-c", `printf '%b' "$1" | '${LAUNCHER}' git-credential get`, "sh", input], {
+        env: environment,
+      });
+    const other = await ask("protocol=https\\nhost=code.example\\npath=org/one\\n");
+    assert.deepEqual([other.code, other.stdout, other.stderr], [0, "", ""]);
+    const pathless = await ask(`protocol=http\\nhost=${new URL(svc.url).host}\\n`);
+    assert.equal(pathless.code, 2);
+    assert.match(pathless.stderr, /useHttpPath true/);
+    assert.equal(pathless.stdout, "");
+  });
+});
+
+describe("svc repo import", () => {
+  it("adds, changes and leaves alone what the file says, and may be repeated", async () => {
+    const file = join(folder.path, "repositories.txt");
+    await writeFile(file, "# ours\norg/one\norg/two timeout=600 limit=2000 # big\r\n\nORG/one timeout=60\n");
+    const first = await command(["repo", "import", file]);
+    assert.equal(first.stdout, "added org/one\nadded org/two\nchanged ORG/one\n");
+    await writeFile(file, "org/one timeout=90\norg/two timeout=600\n");
+    const second = await command(["repo", "import", file, "--json"]);
+    assert.equal(second.code, 0, second.stderr);
+    assert.deepEqual(JSON.parse(second.stdout), [
+      { repository: "org/one", outcome: "changed" },
+      { repository: "org/two", outcome: "unchanged" },
+    ]);
+  });
+
+  it("a faulty file changes nothing, and its line is named", async () => {
+    const file = join(folder.path, "faulty.txt");
+    for (const [content, message] of [
+      ["org/three\nnonsense\n", /line 2: expected <owner>\/<repo>/],
+      ["org/three\norg/four timeout=soon\n", /line 2: expected timeout=SECONDS or limit=MB/],
+    ] as const) {
+      await writeFile(file, content);
+      const { code, stderr } = await command(["repo", "import", file]);
+      assert.equal(code, 2);
+      assert.match(stderr, message);
+    }
+    const { stdout } = await command(["repo", "list"]);
+    assert.doesNotMatch(stdout, /org\/three/);
+  });
+});
+
+describe("svc doctor", () => {
+  interface Report {
+    readonly findings: readonly { readonly check: string; readonly state: string; readonly detail: string }[];
+  }
+  const doctor = async (env: Record<string, string>): Promise<{ code: number; report: Report }> => {
+    const { code, stdout } = await command(["doctor", "--json"], {
+      PATH: process.env["PATH"],
+      HOME: folder.path,
+      ...env,
+    });
+    return { code, report: JSON.parse(stdout) as Report };
+  };
+  const stateOf = ({ findings }: Report, check: string): string | undefined =>
+    findings.find((finding) => finding.check.startsWith(check))?.state;
+
+  it("finds nothing wrong with a service that runs", async () => {
+    const { code, report } = await doctor({
+      SVC_DEV_MODE: "true",
+      SVC_DATA_DIR: svc.dataDir,
+      SVC_SERVER_LISTEN: new URL(svc.url).host,
+      SVC_CACHE_ENABLED: "true",
+      SVC_HOST_URL: codeHost.url,
+      SVC_HOST_API_URL: codeHost.apiUrl,
+    });
+    assert.equal(code, 0, JSON.stringify(report));
+    for (const check of ["configuration", "database", "cache folder", "code host", "service"]) {
+      assert.equal(stateOf(report, check), "ok", check);
+    }
+  });
+
+  it("names each thing that is wrong, makes nothing, and shows no secret", async () => {
+    const dataDir = join(folder.path, "nowhere");
+    const { code, report } = await doctor({
+      SVC_DATA_DIR: dataDir,
+      SVC_HOST_URL: "http://127.0.0.1:1",
+      SVC_HOST_API_URL: "http://127.0.0.1:1",
+      SVC_HOST_CLIENT_SECRET: "planted-client-secret",
+      SVC_SERVER_LISTEN: "127.0.0.1:1",
+    });
+    assert.equal(code, 1);
+    for (const check of ["encryption key", "database", "code host"])
+      assert.equal(stateOf(report, check), "fault", check);
+    for (const check of ["login", "service"]) assert.equal(stateOf(report, check), "warning", check);
+    assert.doesNotMatch(JSON.stringify(report), /planted/);
+    await assert.rejects(stat(dataDir), { code: "ENOENT" });
+  });
+});
