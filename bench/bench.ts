@@ -7,6 +7,7 @@ import { verdict, writeReport, type Report } from "./lib/report.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): Promise<Report> }>>> = {
   clone: () => import("./e2e/clone.ts"),
   "agent-start": () => import("./e2e/agent-start.ts"),
+  "agent-web": () => import("./e2e/agent-web.ts"),
 };
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(BENCHMARKS);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
-import { parseFields } from "@devplat/secret-store";
+import { parseFields, type SecretStore } from "@devplat/secret-store";
 import type { RouteParts } from "./environment.ts";
 import { parseListenAddress } from "./listen-address.ts";
 import { ruleView } from "./memory-view.ts";
@@ -55,6 +55,15 @@ describe("endpoints: JSON API", () => {
     }
     assert.equal((status["auth"] as { token_ttl_seconds: number }).token_ttl_seconds, 3600);
     assert.deepEqual(status["bootstrap"], { active: false, method: null });
+  });
+
+  it("GET /api/v1/status: from memory, no request to the store", async () => {
+    // A store that fails whatever it is asked.
+    const store = new Proxy({}, { get: () => () => assert.fail("the store was asked") }) as SecretStore;
+    await using alone = await startTestServer({ store });
+    assert.equal((await alone.send("/api/v1/status")).status, 200);
+    assert.equal((await alone.send("/api/v1/rules")).status, 200);
+    assert.equal((await alone.send("/ui/")).status, 200);
   });
 
   it("GET /api/v1/rules: configured sync rules", async () => {
