@@ -136,10 +136,15 @@ describe("checkActivated", () => {
       await chmod(path, socketMode);
       await chmod(folder, folderMode);
       const checked = checkActivated(path);
-      if (allowed) await checked;
+      if (allowed) assert.equal(await checked, path);
       else await assert.rejects(checked, { code: "socket_refused", message: /others can reach it/ });
     }
     server.close();
     await rm(folder, { recursive: true });
+    await assert.rejects(checkActivated(path), { code: "socket_refused" });
+  });
+
+  it("a socket without a place in the file system is refused: every user can reach an abstract one", async () => {
+    await assert.rejects(checkActivated(undefined), { code: "socket_refused" });
   });
 });

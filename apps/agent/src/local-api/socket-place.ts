@@ -57,14 +57,18 @@ export async function listenOnPath(server: Server, path: string): Promise<Placed
 
 /**
  * Refuses a socket of a supervisor that others can reach.
+ * @param path where it lies; undefined for one without a place, such as an abstract one, which every user can reach
  * @throws AgentError `socket_refused`
  */
-export async function checkActivated(path: string): Promise<void> {
-  for (const place of [path, dirname(path)]) {
-    const { uid, mode } = await lstat(place);
-    if (uid === process.geteuid?.() && (mode & OTHERS) === 0) return;
+export async function checkActivated(path: string | undefined): Promise<string> {
+  if (path === undefined) {
+    throw refused("of the supervisor", "it has no place in the file system", "Set ListenStream= to a path.");
   }
-  throw refused(path, "others can reach it", "Set SocketMode=0600 in its unit.");
+  for (const place of [path, dirname(path)]) {
+    const found = await lstat(place).catch(() => undefined);
+    if (found?.uid === process.geteuid?.() && ((found?.mode ?? OTHERS) & OTHERS) === 0) return path;
+  }
+  throw refused(path, "others can reach it, or it cannot be seen", "Set SocketMode=0600 in its unit.");
 }
 
 /** The folder is the user's alone; one that is not there is made. Its own links are followed, not the socket's. */

@@ -48,9 +48,7 @@ export class SocketServer {
     if (descriptor === undefined) {
       this.#placed = await listenOnPath(this.#server, path);
     } else {
-      const activated = await descriptorPath(descriptor);
-      if (activated !== undefined) await checkActivated(activated);
-      this.#path = activated ?? path;
+      this.#path = await checkActivated(await descriptorPath(descriptor));
       this.#server.listen({ fd: descriptor });
       await once(this.#server, "listening");
     }
