@@ -95,10 +95,12 @@ export interface SecretStore {
   /** Removes every version and the metadata; there is no undelete. Nothing there: `not_found`. */
   delete(path: string, options?: { signal?: AbortSignal }): Promise<void>;
   /**
-   * Changes as they happen, until the signal fires; undefined where the store cannot tell (then poll metadata).
-   * After a gap (reconnect) it reports `{ path: "", kind: "written" }`: anything may have changed.
+   * Changes as they happen, until the signal fires. After a gap (reconnect) it reports `{ path: "", kind: "written" }`:
+   * anything may have changed. It throws when it breaks, and may then be called again; `unsupported` where the store
+   * cannot tell (then poll metadata).
+   * @param opened called once changes are noticed from then on
    */
-  watch?(signal: AbortSignal): AsyncIterable<SecretChange>;
+  watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange>;
   /** Proves that the store can be reached and the token is good. */
   ping(signal?: AbortSignal): Promise<void>;
   close(): Promise<void>;

@@ -11,6 +11,7 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `sealed`, `unavailable`: the store cannot answer now (remedy `retry`).
  * - `aborted`: the caller's signal fired.
  * - `misconfigured`: the store has no key-value version 2 mount of this name, or its address or CA cannot be used.
+ * - `unsupported`: vault; this server has no event stream.
  * - `refused`: the store refused the request as such (a wrong parameter, a failed login).
  * - `invalid_response`: it answered something that is not of its protocol.
  * - `insecure_files`: embedded; a file or its folder is open to others or belongs to somebody else.
@@ -28,6 +29,7 @@ export const SECRET_STORE_ERROR_CODES = [
   "unavailable",
   "aborted",
   "misconfigured",
+  "unsupported",
   "refused",
   "invalid_response",
   "insecure_files",

@@ -27,6 +27,7 @@ export type { CodeHostApps, InstallationToken, Permissions, TestApp } from "./co
 export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
+export { startVaultProxy, type EventStub, type VaultFault, type VaultProxy } from "./vault-proxy.ts";
 export { createSoftHsm, softHsmModule, type SoftHsm } from "./softhsm.ts";
 export { startSwtpm, type Swtpm } from "./swtpm.ts";
 export { startDesktop, type ShownNotification, type TestDesktop } from "./desktop.ts";

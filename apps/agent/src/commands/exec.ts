@@ -4,6 +4,7 @@ import { constants } from "node:os";
 import type { SecretStore } from "@devplat/secret-store";
 import { assemblePreview, type SyncParts } from "../assemble.ts";
 import { AgentError } from "../errors.ts";
+import type { EventsState } from "../sync/store-watch.ts";
 import { childEnvironment } from "../sync/run-command.ts";
 import { valueText } from "../sync/value-text.ts";
 import type { Invocation, RunCommand } from "./command.ts";
@@ -133,16 +134,26 @@ async function follow(
       // The command keeps what it has; the next look may work.
     }
   };
-  if (store.watch !== undefined) {
-    const changes = store.watch(signal)[Symbol.asyncIterator]();
-    while ((await changes.next()).done !== true) await look();
-    return;
-  }
-  const { systemClock } = await import("@devplat/base");
+  const [{ systemClock, silentLogger }, { StoreWatch }] = await Promise.all([
+    import("@devplat/base"),
+    import("../sync/store-watch.ts"),
+  ]);
+  const seen: { events: EventsState } = { events: "polling" };
+  // One look after the other: an older one must not be the last.
+  let turn: Promise<void> = Promise.resolve();
+  const watching = new StoreWatch({
+    store,
+    onChange: () => void (turn = turn.then(look)),
+    onState: (events) => (seen.events = events),
+    clock: systemClock,
+    logger: silentLogger,
+  }).run(signal);
   while (!signal.aborted) {
     await systemClock.sleep(intervalMs, signal).catch(() => undefined);
-    if (!signal.aborted) await look();
+    if (!signal.aborted && seen.events !== "connected") await (turn = turn.then(look));
   }
+  await watching;
+  await turn;
 }
 
 /** The command, which may be started again with other variables. */

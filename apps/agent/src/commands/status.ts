@@ -39,7 +39,7 @@ export const run: RunCommand = async (invocation) => {
       rules: loaded.config.rules,
       running: false,
       nextCycleAt: null,
-      events: parts.store.watch === undefined ? "unsupported" : "polling",
+      events: "polling",
       enrolments: runner.list(),
     });
     const status = withCertificate(storeError === null ? seen : unreachable(seen, storeError), certificate);

@@ -45,6 +45,8 @@ class HandClock implements Clock {
 /** The store of a workspace, whose faults and events a test makes. */
 class TestStore {
   fault: Error | undefined;
+  /** Thrown in place of opening the event stream. */
+  watchFault: Error | undefined;
   reads = 0;
   versions = 0;
   /** A held request for a version waits for this. */
@@ -73,7 +75,7 @@ class TestStore {
         this.reads += 1;
         return guarded(() => real.read(path));
       },
-      watch: (signal) => this.#watch(signal),
+      watch: (signal, opened) => this.#watch(signal, opened),
     };
   }
 
@@ -81,7 +83,9 @@ class TestStore {
     this.#notify?.();
   }
 
-  async *#watch(signal: AbortSignal): AsyncIterable<SecretChange> {
+  async *#watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange> {
+    if (this.watchFault !== undefined) throw this.watchFault;
+    opened?.();
     while (!signal.aborted) {
       await new Promise<void>((resolve) => {
         this.#notify = resolve;

@@ -9,6 +9,7 @@ import { iso, publicMessage } from "./records.ts";
 import type { StateFile } from "./state.ts";
 import type { Rule } from "./rule.ts";
 import { StatusReport, type StatusFacts } from "./status-report.ts";
+import { StoreWatch, type EventsState } from "./store-watch.ts";
 import { TargetWatch } from "./target-watch.ts";
 
 /** Share of the poll interval that is drawn at random, so that a fleet does not ask in step. */
@@ -19,8 +20,6 @@ const OUTAGE_BACKOFF = { firstMs: 1000, maxMs: 60_000 } as const;
 const SIGN_IN_POLL_MS = 5000;
 /** Changes that arrive together are one cycle; a person does not notice the wait. In milliseconds. */
 const EVENT_SETTLE_MS = 15;
-/** Wait before a broken event stream is opened again. */
-const WATCH_BACKOFF = { firstMs: 500, maxMs: 30_000 } as const;
 /** Waking up earlier than this for a rule's next try is not worth a cycle, in milliseconds. */
 const MIN_SLEEP_MS = 50;
 
@@ -57,6 +56,7 @@ export class Daemon implements DaemonView {
   readonly #parts: DaemonParts;
   readonly #report: StatusReport;
   readonly #targets: TargetWatch;
+  readonly #watch: StoreWatch;
   #intervalMs: number;
   readonly #listeners = new Set<() => void>();
   readonly #storeListeners = new Set<() => void>();
@@ -65,7 +65,7 @@ export class Daemon implements DaemonView {
   /** A reason for another cycle came while one was running. */
   #again = false;
   #outages = 0;
-  #events: AgentStatus["sync"]["events"];
+  #events: EventsState = "polling";
   #nextCycleAt: number | null = null;
   #lifetime: AbortSignal = new AbortController().signal;
   #wake: (() => void) | undefined;
@@ -80,7 +80,24 @@ export class Daemon implements DaemonView {
       clock: parts.clock,
       logger: parts.logger,
     });
-    this.#events = parts.store.watch === undefined ? "unsupported" : "polling";
+    this.#watch = new StoreWatch({
+      store: parts.store,
+      onChange: () => {
+        this.#trigger();
+        for (const listener of this.#storeListeners) listener();
+      },
+      onState: (events) => {
+        this.#events = events;
+        this.#changed();
+      },
+      onRefused: () => {
+        if (!parts.signIn.state().authenticated) return;
+        parts.signIn.invalidate();
+        this.#trigger();
+      },
+      clock: parts.clock,
+      logger: parts.logger,
+    });
     parts.enrolments?.onChange(() => this.#changed());
     // A login need not wait for the next look at the token, and its end has to be seen at once.
     let signedIn = false;
@@ -158,7 +175,7 @@ export class Daemon implements DaemonView {
         { once: true },
       );
     });
-    const watching = this.#watch(signal);
+    const watching = this.#watch.run(signal);
     while (!signal.aborted) {
       // An event concerns rules that wait after a failure as well.
       await (this.#running ?? this.#start(this.#again)).done.catch(() => undefined);
@@ -250,41 +267,11 @@ export class Daemon implements DaemonView {
     }
   }
 
-  /** Turns events of the store into cycles, and opens the stream again for ever. */
-  async #watch(signal: AbortSignal): Promise<void> {
-    const { store, clock, logger } = this.#parts;
-    if (store.watch === undefined) return;
-    for (let failures = 0; !signal.aborted;) {
-      try {
-        const changes = store.watch(signal);
-        this.#setEvents("connected");
-        for await (const change of changes) {
-          failures = 0;
-          logger.debug({ path: change.path, kind: change.kind }, "secret changed");
-          this.#trigger();
-          for (const listener of this.#storeListeners) listener();
-        }
-      } catch (error) {
-        if (!signal.aborted)
-          logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
-      }
-      if (signal.aborted) return;
-      failures += 1;
-      this.#setEvents("polling");
-      await clock.sleep(backoffMs(failures, WATCH_BACKOFF), signal).catch(() => undefined);
-    }
-  }
-
   #trigger(): void {
     this.#again = true;
     if (this.#running !== undefined) return;
     this.#nextCycleAt = this.#parts.clock.now() + EVENT_SETTLE_MS;
     this.#wake?.();
-  }
-
-  #setEvents(events: AgentStatus["sync"]["events"]): void {
-    this.#events = events;
-    this.#changed();
   }
 
   #changed(): void {

@@ -153,9 +153,10 @@ class EmbeddedStore implements SecretStore {
     );
   }
 
-  watch(signal: AbortSignal): AsyncIterable<SecretChange> {
+  watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange> {
     // The position is taken now, not at the first read of the iterable: nothing in between is lost.
     const position = this.#run("watch the store", undefined, () => newestChange(this.#database));
+    opened?.();
     return followChanges(this.#database, this.#file, this.#root, position, signal);
   }
 

@@ -102,6 +102,54 @@ export class VaultClient {
     }
   }
 
+  /**
+   * The JSON messages of a WebSocket, until the signal fires. One connection: no retry.
+   * @param opened called once the server has agreed
+   * @throws SecretStoreError `unsupported` where the server has no such stream, `unavailable` when it ends by itself
+   */
+  async *subscribe(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    opened: () => void,
+  ): AsyncGenerator<ResponsePart> {
+    const request = { method: "GET", path, query } as const;
+    const token = tokenOf(this.#options.token());
+    const { url, headers } = this.#prepare(this.#leader ?? this.#address, request, token);
+    let isOpen = false;
+    const open = (): void => {
+      isOpen = true;
+      opened();
+    };
+    try {
+      for await (const text of this.#transport.messages(url, headers, signal, open)) {
+        yield ResponsePart.parse(text, path);
+      }
+    } catch (error) {
+      if (error instanceof SecretStoreError) throw error;
+      if (isOpen) throw unavailable(`${path}: the event stream ended`, { cause: error });
+      throw await this.#whyNotOpened(request, token, signal);
+    }
+  }
+
+  /** A WebSocket that was refused tells no reason: the same request without one does. */
+  async #whyNotOpened(
+    request: VaultRequest,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<SecretStoreError> {
+    try {
+      await this.#try(request, token, signal, false);
+    } catch (error) {
+      if (!(error instanceof VaultRefusal)) throw error;
+      if (WITHOUT_STREAM.has(error.status)) {
+        return new SecretStoreError("unsupported", "the store has no event stream", { cause: error });
+      }
+      if (error.status !== UPGRADE_REQUIRED && error.status !== 400) return error;
+    }
+    return unavailable(`${request.path}: the event stream could not be opened`);
+  }
+
   /** What the store knows of a token: the client's, or a candidate. @throws SecretStoreError `unauthenticated` */
   async lookupSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<TokenInfo> {
     const answer = await this.request({ method: "GET", path: LOOKUP_SELF, ...options });
@@ -200,12 +248,11 @@ export class VaultClient {
     return leader;
   }
 
-  async #send(
+  #prepare(
     server: VaultAddress,
     request: VaultRequest,
     token: string | undefined,
-    signal: AbortSignal,
-  ): Promise<TransportResponse> {
+  ): { url: string; headers: Record<string, string> } {
     const query = new URLSearchParams(request.query);
     if (request.method === "LIST") query.set("list", "true");
     const path = request.path.split("/").map(encodeURIComponent).join("/");
@@ -214,6 +261,16 @@ export class VaultClient {
     if (token !== undefined) headers["x-vault-token"] = token;
     if (this.#options.namespace !== undefined) headers["x-vault-namespace"] = this.#options.namespace;
     if (request.body !== undefined) headers["content-type"] = "application/json";
+    return { url, headers };
+  }
+
+  async #send(
+    server: VaultAddress,
+    request: VaultRequest,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<TransportResponse> {
+    const { url, headers } = this.#prepare(server, request, token);
     const inTime = AbortSignal.any([
       signal,
       AbortSignal.timeout(request.timeoutMs ?? this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS),
@@ -269,6 +326,10 @@ export class VaultClient {
     }
   }
 }
+
+/** What servers without events answer, and those that have them to a request that is no WebSocket (RFC 9110). */
+const WITHOUT_STREAM: ReadonlySet<number> = new Set([404, 405, 501]);
+const UPGRADE_REQUIRED = 426;
 
 const LOOKUP_SELF = "auth/token/lookup-self";
 

@@ -2,6 +2,7 @@ import { Secret, systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { SecretStoreError } from "../errors.ts";
 import type { ProxySettings } from "./address.ts";
+import { socketMessages } from "./event-socket.ts";
 
 /**
  * Largest answer that is read, in bytes. A document has at most 1 MiB, of which JSON escapes may make six times as
@@ -109,6 +110,17 @@ export class Transport {
       }
       throw new TransportError(fault, origin, error);
     }
+  }
+
+  /** See {@link socketMessages}. The server's reason for not opening it is not told: ask by {@link Transport.send}. */
+  async *messages(
+    url: string,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+    opened: () => void,
+  ): AsyncGenerator<string> {
+    this.#dispatcher ??= connect(this.#options);
+    yield* socketMessages(url, headers, await this.#dispatcher, signal, opened);
   }
 
   async close(): Promise<void> {

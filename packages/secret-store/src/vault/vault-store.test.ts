@@ -31,6 +31,7 @@ secretStoreSuite("vault", async () => {
       open(vault, vault.rootToken, { root: userRoot({ mount: "kv", prefix: "users/", username }) }),
     stop: () => vault.stop(),
     numbers: "float64",
+    events: false,
   };
 });
 

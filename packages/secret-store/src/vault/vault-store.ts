@@ -2,6 +2,7 @@ import { systemClock, type Clock } from "@devplat/base";
 import type {
   Fields,
   ReadOptions,
+  SecretChange,
   SecretDocument,
   SecretMetadata,
   SecretStore,
@@ -12,6 +13,7 @@ import { SecretStoreError } from "../errors.ts";
 import { printJson } from "../json.ts";
 import { checkFolder, checkPath, type UserRoot } from "../paths.ts";
 import { VaultClient, type VaultClientOptions } from "./client.ts";
+import { changeOf } from "./event.ts";
 import { checkNumbers } from "./numbers.ts";
 import { VaultRefusal } from "./refusal.ts";
 import type { ResponsePart } from "./response.ts";
@@ -30,6 +32,9 @@ export function openVaultStore(options: VaultStoreOptions): SecretStore {
 
 /** Vault's words for a compare-and-set version that is not the stored one, or that the mount asks for. */
 const CAS_REFUSAL = "check-and-set parameter";
+
+/** Every event of key-value engines; the server leaves out what the token may not see. */
+const EVENTS = "sys/events/subscribe/kv-v2/*";
 
 class VaultStore implements SecretStore {
   readonly driver = "vault";
@@ -131,6 +136,34 @@ class VaultStore implements SecretStore {
       repeatable: true,
       ...options,
     });
+  }
+
+  async *watch(signal: AbortSignal, opened?: () => void): AsyncGenerator<SecretChange> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const left = new AbortController();
+    const events = this.#client.subscribe(
+      EVENTS,
+      { json: "true" },
+      AbortSignal.any([signal, left.signal]),
+      () => {
+        opened?.();
+        resolve();
+      },
+    );
+    try {
+      const first = events.next();
+      // A stream that is not opened is told by `first`.
+      await Promise.race([promise, first]);
+      if (signal.aborted) return;
+      // Nobody knows what happened before.
+      yield { path: "", kind: "written" };
+      for (let next = await first; next.done !== true; next = await events.next()) {
+        const change = changeOf(next.value, this.#root);
+        if (change !== undefined) yield change;
+      }
+    } finally {
+      left.abort();
+    }
   }
 
   async ping(signal?: AbortSignal): Promise<void> {

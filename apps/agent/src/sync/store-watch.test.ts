@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { silentLogger, type Clock } from "@devplat/base";
+import { SecretStoreError, type SecretChange, type SecretStoreErrorCode } from "@devplat/secret-store";
+import { StoreWatch, type EventsState } from "./store-watch.ts";
+
+/** What one call of `watch` does: fails with a code, or opens, tells of so many changes, lives so long and breaks. */
+type Step = SecretStoreErrorCode | { readonly changes: number; readonly livesMs: number };
+
+/** Runs a watch over these steps; time passes only in them and in its waits. Ends after the last. */
+async function follow(steps: readonly Step[]) {
+  const stop = new AbortController();
+  let now = 0;
+  const waits: number[] = [];
+  const states: EventsState[] = [];
+  const changes: SecretChange[] = [];
+  const clock: Clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: (ms) => {
+      waits.push(ms);
+      now += ms;
+      return Promise.resolve();
+    },
+  };
+  const queue = [...steps];
+  async function* watch(_signal: AbortSignal, opened?: () => void): AsyncGenerator<SecretChange> {
+    const step = queue.shift();
+    if (step === undefined) return stop.abort();
+    if (typeof step === "string") throw new SecretStoreError(step, "planted");
+    opened?.();
+    for (let i = 0; i < step.changes; i++) yield { path: `k${i}`, kind: "written" };
+    now += step.livesMs;
+    throw new SecretStoreError("unavailable", "planted");
+  }
+  const onState = (state: EventsState): void => void states.push(state);
+  const onChange = (change: SecretChange): void => void changes.push(change);
+  await new StoreWatch({ store: { watch }, onChange, onState, clock, logger: silentLogger }).run(stop.signal);
+  return { waits, states, changes };
+}
+
+const SHORT = { changes: 0, livesMs: 1 };
+
+describe("StoreWatch", () => {
+  it("opens a broken stream again, with growing waits up to half a minute, and polls meanwhile", async () => {
+    const { waits, states } = await follow(Array.from<Step>({ length: 12 }).fill("unavailable"));
+    assert.equal(waits.length, 12);
+    assert.ok((waits[0] ?? 0) <= 500 * 1.5 && Math.max(...waits) <= 30_000 * 1.5, waits.join(" "));
+    assert.ok((waits.at(-1) ?? 0) > (waits[0] ?? 0));
+    assert.deepEqual(new Set(states), new Set(["polling"]));
+  });
+
+  it("connected only while it is open, and every change is handed on", async () => {
+    const { states, changes } = await follow([{ changes: 2, livesMs: 60_000 }, "unavailable", SHORT]);
+    assert.deepEqual(states, ["connected", "polling", "polling", "connected", "polling"]);
+    assert.equal(changes.length, 2);
+  });
+
+  it("a stream that opens and breaks at once does not become a busy loop", async () => {
+    const { waits } = await follow(Array.from({ length: 10 }, () => ({ ...SHORT })));
+    assert.ok(waits.reduce((sum, ms) => sum + ms, 0) > 60_000, waits.join(" "));
+  });
+
+  it("one that lived is opened again at once, whatever happened before", async () => {
+    const steps: Step[] = [
+      ...Array.from<Step>({ length: 9 }).fill("unavailable"),
+      { changes: 1, livesMs: 60_000 },
+    ];
+    const { waits } = await follow(steps);
+    assert.ok((waits.at(-1) ?? Infinity) <= 750, waits.join(" "));
+  });
+
+  it("unsupported: says so, and asks again after an hour; denied: after five minutes", async () => {
+    const { waits, states } = await follow(["unsupported", "denied"]);
+    assert.deepEqual(waits, [3_600_000, 300_000]);
+    assert.deepEqual(states, ["unsupported", "polling"]);
+  });
+});

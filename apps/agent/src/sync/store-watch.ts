@@ -1,0 +1,85 @@
+import { backoffMs, type Clock, type Logger } from "@devplat/base";
+import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
+import type { AgentStatus } from "../status.ts";
+
+/** Waits before a broken event stream is opened again. */
+const BACKOFF = { firstMs: 500, maxMs: 30_000 } as const;
+/** A stream that lived as long as this was no failure, in milliseconds. */
+const STABLE_MS = 10_000;
+/** A server without events may be replaced by one that has them, and policies may change; in milliseconds. */
+const UNSUPPORTED_MS = 60 * 60_000;
+const DENIED_MS = 5 * 60_000;
+
+export type EventsState = AgentStatus["sync"]["events"];
+
+export interface StoreWatchParts {
+  readonly store: Pick<SecretStore, "watch">;
+  readonly onChange: (change: SecretChange) => void;
+  /** `polling` until the stream is open, and whenever it is not. */
+  readonly onState: (state: EventsState) => void;
+  /** The store does not accept the token. Default: nobody is told. */
+  readonly onRefused?: () => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Follows the store's event stream, and opens it again for ever. Whoever uses it polls while it is not connected. */
+export class StoreWatch {
+  readonly #parts: StoreWatchParts;
+  /** What was logged last: the same trouble is one line. */
+  #trouble = "";
+
+  constructor(parts: StoreWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs until the signal fires. Never throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, onState } = this.#parts;
+    let failures = 0;
+    while (!signal.aborted) {
+      const begun = clock.monotonic();
+      const error = await this.#follow(signal);
+      if (signal.aborted) return;
+      const code = error instanceof SecretStoreError ? error.code : "";
+      failures = clock.monotonic() - begun >= STABLE_MS ? 1 : failures + 1;
+      onState(code === "unsupported" ? "unsupported" : "polling");
+      this.#log(code, error);
+      if (code === "unauthenticated") this.#parts.onRefused?.();
+      await clock.sleep(waitMs(code, failures), signal).catch(() => undefined);
+    }
+  }
+
+  /** Gives what ended the stream. */
+  async #follow(signal: AbortSignal): Promise<unknown> {
+    const { store, onChange, onState, logger } = this.#parts;
+    try {
+      const opened = (): void => {
+        this.#trouble = "";
+        onState("connected");
+      };
+      for await (const change of store.watch(signal, opened)) {
+        logger.debug({ path: change.path, kind: change.kind }, "secret changed");
+        onChange(change);
+      }
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  #log(code: string, error: unknown): void {
+    const { logger } = this.#parts;
+    // Who waits for a login is told by the sign-in itself.
+    const isNews = code !== "unauthenticated" && code !== this.#trouble;
+    this.#trouble = code;
+    if (!isNews) return;
+    if (code === "unsupported") logger.debug({}, "the store has no event stream; it is polled");
+    else logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
+  }
+}
+
+function waitMs(code: string, failures: number): number {
+  if (code === "unsupported") return UNSUPPORTED_MS;
+  return code === "denied" ? DENIED_MS : backoffMs(failures, BACKOFF);
+}

@@ -1,0 +1,50 @@
+import type { Dispatcher, WebSocket } from "undici";
+
+/** Messages that wait to be read; a reader that is further behind has lost its purpose. */
+const MAX_WAITING = 1000;
+
+/**
+ * The messages of a WebSocket (RFC 6455), until the signal fires.
+ * @param dispatcher makes the connection, with its TLS settings and proxy
+ * @param opened called once the server has agreed
+ * @throws Error when it could not be opened, or ended by itself
+ */
+export async function* socketMessages(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  dispatcher: Dispatcher,
+  signal: AbortSignal,
+  opened: () => void,
+): AsyncGenerator<string> {
+  const { WebSocket: Socket } = await import("undici");
+  if (signal.aborted) return;
+  const socket: WebSocket = new Socket(url.replace(/^http/, "ws"), { dispatcher, headers });
+  const waiting: string[] = [];
+  const state = { ended: false };
+  let wake = (): void => undefined;
+  const end = (): void => {
+    state.ended = true;
+    wake();
+  };
+  socket.addEventListener("open", opened);
+  socket.addEventListener("message", ({ data }) => {
+    // Vault sends JSON as text; anything else is none of its events.
+    if (typeof data === "string") waiting.push(data);
+    if (waiting.length > MAX_WAITING) end();
+    wake();
+  });
+  socket.addEventListener("error", end);
+  socket.addEventListener("close", end);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    while (!state.ended) {
+      const next = waiting.shift();
+      if (next === undefined) await new Promise<void>((resolve) => (wake = resolve));
+      else yield next;
+    }
+    if (!signal.aborted) throw new Error("the event stream ended");
+  } finally {
+    signal.removeEventListener("abort", end);
+    socket.close();
+  }
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Secret } from "@devplat/base";
+import { startVault, startVaultProxy, type Vault, type VaultProxy } from "@devplat/testkit";
+import type { SecretChange, SecretStore } from "../contract.ts";
+import { userRoot } from "../paths.ts";
+import { collect, fieldsOf, rejectsWith } from "../suite.ts";
+import { changeOf } from "./event.ts";
+import { ResponsePart } from "./response.ts";
+import { openVaultStore } from "./vault-store.ts";
+
+const root = userRoot({ mount: "kv", prefix: "users/", username: "ada" });
+const GAP: SecretChange = { path: "", kind: "written" };
+
+describe("the Vault driver's event stream (against a stand-in of the protocol before a real Vault)", () => {
+  let vault: Vault;
+  let proxy: VaultProxy;
+  let store: SecretStore;
+  let token = "";
+  before(async () => {
+    vault = await startVault();
+    proxy = await startVaultProxy(vault.address, { events: true });
+    token = vault.rootToken;
+    store = openVaultStore({ address: proxy.url, root, token: () => new Secret(token) });
+  });
+  after(async () => {
+    await store.close();
+    proxy.stop();
+    await vault.stop();
+  });
+
+  /** A stream with the gap behind it. */
+  async function watching(stop: AbortController): Promise<AsyncIterator<SecretChange>> {
+    const changes = store.watch(stop.signal)[Symbol.asyncIterator]();
+    assert.deepEqual((await changes.next()).value, GAP);
+    return changes;
+  }
+
+  it("tells of writes and deletions below the user's root, and of no others", async () => {
+    const stop = new AbortController();
+    const changes = await watching(stop);
+    proxy.events.announce("kv-v2/data-write", "kv/data/users/adam/k");
+    proxy.events.announce("kv-v2/data-write", "other/data/users/ada/k");
+    proxy.events.announce("database/rotate", "kv/data/users/ada/x");
+    await store.write("a/b", fieldsOf({ v: "1" }));
+    await store.delete("a/b");
+    const seen = [(await changes.next()).value, (await changes.next()).value];
+    assert.deepEqual(seen, [
+      { path: "a/b", kind: "written" },
+      { path: "a/b", kind: "deleted" },
+    ]);
+    stop.abort();
+    assert.equal((await changes.next()).done, true);
+  });
+
+  it("is open before `opened` is called, and ends when the signal fires", async () => {
+    const stop = new AbortController();
+    let opened = 0;
+    const changes = store.watch(stop.signal, () => (opened += 1))[Symbol.asyncIterator]();
+    await changes.next();
+    assert.deepEqual([opened, proxy.events.open], [1, 1]);
+    const next = changes.next();
+    stop.abort();
+    assert.equal((await next).done, true);
+    while (proxy.events.open > 0) await sleep(5);
+  });
+
+  it("a stream that breaks is `unavailable`, and can be opened again, with a gap", async () => {
+    const stop = new AbortController();
+    const changes = await watching(stop);
+    proxy.events.drop();
+    await rejectsWith("unavailable", changes.next());
+    await watching(stop);
+    stop.abort();
+  });
+
+  it("a message that is no event's is `invalid_response` without its text", async () => {
+    const stop = new AbortController();
+    const changes = await watching(stop);
+    proxy.events.send("planted-text");
+    await assert.rejects(changes.next(), (error: Error) => {
+      assert.doesNotMatch(error.message, /planted/);
+      return true;
+    });
+    stop.abort();
+  });
+
+  it("why it is not opened: unsupported, denied, no valid token, server away", async () => {
+    const watch = (): Promise<unknown> => collect(store.watch(AbortSignal.timeout(10_000)), 1);
+    for (const [status, code] of [
+      [404, "unsupported"],
+      [405, "unsupported"],
+      [403, "denied"],
+      [503, "unavailable"],
+    ] as const) {
+      proxy.events.refuse = status;
+      await rejectsWith(code, watch());
+    }
+    proxy.events.refuse = undefined;
+    proxy.fault = { cut: true };
+    await rejectsWith("unavailable", watch());
+    proxy.fault = undefined;
+    token = "not-a-token";
+    proxy.events.refuse = 403;
+    await rejectsWith("unauthenticated", watch());
+    proxy.events.refuse = undefined;
+    token = vault.rootToken;
+  });
+
+  it("the community build of Vault itself is `unsupported`", async () => {
+    const direct = openVaultStore({ address: vault.address, root, token: () => new Secret(vault.rootToken) });
+    await rejectsWith("unsupported", collect(direct.watch(AbortSignal.timeout(10_000)), 1));
+    await direct.close();
+  });
+});
+
+describe("changeOf", () => {
+  const event = (type: string, path: string): ResponsePart =>
+    ResponsePart.parse(
+      JSON.stringify({ data: { event: { metadata: { path } }, event_type: type } }),
+      "event",
+    );
+  const cases: [string, string, SecretChange | undefined][] = [
+    ["kv-v2/data-patch", "kv/data/users/ada/x", { path: "x", kind: "written" }],
+    ["kv-v2/undelete", "kv/undelete/users/ada/x", { path: "x", kind: "written" }],
+    ["kv-v2/metadata-delete", "kv/metadata/users/ada/x", { path: "x", kind: "deleted" }],
+    ["kv-v2/destroy", "kv/destroy/users/ada/x", { path: "x", kind: "deleted" }],
+    ["kv-v2/data-write", "data/users/ada/a/b", { path: "a/b", kind: "written" }],
+    ["kv-v2/data-write", "kv/data/users/ada/", undefined],
+    ["kv-v2/config-write", "kv/config", undefined],
+    ["kv-v2/data-write", "kv/data/users/bob/x", undefined],
+  ];
+  for (const [type, path, expected] of cases) {
+    it(`${type} of ${path}`, () => assert.deepEqual(changeOf(event(type, path), root), expected));
+  }
+
+  it("anything else that is JSON is none", () => {
+    for (const text of ["{}", '{"data":{}}', '{"data":{"event":{}}}', "null"]) {
+      assert.equal(changeOf(ResponsePart.parse(text, "event"), root), undefined);
+    }
+  });
+});

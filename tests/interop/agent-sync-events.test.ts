@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import {
+  startVault,
+  startVaultProxy,
+  tempFolder,
+  type TempFolder,
+  type Vault,
+  type VaultProxy,
+} from "@devplat/testkit";
+import { Home, daemon, until, type RunningAgent } from "./agent-stand.ts";
+
+let folder: TempFolder;
+let vault: Vault;
+let proxy: VaultProxy;
+let place: Home;
+let running: RunningAgent;
+let url = "";
+
+/** The stand-in of the event stream is before a real Vault; polls come every hour, so that only events can be the reason. */
+before(async () => {
+  folder = await tempFolder("agent-events");
+  vault = await startVault();
+  await vault.request("PUT", "sys/policies/acl/reader", {
+    policy: 'path "kv/*" { capabilities = ["read", "list"] }',
+  });
+  proxy = await startVaultProxy(vault.address, { events: true });
+  place = new Home(folder.path);
+  await place.configure(`store: {address: "${proxy.url}", username: ada}
+sync: {interval: 1h}
+web: {enabled: true, listen: "127.0.0.1:0"}
+rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]
+`);
+  await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+  await vault.put("users/ada/k", { token: "one" });
+  running = await daemon(place, async () => (await place.read("out.yaml")) === "token: one\n");
+  url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+});
+after(async () => {
+  await running.stop();
+  proxy.stop();
+  await vault.stop();
+  await folder.remove();
+});
+
+const events = async (): Promise<string> => {
+  const status = (await (await fetch(`${url}/api/v1/status`)).json()) as { sync: { events: string } };
+  return status.sync.events;
+};
+const eventsAre = (state: string): Promise<void> =>
+  until(
+    async () => (await events()) === state,
+    () => running.log(),
+  );
+const holds = (value: string): Promise<void> =>
+  until(
+    async () => (await place.read("out.yaml")) === `token: ${value}\n`,
+    () => running.log(),
+  );
+
+describe("a store with events (a stand-in of the stream before a real Vault)", () => {
+  it("a change is in its file at once, without waiting for the poll", async () => {
+    await eventsAre("connected");
+    await vault.put("users/ada/k", { token: "two" });
+    proxy.events.announce("kv-v2/data-write", "kv/data/users/ada/k");
+    await holds("two");
+  });
+
+  it("an event of another user's secret asks the store for nothing", async () => {
+    proxy.calls.length = 0;
+    proxy.events.announce("kv-v2/data-write", "kv/data/users/eve/k");
+    proxy.events.announce("kv-v2/data-write", "kv/data/users/ada/k");
+    await until(
+      async () => proxy.calls.length > 0,
+      () => running.log(),
+    );
+    assert.deepEqual(
+      proxy.calls.filter(({ path }) => path.includes("eve")),
+      [],
+    );
+  });
+
+  it("a stream that breaks is opened again, and what changed meanwhile is noticed", async () => {
+    proxy.events.refuse = 503;
+    proxy.events.drop();
+    await eventsAre("polling");
+    await vault.put("users/ada/k", { token: "three" });
+    proxy.events.refuse = undefined;
+    await eventsAre("connected");
+    await holds("three");
+  });
+
+  it("a revoked token ends in waiting, and a new one is back on the stream, without a restart", async () => {
+    const revoked = (await place.read(".daemon-token")).trim();
+    await vault.request("POST", "auth/token/revoke", { token: revoked });
+    proxy.events.drop();
+    await until(
+      async () => /signed out/.test(running.log()),
+      () => running.log(),
+    );
+    await vault.put("users/ada/k", { token: "four" });
+    await writeFile(join(place.path, ".daemon-token"), await vault.createUserToken("ada", ["reader"]));
+    await holds("four");
+    await eventsAre("connected");
+  });
+
+  it("stopping ends the stream", async () => {
+    assert.equal(await running.stop(), 0);
+    await until(
+      async () => proxy.events.open === 0,
+      () => running.log(),
+    );
+  });
+});
