@@ -3,6 +3,11 @@ import { parseDuration, systemClock, type Logger } from "@devplat/base";
 import { assembleAdministration } from "./administration.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
+import { ApiRoutes } from "./api-proxy/api-routes.ts";
+import { ApiAddresses } from "./api-proxy/api-address.ts";
+import { ApiUpstream } from "./api-proxy/api-upstream.ts";
+import { HostIds } from "./api-proxy/host-ids.ts";
+import { LimitedRequests } from "./api-proxy/limited-requests.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
 import { ServiceToken } from "./cache/warm-credential.ts";
@@ -23,6 +28,7 @@ import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
 import { assembleIdentity } from "./identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
+import { ScopeJudges } from "./scopes/scope-judges.ts";
 import { databaseSettings } from "./storage/database-settings.ts";
 import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
@@ -30,12 +36,14 @@ import { Metrics } from "./telemetry/metrics.ts";
 import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { AddressList } from "./tokens/address-list.ts";
+import { BorderGate } from "./tokens/border-gate.ts";
 import { holdsTokenPrefix } from "./tokens/format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
 import { TokenGate } from "./tokens/token-gate.ts";
 import { TokenRate } from "./tokens/token-rate.ts";
 import { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenUses } from "./tokens/token-uses.ts";
+import { UpstreamConnections } from "./upstream-connections.ts";
 
 export interface AssemblyOptions {
   readonly live: LiveConfig;
@@ -104,9 +112,18 @@ export async function assemble({
   const certificates = certificateFiles(config);
   const tls = certificates.length === 0 ? undefined : new TlsIdentities(certificates);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
-  const identity = assembleIdentity({ config, store, address, audit, clock, logger });
+  const connections = new UpstreamConnections({ caFile: config.host.ca_file, environment: process.env });
+  const identity = assembleIdentity({
+    config,
+    store,
+    address,
+    audit,
+    clock,
+    logger,
+    dispatcher: async (url) => connections.dispatcher(url),
+  });
   const userAgent = `${BRAND.command}/${version}`;
-  const warmUpstream = new Upstream({ hostUrl: config.host.url, metrics });
+  const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
   const cache = new GitCache({
     storagePath: resolve(config.cache.storage_path ?? join(dataDir, "cache")),
     hostUrl: config.host.url,
@@ -137,7 +154,7 @@ export async function assemble({
     },
   );
   const rate = new TokenRate(config.tokens.requests_per_minute, clock);
-  const gate = new TokenGate({
+  const tokenGate = new TokenGate({
     lookup,
     uses,
     rate,
@@ -148,8 +165,27 @@ export async function assemble({
     clock,
     logger,
   });
+  const gate = new BorderGate(tokenGate, {
+    blockTokenPrefixes: config.border.block_token_prefixes,
+    blockAnonymousGit: config.border.block_anonymous_git,
+    allowedOwners: config.border.allowed_owners,
+  });
+  const { codeHost } = identity;
+  const apiUpstream = new ApiUpstream({ connections, metrics });
+  const judges = new ScopeJudges(codeHost.kind);
+  const ids = new HostIds({ upstream: apiUpstream, host: codeHost, userAgent, clock });
+  const api = new ApiRoutes({
+    codeHost,
+    credentials: gate,
+    limited: new LimitedRequests(judges, ids),
+    upstream: apiUpstream,
+    address,
+    audit,
+    logger,
+  });
   const git = new GitRoutes({
     hostUrl: config.host.url,
+    network: connections,
     credentials: gate,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
@@ -190,7 +226,9 @@ export async function assemble({
           baseUrl: address.baseUrl,
           managementHost: config.server.management_host,
           hostUrl: config.host.url,
-          apiUrl: identity.codeHost.apiUrl,
+          apiUrl: codeHost.apiUrl,
+          uploadsUrl: codeHost.uploadsUrl,
+          apiPrefixes: new ApiAddresses(codeHost).namedPrefixes,
         }),
         hostBasePath: hostBasePath(config.host.url),
         addresses: clientAddresses,
@@ -202,6 +240,7 @@ export async function assemble({
           maxPerClient: config.limits.client_requests || undefined,
         },
         git: new AuditedGit(git, audit),
+        api,
         management: administration.listener,
         metrics,
         accessLog: logger.child({ log: "access" }),
@@ -278,6 +317,8 @@ export async function assemble({
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
       await cache.settled();
       await git.close();
+      await apiUpstream.close();
+      await connections.close();
       await warmUpstream.close();
       await metricsListening.close(0);
       await audit.flush();

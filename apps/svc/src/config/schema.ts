@@ -83,6 +83,8 @@ export const configSchema = z.strictObject({
       url: httpUrl.default(DEFAULTS.hostUrl),
       /** Default: the one that belongs to `url`. */
       api_url: httpUrl.optional(),
+      /** PEM file with certificates that are trusted beside the system's, for the code host. */
+      ca_file: text.optional(),
       client_id: text.optional(),
       client_secret: secret.optional(),
       app_id: text.optional(),
@@ -149,6 +151,17 @@ export const configSchema = z.strictObject({
       max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
       /** How long a response file that nobody asks for is kept; 0s: for ever. */
       drop_unused_after: duration.default(DEFAULTS.dropUnusedAfter),
+    })
+    .prefault({}),
+  /** What credentials that are not ours may do. */
+  border: z
+    .strictObject({
+      /** Credentials that begin so are refused, such as `ghp_` or `github_pat_`. */
+      block_token_prefixes: z.array(text).default([]),
+      /** Whether git without a credential is refused. */
+      block_anonymous_git: z.boolean().default(false),
+      /** Owners whose repositories such credentials, and requests without one, reach; empty: all. */
+      allowed_owners: z.array(text).default([]),
     })
     .prefault({}),
   tokens: z

@@ -10,6 +10,7 @@ import type { RepositoryTail, Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate, GitAction } from "../tokens/admission.ts";
+import type { UpstreamConnections } from "../upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
@@ -27,6 +28,8 @@ import { Upstream } from "./upstream.ts";
 export interface GitRoutesOptions {
   /** `host.url` */
   readonly hostUrl: string;
+  /** How the code host is reached; default: directly, with the system's trust. */
+  readonly network?: UpstreamConnections;
   readonly credentials: CredentialGate;
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
@@ -71,13 +74,14 @@ export class GitRoutes implements GitHandler {
   constructor(options: GitRoutesOptions) {
     this.#options = options;
     this.#basePath = hostBasePath(options.hostUrl);
-    const upstream = new Upstream({ hostUrl: options.hostUrl, metrics: options.metrics });
+    const { hostUrl, metrics, network } = options;
+    const upstream = new Upstream({ hostUrl, metrics, ...(network === undefined ? {} : { network }) });
     const outcomes = new Outcomes(options.metrics);
     this.#upstream = upstream;
     this.#outcomes = outcomes;
     const idleMs = options.bodyIdleMs ?? BODY_IDLE_MS;
     this.#bodyLimits = { idleMs, uploads: new UploadLimit() };
-    const { cache, metrics, logger } = options;
+    const { cache, logger } = options;
     if (cache === undefined) return;
     const gate = new Gate({
       ...options,

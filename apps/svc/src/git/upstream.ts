@@ -1,7 +1,8 @@
 import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
-import { Pool, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
+import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
 import { IdleTimer } from "./idle-timer.ts";
@@ -11,11 +12,6 @@ import { IdleTimer } from "./idle-timer.ts";
  * clients that stall in their bodies must not keep anybody from asking. Further requests wait.
  */
 export const MAX_CONNECTIONS = 256;
-/** Milliseconds for a connection to the code host to come up. */
-const CONNECT_TIMEOUT_MS = 10_000;
-/** Milliseconds that an unused connection is kept. Less than servers usually keep theirs, so that none is stale. */
-const KEEP_ALIVE_MS = 4000;
-
 export interface UpstreamRequest {
   readonly kind: UpstreamKind;
   readonly method: string;
@@ -42,9 +38,9 @@ export interface UpstreamAnswer {
 
 /** Answers to the git and web requests of the code host. */
 export class Upstream {
-  readonly #pool: Pool;
+  readonly #pool: Dispatcher;
   /** For bodies that clients are still sending. */
-  readonly #uploads: Pool;
+  readonly #uploads: Dispatcher;
   readonly #metrics: Metrics;
   /** Host and port, for messages. */
   readonly name: string;
@@ -58,21 +54,17 @@ export class Upstream {
     readonly hostUrl: string;
     readonly metrics: Metrics;
     readonly connections?: number;
+    /** How the code host is reached; default: directly, with the system's trust. */
+    readonly network?: UpstreamConnections;
   }) {
     const url = new URL(options.hostUrl);
     this.origin = url.origin;
     this.name = url.host;
     this.#metrics = options.metrics;
-    const poolOptions: Pool.Options = {
-      connections: options.connections ?? MAX_CONNECTIONS,
-      connect: { timeout: CONNECT_TIMEOUT_MS },
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      // Idle time-outs are per request and count both directions: see IdleTimer.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    };
-    this.#pool = new Pool(url.origin, poolOptions);
-    this.#uploads = new Pool(url.origin, poolOptions);
+    const { network = new UpstreamConnections(), connections = MAX_CONNECTIONS } = options;
+    // Their time-outs of answers are off: idle time-outs are per request and count both directions (IdleTimer).
+    this.#pool = network.pool(url.origin, connections);
+    this.#uploads = network.pool(url.origin, connections);
   }
 
   /**
@@ -132,6 +124,7 @@ export class Upstream {
         ? (watched(body, idle, (error) => (bodyError = error)) as unknown as Readable)
         : body;
       const asked = (streamed ? this.#uploads : this.#pool).request({
+        origin: this.origin,
         method: request.method,
         path: request.path,
         headers: request.headers,

@@ -21,6 +21,14 @@ export interface GitHandler {
   handle(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>, surface: Surface): Promise<void>;
 }
 
+/** What answers the requests for the code host's API. */
+export interface ApiHandler {
+  /** Whether a request on the surface is for the API. */
+  accepts(surface: Surface, requestTarget: string): boolean;
+  /** Answers the exchange whole; never rejects. */
+  handle(exchange: Exchange, surface: Surface): Promise<void>;
+}
+
 /** What connections are like, and how many there may be. */
 export interface ConnectionOptions {
   readonly tls: TlsIdentities | undefined;
@@ -41,6 +49,8 @@ export interface ListenerOptions {
   /** The path of `host.url`, without a final slash; usually empty. */
   readonly hostBasePath?: string;
   readonly git: GitHandler;
+  /** Undefined: the API is not proxied. */
+  readonly api?: ApiHandler;
   /** Everything on the management surface that is not git, LFS or an archive. */
   readonly management: (request: IncomingMessage, response: ServerResponse) => void;
   readonly metrics: Metrics;
@@ -107,18 +117,23 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   const url = request.url ?? "";
   const surface = options.surfaces.of(request.headers.host, splitTarget(url).path);
   const target = classifyTarget(url, surface, options.hostBasePath ?? "");
+  // A path that is a repository's is git's, also under a word of ours: but not on the names of the API.
+  const forApi = surface === "management" ? target.kind !== "repository" : true;
+  const isApi = forApi && options.api?.accepts(surface, url) === true;
   exchange.stage("classify", exchange.startedAt);
-  if (target.kind === "malformed") {
+  if (!isApi && target.kind === "malformed") {
     answerText(exchange, 400, `bad request: ${target.reason}`);
   } else if (
     surface === "unknown" ||
     // In development mode a foreign page, whose name was pointed at this machine, must not read repositories either.
     (surface === "management" &&
-      target.kind !== "other" &&
+      (isApi || target.kind !== "other") &&
       options.answersHost?.(request.headers.host) === false)
   ) {
     answerText(exchange, 421, "this service does not answer under this host name");
-  } else if (surface === "code_host_api") {
+  } else if (isApi) {
+    await options.api?.handle(exchange, surface);
+  } else if (surface === "code_host_api" || surface === "code_host_uploads" || target.kind === "malformed") {
     answerText(exchange, 404, "this service does not proxy the code host's API on this name");
   } else if (surface === "management" && target.kind === "other") {
     manage(options, exchange);

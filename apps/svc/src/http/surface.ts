@@ -5,9 +5,10 @@ import { isIP } from "node:net";
  * - `management`: our own pages and API, and git under the plain path.
  * - `code_host`: the code host's name: everything that the code host has there.
  * - `code_host_api`: the code host's API name.
+ * - `code_host_uploads`: the code host's name for uploads.
  * - `unknown`: a name that is none of ours, where `server.management_host` says which one is.
  */
-export type Surface = "management" | "code_host" | "code_host_api" | "unknown";
+export type Surface = "management" | "code_host" | "code_host_api" | "code_host_uploads" | "unknown";
 
 export interface SurfaceOptions {
   readonly baseUrl: string;
@@ -15,6 +16,10 @@ export interface SurfaceOptions {
   readonly managementHost?: string | undefined;
   readonly hostUrl: string;
   readonly apiUrl: string;
+  /** Undefined: the code host has no name of its own for uploads. */
+  readonly uploadsUrl?: string | undefined;
+  /** Paths of the API where it shares the web side's name; default: that of `apiUrl`. */
+  readonly apiPrefixes?: readonly string[];
 }
 
 /** Tells the surface from a `Host` header. Management comes first. */
@@ -23,7 +28,8 @@ export class Surfaces {
   readonly #managementHost: string | undefined;
   readonly #host: string;
   readonly #api: string;
-  readonly #apiPrefix: string;
+  readonly #uploads: string | undefined;
+  readonly #apiPrefixes: readonly string[];
 
   constructor(options: SurfaceOptions) {
     this.#baseAuthority = new URL(options.baseUrl).host;
@@ -31,7 +37,8 @@ export class Surfaces {
     this.#host = new URL(options.hostUrl).hostname;
     const api = new URL(options.apiUrl);
     this.#api = api.hostname;
-    this.#apiPrefix = api.pathname.replace(/\/+$/, "");
+    this.#uploads = options.uploadsUrl === undefined ? undefined : new URL(options.uploadsUrl).hostname;
+    this.#apiPrefixes = options.apiPrefixes ?? [api.pathname.replace(/\/+$/, "")];
   }
 
   /** @param host the `Host` header; undefined: none was sent. @param path the request's path, from its first slash */
@@ -44,11 +51,12 @@ export class Surfaces {
     }
     if (name === this.#api && (name !== this.#host || this.#underApi(path))) return "code_host_api";
     if (name === this.#host) return "code_host";
+    if (name === this.#uploads) return "code_host_uploads";
     return this.#managementHost === undefined ? "management" : "unknown";
   }
 
   #underApi(path: string): boolean {
-    return path === this.#apiPrefix || path.startsWith(`${this.#apiPrefix}/`);
+    return this.#apiPrefixes.some((prefix) => path === prefix || path.startsWith(`${prefix}/`));
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type FragmentDefinitionNode,
   type OperationDefinitionNode,
 } from "graphql/language";
+import type { GraphqlRequest } from "./graphql-request.ts";
 import { RecentMap } from "./recent-map.ts";
 
 /** Tokens of a document at most; the largest query of `gh` has under 1000. */
@@ -12,13 +13,6 @@ const MAX_TOKENS = 15_000;
 const MAX_KEPT = 200;
 /** Characters of a document that is kept; longer ones are rare. */
 const MAX_KEPT_LENGTH = 32 * 1024;
-
-/** A GraphQL request, as its JSON body has it. */
-export interface GraphqlRequest {
-  readonly query: string;
-  readonly operationName: string | undefined;
-  readonly variables: Readonly<Record<string, unknown>>;
-}
 
 /** The operation that a request selects, with the fragments of its document. */
 export interface SelectedOperation {
@@ -29,29 +23,6 @@ export interface SelectedOperation {
 interface ParsedDocument {
   readonly operations: readonly OperationDefinitionNode[];
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-}
-
-/** Reads a request from a parsed JSON body. @returns what is wrong with it, as text */
-export function readGraphqlRequest(body: unknown): GraphqlRequest | string {
-  if (Array.isArray(body)) return "batches of queries are not taken";
-  if (typeof body !== "object" || body === null) return "the body must be a JSON object";
-  const { query, operationName, variables } = body as Record<string, unknown>;
-  if (typeof query !== "string") return "query must be a text";
-  if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
-    return "operationName must be a text";
-  }
-  if (
-    variables !== undefined &&
-    variables !== null &&
-    (typeof variables !== "object" || Array.isArray(variables))
-  ) {
-    return "variables must be an object";
-  }
-  return {
-    query,
-    operationName: operationName === null || operationName === "" ? undefined : operationName,
-    variables: (variables ?? {}) as Record<string, unknown>,
-  };
 }
 
 /** Parses documents and remembers them. */

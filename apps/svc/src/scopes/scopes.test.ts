@@ -5,10 +5,11 @@ import type { TokenLimits } from "../tokens/admission.ts";
 import { demandFault } from "../tokens/permit.ts";
 import { parseScopes } from "../tokens/scopes.ts";
 import { parseApiPath } from "./api-path.ts";
-import { readGraphqlRequest } from "./graphql-document.ts";
+import { readGraphqlRequest } from "./graphql-request.ts";
 import { GraphqlJudge } from "./graphql-judge.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
-import { RestJudge, restBodyFault } from "./rest-judge.ts";
+import { restBodyFault } from "./rest-body.ts";
+import { RestJudge } from "./rest-judge.ts";
 import { repositoriesOfSearch } from "./search-query.ts";
 
 const rest = new RestJudge();

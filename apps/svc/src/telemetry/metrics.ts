@@ -9,7 +9,7 @@ export type DecisionStage = "classify" | "admission" | "cache_lookup" | "gate";
 /** Where bytes sent to clients came from. */
 export type ByteSource = "response" | "pack" | "upstream";
 /** What a request to the code host was for. */
-export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through";
+export type UpstreamKind = "info_refs" | "ls_refs" | "probe" | "fetch" | "warm" | "pass_through" | "api";
 
 /** Seconds. Decisions take microseconds to milliseconds, a probe of the code host up to seconds. */
 const DECISION_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1, 5];

@@ -10,7 +10,13 @@ export function isUnlimited({ repositories, scopes }: TokenLimits): boolean {
 /** Whether a token is for the repository. */
 export function isListed({ repositories }: TokenLimits, wanted: string): boolean {
   const folded = foldCase(wanted);
-  return repositories.some((each) => each === EVERYTHING || foldCase(each) === folded);
+  return repositories.some((each) => {
+    if (each === EVERYTHING) return true;
+    // `owner/*`, from the border policy.
+    if (each.endsWith(`/${EVERYTHING}`))
+      return folded.startsWith(foldCase(each.slice(0, -EVERYTHING.length)));
+    return foldCase(each) === folded;
+  });
 }
 
 /** `issues:write` */

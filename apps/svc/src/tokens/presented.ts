@@ -16,22 +16,23 @@ export type Presented =
 /** Our tokens are taken as `Bearer`, as `token`, and in either field of Basic (RFC 7617), with any other field. */
 export function presentedCredential(authorization: string | undefined): Presented {
   if (authorization === undefined || authorization.trim() === "") return { kind: "none" };
-  const [, scheme = "", value = ""] = /^\s*(\S+)\s*(.*?)\s*$/s.exec(authorization) ?? [];
-  const candidates: string[] = [];
-  if (["bearer", "token"].includes(scheme.toLowerCase())) candidates.push(value);
-  if (scheme.toLowerCase() === "basic") {
-    const decoded = Buffer.from(value, "base64").toString("latin1");
-    const colon = decoded.indexOf(":");
-    if (colon === -1) candidates.push(decoded);
-    else candidates.push(decoded.slice(colon + 1), decoded.slice(0, colon));
-  }
-  for (const token of candidates) {
+  for (const token of credentialCandidates(authorization)) {
     const tokenKind = claimedKind(token);
     if (tokenKind !== undefined) return { kind: "own", token, tokenKind };
   }
   return holdsTokenPrefix(authorization) || hiddenTexts(authorization).some((text) => holdsTokenPrefix(text))
     ? { kind: "garbled" }
     : { kind: "foreign" };
+}
+
+/** Where a credential stands in an `Authorization`: the likelier place first. */
+export function credentialCandidates(authorization: string): string[] {
+  const [, scheme = "", value = ""] = /^\s*(\S+)\s*(.*?)\s*$/s.exec(authorization) ?? [];
+  if (["bearer", "token"].includes(scheme.toLowerCase())) return [value];
+  if (scheme.toLowerCase() !== "basic") return [];
+  const decoded = Buffer.from(value, "base64").toString("latin1");
+  const colon = decoded.indexOf(":");
+  return colon === -1 ? [decoded] : [decoded.slice(colon + 1), decoded.slice(0, colon)];
 }
 
 /** What the words of a header decode to as base64, in any scheme; without the NULs of UTF-16. */

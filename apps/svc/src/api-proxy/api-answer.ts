@@ -1,0 +1,36 @@
+import type { Exchange } from "../http/exchange.ts";
+import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+
+/** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
+const LINGER_MS = 2000;
+
+/** Ends an exchange with an error in the shape of the code host's own API: clients show `message`. */
+export function answerApiError(
+  exchange: Exchange,
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const { request, response } = exchange;
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const body = JSON.stringify({ message, status: String(status), request_id: exchange.id });
+  response.writeHead(status, {
+    ...SANDBOX_HEADERS,
+    "Cache-Control": "no-store",
+    ...headers,
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(body),
+    ...(request.complete || request.httpVersionMajor > 1 ? {} : { Connection: "close" }),
+  });
+  response.end(request.method === "HEAD" ? undefined : body);
+  if (request.complete) return;
+  // Reading an endless body to its end would be a gift.
+  request.resume();
+  request.on("error", () => undefined);
+  const timer = setTimeout(() => request.destroy(), LINGER_MS);
+  timer.unref();
+  response.once("close", () => clearTimeout(timer));
+}

@@ -1,0 +1,257 @@
+import type { Logger } from "@devplat/base";
+import { principalActor } from "../audit/audit-actor.ts";
+import type { AuditOutcome, AuditTrail } from "../audit/audit-event.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { ApiHandler } from "../http/listener.ts";
+import type { Surface } from "../http/surface.ts";
+import { splitTarget } from "../http/target.ts";
+import type { OwnAddress } from "../own-address.ts";
+import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
+import { isUnlimited } from "../tokens/permit.ts";
+import { ApiAddresses, type ApiTarget } from "./api-address.ts";
+import { answerApiError } from "./api-answer.ts";
+import { forwardedHeaders } from "./api-headers.ts";
+import { ApiRelay } from "./api-relay.ts";
+import type { ApiUpstream } from "./api-upstream.ts";
+import { SAME_VIEW, pathView, type ApiView } from "./api-view.ts";
+import { ApiError } from "./errors.ts";
+import type { Admitted, LimitedRequests } from "./limited-requests.ts";
+import { bodyChunks, hasBody } from "./request-body.ts";
+
+const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+export interface ApiRoutesOptions {
+  readonly codeHost: CodeHost;
+  readonly credentials: CredentialGate;
+  readonly limited: LimitedRequests;
+  readonly upstream: ApiUpstream;
+  readonly address: OwnAddress;
+  readonly audit: AuditTrail;
+  readonly logger: Logger;
+}
+
+/** The proxy of the code host's API: who, whether, and then a stream both ways. */
+export class ApiRoutes implements ApiHandler {
+  readonly #options: ApiRoutesOptions;
+  readonly #addresses: ApiAddresses;
+
+  constructor(options: ApiRoutesOptions) {
+    this.#options = options;
+    this.#addresses = new ApiAddresses(options.codeHost);
+  }
+
+  accepts(surface: Surface, requestTarget: string): boolean {
+    return (
+      surface === "code_host_api" ||
+      surface === "code_host_uploads" ||
+      this.#addresses.find(surface, requestTarget) !== undefined
+    );
+  }
+
+  async handle(exchange: Exchange, surface: Surface): Promise<void> {
+    const url = exchange.request.url ?? "";
+    const target = this.#addresses.find(surface, url);
+    if (target === undefined) {
+      answerApiError(exchange, 404, `Nothing of the code host's API is at ${splitTarget(url).path}`);
+      return;
+    }
+    try {
+      await this.#serve(exchange, target, surface);
+    } catch (error) {
+      this.#failed(exchange, error);
+    }
+  }
+
+  async #serve(exchange: Exchange, target: ApiTarget, surface: Surface): Promise<void> {
+    const { credentials, limited } = this.#options;
+    const { request } = exchange;
+    const fault = requestFault(exchange, target, (text) => credentials.carriesOwnToken(text));
+    if (fault !== undefined) {
+      answerApiError(exchange, fault.status, fault.message, fault.headers);
+      return;
+    }
+    const admittedAt = performance.now();
+    const caller = await credentials.authenticate(request.headers.authorization, exchange.remoteAddress);
+    if (caller.kind === "refuse") {
+      this.#refuse(exchange, target, caller);
+      return;
+    }
+    exchange.principal = caller.principal;
+    const credential = once(async () => caller.forward("api"));
+    const isLimited = caller.limits !== undefined && !isUnlimited(caller.limits);
+    const admitted = isLimited
+      ? await limited.admit(exchange, target, caller, credential)
+      : asItCame(exchange, target);
+    exchange.stage("admission", admittedAt);
+    if (admitted.kind === "refuse") {
+      this.#refuse(exchange, target, admitted);
+      return;
+    }
+    const forward = await credential();
+    if (forward.kind === "refuse") {
+      this.#refuse(exchange, target, forward);
+      return;
+    }
+    exchange.continue();
+    await this.#forward(exchange, target, surface, admitted, forward, caller);
+  }
+
+  async #forward(
+    exchange: Exchange,
+    target: ApiTarget,
+    surface: Surface,
+    admitted: Admitted,
+    forward: Forward,
+    caller: Caller,
+  ): Promise<void> {
+    const { upstream } = this.#options;
+    const { request } = exchange;
+    const url = new URL(`${target.base}${admitted.path === "/" ? "" : admitted.path}`);
+    url.search = target.query;
+    const streamed = admitted.body === undefined && hasBody(request);
+    const send = async (authorization: string | undefined): Promise<ApiRelay> => {
+      const headers = forwardedHeaders(request.headers, authorization);
+      const length = request.headers["content-length"];
+      if (streamed && length !== undefined) headers["content-length"] = length;
+      const relay = new ApiRelay(
+        exchange,
+        this.#view(exchange, surface),
+        (status) => status === 401 && forward.whenUnauthorized !== undefined,
+      );
+      await upstream.send(
+        {
+          method: request.method ?? "GET",
+          url,
+          headers,
+          body: streamed ? bodyChunks(request) : admitted.body,
+          signal: exchange.gone,
+        },
+        relay,
+      );
+      return relay;
+    };
+    let relay = await send(forward.authorization);
+    if (relay.status === 401 && forward.whenUnauthorized !== undefined) {
+      const renewed = await forward.renew?.();
+      // A body that was streamed is gone: the next request finds the renewed credential.
+      if (renewed !== undefined && !streamed) relay = await send(renewed);
+      if (relay.status === 401) answerApiError(exchange, 403, forward.whenUnauthorized);
+    }
+    this.#recordWrite(exchange, admitted, relay.status ?? 0, caller);
+  }
+
+  #view({ request }: Exchange, surface: Surface): ApiView {
+    if (surface !== "management") return SAME_VIEW;
+    const { codeHost, address } = this.#options;
+    const origin = `${address.isHttps ? "https" : "http"}://${request.headers.host ?? new URL(address.baseUrl).host}`;
+    const rest = codeHost.kind === "gitea" ? "/api/v1" : "/api/v3";
+    return pathView([
+      [codeHost.graphqlUrl ?? codeHost.apiUrl, `${origin}/api/graphql`],
+      [codeHost.apiUrl, origin + rest],
+      ...(codeHost.uploadsUrl === undefined ? [] : [[codeHost.uploadsUrl, `${origin}/api/uploads`] as const]),
+    ]);
+  }
+
+  #refuse(exchange: Exchange, target: ApiTarget, refusal: Refusal): void {
+    exchange.principal ??= refusal.principal;
+    answerApiError(exchange, refusal.status, refusal.message, refusal.headers);
+    this.#options.audit.record({
+      action: "access.denied",
+      outcome: "denied",
+      actor: principalActor(exchange.principal),
+      target: target.prefix + target.path,
+      remoteAddress: exchange.remoteAddress,
+      requestId: exchange.id,
+      details: { status: refusal.status, method: exchange.request.method ?? "" },
+    });
+  }
+
+  #recordWrite(exchange: Exchange, admitted: Admitted, status: number, caller: Caller): void {
+    if (!admitted.writes) return;
+    const outcome: AuditOutcome =
+      status > 0 && status < 400 ? "allowed" : [401, 403, 404].includes(status) ? "denied" : "failed";
+    this.#options.audit.record({
+      action: "api.write",
+      outcome,
+      actor: principalActor(caller.principal),
+      target: admitted.deed,
+      remoteAddress: exchange.remoteAddress,
+      requestId: exchange.id,
+      details: { status, method: exchange.request.method ?? "" },
+    });
+  }
+
+  /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
+  #failed(exchange: Exchange, error: unknown): void {
+    const known = error instanceof ApiError ? error : undefined;
+    if (known?.code === "client_gone") {
+      exchange.response.destroy();
+      return;
+    }
+    this.#options.logger.warn({ request_id: exchange.id, err: error }, "a request of the API failed");
+    if (known === undefined) {
+      answerApiError(exchange, 500, `internal error; the log has more under ${exchange.id}`);
+    } else answerApiError(exchange, known.status, known.message);
+  }
+}
+
+/** Without a token of ours, or with one for everything: nothing is looked at. */
+function asItCame({ request }: Exchange, target: ApiTarget): Admitted {
+  return {
+    kind: "admitted",
+    path: target.path === "" ? "/" : target.path,
+    body: undefined,
+    // Whether a query writes is in its body, which streams by.
+    writes: target.kind !== "graphql" && request.method !== "GET" && request.method !== "HEAD",
+    deed: target.prefix + target.path,
+  };
+}
+
+interface Fault {
+  readonly status: number;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What is wrong with a request, whoever sends it. */
+function requestFault(
+  { request }: Exchange,
+  target: ApiTarget,
+  carriesOwnToken: (text: string) => boolean,
+): Fault | undefined {
+  const method = request.method ?? "";
+  if (!METHODS.includes(method)) {
+    const allow = METHODS.join(", ");
+    return { status: 405, message: `The API is proxied for ${allow}`, headers: { Allow: allow } };
+  }
+  // A path that climbs would leave the interface that it was taken for.
+  if (/(?:^|\/)(?:\.|%2e){1,2}(?:\/|%2f|\\|%5c|$)/i.test(target.path) || /[\\\s]/.test(target.path)) {
+    return { status: 400, message: "The path has a dot segment, or a character that is not allowed" };
+  }
+  const given = Object.values(forwardedHeaders(request.headers, undefined)).flat();
+  if (
+    [target.path, target.query].some((text) => carriesOwnToken(text) || carriesOwnToken(decodeLoosely(text)))
+  ) {
+    return { status: 400, message: "A token of this service stands in the address; nothing was forwarded" };
+  }
+  if (given.some(carriesOwnToken)) {
+    return {
+      status: 400,
+      message: "A token of this service stands outside of Authorization; nothing was forwarded",
+    };
+  }
+  return undefined;
+}
+
+/** Undoes each escape by itself: one that is malformed must not hide the others. */
+function decodeLoosely(text: string): string {
+  return text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+}
+
+function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return async () => (asked ??= ask());
+}

@@ -1,0 +1,272 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import { systemCode } from "@devplat/base";
+import type { Dispatcher } from "undici";
+import { IdleTimer } from "../git/idle-timer.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { UpstreamConnections } from "../upstream-connections.ts";
+import type { ApiHeaders } from "./api-headers.ts";
+import { ApiError } from "./errors.ts";
+
+/** Connections to one origin of the API at once; further requests wait. */
+const MAX_CONNECTIONS = 256;
+/** Milliseconds without a byte from the code host, or to it; it ends its own requests long before. */
+export const API_IDLE_MS = 120_000;
+/** Bytes of an answer to a question of our own. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+
+export interface ApiRequest {
+  readonly method: string;
+  /** Whole address. */
+  readonly url: URL;
+  readonly headers: ApiHeaders;
+  readonly body?: string | AsyncIterable<Buffer> | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** Takes an answer as it arrives. */
+export interface AnswerSink {
+  /** The head. @returns false: the answer is not wanted after all */
+  head(status: number, headers: IncomingHttpHeaders): boolean;
+  /** @returns false: wait for {@link AnswerFlow.resume} before giving more */
+  data(chunk: Buffer, flow: AnswerFlow): boolean;
+  end(): void;
+}
+
+export interface AnswerFlow {
+  resume(): void;
+}
+
+/** Requests to the API of the code host, over few kept connections. */
+export class ApiUpstream {
+  readonly #connections: UpstreamConnections;
+  readonly #metrics: Metrics;
+  readonly #idleMs: number;
+  readonly #pools = new Map<string, Dispatcher>();
+
+  /** @param idleMs default {@link API_IDLE_MS} */
+  constructor(options: {
+    readonly connections: UpstreamConnections;
+    readonly metrics: Metrics;
+    readonly idleMs?: number;
+  }) {
+    this.#connections = options.connections;
+    this.#metrics = options.metrics;
+    this.#idleMs = options.idleMs ?? API_IDLE_MS;
+  }
+
+  /**
+   * Sends a request and hands the answer to the sink. Redirects are not followed. A request without a body, or with
+   * one in memory, is sent again, once, if a kept connection turns out to be closed.
+   *
+   * @returns whether the answer was given whole; false: the sink did not want it
+   * @throws ApiError `upstream_unreachable`, `upstream_timeout`, `client_gone`, and what the body throws
+   */
+  async send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+    const repeatable =
+      typeof request.body === "string" || (request.body === undefined && isSafe(request.method));
+    try {
+      return await this.#send(request, sink);
+    } catch (error) {
+      if (!repeatable || !(error instanceof ApiError) || !isStale(error.cause)) throw error;
+      return await this.#send(request, sink);
+    }
+  }
+
+  /** Asks a question of our own. @throws ApiError; undefined where the answer is no JSON with status 200 */
+  async ask(request: ApiRequest): Promise<unknown> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let wanted = false;
+    await this.send(request, {
+      head: (status) => (wanted = status === 200),
+      data: (chunk) => {
+        size += chunk.length;
+        if (size <= MAX_ANSWER_BYTES) chunks.push(chunk);
+        return true;
+      },
+      end: () => undefined,
+    });
+    if (!wanted || size > MAX_ANSWER_BYTES) return undefined;
+    try {
+      return JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map(async (pool) => pool.destroy()));
+  }
+
+  async #send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+    const { url, signal } = request;
+    const startedAt = performance.now();
+    return new Promise((resolve, reject) => {
+      const flight = new Flight(sink, this.#idleMs, {
+        status: (status) => this.#metrics.upstream("api", status, (performance.now() - startedAt) / 1000),
+        done: resolve,
+        failed: (error, timedOut) =>
+          reject(explained(error, timedOut, url, signal?.aborted === true, this.#idleMs)),
+      });
+      if (signal !== undefined) flight.watch(signal);
+      const { body } = request;
+      this.#pool(url.origin).dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method,
+          headers: request.headers,
+          // Node's streams and any iterable of chunks are taken; the type knows streams only.
+          body: (typeof body === "object" ? flight.sent(body) : (body ?? null)) as Readable | string | null,
+        },
+        flight,
+      );
+    });
+  }
+
+  #pool(origin: string): Dispatcher {
+    let pool = this.#pools.get(origin);
+    if (pool === undefined) {
+      pool = this.#connections.pool(origin, MAX_CONNECTIONS);
+      this.#pools.set(origin, pool);
+    }
+    return pool;
+  }
+}
+
+interface FlightReport {
+  readonly status: (status: number) => void;
+  readonly done: (whole: boolean) => void;
+  readonly failed: (error: unknown, timedOut: boolean) => void;
+}
+
+/** One request on its way, and its answer. */
+class Flight implements Dispatcher.DispatchHandler {
+  readonly #sink: AnswerSink;
+  readonly #idle: IdleTimer;
+  readonly #report: FlightReport;
+  #controller: Dispatcher.DispatchController | undefined;
+  #timedOut = false;
+  #settled = false;
+  #unwatch: () => void = () => undefined;
+  #bodyError: unknown;
+
+  constructor(sink: AnswerSink, idleMs: number, report: FlightReport) {
+    this.#sink = sink;
+    this.#report = report;
+    this.#idle = new IdleTimer(idleMs, () => {
+      this.#timedOut = true;
+      this.#abort(new Error("idle"));
+    });
+  }
+
+  watch(signal: AbortSignal): void {
+    const left = (): void => this.#abort(new Error("the client left"));
+    signal.addEventListener("abort", left, { once: true });
+    this.#unwatch = () => signal.removeEventListener("abort", left);
+    if (signal.aborted) left();
+  }
+
+  /** The body, its chunks counted as signs of life; its own error is what the request fails with. */
+  async *sent(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    try {
+      this.#idle.pause();
+      for await (const chunk of body) {
+        this.#idle.resume();
+        yield chunk;
+        this.#idle.pause();
+      }
+    } catch (error) {
+      this.#bodyError = error;
+      throw error;
+    } finally {
+      this.#idle.resume();
+    }
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#settled) controller.abort(new Error("given up"));
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    this.#idle.touch();
+    // Interim answers (RFC 9110 section 15.2) are between the code host and us.
+    if (status < 200 || this.#settled) return;
+    this.#report.status(status);
+    if (this.#sink.head(status, headers)) return;
+    this.#settle(() => this.#report.done(false));
+    controller.abort(new Error("not wanted"));
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#idle.touch();
+    if (this.#settled) return;
+    const flow = { resume: () => this.#resume(controller) };
+    if (this.#sink.data(chunk, flow)) return;
+    // The client's own idle limit runs while it does not read.
+    this.#idle.pause();
+    controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    this.#settle(() => {
+      this.#sink.end();
+      this.#report.done(true);
+    });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#settle(() => this.#report.failed(this.#bodyError ?? error, this.#timedOut));
+  }
+
+  #resume(controller: Dispatcher.DispatchController): void {
+    this.#idle.resume();
+    controller.resume();
+  }
+
+  #abort(reason: Error): void {
+    this.#controller?.abort(reason);
+    this.#settle(() => this.#report.failed(this.#bodyError ?? reason, this.#timedOut));
+  }
+
+  #settle(report: () => void): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#idle.stop();
+    this.#unwatch();
+    report();
+  }
+}
+
+function explained(
+  error: unknown,
+  timedOut: boolean,
+  url: URL,
+  clientGone: boolean,
+  idleMs: number,
+): ApiError {
+  if (error instanceof ApiError) return error;
+  if (clientGone) return new ApiError("client_gone", 499, "the client left");
+  if (timedOut) {
+    return new ApiError("upstream_timeout", 504, `${url.host} did not answer for ${idleMs / 1000} seconds`);
+  }
+  const code = systemCode(error) ?? "no connection";
+  return new ApiError("upstream_unreachable", 502, `${url.host} cannot be reached (${code})`, {
+    cause: error,
+  });
+}
+
+function isSafe(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+function isStale(error: unknown): boolean {
+  return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(systemCode(error) ?? "");
+}

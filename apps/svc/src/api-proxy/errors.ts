@@ -1,0 +1,33 @@
+import { AppError, type Remedy } from "@devplat/base";
+
+/**
+ * Why a request of the API ends without the code host's answer:
+ * - `upstream_unreachable`: no connection, or it broke before an answer came (502).
+ * - `upstream_timeout`: the code host sent nothing for the idle time-out (504).
+ * - `body_too_large`: a body that must be read whole is over the limit (413).
+ * - `body_malformed`: it is not what it must be (400, 415).
+ * - `body_too_slow`: it stalled (408).
+ * - `client_gone`: nobody reads the answer any more.
+ */
+export type ApiErrorCode =
+  | "upstream_unreachable"
+  | "upstream_timeout"
+  | "body_too_large"
+  | "body_malformed"
+  | "body_too_slow"
+  | "client_gone";
+
+/** An error with the status that the client gets, if its answer has not begun. The message is for the client. */
+export class ApiError extends AppError<ApiErrorCode> {
+  readonly status: number;
+
+  constructor(
+    code: ApiErrorCode,
+    status: number,
+    message: string,
+    options: { remedy?: Remedy; cause?: unknown } = {},
+  ) {
+    super(code, message, { remedy: options.remedy ?? "retry", cause: options.cause });
+    this.status = status;
+  }
+}

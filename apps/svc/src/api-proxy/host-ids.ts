@@ -1,0 +1,148 @@
+import type { Clock } from "@devplat/base";
+import type { CodeHost } from "../code-host/code-host.ts";
+import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
+import type { ApiUpstream } from "./api-upstream.ts";
+import { TimedMap } from "./timed-map.ts";
+
+/** Milliseconds that an answer stands: a repository may be renamed, an issue transferred. */
+const KEPT_MS = 60_000;
+/** Answers that are remembered, of each kind. */
+const MAX_KEPT = 10_000;
+
+/** Where each kind of value says which repository it belongs to. */
+const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename id
+ ... on Repository { nameWithOwner }
+ ... on RepositoryNode { repository { nameWithOwner } }
+ ... on GitObject { repository { nameWithOwner } }
+ ... on Ref { repository { nameWithOwner } }
+ ... on Label { repository { nameWithOwner } }
+ ... on Milestone { repository { nameWithOwner } }
+ ... on Release { repository { nameWithOwner } }
+ ... on ReleaseAsset { release { repository { nameWithOwner } } }
+ ... on CheckSuite { repository { nameWithOwner } }
+ ... on CheckRun { repository { nameWithOwner } }
+ ... on WorkflowRun { checkSuite { repository { nameWithOwner } } }
+ ... on Deployment { repository { nameWithOwner } }
+ ... on BranchProtectionRule { repository { nameWithOwner } }
+ ... on PullRequestReviewThread { repository { nameWithOwner } }
+ ... on DiscussionComment { discussion { repository { nameWithOwner } } }
+ ... on IssueComment { pullRequest { id } }
+} }`;
+
+/** Asks the code host what ids stand for, and remembers it for a minute, whoever asked: the facts are not secret, only held back. */
+export class HostIds {
+  readonly #upstream: ApiUpstream;
+  readonly #host: Pick<CodeHost, "apiUrl" | "graphqlUrl">;
+  readonly #userAgent: string;
+  readonly #repositories: TimedMap<string>;
+  readonly #pullRequests: TimedMap<boolean>;
+  readonly #nodeFacts: TimedMap<NodeFacts>;
+
+  constructor(options: {
+    readonly upstream: ApiUpstream;
+    readonly host: Pick<CodeHost, "apiUrl" | "graphqlUrl">;
+    readonly userAgent: string;
+    readonly clock: Clock;
+  }) {
+    this.#upstream = options.upstream;
+    this.#host = options.host;
+    this.#userAgent = options.userAgent;
+    this.#repositories = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
+    this.#pullRequests = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
+    this.#nodeFacts = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
+  }
+
+  /**
+   * The answers for one caller.
+   *
+   * @param authorization asked for when a question has to go to the code host
+   * @throws ApiError from the questions
+   */
+  as(authorization: () => Promise<string | undefined>, signal?: AbortSignal): IdResolver {
+    const rest = async (path: string): Promise<unknown> =>
+      this.#upstream.ask({
+        method: "GET",
+        url: new URL(this.#host.apiUrl + path),
+        headers: this.#headers(await authorization()),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    return {
+      repositoryById: async (id) =>
+        this.#repositories.getOr(id, async () => textOf(await rest(`/repositories/${id}`), "full_name")),
+      isPullRequest: async (repository, number) => {
+        if (!/^\d{1,12}$/.test(number)) return false;
+        const found = await this.#pullRequests.getOr(`${repository.toLowerCase()} ${number}`, async () => {
+          const issue = await rest(`/repos/${repository}/issues/${number}`);
+          return isObject(issue) ? "pull_request" in issue : undefined;
+        });
+        return found === true;
+      },
+      nodes: async (ids) => this.#nodes(ids, authorization, signal),
+    };
+  }
+
+  async #nodes(
+    ids: readonly string[],
+    authorization: () => Promise<string | undefined>,
+    signal: AbortSignal | undefined,
+  ): Promise<ReadonlyMap<string, NodeFacts>> {
+    const found = new Map<string, NodeFacts>();
+    const missing: string[] = [];
+    for (const id of ids) {
+      const kept = this.#nodeFacts.get(id);
+      if (kept === undefined) missing.push(id);
+      else found.set(id, kept);
+    }
+    if (missing.length === 0 || this.#host.graphqlUrl === undefined) return found;
+    const answer = await this.#upstream.ask({
+      method: "POST",
+      url: new URL(this.#host.graphqlUrl),
+      headers: { ...this.#headers(await authorization()), "content-type": "application/json" },
+      body: JSON.stringify({ query: NODES_QUERY, variables: { ids: missing } }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const nodes = at(answer, "data", "nodes");
+    for (const [index, id] of missing.entries()) {
+      // Answered in the order of the ids; null for what is not there.
+      const facts = nodeFacts(Array.isArray(nodes) ? (nodes[index] as unknown) : undefined);
+      if (facts === undefined) continue;
+      found.set(id, facts);
+      this.#nodeFacts.set(id, facts);
+    }
+    return found;
+  }
+
+  #headers(authorization: string | undefined): Record<string, string> {
+    return {
+      accept: "application/json",
+      "user-agent": this.#userAgent,
+      ...(authorization === undefined ? {} : { authorization }),
+    };
+  }
+}
+
+function nodeFacts(node: unknown): NodeFacts | undefined {
+  const type = textOf(node, "__typename");
+  if (type === undefined) return undefined;
+  const repository =
+    textOf(node, "nameWithOwner") ??
+    textOf(at(node, "repository"), "nameWithOwner") ??
+    textOf(at(node, "release", "repository"), "nameWithOwner") ??
+    textOf(at(node, "checkSuite", "repository"), "nameWithOwner") ??
+    textOf(at(node, "discussion", "repository"), "nameWithOwner");
+  const onPullRequest = type === "IssueComment" && isObject(at(node, "pullRequest"));
+  return { type, repository, ...(onPullRequest ? { onPullRequest } : {}) };
+}
+
+function at(value: unknown, ...names: readonly string[]): unknown {
+  return names.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value);
+}
+
+function textOf(value: unknown, name: string): string | undefined {
+  const found = at(value, name);
+  return typeof found === "string" ? found : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,132 @@
+import type { Exchange } from "../http/exchange.ts";
+import { parseApiPath } from "../scopes/api-path.ts";
+import { readGraphqlRequest } from "../scopes/graphql-request.ts";
+import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
+import type { ScopeJudges } from "../scopes/scope-judges.ts";
+import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
+import type { ApiTarget } from "./api-address.ts";
+import { METHOD_OVERRIDES } from "./api-headers.ts";
+import { ApiError } from "./errors.ts";
+import type { HostIds } from "./host-ids.ts";
+import { readJsonBody } from "./request-body.ts";
+
+/** A request that may go on. */
+export interface Admitted {
+  readonly kind: "admitted";
+  /** Below the interface's base: rebuilt from what was judged, or as it came where nothing had to be. */
+  readonly path: string;
+  /** The body, where it was judged; rebuilt from what was understood. Undefined: as the client sends it. */
+  readonly body: string | undefined;
+  /** Whether it changes something, for the audit trail. */
+  readonly writes: boolean;
+  /** What it does, for the audit trail: a path, or `mutation createIssue`. */
+  readonly deed: string;
+}
+
+/** Judges requests with tokens of ours that are limited, reading of the body what the judgement needs. */
+export class LimitedRequests {
+  readonly #judges: ScopeJudges;
+  readonly #ids: HostIds;
+
+  constructor(judges: ScopeJudges, ids: HostIds) {
+    this.#judges = judges;
+    this.#ids = ids;
+  }
+
+  /**
+   * @param credential the caller's, for questions about ids
+   * @throws ApiError for bodies that cannot be read, and questions that the code host does not answer
+   */
+  async admit(
+    exchange: Exchange,
+    target: ApiTarget,
+    caller: Caller,
+    credential: () => Promise<Admission>,
+  ): Promise<Admitted | Refusal> {
+    const { request } = exchange;
+    if (METHOD_OVERRIDES.some((name) => request.headers[name] !== undefined)) {
+      return refusal(caller, "Requests that override their method are refused for tokens of this service");
+    }
+    const resolver = this.#ids.as(async () => authorizationOf(await credential()), exchange.gone);
+    return target.kind === "graphql"
+      ? this.#graphql(exchange, target, caller, resolver)
+      : this.#rest(exchange, target, caller, resolver);
+  }
+
+  async #rest(
+    exchange: Exchange,
+    target: ApiTarget,
+    caller: Caller,
+    resolver: ReturnType<HostIds["as"]>,
+  ): Promise<Admitted | Refusal> {
+    const { request } = exchange;
+    const { limits } = caller;
+    const path = parseApiPath(target.path);
+    if (typeof path === "string") return refusal(caller, `The request is not understood: ${path}`);
+    const judges = await this.#judges.rest();
+    if (limits === undefined || judges === undefined) return refusal(caller, UNJUDGED);
+    const method = request.method ?? "GET";
+    const judged = await judges.judge(
+      { method, path, query: new URLSearchParams(target.query) },
+      limits,
+      resolver,
+    );
+    if (judged.kind === "refused") return refusal(caller, judged.message);
+    const refused = caller.permits(judged.demand);
+    if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
+    let body: string | undefined;
+    if (BODY_JUDGED.has(judged.rule)) {
+      exchange.continue();
+      const given = await readJsonBody(request);
+      const fault = restBodyFault(judged.demand.repositories[0] ?? "", given, limits);
+      if (fault !== undefined) return refusal(caller, fault);
+      body = JSON.stringify(given);
+    }
+    const writes = method !== "GET" && method !== "HEAD";
+    return { kind: "admitted", path: path.normalised, body, writes, deed: target.prefix + path.normalised };
+  }
+
+  async #graphql(
+    exchange: Exchange,
+    target: ApiTarget,
+    caller: Caller,
+    resolver: ReturnType<HostIds["as"]>,
+  ): Promise<Admitted | Refusal> {
+    const { limits } = caller;
+    const judge = await this.#judges.graphql();
+    if (limits === undefined || judge === undefined) return refusal(caller, UNJUDGED);
+    if (
+      exchange.request.method !== "POST" ||
+      (target.path !== "" && target.path !== "/") ||
+      target.query !== ""
+    ) {
+      return refusal(caller, "GraphQL is taken by POST, without anything else in its address");
+    }
+    exchange.continue();
+    const request = readGraphqlRequest(await readJsonBody(exchange.request));
+    if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
+    const judged = await judge.judge(request, limits, resolver);
+    if (judged.kind === "refused") return refusal(caller, judged.message);
+    const refused = caller.permits(judged.demand);
+    if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
+    const { query, operationName, variables } = request;
+    return {
+      kind: "admitted",
+      path: "/",
+      body: JSON.stringify({ query, ...(operationName === undefined ? {} : { operationName }), variables }),
+      writes: judged.rule.startsWith("mutation"),
+      deed: judged.rule,
+    };
+  }
+}
+
+const UNJUDGED = "Limited tokens do not open this interface of the code host";
+
+function authorizationOf(admission: Admission): string | undefined {
+  if (admission.kind === "forward") return admission.authorization;
+  throw new ApiError("upstream_unreachable", 503, admission.message);
+}
+
+function refusal({ principal }: Caller, message: string): Refusal {
+  return { kind: "refuse", status: 403, headers: {}, message, principal };
+}

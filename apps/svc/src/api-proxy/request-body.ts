@@ -1,0 +1,73 @@
+import type { IncomingMessage } from "node:http";
+import { IdleTimer } from "../git/idle-timer.ts";
+import { ApiError } from "./errors.ts";
+
+/** Milliseconds without a byte of a client's body after which it is given up. */
+export const BODY_IDLE_MS = 60_000;
+/** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
+export const MAX_JUDGED_BYTES = 1024 * 1024;
+
+export function hasBody(request: IncomingMessage): boolean {
+  const length = request.headers["content-length"];
+  return request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0");
+}
+
+/**
+ * The chunks of a client's body as they come.
+ *
+ * @throws ApiError `body_too_slow`, `client_gone`, from the iteration
+ */
+export async function* bodyChunks(request: IncomingMessage, idleMs = BODY_IDLE_MS): AsyncGenerator<Buffer> {
+  // The request must outlive the iteration: its connection carries the answer.
+  const chunks = (request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)[
+    Symbol.asyncIterator
+  ]();
+  let giveUp: (error: ApiError) => void = () => undefined;
+  const idle = new IdleTimer(idleMs, () =>
+    giveUp(new ApiError("body_too_slow", 408, "the request's body took too long")),
+  );
+  try {
+    for (;;) {
+      idle.resume();
+      const step = await new Promise<IteratorResult<Buffer>>((resolve, reject) => {
+        giveUp = reject;
+        chunks.next().then(resolve, reject);
+      });
+      idle.pause();
+      if (step.done === true) break;
+      yield step.value;
+    }
+  } finally {
+    idle.stop();
+  }
+  if (!request.complete) throw new ApiError("client_gone", 499, "the client left");
+}
+
+/**
+ * Reads a JSON body whole.
+ *
+ * @throws ApiError `body_too_large`, `body_malformed`, `body_too_slow`, `client_gone`
+ */
+export async function readJsonBody(request: IncomingMessage, idleMs = BODY_IDLE_MS): Promise<unknown> {
+  const encoding = request.headers["content-encoding"] ?? "identity";
+  if (encoding.toLowerCase() !== "identity") {
+    throw new ApiError("body_malformed", 415, "this body must not be compressed", { remedy: "final" });
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of bodyChunks(request, idleMs)) {
+    size += chunk.length;
+    if (size > MAX_JUDGED_BYTES) {
+      throw new ApiError("body_too_large", 413, `the body is larger than ${MAX_JUDGED_BYTES} bytes`, {
+        remedy: "final",
+      });
+    }
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks))) as unknown;
+  } catch {
+    // The parser's message quotes its input.
+    throw new ApiError("body_malformed", 400, "the body is not JSON in UTF-8", { remedy: "final" });
+  }
+}

@@ -1,0 +1,91 @@
+import { BRAND } from "../brand.ts";
+import type { Admission, Caller, CredentialGate, Demand, GitAction, Refusal } from "./admission.ts";
+import { demandFault } from "./permit.ts";
+import { credentialCandidates } from "./presented.ts";
+import { EVERYTHING } from "./scopes.ts";
+
+/** What others' credentials may do here (spec/svc.md section 4.2). */
+export interface BorderPolicy {
+  /** Credentials that begin so are refused: `ghp_`, `github_pat_`. */
+  readonly blockTokenPrefixes: readonly string[];
+  /** Whether git without a credential is refused. */
+  readonly blockAnonymousGit: boolean;
+  /** Owners whose repositories they reach; empty: all. */
+  readonly allowedOwners: readonly string[];
+}
+
+/** Holds requests without a token of ours to the border policy; the others are the inner gate's. */
+export class BorderGate implements CredentialGate {
+  readonly #inner: CredentialGate;
+  readonly #policy: BorderPolicy;
+
+  constructor(inner: CredentialGate, policy: BorderPolicy) {
+    this.#inner = inner;
+    this.#policy = policy;
+  }
+
+  async admit(
+    authorization: string | undefined,
+    action: GitAction | undefined,
+    remoteAddress: string,
+  ): Promise<Admission> {
+    const caller = await this.authenticate(authorization, remoteAddress);
+    if (caller.kind === "refuse") return caller;
+    const { principal } = caller;
+    if (principal.kind === "anonymous" && this.#policy.blockAnonymousGit) {
+      const message = "This service does not serve git without a credential";
+      return { ...refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` }), principal };
+    }
+    if (principal.kind !== "anonymous" && principal.kind !== "foreign") {
+      return this.#inner.admit(authorization, action, remoteAddress);
+    }
+    const demand = action && {
+      needs: [{ resource: action.resource, level: action.level }],
+      repositories: [`${action.owner}/${action.name}`],
+    };
+    return caller.permits(demand) ?? (await caller.forward("git"));
+  }
+
+  async authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal> {
+    const caller = await this.#inner.authenticate(authorization, remoteAddress);
+    if (caller.kind === "refuse" || caller.limits !== undefined) return caller;
+    const { blockTokenPrefixes, allowedOwners } = this.#policy;
+    const { principal } = caller;
+    const blocked = credentialCandidates(authorization ?? "").some((text) =>
+      blockTokenPrefixes.some((prefix) => text.startsWith(prefix)),
+    );
+    if (blocked) {
+      const message = "Credentials of this kind are not taken here: mint a token of this service";
+      return { ...refuse(403, message), principal };
+    }
+    if (allowedOwners.length === 0) return caller;
+    const limits = {
+      repositories: allowedOwners.map((owner) => `${owner}/${EVERYTHING}`),
+      scopes: { [EVERYTHING]: "write" } as const,
+    };
+    return {
+      ...caller,
+      limits,
+      permits: (demand: Demand | undefined) => {
+        const fault = demand === undefined ? "it names no repository" : demandFault(limits, demand);
+        if (fault === undefined) return undefined;
+        return {
+          ...refuse(403, `Only repositories of ${allowedOwners.join(", ")} are reached here`),
+          principal,
+        };
+      },
+    };
+  }
+
+  carriesOwnToken(text: string): boolean {
+    return this.#inner.carriesOwnToken(text);
+  }
+}
+
+function refuse(
+  status: Refusal["status"],
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Refusal {
+  return { kind: "refuse", status, headers, message };
+}
