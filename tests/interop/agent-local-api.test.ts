@@ -160,6 +160,14 @@ rules:
     assert.equal((await curl(socket, "/healthz")).stdout, '{"status":"ok"}');
   });
 
+  it("status reports the API socket path and whether it is present", async () => {
+    assert.match(await place.ok("status"), new RegExp(`^API socket: +${socket} \\(present\\)$`, "m"));
+    const { api } = JSON.parse(await place.ok("status", "--json")) as { api: unknown };
+    assert.deepEqual(api, { socket, present: true });
+    const idle = new Home(place.path, { XDG_RUNTIME_DIR: join(place.path, "elsewhere") });
+    assert.match(await idle.ok("status"), /^API socket: .*elsewhere\/daemon\/api\.sock \(not present\)$/m);
+  });
+
   it("'agent open' and 'agent sync' go over it, also where the web key is gone", async () => {
     const key = join(folder.path, "daemon/web.key");
     const saved = await readFile(key);
@@ -399,6 +407,10 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
     assert.equal(status.peers.token_handouts, 1);
     assert.match(status.peers.last_token_handout_at, /^\d{4}-.*Z$/);
     assert.match(agent.log(), /"by":"peer socket".*store token handed out/);
+    assert.match(
+      await place.ok("status"),
+      /^Peer socket: .*peer\.sock \(token handed out once, last \d{4}-/m,
+    );
   });
 
   it("without the daemon there is no such token", async () => {

@@ -22,6 +22,7 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
     ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
     `Configuration:  ${config.sources.join(", ")}`,
     ...enrolmentLines(status),
+    ...socketLines(status),
     ...config.problems.map((problem) => `Warning:        ${problem}`),
   ];
   lines.push(...dockerLines(status));
@@ -44,6 +45,17 @@ function certificateLines({ enrolled, identity, backend, expires_at, fault }: Ce
     `  Backend:      ${backend}`,
     ...(expires_at === null ? [] : [`  Expires:      ${expires_at}`]),
   ];
+}
+
+/** Where the daemon can be asked, and who has borrowed its token. */
+function socketLines({ api, peers }: AgentStatus): string[] {
+  if (api === undefined) return [];
+  const lines = [`API socket:     ${api.socket} (${api.present ? "present" : "not present"})`];
+  if (peers === undefined) return lines;
+  const { token_handouts: count, last_token_handout_at: last } = peers;
+  const times = count === 1 ? "once" : `${count} times`;
+  const handouts = last === null ? "no token handed out" : `token handed out ${times}, last ${last}`;
+  return [...lines, `Peer socket:    ${peers.socket} (${handouts})`];
 }
 
 /** Also with the section off, while a file sends Docker to a socket that nobody serves. */

@@ -3,6 +3,7 @@ import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
+import { lookAtSockets } from "../local-api/socket-look.ts";
 import type { AgentStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import { StatusReport } from "../sync/status-report.ts";
@@ -42,7 +43,10 @@ export const run: RunCommand = async (invocation) => {
       events: "polling",
       enrolments: runner.list(),
     });
-    const status = withCertificate(storeError === null ? seen : unreachable(seen, storeError), certificate);
+    const status = {
+      ...withCertificate(storeError === null ? seen : unreachable(seen, storeError), certificate),
+      ...(await lookAtSockets(host.places, loaded.config.api)),
+    };
     const text =
       invocation.options["json"] === true
         ? `${JSON.stringify(status, undefined, 2)}\n`
