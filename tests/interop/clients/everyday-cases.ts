@@ -172,11 +172,9 @@ export const EVERYDAY_CASES: readonly Case[] = [
       client: "git",
       does: `clone --mirror of ${REFS} refs, private: authentication probe and chunked body`,
       second: "hit",
-      note: "the probe is counted as a passthrough of its own",
     },
     repository: { private: true, build: (bare) => repositories.manyRefs(bare, { refs: REFS }) },
     stages: [manyRefs],
-    also: ["passthrough"],
   },
   stock("clone of a SHA-256 repository, then fetch after push", (bare) => repositories.sha256(bare), [
     clone(),

@@ -11,6 +11,8 @@ export class CachedRepository {
   readonly files = new Map<string, number>();
   /** Files that this process wrote or checked. */
   readonly sound = new Set<string>();
+  /** What the code host's last advertisement says that `fetch` takes; undefined: none was seen. */
+  features: ReadonlySet<string> | undefined;
   hits = 0;
   misses = 0;
   bytesSaved = 0;

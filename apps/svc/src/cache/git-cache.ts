@@ -19,6 +19,8 @@ import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
 import { Warmer } from "./warmer.ts";
 import { isSound } from "./verify-answer.ts";
+import { Visibility } from "./visibility.ts";
+import { Visibility } from "./visibility.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
@@ -39,6 +41,8 @@ export class GitCache implements CacheMaintenance {
   readonly #storing = new Set<Promise<void>>();
   readonly #faults: FaultLog;
   readonly #objects: StoredObjects;
+  readonly #visibility: Visibility;
+  readonly #visibility: Visibility;
   readonly #cleanup: Cleanup;
   readonly #warmer: Warmer | undefined;
 
@@ -50,6 +54,8 @@ export class GitCache implements CacheMaintenance {
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
     this.#objects = new StoredObjects({ storagePath, hostUrl, fill: background }, this.#slots, this.#faults);
+    this.#visibility = new Visibility(this.#objects, this.#files);
+    this.#visibility = new Visibility(this.#objects, this.#files);
     const { policies, metrics, logger, clock, warming } = options;
     const [files, objects, faults, slots] = [this.#files, this.#objects, this.#faults, this.#slots];
     this.#cleanup = new Cleanup({
@@ -155,7 +161,7 @@ export class GitCache implements CacheMaintenance {
     const deadline = this.#options.clock.monotonic() + this.#options.queueSeconds * 1000;
     for (;;) {
       if (gone.aborted) return { kind: "gone" };
-      const maySee = key !== undefined && (await this.#objects.maySee(job));
+      const maySee = key !== undefined && (await this.#visibility.maySee(job));
       // Only requests that the tips say the same about share: a flight of before may bring another repository's objects.
       const place = `${repository.generation}.${repository.tips.identity}.${maySee ? "tips" : "others"}`;
       const flightKey = `${repository.id.key}/${key ?? ""}#${place}`;

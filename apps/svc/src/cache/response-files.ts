@@ -83,6 +83,11 @@ export class ResponseFiles {
     }
   }
 
+  /** Whether there is a stored answer, without marking it as used. */
+  async has(id: RepositoryId, key: string): Promise<boolean> {
+    return (await stat(join(this.#folder(id), key)).catch(() => undefined)) !== undefined;
+  }
+
   /** Starts a new file. */
   async create(id: RepositoryId, key: string): Promise<AsideFile> {
     await this.#checkOrigin(id);

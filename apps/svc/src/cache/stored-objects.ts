@@ -1,4 +1,4 @@
-import type { FetchRequest } from "@devplat/git-protocol";
+import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import { AnswerBroke, AskFailed, BaseFetches, type BaseFetchOutcome } from "./base-fetch.ts";
 import { BackgroundFills, type BackgroundFillOptions } from "./background-fill.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -221,6 +221,46 @@ export class StoredObjects {
   /** The store of a repository, for who fills it ahead; undefined: nothing may be kept under its name. */
   store({ id }: CachedRepository): RepositoryStore | undefined {
     return isStorable(id) ? this.#stores.of(id) : undefined;
+  }
+
+  /** Whether all of these are in the store. */
+  async holdsAll(
+    repository: CachedRepository,
+    format: ObjectFormat,
+    oids: readonly string[],
+  ): Promise<boolean> {
+    try {
+      const view = await this.store(repository)?.view(format);
+      if (view === undefined) return false;
+      try {
+        return oids.every((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
+      } finally {
+        view.release();
+      }
+    } catch (error) {
+      await this.failed(repository, error);
+      return false;
+    }
+  }
+
+  /** Whether all of these are in the store. */
+  async holdsAll(
+    repository: CachedRepository,
+    format: ObjectFormat,
+    oids: readonly string[],
+  ): Promise<boolean> {
+    try {
+      const view = await this.store(repository)?.view(format);
+      if (view === undefined) return false;
+      try {
+        return oids.every((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
+      } finally {
+        view.release();
+      }
+    } catch (error) {
+      await this.failed(repository, error);
+      return false;
+    }
   }
 
   /** Whether anything of the repository is in a store. */

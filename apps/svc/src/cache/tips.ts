@@ -38,6 +38,8 @@ interface View {
   readonly epoch: number;
   /** Whether the prefixes cover all of `refs/tags/`. */
   readonly coversTags: boolean;
+  /** Whether they cover all of `refs/heads/`. */
+  readonly coversBranches: boolean;
 }
 
 /** Sets of prefixes that are remembered; the oldest goes first, which only costs reading its next answer again. */
@@ -97,7 +99,8 @@ export class Tips {
       seenAt: this.#clock.monotonic(),
       digest,
       epoch: ++this.#epoch,
-      coversTags: covering.length === 0 || covering.some((prefix) => "refs/tags/".startsWith(prefix)),
+      coversTags: coversAll(covering, "refs/tags/"),
+      coversBranches: coversAll(covering, "refs/heads/"),
     };
     this.#remember(name, view);
     for (const ref of refs) {
@@ -154,6 +157,14 @@ export class Tips {
       this.#tagsDigest = { epoch: this.#epoch, text: hash.digest("base64url") };
     }
     return this.#tagsDigest.text;
+  }
+
+  /** Whether one yes of the last so many milliseconds covers all branches and tags, and still counts. */
+  surveyedWithin(ms: number): boolean {
+    const oldest = this.#clock.monotonic() - Math.min(ms, this.#lifeMs);
+    return this.#views
+      .values()
+      .some((view) => view.coversTags && view.coversBranches && view.seenAt >= oldest);
   }
 
   clear(): void {
@@ -235,6 +246,10 @@ export class Tips {
 
 function oidsOf(tip: Tip): Set<string> {
   return new Set(tip.peeled === undefined ? [tip.oid] : [tip.oid, tip.peeled]);
+}
+
+function coversAll(prefixes: readonly string[], folder: string): boolean {
+  return prefixes.length === 0 || prefixes.some((prefix) => folder.startsWith(prefix));
 }
 
 /** Whether a name is covered by prefixes; none cover all. Many prefixes are looked up by length. */

@@ -3,6 +3,7 @@ import { BRAND } from "../brand.ts";
 import type { CacheState, Exchange } from "../http/exchange.ts";
 import { SANDBOX_HEADERS } from "../http/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
+import { stateHeader } from "./headers.ts";
 import { UPLOAD_PACK_RESULT } from "./ref-questions.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
 import type { UpstreamAnswer } from "./upstream.ts";
@@ -62,7 +63,8 @@ export class CommandAnswer {
   /** Ends with an answer of the code host that is no yes: as it is, or in a packet if the head is out. */
   async endRefused(answer: UpstreamAnswer, options: RelayOptions): Promise<void> {
     if (!this.#begun) {
-      await relay(this.exchange, answer, options);
+      const headers = { ...options.headers, ...stateHeader(this.exchange) };
+      await relay(this.exchange, answer, { ...options, headers });
       return;
     }
     answer.cancel();

@@ -16,7 +16,9 @@ import { FlightCut } from "../cache/flight.ts";
 import type { GrantKey } from "../cache/grants.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
 import { isStorableRequest, responseKey } from "../cache/response-key.ts";
+import { SURVEY_PREFIXES } from "../cache/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
+import { askFeatures, featuresOf } from "./advertised-features.ts";
 import type { CommandAnswer } from "./command-answer.ts";
 import { GitError } from "./errors.ts";
 import type { Gate } from "./gate.ts";
@@ -75,8 +77,9 @@ export class FetchCommand {
     try {
       return await this.#run(call);
     } catch (error) {
-      // A fetch that ends without an answer counts too; one that was counted has its state.
-      if (exchange.cacheState === "" && !isGone(error)) this.#count(call, "error");
+      // A fetch that ends without an answer counts too; one that was counted has its state. Who leaves while it is not
+      // clear yet where the answer will come from got nothing from the cache.
+      if (exchange.cacheState === "") this.#count(call, isGone(error) ? "miss" : "error");
       throw error;
     }
   }
@@ -87,23 +90,27 @@ export class FetchCommand {
     const { exchange } = request;
     const startedAt = performance.now();
     const passedAt = gate.now();
+    const format = requestObjectFormat(command.request);
+    const fetch = decodeFetchRequest(command.request, format ?? "sha1");
     if (!call.yesInBody) {
-      const no = await gate.pass(key, request, command.request);
+      // The answer depends on which tags there are; a question that is asked anyway can bring them along.
+      const lacksTags = fetch.includeTag && repository.tips.tagsDigest() === undefined;
+      const no = await gate.pass(key, request, command.request, lacksTags ? SURVEY_PREFIXES : ["HEAD"]);
       exchange.stage("gate", startedAt);
       if (no !== undefined) return await this.#refused(call, no);
     }
-    const format = requestObjectFormat(command.request);
-    const fetch = decodeFetchRequest(command.request, format ?? "sha1");
-    const resolution = isStorableRequest(fetch) ? await this.#resolve(call, fetch) : NOTHING_TO_RESOLVE;
+    const isOurs = format !== undefined && (await this.#isAdvertised(call, fetch));
+    const resolution =
+      isOurs && isStorableRequest(fetch) ? await this.#resolve(call, fetch) : NOTHING_TO_RESOLVE;
     if ("kind" in resolution) return await this.#refused(call, resolution);
     const plannedAt = performance.now();
     const plan = await cache.plan<CachedAnswer>({
       repository,
-      key: format === undefined ? undefined : keyOf(call, fetch, format, resolution),
+      key: isOurs ? keyOf(call, fetch, format, resolution) : undefined,
       wants: fetch.wants,
       wantedRefs: resolution.wantedRefs,
       format: format ?? "sha1",
-      fetch: format !== undefined && isPlain(command.request) ? fetch : undefined,
+      fetch: isOurs && isPlain(command.request) ? fetch : undefined,
       gone: exchange.gone,
       open: (signal) => this.#ask(call, command.bytes, signal),
       ask: (body, signal) => this.#ask(call, body, signal),
@@ -235,6 +242,16 @@ export class FetchCommand {
     });
     request.exchange.timing("upstream", performance.now() - startedAt);
     return { ...answer, isFetchAnswer: isUploadPackResult(answer) };
+  }
+
+  /** Whether the code host offers what the request uses; what it does not offer is its own to refuse. */
+  async #isAdvertised({ request, repository }: FetchCall, fetch: FetchRequest): Promise<boolean> {
+    const used = featuresOf(fetch);
+    if (used.length === 0) return true;
+    const { upstream } = this.#options;
+    repository.features ??= await askFeatures(upstream, request).catch(() => undefined);
+    const { features } = repository;
+    return features !== undefined && used.every((feature) => features.has(feature));
   }
 
   /**

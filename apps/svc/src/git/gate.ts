@@ -85,12 +85,18 @@ export class Gate {
   /**
    * Lets a fetch pass on its grant, or asks the code host.
    *
+   * @param prefixes of the refs that are asked for; any will do for a yes
    * @returns the code host's answer where it is no yes; undefined: the fetch may pass
    * @throws GitError if the code host gives no answer, or the client sets off too many questions
    */
-  async pass(key: GrantKey, request: CachedRequest, command: CommandRequest): Promise<RefAnswer | undefined> {
+  async pass(
+    key: GrantKey,
+    request: CachedRequest,
+    command: CommandRequest,
+    prefixes: readonly string[] = ["HEAD"],
+  ): Promise<RefAnswer | undefined> {
     if (this.#grants.has(key)) return undefined;
-    const answer = await this.ask(key, request, command, ["HEAD"]);
+    const answer = await this.ask(key, request, command, prefixes);
     return answer.kind === "no" ? answer : undefined;
   }
 

@@ -40,7 +40,7 @@ export class LsRefsCommand {
     const askedAt = this.#gate.now();
     const startedAt = performance.now();
     this.#metrics.lsRefsForwarded();
-    const upstream = await this.#upstream.send({
+    const sent = this.#upstream.send({
       kind: "ls_refs",
       method: "POST",
       path: request.target.upstreamPath,
@@ -48,6 +48,11 @@ export class LsRefsCommand {
       body: command.bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal: request.exchange.gone,
+    });
+    const upstream = await sent.catch((error: unknown) => {
+      // Said in the log, not counted: only a refused ls-refs is.
+      request.exchange.cacheState = "error";
+      throw error;
     });
     request.exchange.timing("upstream", performance.now() - startedAt);
     this.#gate.noteStatus(key, upstream.status);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { constants, gunzipSync } from "node:zlib";
-import { requestedProtocolVersion } from "@devplat/git-protocol";
+import { FLUSH_PKT, requestedProtocolVersion } from "@devplat/git-protocol";
 import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
@@ -8,7 +8,7 @@ import { singleHeader, upstreamHeaders } from "./headers.ts";
 import { IdleTimer } from "./idle-timer.ts";
 import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
 export const PASS_THROUGH_IDLE_SECONDS = 300;
@@ -24,40 +24,50 @@ export interface BodyLimits {
   readonly uploads: UploadLimit;
 }
 
-/** What passed. */
+/** What is known of a request that is passed on; filled in as it goes, so that one that fails is known too. */
 export interface Passed {
-  readonly status: number;
+  /** The code host's; 0: it has not answered. */
+  status: number;
   /** The command that the body starts with, where it is one of protocol v2. */
-  readonly command: string | undefined;
+  command: string | undefined;
+  /** Whether the body is a flush-pkt alone: git's test of the credential before a large body. */
+  isProbe: boolean;
+}
+
+/** Who looks on while a request passes. */
+export interface PassObserver {
+  /** Told the code host's status before the client is. */
+  status(status: number): void;
+  /** Given the answer's bytes as they are relayed. Absent: nobody wants them. */
+  chunk?(bytes: Buffer): void;
 }
 
 /**
  * Sends a request on as it is, and its answer back, both as streams.
  *
- * @param onStatus told the status before the client is
  * @throws GitError `body_too_slow`, `busy`, and what {@link Upstream.send} throws
  */
 export async function passThrough(
   upstream: Upstream,
   request: GitRequest,
   limits: BodyLimits,
-  onStatus: (status: number) => void,
-): Promise<Passed> {
+  passed: Passed,
+  observer: PassObserver,
+): Promise<void> {
   const { exchange, target } = request;
   const incoming = exchange.request;
-  const method = incoming.method ?? "GET";
   const headers = upstreamHeaders(incoming.headers, request.authorization);
   const end = hasBody(incoming) ? limits.uploads.begin(exchange.remoteAddress) : undefined;
   const body = end === undefined ? undefined : new PeekedBody(incoming, limits.idleMs, end);
   const length = incoming.headers["content-length"];
   if (body !== undefined && length !== undefined) headers["content-length"] = length;
+  const version = requestedProtocolVersion(singleHeader(incoming.headers["git-protocol"]));
   exchange.continue();
   const startedAt = performance.now();
-  let status: number;
   try {
     const answer = await upstream.send({
       kind: kindOf(request),
-      method,
+      method: incoming.method ?? "GET",
       path: target.upstreamPath,
       headers,
       ...(body === undefined ? {} : { body }),
@@ -65,14 +75,27 @@ export async function passThrough(
       signal: exchange.gone,
     });
     exchange.timing("upstream", performance.now() - startedAt);
-    status = answer.status;
-    onStatus(status);
-    await relay(exchange, answer, request.relay);
+    passed.status = answer.status;
+    observer.status(answer.status);
+    await relay(exchange, observed(answer, observer), request.relay);
   } finally {
     end?.();
+    passed.command = version === 2 ? body?.command : undefined;
+    passed.isProbe = body?.isProbe === true;
+    exchange.gitCommand = passed.command;
+    exchange.gitProbe = passed.isProbe;
   }
-  const version = requestedProtocolVersion(singleHeader(incoming.headers["git-protocol"]));
-  return { status, command: version === 2 ? body?.command : undefined };
+}
+
+function observed(answer: UpstreamAnswer, observer: PassObserver): UpstreamAnswer {
+  if (observer.chunk === undefined) return answer;
+  const chunks = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of answer.chunks) {
+      observer.chunk?.(chunk);
+      yield chunk;
+    }
+  };
+  return { ...answer, chunks: chunks() };
 }
 
 function kindOf({ target }: GitRequest): UpstreamKind {
@@ -129,6 +152,10 @@ class PeekedBody implements AsyncIterable<Buffer> {
       this.#onEnd();
     }
     if (!this.#request.complete) throw new GitError("client_gone", 499, "the client left");
+  }
+
+  get isProbe(): boolean {
+    return this.#request.headers["content-length"] === "4" && this.#first?.equals(FLUSH_PKT) === true;
   }
 
   /** The command that the body starts with; undefined if its first chunk does not show one. */

@@ -10,16 +10,17 @@ import type { RepositoryTail, Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate, GitAction } from "../tokens/admission.ts";
+import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
 import { isRefusal, type GitRequest } from "./git-request.ts";
-import { singleHeader, upstreamHeaders } from "./headers.ts";
+import { singleHeader, stateHeader, upstreamHeaders } from "./headers.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
-import { passThrough, type BodyLimits } from "./pass-through.ts";
+import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
 import { RefQuestions } from "./ref-questions.ts";
 import { UploadLimit } from "./upload-limit.ts";
 import { UploadPack } from "./upload-pack.ts";
@@ -163,14 +164,15 @@ export class GitRoutes implements GitHandler {
       exchange.remoteAddress,
     );
     exchange.stage("admission", admittedAt);
+    exchange.principal = admission.principal;
     if (admission.kind === "refuse") {
       if (policy?.enabled === true && isUploadPack(target)) {
         this.#outcomes.request(exchange, policy, "rejected");
       }
-      answerText(exchange, admission.status, admission.message, admission.headers);
+      const { status, message, headers } = admission;
+      answerText(exchange, status, message, { ...headers, ...stateHeader(exchange) });
       return;
     }
-    exchange.principal = admission.principal;
     const gitRequest: GitRequest = {
       exchange,
       target,
@@ -193,18 +195,48 @@ export class GitRoutes implements GitHandler {
   }
 
   async #pass(request: GitRequest): Promise<void> {
-    const { exchange, target, policy } = request;
+    const { target, policy } = request;
     const gate = this.#cached?.gate;
-    const passed = await passThrough(this.#upstream, request, this.#bodyLimits, (status) => {
-      if (target.kind === "repository" && gate !== undefined) noteStatus(gate, request, target, status);
-    });
-    if (gate === undefined || target.kind !== "repository") return;
-    const counts =
-      target.tail.kind === "dumb_info_refs" || (isUploadPack(target) && passed.command !== "ls-refs");
-    if (!counts) return;
+    const passed: Passed = { status: 0, command: undefined, isProbe: false };
+    const advertisement = policy?.enabled === true ? this.#advertisementOf(request) : undefined;
+    try {
+      await passThrough(this.#upstream, request, this.#bodyLimits, passed, {
+        status: (status) => {
+          if (target.kind === "repository" && gate !== undefined) noteStatus(gate, request, target, status);
+        },
+        ...(advertisement === undefined ? {} : { chunk: (bytes) => advertisement.push(bytes) }),
+      });
+      if (passed.status === 200) advertisement?.note();
+    } catch (error) {
+      const left = error instanceof GitError && error.code === "client_gone";
+      this.#countPassed(request, passed, left ? "passthrough" : "error");
+      throw error;
+    }
+    this.#countPassed(request, passed, "passthrough");
+  }
+
+  /** @param result for a repository that is cached */
+  #countPassed(request: GitRequest, passed: Passed, result: "passthrough" | "error"): void {
+    const { exchange, target, policy } = request;
+    if (this.#cached === undefined || target.kind !== "repository") return;
+    // git's probe before a large body belongs to the request that follows: one clone is one count.
+    const isCommand = isUploadPack(target) && passed.command !== "ls-refs" && !passed.isProbe;
+    if (!isCommand && target.tail.kind !== "dumb_info_refs") return;
     if (policy === undefined) this.#outcomes.nocache(target.owner, target.name, passed.status === 200);
-    else if (policy.enabled) this.#outcomes.request(exchange, policy, "passthrough");
+    else if (policy.enabled) this.#outcomes.request(exchange, policy, result);
     else this.#outcomes.bypass(policy);
+  }
+
+  /** Reads along where a cached repository's advertisement of protocol v2 passes. */
+  #advertisementOf({ exchange, target }: GitRequest): AdvertisedFeatures | undefined {
+    const { cache } = this.#options;
+    if (cache === undefined || target.kind !== "repository") return undefined;
+    const { tail, owner, name } = target;
+    if (tail.kind !== "info_refs" || tail.service !== "git-upload-pack") return undefined;
+    if (requestedProtocolVersion(singleHeader(exchange.request.headers["git-protocol"])) !== 2) {
+      return undefined;
+    }
+    return new AdvertisedFeatures(cache.repository(owner, name));
   }
 
   /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
@@ -221,8 +253,13 @@ export class GitRoutes implements GitHandler {
       "a git request failed",
     );
     if (known === undefined)
-      answerText(exchange, 500, `internal error; the log has more under ${exchange.id}`);
-    else answerText(exchange, known.status, known.message, known.headers);
+      answerText(
+        exchange,
+        500,
+        `internal error; the log has more under ${exchange.id}`,
+        stateHeader(exchange),
+      );
+    else answerText(exchange, known.status, known.message, { ...known.headers, ...stateHeader(exchange) });
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  FLUSH_PKT,
   ProtocolError,
   decodeCommandBody,
   type CommandBody,
@@ -54,11 +55,14 @@ export class UploadPack {
     const held = await this.#options.bodies.read(exchange.request);
     try {
       const body = decodeBody(held.bytes);
-      if (body.kind === "probe") await this.#forward(request, held.bytes);
-      else if (body.commands.every(({ request: { command } }) => isOurs(command))) {
-        await this.#answer(request, body.commands);
+      const commands = body.kind === "commands" ? body.commands : [];
+      if (commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command))) {
+        await this.#answer(request, commands);
       } else {
-        this.#options.outcomes.request(exchange, request.policy, "passthrough");
+        // A flush-pkt alone is git's test of its credential: the request that follows counts.
+        const isProbe = held.bytes.equals(FLUSH_PKT);
+        exchange.gitProbe = isProbe;
+        if (!isProbe) this.#options.outcomes.request(exchange, request.policy, "passthrough");
         await this.#forward(request, held.bytes);
       }
     } finally {
@@ -69,6 +73,9 @@ export class UploadPack {
   async #answer(request: CachedRequest, commands: readonly EncodedCommand[]): Promise<void> {
     const { gate, cache, lsRefs, fetch, outcomes } = this.#options;
     const { owner, name } = request.target;
+    // A body with a fetch anywhere in it is a fetch.
+    const fetches = commands.some(({ request: { command } }) => command === "fetch");
+    request.exchange.gitCommand = fetches ? "fetch" : "ls-refs";
     const answer = new CommandAnswer(request.exchange, commands.length === 1);
     if (this.#isOutOfOrder(commands)) {
       outcomes.fetch(request.exchange, request.policy, "rejected");

@@ -1,0 +1,76 @@
+import { ProtocolError, decodeCapabilityAdvertisement, type FetchRequest } from "@devplat/git-protocol";
+import type { CachedRepository } from "../cache/cached-repository.ts";
+import type { CachedRequest } from "./git-request.ts";
+import { upstreamHeaders } from "./headers.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
+const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
+
+/** Follows an `info/refs` answer that passes, and notes what the code host offers for `fetch`. */
+export class AdvertisedFeatures {
+  readonly #repository: CachedRepository;
+  #parts: Buffer[] = [];
+  #size = 0;
+
+  constructor(repository: CachedRepository) {
+    this.#repository = repository;
+  }
+
+  push(bytes: Buffer): void {
+    this.#size += bytes.length;
+    if (this.#size > MAX_ADVERTISEMENT_BYTES) this.#parts = [];
+    else this.#parts.push(bytes);
+  }
+
+  /** To be called after the last byte of an answer with status 200. */
+  note(): void {
+    this.#repository.features = decodeFeatures(Buffer.concat(this.#parts)) ?? this.#repository.features;
+  }
+}
+
+/** The features of `fetch` (gitprotocol-v2) that a request uses; base ones are in every advertisement. */
+export function featuresOf(fetch: FetchRequest): string[] {
+  const used: string[] = [];
+  const isShallow =
+    fetch.shallows.length > 0 ||
+    fetch.deepen !== undefined ||
+    fetch.deepenSince !== undefined ||
+    fetch.deepenNots.length > 0;
+  if (isShallow) used.push("shallow");
+  if (fetch.filter !== undefined) used.push("filter");
+  if (fetch.wantRefs.length > 0) used.push("ref-in-want");
+  if (fetch.sidebandAll) used.push("sideband-all");
+  if (fetch.waitForDone) used.push("wait-for-done");
+  if (fetch.packfileUris !== undefined) used.push("packfile-uris");
+  return used;
+}
+
+/** Asks for the advertisement with the caller's credential. Undefined: it is none of protocol v2. @throws GitError */
+export async function askFeatures(
+  upstream: Upstream,
+  request: CachedRequest,
+): Promise<ReadonlySet<string> | undefined> {
+  const headers = upstreamHeaders(request.exchange.request.headers, request.authorization);
+  for (const name of ["content-type", "content-encoding", "accept"]) delete headers[name];
+  const answer = await upstream.send({
+    kind: "probe",
+    method: "GET",
+    path: request.target.upstreamPath.replace(/git-upload-pack$/, "info/refs?service=git-upload-pack"),
+    headers,
+    idleMs: request.policy.timeoutSeconds * 1000,
+    signal: request.exchange.gone,
+  });
+  const body = await answer.read(MAX_ADVERTISEMENT_BYTES);
+  return answer.status === 200 ? decodeFeatures(body) : undefined;
+}
+
+function decodeFeatures(body: Buffer): ReadonlySet<string> | undefined {
+  try {
+    const { capabilities } = decodeCapabilityAdvertisement(body);
+    return new Set((capabilities.get("fetch") ?? "").split(" "));
+  } catch (error) {
+    if (error instanceof ProtocolError) return undefined;
+    throw error;
+  }
+}
