@@ -20,7 +20,6 @@ import { Tips } from "./tips.ts";
 import { Warmer } from "./warmer.ts";
 import { isSound } from "./verify-answer.ts";
 import { Visibility } from "./visibility.ts";
-import { Visibility } from "./visibility.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
@@ -42,7 +41,6 @@ export class GitCache implements CacheMaintenance {
   readonly #faults: FaultLog;
   readonly #objects: StoredObjects;
   readonly #visibility: Visibility;
-  readonly #visibility: Visibility;
   readonly #cleanup: Cleanup;
   readonly #warmer: Warmer | undefined;
 
@@ -54,7 +52,6 @@ export class GitCache implements CacheMaintenance {
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
     this.#objects = new StoredObjects({ storagePath, hostUrl, fill: background }, this.#slots, this.#faults);
-    this.#visibility = new Visibility(this.#objects, this.#files);
     this.#visibility = new Visibility(this.#objects, this.#files);
     const { policies, metrics, logger, clock, warming } = options;
     const [files, objects, faults, slots] = [this.#files, this.#objects, this.#faults, this.#slots];

@@ -243,26 +243,6 @@ export class StoredObjects {
     }
   }
 
-  /** Whether all of these are in the store. */
-  async holdsAll(
-    repository: CachedRepository,
-    format: ObjectFormat,
-    oids: readonly string[],
-  ): Promise<boolean> {
-    try {
-      const view = await this.store(repository)?.view(format);
-      if (view === undefined) return false;
-      try {
-        return oids.every((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
-      } finally {
-        view.release();
-      }
-    } catch (error) {
-      await this.failed(repository, error);
-      return false;
-    }
-  }
-
   /** Whether anything of the repository is in a store. */
   async hasAny(repository: CachedRepository): Promise<boolean> {
     try {
