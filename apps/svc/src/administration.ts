@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseDuration, type Clock, type Logger } from "@devplat/base";
 import { Assets, addCommonAssets } from "@devplat/web-kit";
 import { adminTokenOperations } from "./admin-api/admin-tokens.ts";
+import { appOperations } from "./admin-api/apps.ts";
 import { auditOperations } from "./admin-api/audit.ts";
 import { cachedRepositoryOperations } from "./admin-api/cached-repos.ts";
 import { logoutOperation, testLoginOperation } from "./admin-api/login.ts";
@@ -22,6 +23,7 @@ import type { Store } from "./storage/store.ts";
 import { AdminTokens } from "./tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "./tokens/repository-probe.ts";
 import type { TokenLookup } from "./tokens/token-lookup.ts";
+import { PushReceiver } from "./webhooks/push-receiver.ts";
 import { TokenMint } from "./tokens/token-mint.ts";
 
 export interface AdministrationParts {
@@ -58,7 +60,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     store,
     lookup,
     probe: parts.probe,
-    installations: undefined,
+    installations: identity.installations,
     audit,
     clock,
     get maxDurationMs() {
@@ -99,6 +101,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...tokenOperations(mint, address),
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(store.audit, address),
+    ...appOperations(identity.apps, identity.codeHost, address),
   ];
   const operations = [...described, openApiOperation(described, version)];
   const listener = managementListener({
@@ -110,6 +113,14 @@ export function assembleAdministration(parts: AdministrationParts): {
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
     audit,
     logger,
+    pushReceiver: new PushReceiver({
+      store,
+      secret: config.host.webhook_secret,
+      maintenance,
+      limits: identity.limits,
+      audit,
+      clock,
+    }),
     ui: {
       assets,
       version,

@@ -10,7 +10,7 @@ import { HostIds } from "./api-proxy/host-ids.ts";
 import { LimitedRequests } from "./api-proxy/limited-requests.ts";
 import { BRAND } from "./brand.ts";
 import { GitCache } from "./cache/git-cache.ts";
-import { ServiceToken } from "./cache/warm-credential.ts";
+import { AppCredential, FirstCredential, ServiceToken } from "./cache/warm-credential.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { LiveConfig } from "./config/live-config.ts";
@@ -122,6 +122,8 @@ export async function assemble({
     logger,
     dispatcher: async (url) => connections.dispatcher(url),
   });
+  const { app_id: appId, private_key: privateKey } = config.host;
+  if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
   const userAgent = `${BRAND.command}/${version}`;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
   const cache = new GitCache({
@@ -138,7 +140,10 @@ export async function assemble({
     warming: config.cache.enabled
       ? {
           source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),
-          credential: new ServiceToken(config.cache.service_token),
+          credential: new FirstCredential([
+            new AppCredential(identity.installations),
+            new ServiceToken(config.cache.service_token),
+          ]),
         }
       : undefined,
     metrics,
@@ -159,7 +164,7 @@ export async function assemble({
     uses,
     rate,
     accounts: identity.accounts,
-    installations: undefined,
+    installations: identity.installations,
     codeHost: identity.codeHost,
     address,
     clock,

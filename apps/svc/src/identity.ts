@@ -1,6 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { Accounts } from "./accounts/accounts.ts";
+import { AppRegistry } from "./apps/app-registry.ts";
+import { HostAppsClient } from "./apps/host-apps.ts";
+import { InstallationTokens } from "./apps/installation-tokens.ts";
+import { ManifestFlow } from "./apps/manifest-flow.ts";
 import type { AuditTrail } from "./audit/audit-event.ts";
 import { codeHostFor } from "./code-host/code-host-for.ts";
 import type { CodeHost } from "./code-host/code-host.ts";
@@ -34,9 +38,12 @@ export interface IdentityParts {
   readonly webLogin: WebLogin | undefined;
   readonly deviceFlow: DeviceFlow;
   readonly limits: LoginLimits;
+  readonly apps: AppRegistry;
+  readonly manifestFlow: ManifestFlow;
+  readonly installations: InstallationTokens;
 }
 
-/** The assembly of logins and accounts. Part of assemble.ts, on its own for tests. */
+/** The assembly of logins, accounts and apps. Part of assemble.ts, on its own for tests. */
 export function assembleIdentity(options: IdentityOptions): IdentityParts {
   const { config, store, address, audit, clock, logger } = options;
   const { client_id: clientId, client_secret: clientSecret } = config.host;
@@ -48,6 +55,16 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
       : new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
   const accounts = new Accounts({ store, oauth, clock, logger });
   const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
+  const hostApps = new HostAppsClient(codeHost, client, clock);
+  const installations = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger });
+  const apps = new AppRegistry({
+    store: store.apps,
+    hostApps: codeHost.apps === undefined ? undefined : hostApps,
+    audit,
+    clock,
+    logger,
+    onChange: async (id) => installations.forgetApp(id),
+  });
   return {
     codeHost,
     accounts,
@@ -58,5 +75,15 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
         : new WebLogin({ store, oauth, sessions, accounts, address, audit, clock }),
     deviceFlow: new DeviceFlow({ store, sessions, audit, clock }),
     limits: new LoginLimits(clock),
+    apps,
+    manifestFlow: new ManifestFlow({
+      store: store.oneTime,
+      hostApps,
+      codeHost,
+      registry: apps,
+      address,
+      clock,
+    }),
+    installations,
   };
 }

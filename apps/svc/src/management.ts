@@ -4,6 +4,7 @@ import { SECURITY_HEADERS, type Assets } from "@devplat/web-kit";
 import type { AuditTrail } from "./audit/audit-event.ts";
 import type { Logger } from "@devplat/base";
 import { Hono } from "hono";
+import type { PushReceiver } from "./webhooks/push-receiver.ts";
 import { addDeviceEndpoints } from "./admin-api/device.ts";
 import { problemOf, problemResponse, INTERNAL } from "./admin-api/problem.ts";
 import { addOperations, requestFacts, requireAccess } from "./admin-api/router.ts";
@@ -26,6 +27,7 @@ export interface ManagementOptions {
   readonly ownHostsOnly: boolean;
   readonly audit: AuditTrail;
   readonly logger: Logger;
+  readonly pushReceiver: PushReceiver;
 }
 
 function onlyGet(path: string): Response {
@@ -87,6 +89,7 @@ export function managementListener(
   app.get("/", (context) => context.redirect("/admin", 302));
   app.get("/admin/", (context) => context.redirect("/admin", 302));
   addOperations(app, options.operations, { authenticator, audit: options.audit, logger });
+  options.pushReceiver.addTo(app);
   addDeviceEndpoints(app, { flow: ui.deviceFlow, limits: ui.limits, address });
   addAdminUi(app, ui);
 

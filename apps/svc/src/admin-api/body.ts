@@ -36,6 +36,16 @@ function requireType(request: Request, wanted: string): void {
 }
 
 async function readText(request: Request, limit: number): Promise<string> {
+  const bytes = await readBytes(request, limit);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body is not UTF-8" });
+  }
+}
+
+/** @throws ProblemError 400, 408, 413 */
+export async function readBytes(request: Request, limit: number): Promise<Buffer> {
   const tooLarge = new ProblemError({
     status: 413,
     code: "body_too_large",
@@ -43,7 +53,7 @@ async function readText(request: Request, limit: number): Promise<string> {
     headers: { Connection: "close" },
   });
   if (Number(request.headers.get("content-length") ?? 0) > limit) throw tooLarge;
-  if (request.body === null) return "";
+  if (request.body === null) return Buffer.alloc(0);
   const reader = request.body.getReader();
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
@@ -67,14 +77,14 @@ async function readText(request: Request, limit: number): Promise<string> {
       if (size > limit) throw tooLarge;
       chunks.push(value);
     }
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+    return Buffer.concat(chunks);
   } catch (error) {
     void reader.cancel().catch(() => undefined);
     if (error instanceof ProblemError) throw error;
     throw new ProblemError({
       status: 400,
       code: "malformed_body",
-      detail: "The body broke off, or is not UTF-8",
+      detail: "The body broke off",
     });
   } finally {
     clearTimeout(timer);

@@ -5,6 +5,7 @@ import type { Identity } from "../login/sessions.ts";
 const SECTIONS = [
   { path: "/admin", name: "Cached Repositories", adminOnly: true },
   { path: "/admin/tokens", name: "Tokens", adminOnly: false },
+  { path: "/admin/apps", name: "Apps", adminOnly: true },
   { path: "/admin/users", name: "Users and sessions", adminOnly: true },
   { path: "/ui", name: "Account", adminOnly: false },
 ] as const;

@@ -1,5 +1,6 @@
 import type { Hono } from "hono";
 import { addAccountRoutes, type AccountRoutes } from "./account-routes.ts";
+import { addAppRoutes, type AppRoutes } from "./app-routes.ts";
 import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
 import { EMPTY_FORM } from "./form.ts";
 import { loginPage } from "./login-page.ts";
@@ -10,7 +11,7 @@ import { addTokenRoutes, type TokenRoutes } from "./token-routes.ts";
 
 /** What the pages stand on. */
 export type AdminUiOptions = Omit<
-  PagesOptions & LoginRoutes & DeviceRoutes & AccountRoutes & RepositoryRoutes & TokenRoutes,
+  PagesOptions & LoginRoutes & DeviceRoutes & AccountRoutes & AppRoutes & RepositoryRoutes & TokenRoutes,
   "app" | "pages" | "loginPage"
 >;
 
@@ -29,6 +30,7 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
   addLoginRoutes({ ...options, app, pages, loginPage: login });
   addDeviceRoutes({ ...options, pages });
   addAccountRoutes({ ...options, pages });
+  addAppRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
   for (const path of ["/admin/*", "/ui/*"]) {

@@ -1,4 +1,5 @@
 import type { Secret } from "@devplat/base";
+import type { InstallationCredentials } from "../apps/installation-credentials.ts";
 
 /** Who warms a repository: a code-host token that nobody's request brought. */
 export interface WarmCredential {
@@ -20,6 +21,19 @@ export class ServiceToken implements WarmCredential {
 
   forRepository(): Promise<Secret | undefined> {
     return Promise.resolve(this.#token);
+  }
+}
+
+/** The installation of the default app, where it covers the repository. */
+export class AppCredential implements WarmCredential {
+  readonly #installations: InstallationCredentials;
+
+  constructor(installations: InstallationCredentials) {
+    this.#installations = installations;
+  }
+
+  async forRepository(owner: string, name: string): Promise<Secret | undefined> {
+    return this.#installations.forRepository(owner, name, "read");
   }
 }
 

@@ -163,11 +163,7 @@ describe("refusals", () => {
   };
 
   it("a key whose part is not there yet refuses the start with one line", () => {
-    for (const environment of [
-      { SVC_CACHE_OBJECT_BUCKET: "b" },
-      { SVC_HOST_APP_ID: "1" },
-      { SVC_HOST_PRIVATE_KEY: "planted" },
-    ]) {
+    for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "b" }]) {
       assert.match(refused(environment), /^\S+( \w+)? is set, but this version does not have that part yet/);
       assert.doesNotMatch(refused(environment), /planted|\n/);
     }
@@ -192,11 +188,18 @@ describe("refusals", () => {
     assert.deepEqual(ineffective(load("", client).config), []);
   });
 
-  it("half an OAuth client is refused", () => {
+  it("half an OAuth client, half an app, and an app with Gitea are refused", () => {
     for (const environment of [{ SVC_HOST_CLIENT_ID: "x" }, { SVC_HOST_CLIENT_SECRET: "planted" }]) {
       assert.match(refused(environment), /^host\.client_id and host\.client_secret belong together/);
       assert.doesNotMatch(refused(environment), /planted/);
     }
+    for (const environment of [{ SVC_HOST_APP_ID: "1" }, { SVC_HOST_PRIVATE_KEY: "planted" }]) {
+      assert.match(refused(environment), /^host\.app_id and host\.private_key belong together/);
+      assert.doesNotMatch(refused(environment), /planted/);
+    }
+    const app = { SVC_HOST_KIND: "gitea", SVC_HOST_APP_ID: "1", SVC_HOST_PRIVATE_KEY: "x" };
+    assert.match(refused(app), /Gitea knows no apps/);
+    assert.equal(refused({ SVC_HOST_KIND: "gitea" }), "");
   });
 });
 

@@ -7,8 +7,6 @@ const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config)
   { key: "cache.object_bucket", isSet: ({ cache }) => cache.object_bucket !== undefined },
   { key: "cache.object_region", isSet: ({ cache }) => cache.object_region !== undefined },
   { key: "cache.object_endpoint", isSet: ({ cache }) => cache.object_endpoint !== undefined },
-  { key: "host.app_id", isSet: ({ host }) => host.app_id !== undefined },
-  { key: "host.private_key", isSet: ({ host }) => host.private_key !== undefined },
 ];
 
 /**
@@ -24,6 +22,12 @@ export function refuseUnusable(config: Config): void {
   const { client_id: clientId, client_secret: clientSecret } = config.host;
   if ((clientId === undefined) !== (clientSecret === undefined)) {
     throw refused("host.client_id and host.client_secret belong together: set both, or none");
+  }
+  if ((config.host.app_id === undefined) !== (config.host.private_key === undefined)) {
+    throw refused("host.app_id and host.private_key belong together: set both, or none");
+  }
+  if (config.host.kind === "gitea" && config.host.app_id !== undefined) {
+    throw refused("host.app_id is set, but Gitea knows no apps: remove it to start");
   }
   if (config.server.proxy_protocol && config.server.trusted_proxies.length === 0) {
     throw refused(

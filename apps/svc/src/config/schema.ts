@@ -25,7 +25,10 @@ const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
 );
-const pathText = text.regex(/^[\w.-]+(?:\/[\w.-]+)*$/, "expected names of letters, digits, . _ - joined by /");
+const pathText = text.regex(
+  /^[\w.-]+(?:\/[\w.-]+)*$/,
+  "expected names of letters, digits, . _ - joined by /",
+);
 const duration = text.refine(
   (value) => parseDuration(value) !== undefined,
   "expected a duration such as 90s, 15m, 12h or 7d",
@@ -89,6 +92,8 @@ export const configSchema = z.strictObject({
       client_secret: secret.optional(),
       app_id: text.optional(),
       private_key: secret.optional(),
+      /** What push events are signed with, besides the secrets of registered apps. */
+      webhook_secret: secret.optional(),
     })
     .prefault({}),
   database: z

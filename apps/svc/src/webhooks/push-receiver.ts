@@ -1,0 +1,155 @@
+import type { Clock, Secret } from "@devplat/base";
+import type { Hono } from "hono";
+import { readBytes } from "../admin-api/body.ts";
+import { clientOf } from "../admin-api/client.ts";
+import { ProblemError, problemOf, problemResponse } from "../admin-api/problem.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import type { CacheMaintenance } from "../cache/policy.ts";
+import type { LoginLimits } from "../login/login-limits.ts";
+import { digest } from "../login/random.ts";
+import type { Store } from "../storage/store.ts";
+import { HOOK_PATH } from "./hook-path.ts";
+import { isSigned, pushedRepository } from "./push-event.ts";
+
+/** A push event lists up to 2048 commits, at about 1 KB each; in bytes. */
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
+/** Bodies that are read at once: anybody may send one, and it is judged only when it is whole. */
+const MAX_READING = 8;
+/** Milliseconds in which the same delivery counts once. */
+const REPLAY_MS = 60 * 60_000;
+const KIND = "webhook_delivery";
+
+export interface PushReceiverOptions {
+  readonly store: Pick<Store, "apps" | "oneTime">;
+  /** `host.webhook_secret` */
+  readonly secret: Secret | undefined;
+  readonly maintenance: CacheMaintenance;
+  readonly limits: LoginLimits;
+  readonly audit: AuditTrail;
+  readonly clock: Clock;
+}
+
+/**
+ * Takes push events of the code host, so that a cached repository is fetched at once instead of with the next request.
+ * Only a help: what callers get is still what the code host says to them. Answers 202 with what became of it.
+ */
+export class PushReceiver {
+  readonly #options: PushReceiverOptions;
+  #reading = 0;
+
+  constructor(options: PushReceiverOptions) {
+    this.#options = options;
+  }
+
+  addTo(app: Hono): void {
+    app.post(HOOK_PATH, async (context) => {
+      const headers = context.req.raw.headers;
+      try {
+        const status = await this.#receive(context.req.raw, {
+          signature: headers.get("x-hub-signature-256") ?? headers.get("x-gitea-signature") ?? undefined,
+          event: headers.get("x-github-event") ?? headers.get("x-gitea-event") ?? "",
+          ...clientOf(context),
+        });
+        return context.json({ status }, 202);
+      } catch (error) {
+        const problem = problemOf(error);
+        if (problem === undefined) throw error;
+        return problemResponse(problem);
+      }
+    });
+    app.all(HOOK_PATH, () =>
+      problemResponse({
+        status: 405,
+        code: "method_not_allowed",
+        detail: `${HOOK_PATH} takes POST`,
+        headers: { Allow: "POST" },
+      }),
+    );
+  }
+
+  async #receive(
+    request: Request,
+    from: {
+      readonly signature: string | undefined;
+      readonly event: string;
+      readonly address: string;
+      readonly requestId: string | undefined;
+    },
+  ): Promise<string> {
+    const { store, limits, audit, clock, maintenance } = this.#options;
+    const secrets = await this.#secrets();
+    if (secrets.length === 0) {
+      throw new ProblemError({
+        status: 404,
+        code: "no_such_path",
+        detail: "No webhook secret is configured: host.webhook_secret, or that of an app",
+      });
+    }
+    const body = await this.#read(request);
+    if (!isSigned(body, from.signature, secrets)) {
+      limits.login(from.address);
+      audit.record({
+        action: "webhook.received",
+        outcome: "denied",
+        actor: { kind: "anonymous" },
+        remoteAddress: from.address,
+        requestId: from.requestId,
+      });
+      throw new ProblemError({
+        status: 401,
+        code: "unauthorized",
+        detail: "The signature is missing, or not made with a secret that is known here",
+      });
+    }
+    if (from.event !== "push") return "ignored";
+    const now = clock.now();
+    // By the signature, not by the delivery's id: the id is not signed, so a replay could bring another.
+    const key = digest(from.signature ?? "");
+    const first = await store.oneTime.put({ kind: KIND, key, value: "", expiresAt: now + REPLAY_MS }, now);
+    if (!first) return "seen";
+    const repository = pushedRepository(parsed(body));
+    if (repository === undefined) return "ignored";
+    const outcome = await maintenance.warm(repository.owner, repository.name);
+    audit.record({
+      action: "webhook.received",
+      outcome: "allowed",
+      actor: { kind: "system" },
+      target: `${repository.owner}/${repository.name}`,
+      remoteAddress: from.address,
+      requestId: from.requestId,
+      details: { warming: outcome },
+    });
+    return outcome;
+  }
+
+  async #read(request: Request): Promise<Buffer> {
+    if (this.#reading >= MAX_READING) {
+      throw new ProblemError({
+        status: 503,
+        code: "too_many_requests",
+        detail: "Too many deliveries at once",
+        headers: { "Retry-After": "5", Connection: "close" },
+      });
+    }
+    this.#reading++;
+    try {
+      return await readBytes(request, MAX_BODY_BYTES);
+    } finally {
+      this.#reading--;
+    }
+  }
+
+  async #secrets(): Promise<Secret[]> {
+    const { store, secret } = this.#options;
+    const apps = await store.apps.list();
+    return [secret, ...apps.map(({ webhookSecret }) => webhookSecret)].filter((each) => each !== undefined);
+  }
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8")) as unknown;
+  } catch {
+    return undefined;
+  }
+}
