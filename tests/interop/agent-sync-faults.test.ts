@@ -1,59 +1,23 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, writeFile } from "node:fs/promises";
-import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
-import { run, startVault, tempFolder, type TempFolder, type Vault } from "@devplat/testkit";
+import {
+  run,
+  startVault,
+  startVaultProxy,
+  tempFolder,
+  type TempFolder,
+  type Vault,
+  type VaultFault,
+} from "@devplat/testkit";
 import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
-
-/** What the proxy does instead of passing a request on. */
-type Fault =
-  | { readonly status: number; readonly body?: string; readonly path?: RegExp }
-  | { readonly cut: true }
-  | { readonly delayMs: number };
-
-/** A proxy before the real Vault that can be told to fail. */
-class FaultProxy {
-  fault: Fault | undefined;
-  readonly #target: string;
-  readonly #server = createServer((incoming, outgoing) => void this.#answer(incoming, outgoing));
-
-  constructor(target: string) {
-    this.#target = target;
-  }
-
-  async listen(): Promise<string> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  stop(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
-  }
-
-  async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const { fault } = this;
-    if (fault !== undefined && "cut" in fault) return void incoming.socket.destroy();
-    if (fault !== undefined && "status" in fault && (fault.path?.test(incoming.url ?? "") ?? true)) {
-      outgoing.writeHead(fault.status, { "content-type": "application/json" });
-      return void outgoing.end(fault.body ?? '{"errors":[]}');
-    }
-    if (fault !== undefined && "delayMs" in fault) await sleep(fault.delayMs);
-    const options = { method: incoming.method, headers: incoming.headers };
-    const onward = request(this.#target + (incoming.url ?? ""), options, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
-    onward.on("error", () => outgoing.destroy());
-    incoming.pipe(onward);
-  }
-}
 
 const folders: TempFolder[] = [];
 let vault: Vault;
@@ -97,8 +61,8 @@ async function syncAndStatus(url: string): Promise<Status> {
 
 describe("a store that fails under a running daemon", () => {
   it("files stay, the status says what, and it recovers without a restart", async () => {
-    const proxy = new FaultProxy(vault.address);
-    const place = await home(await proxy.listen(), 'web: {enabled: true, listen: "127.0.0.1:0"}\n');
+    const proxy = await startVaultProxy(vault.address);
+    const place = await home(proxy.url, 'web: {enabled: true, listen: "127.0.0.1:0"}\n');
     await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
     let value = 0;
     const put = (): Promise<number> => vault.put("users/ada/app", { token: `value-${++value}` });
@@ -108,7 +72,7 @@ describe("a store that fails under a running daemon", () => {
     const running = await daemon(place, current);
     const url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
     try {
-      const faults: [string, Fault, RegExp, "stale" | "idle"][] = [
+      const faults: [string, VaultFault, RegExp, "stale" | "idle"][] = [
         ["429", { status: 429 }, /429|too many/i, "stale"],
         ["500", { status: 500 }, /500/, "stale"],
         ["a gateway's page", { status: 502, body: "<html>planted-page</html>" }, /502/, "stale"],
@@ -125,6 +89,9 @@ describe("a store that fails under a running daemon", () => {
         const said = state === "stale" ? failed.store.last_error : failed.rules["app"]?.error;
         assert.match(said ?? "", expected, name);
         assert.doesNotMatch(JSON.stringify(failed), /planted-page/);
+        const shown = (await place.agent(["status"])).stdout;
+        if (state === "stale")
+          assert.match(shown, /^Last sync: .*, stale since \d{4}-\d\d-\d\dT\S+Z$/m, name);
         proxy.fault = undefined;
         const recovered = await syncAndStatus(url);
         assert.equal(recovered.sync.state, "idle", name);
@@ -160,6 +127,129 @@ describe("a store that fails under a running daemon", () => {
     }
   });
 });
+
+describe("a server certificate that is wrong", () => {
+  it("files stay, the status says what, and it recovers without a restart once it is right", async () => {
+    const place = await home("https://unused.example");
+    const made = await Promise.all(["right", "wrong"].map((name) => selfSigned(place.path, name)));
+    const [right = { key: "", cert: "" }, wrong = right] = made;
+    const server = createServer(right, (incoming, outgoing) => {
+      const { method, headers, url = "" } = incoming;
+      const onward = request(vault.address + url, { method, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      });
+      incoming.pipe(onward);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    await place.configure(`store: {address: "https://127.0.0.1:${port}", ca_cert: ~/right.pem, username: ada}
+web: {enabled: true, listen: "127.0.0.1:0"}
+${RULES}`);
+    await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+    await vault.put("users/ada/app", { token: "before" });
+    const holds = (value: string) => async (): Promise<boolean> =>
+      (await place.read("app.yaml")) === `token: ${value}\n`;
+    const running = await daemon(place, holds("before"));
+    try {
+      const url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+      server.setSecureContext(wrong);
+      server.closeAllConnections();
+      await vault.put("users/ada/app", { token: "after" });
+      const failed = await syncAndStatus(url);
+      assert.equal(failed.sync.state, "stale");
+      assert.match(failed.store.last_error ?? "", /SELF_SIGNED|UNABLE_TO_VERIFY|DEPTH_ZERO.*store\.ca_cert/);
+      assert.ok(await holds("before")());
+      server.setSecureContext(right);
+      assert.equal((await syncAndStatus(url)).sync.state, "idle");
+      assert.ok(await holds("after")());
+    } finally {
+      await running.stop();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+});
+
+describe("a clock that is wrong", () => {
+  for (const [name, days] of [
+    ["a day ahead", 1],
+    ["a day behind", -1],
+  ] as const) {
+    it(`${name}: tokens are judged by their life, not by the clocks of two hosts, and files are synced`, async () => {
+      const place = await home(vault.address);
+      await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
+      await vault.put("users/ada/app", { token: name });
+      const shift = await place.write(
+        "shift.cjs",
+        `const now = Date.now; Date.now = () => now() + ${days * 86_400_000};\n`,
+      );
+      const env = { NODE_OPTIONS: `--require ${shift}` };
+      const synced = await place.agent(["sync"], env);
+      assert.equal(synced.code, 0, synced.stderr);
+      assert.equal(await place.read("app.yaml"), `token: ${name}\n`);
+      const { stdout } = await place.agent(["status", "--json"], env);
+      const { auth, time } = JSON.parse(stdout) as { auth: { token_ttl_seconds: number }; time: string };
+      assert.ok(
+        Math.abs(Date.parse(time) - Date.now() - days * 86_400_000) < 60_000,
+        "the clock is wrong indeed",
+      );
+      assert.ok(auth.token_ttl_seconds > 2_000_000, "as the store says");
+      // The same files under the right time: nothing to do.
+      assert.match(await place.ok("sync"), /0 changed, 1 unchanged, 0 failed/);
+    });
+  }
+});
+
+describe("a store that does not answer", () => {
+  it("a cycle ends after its time-out, the files stay, and the next one works", async () => {
+    const { Secret, systemClock } = await import("@devplat/base");
+    const { openVaultStore, userRoot } = await import("@devplat/secret-store");
+    const { workspace } = await import("../../apps/agent/src/sync/test-workspace.ts");
+    const proxy = await startVaultProxy(vault.address);
+    const w = await workspace();
+    // As the daemon's, but for the waits: 10 s a try and 30 s a call would be this test's.
+    const store = openVaultStore({
+      address: proxy.url,
+      root: userRoot({ mount: "kv", prefix: "users/", username: "ada" }),
+      token: () => new Secret(vault.rootToken),
+      timing: { tryMs: 100, callMs: 300, firstMs: 10, maxMs: 20 },
+    });
+    try {
+      await vault.put("users/ada/slow", { token: "one" });
+      const rule = { name: "slow", key: "slow", target: { path: "~/slow.yaml", format: "yaml" } };
+      const { engine, state } = await w.engine([rule], { store });
+      const signal = new AbortController().signal;
+      await engine.cycle(signal);
+      await vault.put("users/ada/slow", { token: "two" });
+      proxy.fault = { hang: true };
+      const begun = systemClock.now();
+      await assert.rejects(engine.cycle(signal), { code: "unavailable" });
+      assert.equal(await w.read("slow.yaml"), "token: one\n");
+      assert.ok(Date.parse(state.document.stale_since ?? "") >= begun - 1);
+      assert.match(state.document.last_error ?? "", /no answer in time/);
+      proxy.fault = undefined;
+      await engine.cycle(signal);
+      assert.equal(await w.read("slow.yaml"), "token: two\n");
+      assert.equal(state.document.stale_since, null);
+    } finally {
+      await store.close();
+      await w.remove();
+      proxy.stop();
+    }
+  });
+});
+
+/** Key and certificate for 127.0.0.1, also as `<name>.pem` in the folder. */
+async function selfSigned(folder: string, name: string): Promise<{ key: string; cert: string }> {
+  const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.pem`)];
+  const what = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+  const who = `-subj /CN=${name} -addext subjectAltName=IP:127.0.0.1`;
+  const made = await run("openssl", `${what} ${who} -keyout ${key} -out ${cert}`.split(" "));
+  assert.equal(made.code, 0, made.stderr);
+  return { key: await readFile(key, "utf8"), cert: await readFile(cert, "utf8") };
+}
 
 describe("a disk that is full", () => {
   it("leaves the file as it was, names the reason, and the next sync works", async () => {
