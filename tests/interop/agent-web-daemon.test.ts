@@ -8,6 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
+import type { Json } from "../../apps/agent/src/api/json-schemas.ts";
+import { schemaFaults } from "../../apps/agent/src/api/test-schema.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 
 const AGENT = fileURLToPath(new URL("../../apps/agent/bin/agent", import.meta.url));
@@ -84,6 +86,11 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.equal((await get("/readyz")).stdout, `{"status":"ready"}`);
     const status = JSON.parse((await get("/api/v1/status")).stdout) as { authenticated: boolean };
     assert.equal(status.authenticated, true);
+    const { components } = JSON.parse((await get("/api/openapi.json")).stdout) as {
+      components: { schemas: Record<string, Json> };
+    };
+    const { schemas } = components;
+    assert.deepEqual(schemaFaults(status, schemas["Status"] ?? {}, schemas), [], "as its own document says");
     const { token } = JSON.parse((await get("/api/v1/csrf")).stdout) as { token: string };
     const sync = await get(
       "/api/v1/sync?wait=true",

@@ -1,7 +1,6 @@
 import { NOTIFICATION_LEVELS } from "../desktop/notification.ts";
+import { SCHEMAS, object, reference, text, type Json } from "./json-schemas.ts";
 import { PROBLEM_STATUS } from "./problem.ts";
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** One operation: what it does, and what it answers besides errors. */
 interface Operation {
@@ -16,9 +15,10 @@ interface Operation {
   readonly type?: string;
   /** Schema of a JSON answer; without one any object. */
   readonly schema?: Json;
+  /** Further answers that are no errors, by status. */
+  readonly also?: Readonly<Record<number, { readonly description: string; readonly schema: Json }>>;
 }
 
-const text = { type: "string" };
 const version = { type: "integer", minimum: 1 };
 const values = {
   type: "object",
@@ -45,11 +45,6 @@ const query = (name: string, schema: Json, description: string): Json => ({
   schema,
   description,
 });
-const object = (properties: Json): Json => ({
-  type: "object",
-  required: Object.keys(properties),
-  properties,
-});
 const secretBody = object({ fields: values });
 const written = object({ path: text, version });
 
@@ -74,13 +69,17 @@ function peerAction(
 /** Every route of the JSON API. */
 const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   "/api/v1/status": {
-    get: { summary: "State of the daemon; little of it while signed out", answer: "The state" },
+    get: {
+      summary: "State of the daemon; little of it while signed out",
+      answer: "The state",
+      schema: { oneOf: [reference("Status"), reference("PublicStatus")] },
+    },
   },
   "/api/v1/rules": {
     get: {
       summary: "Sync rules with their state",
       answer: "The rules",
-      schema: object({ rules: { type: "array", items: { type: "object" } } }),
+      schema: object({ rules: { type: "array", items: reference("Rule") } }),
     },
   },
   "/api/v1/csrf": {
@@ -100,11 +99,12 @@ const OPERATIONS: Readonly<Record<string, Readonly<Record<string, Operation>>>> 
   "/api/v1/sync": {
     post: {
       summary: "Starts a sync cycle",
-      answer: "It runs; with wait=true it has ended (200)",
+      answer: "It runs",
       status: 202,
       csrf: true,
       parameters: [query("wait", { type: "boolean" }, "Answers at the end of the cycle.")],
-      schema: { type: "object", required: ["job"], properties: { job: text } },
+      schema: object({ job: text }),
+      also: { 200: { description: "With wait=true: it has ended", schema: reference("Cycle") } },
     },
   },
   "/api/v1/unlock": {
@@ -231,7 +231,11 @@ export function openApiDocument(release: string): Json {
     components: {
       securitySchemes: { webKey: { type: "http", scheme: "bearer" } },
       schemas: {
-        Problem: object({ error: text, code: { type: "string", enum: Object.keys(PROBLEM_STATUS) } }),
+        Problem: object(
+          { error: text, code: { type: "string", enum: Object.keys(PROBLEM_STATUS) } },
+          { hint: text },
+        ),
+        ...SCHEMAS,
       },
     },
     security: [{}, { webKey: [] }],
@@ -247,6 +251,7 @@ function describe(operation: Operation): Json {
     schema = { type: "object" },
     body,
     bodyType = "application/json",
+    also = {},
   } = operation;
   const csrf = {
     name: "X-CSRF-Token",
@@ -257,7 +262,7 @@ function describe(operation: Operation): Json {
   };
   const parameters = [...(operation.parameters ?? []), ...(operation.csrf === true ? [csrf] : [])];
   const content = { [type]: type === "application/json" ? { schema } : { schema: text } };
-  const problem = { "application/json": { schema: { $ref: "#/components/schemas/Problem" } } };
+  const problem = { "application/json": { schema: reference("Problem") } };
   return {
     summary,
     ...(parameters.length > 0 && { parameters }),
@@ -266,6 +271,12 @@ function describe(operation: Operation): Json {
     }),
     responses: {
       [status]: { description: answer, content },
+      ...Object.fromEntries(
+        Object.entries(also).map(([other, { description, schema: shape }]) => [
+          other,
+          { description, content: { "application/json": { schema: shape } } },
+        ]),
+      ),
       default: { description: "What was refused and why; code is for programs", content: problem },
     },
   };

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { SecretStoreError, printJson, type SecretStore } from "@devplat/secret-store";
-import type { RouteParts } from "../web/environment.ts";
-import { apiRoutes } from "./routes.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/test-server.ts";
 
 const BASE = "/api/v1/secrets/";
@@ -296,24 +294,5 @@ describe("the configuration over the JSON API", () => {
     assert.match(String(registry.headers["content-disposition"]), /^attachment; filename="config\.reg"$/);
     assert.match(registry.body.replaceAll("\0", ""), /Windows Registry Editor[^]*"interval"="1m30s"/);
     assert.equal((await server.send("/api/v1/config/download?format=toml")).status, 400);
-  });
-});
-
-describe("/api/openapi.json", () => {
-  it("describes exactly the routes below /api/ that are served", async () => {
-    await using server = await startTestServer();
-    const document = JSON.parse((await server.send("/api/openapi.json")).body) as {
-      openapi: string;
-      paths: Record<string, object>;
-    };
-    assert.equal(document.openapi, "3.1.0");
-    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace("{path}", "*")}`),
-    );
-    const { routes } = apiRoutes({ secrets: {} } as unknown as RouteParts);
-    const served = routes
-      .filter(({ method, path }) => method !== "ALL" && path.startsWith("/api/"))
-      .map(({ method, path }) => `${method} ${path}`);
-    assert.deepEqual(described.toSorted(), [...new Set(served)].toSorted());
   });
 });

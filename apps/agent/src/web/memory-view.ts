@@ -12,7 +12,12 @@ export class MemoryView implements DaemonView {
   readonly asked: (string | undefined)[] = [];
 
   status(): AgentStatus {
-    const rules = Object.fromEntries(this.#rules.map((rule) => [rule.name, rule]));
+    const rules = Object.fromEntries(
+      this.#rules.map(({ name, description: _description, key: _key, target: _target, ...status }) => [
+        name,
+        status,
+      ]),
+    );
     return { ...this.#status, rules };
   }
 

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { parseFields } from "@devplat/secret-store";
+import type { RouteParts } from "../web/environment.ts";
+import { ruleView, signedIn } from "../web/memory-view.ts";
+import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/test-server.ts";
+import type { Json } from "./json-schemas.ts";
+import { apiRoutes } from "./routes.ts";
+import { schemaFaults } from "./test-schema.ts";
+
+interface OpenApi {
+  readonly openapi: string;
+  readonly paths: Record<
+    string,
+    Record<string, { responses: Record<string, { content: Record<string, { schema: Json }> }> }>
+  >;
+  readonly components: { readonly schemas: Record<string, Json> };
+}
+
+let server: TestServer;
+let document: OpenApi;
+before(async () => {
+  server = await startTestServer({
+    configuration: "store: { driver: embedded }\nenrolments: {a: {engine: ssh}}",
+    editablePaths: ["tools"],
+    token: "hvs.held",
+  });
+  const run = {
+    at: signedIn.time,
+    exit_code: 0,
+    timed_out: false,
+    duration_ms: 1.5,
+    stdout_bytes: 0,
+    stderr_bytes: 0,
+  };
+  server.view.set({
+    rules: [ruleView("npm", { run }), ruleView("new", { version: null, last_synced: null })],
+  });
+  for (const name of ["read", "replaced", "deleted"])
+    await server.store.write(`tools/${name}`, parseFields('{"a":1.5}'));
+  document = JSON.parse((await server.send("/api/openapi.json")).body) as OpenApi;
+});
+after(() => server.stop());
+
+async function change(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { token } = JSON.parse((await server.send("/api/v1/csrf")).body) as { token: string };
+  const headers = { "X-CSRF-Token": token, "Content-Type": "application/json", ...options.headers };
+  return await server.send(path, { ...options, method, headers });
+}
+const get = (path: string) => (): Promise<Answer> => server.send(path);
+const form = (path: string, body: string) => (): Promise<Answer> =>
+  server.send(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/x-www-form-urlencoded" },
+    body,
+  });
+const secret = (method: string, name: string, body?: string) => (): Promise<Answer> =>
+  change(method, `/api/v1/secrets/tools/${name}`, body === undefined ? {} : { body });
+
+/** For each operation that the document describes: requests whose answers it has to describe. */
+const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
+  "GET /api/v1/status": [get("/api/v1/status")],
+  "GET /api/v1/rules": [get("/api/v1/rules")],
+  "GET /api/v1/csrf": [get("/api/v1/csrf")],
+  "GET /api/v1/token": [get("/api/v1/token")],
+  "POST /api/v1/sync": [
+    () => change("POST", "/api/v1/sync"),
+    () => change("POST", "/api/v1/sync?wait=true"),
+    () => server.send("/api/v1/sync", { method: "POST" }),
+  ],
+  "POST /api/v1/unlock": [() => change("POST", "/api/v1/unlock")],
+  // Checked below: it does not end by itself.
+  "GET /api/v1/events": [],
+  "GET /api/v1/config": [get("/api/v1/config")],
+  "GET /api/v1/config/download": [get("/api/v1/config/download?format=reg1")],
+  "GET /api/v1/secrets/{path}": [
+    get("/api/v1/secrets/"),
+    get("/api/v1/secrets/tools/read"),
+    get("/api/v1/secrets/tools/read?reveal=true"),
+    get("/api/v1/secrets/tools/absent"),
+    get("/api/v1/secrets/tools//read"),
+  ],
+  "POST /api/v1/secrets/{path}": [
+    secret("POST", "created", '{"fields":{"a":1}}'),
+    secret("POST", "created", '{"fields":{}}'),
+  ],
+  "PUT /api/v1/secrets/{path}": [
+    secret("PUT", "replaced", '{"fields":{"a":[]}}'),
+    secret("PUT", "replaced", "no JSON"),
+  ],
+  "DELETE /api/v1/secrets/{path}": [secret("DELETE", "deleted"), secret("DELETE", "deleted")],
+  "POST /api/v1/remote/browse": [
+    form("/api/v1/remote/browse", "url=https%3A%2F%2Fexample.test%2F"),
+    form("/api/v1/remote/browse", "url=file"),
+  ],
+  "POST /api/v1/remote/notify": [
+    form("/api/v1/remote/notify", "level=info&title=t"),
+    form("/api/v1/remote/notify", "level=x"),
+  ],
+  "POST /api/v1/remote/clipboard": [
+    form("/api/v1/remote/clipboard", "text=t"),
+    form("/api/v1/remote/clipboard", "text="),
+  ],
+  "GET /api/openapi.json": [get("/api/openapi.json")],
+};
+
+describe("/api/openapi.json", () => {
+  it("describes exactly the routes below /api/ that are served", () => {
+    assert.equal(document.openapi, "3.1.0");
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const { routes } = apiRoutes({ secrets: {} } as unknown as RouteParts);
+    const served = routes
+      .filter(({ method, path }) => method !== "ALL" && path.startsWith("/api/"))
+      .map(({ method, path }) => `${method} ${path.replace("*", "{path}")}`);
+    assert.deepEqual(described.toSorted(), [...new Set(served)].toSorted());
+    assert.deepEqual(Object.keys(SAMPLES).toSorted(), described.toSorted(), "a sample for each");
+  });
+
+  for (const [operation, samples] of Object.entries(SAMPLES)) {
+    it(`${operation} answers as it says`, async () => {
+      const [method = "", path = ""] = operation.split(" ");
+      const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
+      for (const sample of samples) {
+        const answer = await sample();
+        const content = (responses[answer.status] ?? responses["default"])?.content ?? {};
+        const schema = content["application/json"]?.schema;
+        assert.ok(schema !== undefined, `${answer.status} is described`);
+        assert.equal((answer.headers["content-type"] ?? "").split(";")[0], "application/json");
+        assert.deepEqual(schemaFaults(JSON.parse(answer.body), schema, document.components.schemas), []);
+      }
+    });
+  }
+
+  it("describes the status of somebody who is signed out, and what the events carry", async () => {
+    const { schemas } = document.components;
+    const stream = await server.open("/api/v1/events");
+    let sent = "";
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      sent += chunk.toString();
+      if (sent.includes("\n\n", sent.indexOf("data: "))) break;
+    }
+    const data = /^data: (.*)$/m.exec(sent)?.[1] ?? "";
+    assert.deepEqual(schemaFaults(JSON.parse(data), schemas["Status"] ?? {}, schemas), []);
+    await using out = await startTestServer();
+    out.view.set({ status: { authenticated: false } });
+    const body: unknown = JSON.parse((await out.send("/api/v1/status")).body);
+    assert.deepEqual(schemaFaults(body, schemas["PublicStatus"] ?? {}, schemas), []);
+  });
+});
