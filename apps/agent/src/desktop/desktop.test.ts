@@ -46,6 +46,15 @@ describe("DesktopBrowser", () => {
     while ((await programs.got("lived", "input").catch(() => "")) === "") await sleep(10);
   });
 
+  it("programs that hang are ended when the time for all of them is over, and the next is not tried", async () => {
+    await using programs = await testPrograms();
+    await programs.add("hanging", "exec sleep 60");
+    await programs.add("next");
+    const options = { environment: { PATH: programs.path }, timeoutMs: 100 };
+    assert.equal(await firstThatWorks([["hanging"], ["next"]], options), "failed");
+    await assert.rejects(programs.got("next", "args"), { code: "ENOENT" });
+  });
+
   it("without an opener there is no browser", async () => {
     assert.equal(await new DesktopBrowser({ PATH: "/nonexistent" }, "linux").open(URL), "no_program");
   });

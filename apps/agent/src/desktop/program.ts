@@ -23,9 +23,11 @@ export interface ProgramOptions {
   readonly input?: string | Uint8Array;
   /**
    * A program that still runs after this time, in milliseconds, is left alone and counts as done: it has become what
-   * it was to start. Default: it is ended after DESKTOP_TIMEOUT_MS, and has failed.
+   * it was to start. Default: it is ended when the time for all programs together is over, and has failed.
    */
   readonly settledAfterMs?: number;
+  /** For all programs together, in milliseconds. Default DESKTOP_TIMEOUT_MS. */
+  readonly timeoutMs?: number;
 }
 
 /** Tries the programs in order until one has done it. Their output is never read: it may quote what they were given. */
@@ -33,9 +35,12 @@ export async function firstThatWorks(
   commands: readonly Command[],
   options: ProgramOptions,
 ): Promise<DesktopOutcome> {
+  const end = performance.now() + (options.timeoutMs ?? DESKTOP_TIMEOUT_MS);
   let outcome: DesktopOutcome = "no_program";
   for (const command of commands) {
-    const tried = await runProgram(command, options);
+    const left = end - performance.now();
+    if (left <= 0) return "failed";
+    const tried = await runProgram(command, options, left);
     if (tried === "done") return tried;
     // A program that is there and fails says more than one that is not there.
     if (tried === "failed") outcome = "failed";
@@ -46,6 +51,7 @@ export async function firstThatWorks(
 async function runProgram(
   [program, ...args]: Command,
   { environment, input, settledAfterMs }: ProgramOptions,
+  timeoutMs: number,
 ): Promise<DesktopOutcome> {
   const settles = settledAfterMs !== undefined;
   const child = spawn(program, args, {
@@ -58,7 +64,7 @@ async function runProgram(
   child.stdin?.on("error", () => undefined);
   child.stdin?.end(input);
   const { promise: time, resolve: timeIsUp } = Promise.withResolvers<"time">();
-  const timer = setTimeout(() => timeIsUp("time"), settledAfterMs ?? DESKTOP_TIMEOUT_MS);
+  const timer = setTimeout(() => timeIsUp("time"), settledAfterMs ?? timeoutMs);
   try {
     const ended = await Promise.race([once(child, "exit") as Promise<[number | null]>, time]);
     if (ended !== "time") return ended[0] === 0 ? "done" : "failed";

@@ -30,6 +30,9 @@ export interface PlacedSocket {
  * @throws AgentError `socket_in_use` when somebody answers there | `socket_refused`
  */
 export async function listenOnPath(server: Server, path: string): Promise<PlacedSocket> {
+  if (process.platform === "win32") {
+    throw refused(path, "there are no such sockets on Windows", "Use web.enabled there.");
+  }
   const aside = join(dirname(path), `.${randomBytes(4).toString("hex")}`);
   if (Math.max(Buffer.byteLength(path), Buffer.byteLength(aside)) > MAX_PATH_BYTES) {
     throw refused(path, `its path is longer than ${MAX_PATH_BYTES} bytes`, "Choose a shorter one.");
@@ -78,7 +81,6 @@ async function prepareFolder(path: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
     const found = await lstat(await realpath(folder));
     if (!found.isDirectory()) throw refused(path, `${folder} is not a folder`);
-    if (process.platform === "win32") return;
     if (found.uid !== process.geteuid?.()) throw refused(path, `${folder} belongs to another user`);
     if ((found.mode & OTHERS) !== 0) {
       throw refused(path, `others can reach its folder ${folder}`, `chmod 700 ${folder}`);
