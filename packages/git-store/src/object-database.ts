@@ -33,6 +33,8 @@ export interface ObjectDatabaseOptions {
   readonly pageCacheBytes?: number;
   /** Memory for delta bases, bytes. Default 32 MiB. */
   readonly baseCacheBytes?: number;
+  /** Leaves packs out that cannot be opened, instead of failing: for repairs. Default false. */
+  readonly skipFaulty?: boolean;
 }
 
 /** A database in a form that `postMessage` hands to a worker thread without copying tables. */
@@ -53,6 +55,7 @@ export class ObjectDatabase {
   readonly folder: string;
   readonly format: ObjectFormat;
   readonly reader: PackReader;
+  readonly #skipFaulty: boolean;
   #packs: Pack[] = [];
   #looseFolders = new Set<string>();
   #nextPackId = 0;
@@ -60,6 +63,7 @@ export class ObjectDatabase {
   private constructor(folder: string, options: ObjectDatabaseOptions) {
     this.folder = folder;
     this.format = options.format ?? "sha1";
+    this.#skipFaulty = options.skipFaulty ?? false;
     this.reader = new PackReader(
       new PageCache(options.pageCacheBytes ?? DEFAULT_PAGE_CACHE_BYTES),
       new BaseCache(options.baseCacheBytes ?? DEFAULT_BASE_CACHE_BYTES),
@@ -152,6 +156,7 @@ export class ObjectDatabase {
   #look(): { readonly changed: boolean; readonly whole: boolean } {
     this.#readLooseFolders();
     let whole = true;
+    const isFault = (error: unknown): boolean => this.#skipFaulty && error instanceof GitStoreError;
     const packFolder = join(this.folder, "pack");
     const files = new Set(readFolder(packFolder));
     const names = new Set<string>();
@@ -175,7 +180,13 @@ export class ObjectDatabase {
     const opened: Pack[] = [];
     try {
       for (const name of names) {
-        const pack = times.has(name) ? this.#tryOpen(join(packFolder, `${name}.pack`)) : undefined;
+        let pack: Pack | undefined;
+        try {
+          if (times.has(name)) pack = this.#tryOpen(join(packFolder, `${name}.pack`));
+        } catch (error) {
+          if (isFault(error)) continue;
+          throw error;
+        }
         if (pack === undefined) {
           whole = false;
           continue;

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import { mkdir, readdir, rename, rm, unlink, utimes } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { BaseCache } from "../base-cache.ts";
 import { syncFolder } from "../durable.ts";
@@ -17,6 +17,7 @@ import { packsInOrder, ReachabilityIndex } from "../reachability/reachability-in
 import { finishInSlices } from "../reachability/slices.ts";
 import { reach } from "../reachability/walk.ts";
 import { temporaryName } from "../repository/leftovers.ts";
+import { removePack } from "../repository/remove-pack.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
 import { deepDeltas } from "./deep-deltas.ts";
 import { packBytes } from "./pack-bytes.ts";
@@ -176,14 +177,6 @@ export async function publishConsolidation(
 /** Removes a merged pack that is not wanted after all. */
 export async function discardConsolidation({ folder }: PreparedConsolidation): Promise<void> {
   await rm(folder, { recursive: true, force: true });
-}
-
-/** The index first: without it the other files are no pack. */
-async function removePack(folder: string, name: string): Promise<void> {
-  await unlink(join(folder, `${name}.idx`));
-  for (const kind of ["pack", "rev", "bitmap", "reach"]) {
-    await rm(join(folder, `${name}.${kind}`), { force: true });
-  }
 }
 
 interface Selection {

@@ -11,6 +11,7 @@ import { removeLeftovers } from "./leftovers.ts";
 import { acquireLock, type Lock, type LockOptions } from "./lock-file.ts";
 import { formatPackedRefs, parsePackedRefs, type Ref } from "./packed-refs.ts";
 import { checkRefName, isRefName } from "./ref-name.ts";
+import { removePack } from "./remove-pack.ts";
 import { replaceFile } from "./replace-file.ts";
 
 /** Where HEAD points: at a ref, which need not exist, or at a commit. */
@@ -210,6 +211,17 @@ export class Repository {
       await rename(join(folder, file), join(aside, file));
     }
     this.objects.refresh();
+  }
+
+  /** Removes a pack. Whoever has it open goes on reading it. @param name `pack-<checksum>` */
+  async removePack(name: string): Promise<void> {
+    await removePack(join(this.path, "objects", "pack"), name);
+    this.objects.refresh();
+  }
+
+  /** Removes `objects/info/commit-graph`, which must not name commits that are gone; it is made again with the next bitmaps. */
+  async removeCommitGraph(): Promise<void> {
+    await rm(join(this.path, "objects", "info", "commit-graph"), { force: true });
   }
 
   /** Takes a lock of this repository that other processes respect; `name` says for what. */
