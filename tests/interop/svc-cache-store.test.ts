@@ -216,7 +216,7 @@ describe("the object store of an earlier process", () => {
     }
   });
 
-  it("whose pack is damaged is set aside, and the clone comes from the code host", async () => {
+  it("whose only pack is damaged is set aside as a whole, and the clone comes from the code host", async () => {
     const path = await warm(stand, "damaged");
     const folder = join(storeOf(stand, "damaged"), "objects", "pack");
     const [pack = ""] = await packsOf(storeOf(stand, "damaged"));
@@ -229,6 +229,7 @@ describe("the object store of an earlier process", () => {
     try {
       await clone(second, "damaged", "damaged", ["--bare", "--single-branch", "--no-tags"]);
       assert.equal(stand.upstream("fetch"), 1);
+      await second.cache.settled();
       const folders = await readdir(join(stand.storagePath, "org"));
       assert.ok(folders.includes("damaged.git.corrupt~"));
       const labels = `owner="org",repo="damaged"`;

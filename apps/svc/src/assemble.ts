@@ -137,6 +137,8 @@ export async function assemble({
     fillMaxMb: config.cache.fill_max_mb,
     maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
     dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
+    fillQuietMs: config.cache.fill_quiet_seconds * 1000,
+    pruneAfterMs: parseDuration(config.cache.prune_unreachable_after) || Infinity,
     warming: config.cache.enabled
       ? {
           source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),
@@ -248,9 +250,9 @@ export async function assemble({
         api,
         management: administration.listener,
         metrics,
+        telemetry,
         accessLog: logger.child({ log: "access" }),
         logger,
-        telemetry,
         ...(config.dev.mode && !config.dev.mode_unsafe
           ? { answersHost: (host: string | undefined) => address.isOwnHost(host) }
           : {}),

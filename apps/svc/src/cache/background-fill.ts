@@ -92,7 +92,7 @@ export class BackgroundFills {
       return bounded(packOf(job, answer), this.#options.maxBytes);
     };
     const shown = repository.tips.recent().refs.values();
-    await store.receive({ open, format, wants: [...wants], shown });
+    await store.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
   }
 }
 

@@ -22,6 +22,10 @@ export interface GitCacheOptions {
   readonly fill?: "full" | "wants";
   /** `cache.fill_max_mb`. Default: no limit. */
   readonly fillMaxMb?: number;
+  /** `cache.fill_quiet_seconds`, in milliseconds. Default 0: stores are filled and merged at once. */
+  readonly fillQuietMs?: number;
+  /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
+  readonly pruneAfterMs?: number;
   /** `cache.max_total_size_mb`. Default: no limit. */
   readonly maxTotalMb?: number;
   /** `cache.drop_unused_after`, in milliseconds. Default: never. */

@@ -69,6 +69,8 @@ export async function consolidate(
   const young = tips.filter(({ since }) => options.now - since < options.pruneAfterMs);
   const due = options.now - prunedAt >= options.pruneAfterMs * PRUNE_SHARE;
   const prune = young.length < tips.length && due;
+  const least = options.least ?? LEAST_PACKS;
+  if (!prune && repository.objects.packs.length < least) return NOTHING;
   const refs = prune ? withoutWanted(await repository.refs(), young) : await repository.refs();
   const oids = [...refs.values()].map(({ oid }) => oid);
   const prepared = await options.thread.do({
@@ -77,7 +79,7 @@ export async function consolidate(
     objects: repository.objects.shared(),
     tips: [...oids, ...young.slice(-FORMER_WITH_BITMAP).map(({ oid }) => oid)],
     keep: prune ? [...oids, ...young.map(({ oid }) => oid)] : undefined,
-    least: options.least ?? LEAST_PACKS,
+    least,
   });
   if (prepared === undefined && !prune) return NOTHING;
   try {

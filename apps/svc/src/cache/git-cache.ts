@@ -51,7 +51,12 @@ export class GitCache implements CacheMaintenance {
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
-    this.#objects = new StoredObjects({ storagePath, hostUrl, fill: background }, this.#slots, this.#faults);
+    const { fillQuietMs: quietMs, pruneAfterMs } = options;
+    this.#objects = new StoredObjects(
+      { storagePath, hostUrl, fill: background, quietMs, pruneAfterMs, clock: options.clock },
+      this.#slots,
+      this.#faults,
+    );
     this.#visibility = new Visibility(this.#objects, this.#files);
     const { policies, metrics, logger, clock, warming } = options;
     const [files, objects, faults, slots] = [this.#files, this.#objects, this.#faults, this.#slots];

@@ -1,36 +1,55 @@
+import type { Clock } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
+import type { Quiet } from "./quiet.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import { ProofThread } from "./proof-thread.ts";
 import { RepositoryStore } from "./repository-store.ts";
 import { StoreFolder } from "./store-folder.ts";
+import { StoreMaintenance } from "./store-maintenance.ts";
 
 /** Repositories whose files are open at once; the longest unused are closed, which costs opening them again. */
 const MAX_OPEN = 64;
 
+/** Milliseconds after a repair in which a failure without damage is taken for that repair's own. */
+const ECHO_MS = 60_000;
+
+export interface PackStoresOptions {
+  readonly storagePath: string;
+  readonly hostUrl: string;
+  readonly clock: Clock;
+  readonly quiet: Quiet;
+  /** `cache.prune_unreachable_after`, in milliseconds; Infinity: never. */
+  readonly pruneAfterMs: number;
+  /** Told of a store whose packs could not be merged. */
+  readonly maintenanceFailed: (key: string, error: unknown) => Promise<void>;
+}
+
 /** The object stores of all cached repositories, and the threads that work for them. */
 export class PackStores {
   readonly #folder: StoreFolder;
-  readonly #hostUrl: string;
+  readonly #options: PackStoresOptions;
   readonly #workers = new IndexWorkers({ entry: new URL("index-thread.ts", import.meta.url) });
   readonly #proofs = new ProofThread();
+  /** Another one: a fill that somebody waits for must not wait for a consolidation. */
+  readonly #maintainer = new ProofThread();
+  readonly #maintenance: StoreMaintenance;
+  readonly #mending = new Map<string, Promise<void>>();
+  readonly #mendedAt = new Map<string, number>();
   /** Longest unused first. */
   readonly #stores = new Map<string, RepositoryStore>();
 
-  constructor(storagePath: string, hostUrl: string) {
-    this.#folder = new StoreFolder(storagePath);
-    this.#hostUrl = hostUrl;
+  constructor(options: PackStoresOptions) {
+    this.#options = options;
+    this.#folder = new StoreFolder(options.storagePath);
+    this.#maintenance = new StoreMaintenance({
+      quiet: options.quiet,
+      failed: options.maintenanceFailed,
+      idle: () => this.#maintainer.rest(),
+    });
   }
 
   of(id: RepositoryId): RepositoryStore {
-    const store =
-      this.#stores.get(id.key) ??
-      new RepositoryStore({
-        path: this.#folder.path(id),
-        hostUrl: this.#hostUrl,
-        workers: this.#workers,
-        proofs: this.#proofs,
-        discard: () => this.#folder.remove(id),
-      });
+    const store = this.#stores.get(id.key) ?? this.#make(id);
     this.#stores.delete(id.key);
     this.#stores.set(id.key, store);
     // One more is in use now, so one more may rest: the last that is not among the newest.
@@ -55,6 +74,44 @@ export class PackStores {
     await this.#folder.remove(id);
   }
 
+  /**
+   * Takes the packs at fault out of a damaged repository, or moves it out of the way as a whole; the next fill brings what
+   * is gone. Several calls at a time are one.
+   */
+  async mend(id: RepositoryId): Promise<void> {
+    const { key } = id;
+    const mending = this.#mending.get(key) ?? this.#mend(id).finally(() => this.#mending.delete(key));
+    this.#mending.set(key, mending);
+    await mending;
+  }
+
+  async #mend(id: RepositoryId): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    const repaired = await this.of(id)
+      .repair(this.#maintainer)
+      .catch(() => undefined);
+    if (repaired !== undefined) this.#mendedAt.set(id.key, now);
+    // Nothing to be found: either a request that was under way during the last repair failed late, or it is not the packs.
+    else if (now - (this.#mendedAt.get(id.key) ?? -Infinity) > ECHO_MS) await this.setCorrupt(id);
+  }
+
+  #make(id: RepositoryId): RepositoryStore {
+    const { hostUrl, clock, pruneAfterMs } = this.#options;
+    const store: RepositoryStore = new RepositoryStore({
+      path: this.#folder.path(id),
+      hostUrl,
+      workers: this.#workers,
+      proofs: this.#proofs,
+      discard: () => this.#folder.remove(id),
+      clock,
+      onFilled: () =>
+        this.#maintenance.consider(id.key, {
+          consolidate: () => store.consolidate({ thread: this.#maintainer, pruneAfterMs }),
+        }),
+    });
+    return store;
+  }
+
   /** Moves a damaged repository out of the way; the next fill makes a new one. */
   async setCorrupt(id: RepositoryId): Promise<void> {
     this.#forget(id);
@@ -70,17 +127,26 @@ export class PackStores {
     await this.#folder.removeLeftovers();
   }
 
-  /** Waits for removals that are under way. */
+  /** Waits for removals, repairs and consolidations that are under way. */
   async settled(): Promise<void> {
+    await Promise.allSettled(this.#mending.values());
+    await this.#maintenance.settled();
     await this.#folder.settled();
+  }
+
+  /** No consolidation begins any more. */
+  stop(): void {
+    this.#maintenance.stop();
   }
 
   /** Closes all files and ends the threads. */
   async close(): Promise<void> {
+    this.#maintenance.stop();
     for (const store of this.#stores.values()) store.close();
     this.#stores.clear();
     await this.#workers.close();
     await this.#proofs.close();
+    await this.#maintainer.close();
   }
 
   #forget(id: RepositoryId): void {

@@ -36,6 +36,11 @@ export class ProofThread {
     }
   }
 
+  /** Ends the thread if it has nothing to do, which gives its memory back; the next job starts another. */
+  async rest(): Promise<void> {
+    if (this.#waiting.size === 0) await this.close();
+  }
+
   async close(): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import {
   ObjectDatabase,
   Pack,
+  ReachabilityIndex,
   checkPackConnected,
   oidBytes,
   type ObjectFormat,
@@ -25,7 +26,12 @@ export interface RepairFindings {
   /** Sound, but what they refer to is in a damaged one. */
   readonly incomplete: readonly string[];
   readonly sound: readonly string[];
+  /** Commits of the sound packs that no other commit in them has as a parent: what is left of the refs' history. */
+  readonly heads: readonly string[];
 }
+
+/** More heads than this are of no use as haves. */
+const MAX_HEADS = 512;
 
 /** Reads everything once; seconds for a large store. */
 export async function findDamage({ path, format }: RepairJob): Promise<RepairFindings> {
@@ -43,7 +49,12 @@ export async function findDamage({ path, format }: RepairJob): Promise<RepairFin
     }
     const sound = connected(join(path, "objects"), format, packs);
     const incomplete = packs.map(({ name }) => name).filter((name) => !sound.includes(name));
-    return { damaged, incomplete, sound };
+    const heads = headsOf(
+      join(path, "objects"),
+      format,
+      packs.filter(({ name }) => sound.includes(name)),
+    );
+    return { damaged, incomplete, sound, heads };
   } finally {
     for (const pack of packs) pack.close();
   }
@@ -79,6 +90,24 @@ function connected(folder: string, format: ObjectFormat, packs: readonly Pack[])
     } finally {
       objects.close();
     }
+  }
+}
+
+function headsOf(folder: string, format: ObjectFormat, packs: readonly Pack[]): string[] {
+  const objects = ObjectDatabase.attach({ folder, format, packs: packs.map((pack) => pack.shared()) });
+  const index = ReachabilityIndex.open(objects);
+  const graph = index.acquire();
+  try {
+    const { commits, numbers } = graph;
+    const hasChild = new Uint8Array(commits.count);
+    const end = commits.count === 0 ? 0 : commits.parentsFrom(commits.count);
+    for (let at = 0; at < end; at++) hasChild[commits.parentAt(at)] = 1;
+    const rows = [...hasChild.keys()].filter((row) => hasChild[row] === 0);
+    return rows.slice(-MAX_HEADS).map((row) => numbers.oidOf(commits.numberOf(row)));
+  } finally {
+    graph.release();
+    index.close();
+    objects.close();
   }
 }
 

@@ -18,6 +18,7 @@ import { FillJournal } from "./fill-journal.ts";
 import { FormerTips } from "./former-tips.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { formerOids, mergeRefs } from "./store-refs.ts";
+import { repair, repairWasCutShort, type Repaired } from "./store-repair.ts";
 
 /** Key of a repository's `config` that names the code host which it came from. */
 const HOST_KEY = `${BRAND.command}.hosturl`;
@@ -53,6 +54,8 @@ export interface Fill {
   readonly wants: readonly string[];
   /** Tips that the code host showed; those whose objects are here become refs. */
   readonly shown: Iterable<Ref>;
+  /** Only for a store that is still empty when its turn comes: another process may have been quicker. Default false. */
+  readonly ifEmpty?: boolean;
   /** Prefixes of names of which `shown` holds all that the code host has: others below them are dropped. Default none. */
   readonly covered?: readonly string[];
 }
@@ -76,6 +79,8 @@ export interface RepositoryStoreOptions {
   /** Removes the folder. */
   readonly discard: () => Promise<void>;
   readonly clock?: Clock;
+  /** Told after each fill that brought something. */
+  readonly onFilled?: () => void;
 }
 
 /**
@@ -89,6 +94,8 @@ export class RepositoryStore {
   #open: Open | undefined;
   #fills: Promise<unknown> = Promise.resolve();
   #filling = 0;
+  /** While it is being mended nobody is served from it. */
+  #mending = false;
   readonly #ended = new AbortController();
 
   constructor(options: RepositoryStoreOptions) {
@@ -154,6 +161,20 @@ export class RepositoryStore {
     }
   }
 
+  /**
+   * Takes damaged packs out, and what counts on them; what is left is served again afterwards. After the fills that are
+   * under way.
+   *
+   * @returns undefined when nothing is left, or no pack is to blame
+   * @throws a system error; any error of opening it
+   */
+  async repair(thread: Pick<ProofThread, "do">): Promise<Repaired | undefined> {
+    this.#mending = true;
+    const repairing = this.#fills.then(() => this.#repair(thread)).finally(() => (this.#mending = false));
+    this.#fills = repairing.catch(() => undefined);
+    return await repairing;
+  }
+
   /** Closes the files until they are needed again, unless a fill is under way. */
   rest(): void {
     void this.#inTurn(() => {
@@ -168,7 +189,7 @@ export class RepositoryStore {
     this.#close();
   }
 
-  async #fill({ open, format, wants, shown, covered = [] }: Fill): Promise<void> {
+  async #fill({ open, format, wants, shown, covered = [], ifEmpty = false }: Fill): Promise<void> {
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#inTurn(() => this.#forFill(format));
@@ -178,17 +199,18 @@ export class RepositoryStore {
     await journal.undo();
     repository.objects.refresh();
     if (wants.length > 0 && wants.every((oid) => repository.objects.has(oid))) return;
-    const pack = await open(await repository.refs());
+    const refsBefore = await repository.refs();
+    if (ifEmpty && refsBefore.size > 0) return;
+    const pack = await open(refsBefore);
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
       const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });
       const all = [...shown];
       const here = all.filter(({ oid }) => repository.objects.has(oid));
-      const before = await repository.refs();
       const names = new Set(all.map(({ name }) => name));
       const gone = (name: string): boolean =>
         !names.has(name) && covered.some((prefix) => name.startsWith(prefix));
-      const refs = mergeRefs(before, here, wants, gone);
+      const refs = mergeRefs(refsBefore, here, wants, gone);
       await this.#options.proofs.do({
         kind: "connect",
         objects: repository.objects.shared(),
@@ -198,7 +220,7 @@ export class RepositoryStore {
       });
       signal.throwIfAborted();
       const now = (this.#options.clock ?? systemClock).now();
-      await new FormerTips(repository.path).add(formerOids(before, refs), now);
+      await new FormerTips(repository.path).add(formerOids(refsBefore, refs), now);
       // Before the refs: what they name must not be taken out any more. A crash in between leaves objects without a name.
       await journal.end();
       await repository.replaceRefs(refs.values());
@@ -208,6 +230,23 @@ export class RepositoryStore {
       throw error;
     }
     await this.#inTurn(() => this.#current());
+    this.#options.onFilled?.();
+  }
+
+  async #repair(thread: Pick<ProofThread, "do">): Promise<Repaired | undefined> {
+    const { signal } = this.#ended;
+    signal.throwIfAborted();
+    await this.#inTurn(() => Promise.resolve(this.#close()));
+    const repository = await Repository.open(this.#options.path, { ...DATABASE_MEMORY, skipFaulty: true });
+    try {
+      await using held = new AsyncDisposableStack();
+      held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
+      await new FillJournal(repository.path).undo();
+      repository.objects.refresh();
+      return await repair(repository, thread, (this.#options.clock ?? systemClock).now());
+    } finally {
+      repository.close();
+    }
   }
 
   /** The repository, made if it is not there. One of another format, or from elsewhere, makes room. */
@@ -227,6 +266,7 @@ export class RepositoryStore {
   /** Opens it, or looks whether a fill, here or in another process, changed it. @param empty also without refs */
   async #current(empty = false): Promise<Open | undefined> {
     const { path, hostUrl } = this.#options;
+    if (this.#mending) return undefined;
     const inode = (await factsOf(join(path, "objects")))?.ino;
     // Another process removed it, and may have made a new one.
     if (this.#open !== undefined && this.#open.inode !== inode) this.#close();
@@ -241,6 +281,7 @@ export class RepositoryStore {
         return undefined;
       }
       await this.#recover(repository);
+      if (await repairWasCutShort(path)) throw new Error("a repair of stored packs was broken off");
       await this.#options.proofs.do({
         kind: "checksum",
         format: repository.format,

@@ -1,4 +1,6 @@
+import { systemClock, systemCode, type Clock } from "@devplat/base";
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
+import { GIT_STORE_ERROR_CODES } from "@devplat/git-store";
 import { AnswerBroke, AskFailed, BaseFetches, type BaseFetchOutcome } from "./base-fetch.ts";
 import { BackgroundFills, type BackgroundFillOptions } from "./background-fill.ts";
 import type { CachedRepository } from "./cached-repository.ts";
@@ -8,8 +10,9 @@ import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
 import { begin, isDamage } from "./own-source.ts";
 import { fileChunks, packBytes } from "./pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
+import { Quiet } from "./quiet.ts";
 import type { RepositoryStore } from "./repository-store.ts";
-import { isStorable } from "./repository-id.ts";
+import { isStorable, repositoryId } from "./repository-id.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
 type Job = FetchJob<FetchAnswer>;
@@ -32,6 +35,17 @@ export type OwnAnswer<Answer> =
   | SettledAnswer<Answer>
   | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer<Answer>> };
 
+export interface StoredObjectsOptions {
+  readonly storagePath: string;
+  readonly hostUrl: string;
+  readonly fill: BackgroundFillOptions;
+  /** Milliseconds without a request before a repository's store is filled or merged. Default 0. */
+  readonly quietMs?: number | undefined;
+  /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
+  readonly pruneAfterMs?: number | undefined;
+  readonly clock?: Clock;
+}
+
 /**
  * The object stores as the cache uses them: answers made from them, answers that fill them. Nothing in here throws; a
  * store that does not work is logged, a damaged one set aside, and the code host answers instead.
@@ -42,14 +56,20 @@ export class StoredObjects {
   readonly #base: BaseFetches;
   readonly #background: BackgroundFills;
   readonly #faults: FaultLog;
+  readonly #quiet: Quiet;
+  readonly #ended = new AbortController();
 
-  constructor(
-    options: { readonly storagePath: string; readonly hostUrl: string; readonly fill: BackgroundFillOptions },
-    slots: UpstreamSlots,
-    faults: FaultLog,
-  ) {
-    const { storagePath, hostUrl, fill } = options;
-    this.#stores = new PackStores(storagePath, hostUrl);
+  constructor(options: StoredObjectsOptions, slots: UpstreamSlots, faults: FaultLog) {
+    const { storagePath, hostUrl, fill, quietMs = 0, pruneAfterMs = Infinity, clock = systemClock } = options;
+    this.#quiet = new Quiet({ clock, quietMs });
+    this.#stores = new PackStores({
+      storagePath,
+      hostUrl,
+      clock,
+      quiet: this.#quiet,
+      pruneAfterMs,
+      maintenanceFailed: async (key, error) => this.#maintenanceFailed(key, error),
+    });
     this.#own = new OwnAnswers(this.#stores);
     this.#base = new BaseFetches(slots);
     this.#background = new BackgroundFills(fill, this.#stores, slots, faults);
@@ -58,6 +78,7 @@ export class StoredObjects {
 
   /** Whether a tip of a recent yes is, or reaches, each object asked for by id. */
   async maySee({ repository, format, wants }: Job): Promise<boolean> {
+    this.#quiet.disturb(repository.id.key);
     try {
       return await this.#own.maySee(repository, format, wants);
     } catch (error) {
@@ -154,8 +175,8 @@ export class StoredObjects {
   }
 
   /**
-   * Fills a store that is empty behind an answer of the code host: with the answer's own pack, if that is stored and
-   * needs nothing else, or with a fetch of its own.
+   * Fills a store that is empty behind an answer of the code host, once the repository is quiet: with the answer's own
+   * pack, if that is stored and needs nothing else, or with a fetch of its own.
    *
    * @param file the stored answer
    */
@@ -163,7 +184,16 @@ export class StoredObjects {
     job: Job,
     file: { readonly fd: number; readonly bytes: number } | undefined,
   ): Promise<void> {
-    if (job.fetch === undefined || !isStorable(job.repository.id)) return;
+    const { repository } = job;
+    if (job.fetch === undefined || !isStorable(repository.id)) return;
+    const { generation } = repository;
+    this.#quiet.disturb(repository.id.key);
+    try {
+      await this.#quiet.wait(repository.id.key, this.#ended.signal);
+    } catch {
+      return;
+    }
+    if (generation !== repository.generation) return;
     if (file !== undefined && isSelfContained(job.fetch)) await this.#fillFrom(job, job.fetch, file);
     else await this.#background.fill(job);
   }
@@ -182,7 +212,8 @@ export class StoredObjects {
       const tips = repository.tips.recent();
       const open = (): Promise<AsyncIterable<Buffer>> =>
         Promise.resolve(packBytes(fileChunks(file.fd, file.bytes)));
-      await store.receive({ open, format, wants: fetch.wants, shown: tips.refs.values() });
+      const shown = tips.refs.values();
+      await store.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true });
     } catch (error) {
       // Data that is being removed takes its fills with it.
       if (generation !== repository.generation) return;
@@ -190,7 +221,7 @@ export class StoredObjects {
     }
   }
 
-  /** Logs a failure of a store, and sets a damaged one aside. */
+  /** Logs a failure of a store, and takes the damaged packs out, or sets it aside as a whole. */
   async failed(repository: CachedRepository, error: unknown): Promise<void> {
     if (!isDamage(error)) {
       this.#faults.once(
@@ -200,12 +231,19 @@ export class StoredObjects {
       );
       return;
     }
-    this.#faults.once(repository, error, "stored objects are damaged and were set aside");
-    try {
-      await this.#stores.setCorrupt(repository.id);
-    } catch (failure) {
+    this.#faults.once(repository, error, "stored objects are damaged; the packs at fault are set aside");
+    // Not waited for: it reads all packs, and the request is answered by the code host meanwhile.
+    this.#stores.mend(repository.id).catch((failure: unknown) => {
       this.#faults.once(repository, failure, "damaged objects cannot be set aside");
-    }
+    });
+  }
+
+  async #maintenanceFailed(key: string, error: unknown): Promise<void> {
+    this.#faults.once(undefined, error, `the packs of ${key} cannot be merged`);
+    const [owner = "", name = ""] = key.split("/");
+    const code = systemCode(error);
+    const isFault = code !== "locked" && GIT_STORE_ERROR_CODES.some((known) => known === code);
+    if (isFault) await this.#stores.mend(repositoryId(owner, name));
   }
 
   /** From now on nothing of the repository is found; its data is removed in the background. */
@@ -263,6 +301,8 @@ export class StoredObjects {
 
   /** Ends fills in the background; no more begin. */
   stop(): void {
+    this.#ended.abort(new Error("the service is stopping"));
+    this.#stores.stop();
     this.#background.stop();
   }
 

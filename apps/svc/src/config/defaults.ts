@@ -28,6 +28,10 @@ export const DEFAULTS = {
    * objects that upstream dropped are kept (section 2.4).
    */
   dropUnusedAfter: "30d",
+  /** Seconds: git's client unpacks 140 MB in about 10, often on the machine that the service runs on. */
+  fillQuietSeconds: 10,
+  /** Time that objects stay which upstream dropped (section 2.4). */
+  pruneUnreachableAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
   fillMaxMb: 10_240,
   /** Connections at once; each idle one takes about 20 KB. */
@@ -58,6 +62,8 @@ export const BOUNDS = {
   tipsSeconds: { min: 0, max: 86_400 },
   maxUpstreamFetches: { min: 1, max: 10_000 },
   queueSeconds: { min: 0, max: 3600 },
+  /** 0 = at once. A minute is the longest that a fill waits. */
+  fillQuietSeconds: { min: 0, max: 60 },
   /** To a pebibyte. */
   maxTotalSizeMb: { min: 1, max: 1_073_741_824 },
   /** To 64 GiB, the largest pack that is taken in. */

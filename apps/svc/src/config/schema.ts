@@ -156,6 +156,10 @@ export const configSchema = z.strictObject({
       max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
       /** How long a response file that nobody asks for is kept; 0s: for ever. */
       drop_unused_after: duration.default(DEFAULTS.dropUnusedAfter),
+      /** How long a repository must be without requests before its store is filled behind one, or its packs are merged. */
+      fill_quiet_seconds: bounded(BOUNDS.fillQuietSeconds).default(DEFAULTS.fillQuietSeconds),
+      /** How long objects stay that upstream dropped; 0s: for ever. */
+      prune_unreachable_after: duration.default(DEFAULTS.pruneUnreachableAfter),
     })
     .prefault({}),
   /** What credentials that are not ours may do. */
