@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Finished,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+
+let codeHost: CodeHost;
+let folder: TempFolder;
+
+before(async () => {
+  codeHost = await startCodeHost();
+  folder = await tempFolder("svc-limits");
+  await codeHost.addRepository("org", "r", {
+    build: (dir) => repositories.bigBlobs(dir, { blobs: 1, bytes: 3 * 2 ** 20 }),
+  });
+});
+after(async () => {
+  await codeHost.stop();
+  await folder.remove();
+});
+
+/** A connection with everything that came on it; a reset counts as an end. */
+async function open(svc: Svc): Promise<{ socket: Socket; text: () => string; ended: Promise<unknown> }> {
+  const socket = connect(Number(new URL(svc.url).port), "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+  socket.on("error", () => undefined);
+  const ended = once(socket, "close");
+  await once(socket, "connect");
+  return { socket, text: () => text, ended };
+}
+
+const clone = (svc: Svc, name: string): Promise<Finished> =>
+  run("git", ["clone", "-q", "--bare", `${svc.url}/org/r`, join(folder.path, name)], {
+    env: gitEnvironment(),
+  });
+
+describe("slow and giant requests do no harm", () => {
+  let svc: Svc;
+  before(async () => {
+    svc = await startSvc({ codeHost });
+  });
+  after(async () => {
+    assert.equal(await svc.stop(), 0);
+  });
+
+  it("a head over 32 KiB is refused with 431", async () => {
+    const { socket, text, ended } = await open(svc);
+    socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"x".repeat(40_000)}\r\n\r\n`);
+    await ended;
+    assert.match(text(), /^HTTP\/1\.1 431 /);
+  });
+
+  it("a hundred clients that drip their heads are cut off after 20 s, and clones are served meanwhile", async () => {
+    const drips = await Promise.all(Array.from({ length: 100 }, async () => open(svc)));
+    const startedAt = performance.now();
+    const dripping = setInterval(() => {
+      for (const { socket } of drips) if (socket.writable) socket.write("X-Drip: 1\r\n");
+    }, 1000);
+    for (const { socket } of drips) socket.write("GET /org/r/info/refs HTTP/1.1\r\nHost: localhost\r\n");
+    try {
+      const cloned = await clone(svc, "meanwhile");
+      assert.equal(cloned.code, 0, cloned.stderr);
+      await Promise.all(drips.map(async ({ ended }) => ended));
+    } finally {
+      clearInterval(dripping);
+    }
+    assert.ok(performance.now() - startedAt > 15_000, "they were cut off for being slow, not for coming");
+    for (const { text } of drips) assert.match(text(), /^(?:HTTP\/1\.1 408 |$)/);
+  });
+
+  it("a refused request with an endless body is answered, and its connection closed", async () => {
+    const { socket, text, ended } = await open(svc);
+    socket.write(
+      "POST /org/r/git-upload-pack/.. HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    const block = `${(65_536).toString(16)}\r\n${"x".repeat(65_536)}\r\n`;
+    let sent = 0;
+    const feeding = setInterval(() => {
+      if (socket.writable && socket.writableLength < 1 << 20) {
+        socket.write(block);
+        sent += block.length;
+      }
+    }, 1);
+    await ended;
+    clearInterval(feeding);
+    assert.match(text(), /^HTTP\/1\.1 400 /);
+    assert.ok(sent < 64 * 2 ** 20);
+  });
+});
+
+it("server.max_connections: connections beyond are closed at once, and those before go on", async () => {
+  const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "3" } });
+  const kept = await Promise.all([open(svc), open(svc), open(svc)]);
+  const beyond = await open(svc);
+  await beyond.ended;
+  assert.equal(beyond.text(), "");
+  for (const { socket, text } of kept) {
+    socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!text().endsWith("ok\n")) await sleep(10);
+  }
+  for (const { socket } of kept) socket.destroy();
+  assert.equal(await svc.stop(), 0);
+});
