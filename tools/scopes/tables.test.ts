@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { buildSchema, parse, validate } from "graphql";
+import { NODES_QUERY } from "../../apps/svc/src/api-proxy/host-ids.ts";
 import { MUTATIONS } from "../../apps/svc/src/scopes/graphql-rules.ts";
 import { RestRoutes } from "../../apps/svc/src/scopes/rest-routes.ts";
 import { GRAPHQL_TABLE_FILE, graphqlTableSource } from "./graphql-table.ts";
@@ -31,6 +33,12 @@ describe("the tables of scopes", () => {
       const found = routes.find(method, path === "/" ? [] : path.slice(1).split("/"));
       assert.equal(found?.template.replaceAll(/\{\w+\}/g, "{}"), template.replaceAll(/\{\w+\}/g, "{}"), path);
     }
+  });
+
+  it("the question about ids is valid in the published schema", () => {
+    const file = new URL("schema.graphql", import.meta.resolve("@octokit/graphql-schema"));
+    const schema = buildSchema(readFileSync(file, "utf8"), { assumeValid: true });
+    assert.deepEqual(validate(schema, parse(NODES_QUERY)), []);
   });
 
   it("mutations that reach beyond one repository are not in the table", () => {

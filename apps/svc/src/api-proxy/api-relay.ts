@@ -38,14 +38,21 @@ export class ApiRelay implements AnswerSink {
   data(chunk: Buffer, flow: AnswerFlow): boolean {
     const { response } = this.#exchange;
     if (!this.#hasBody || response.write(chunk)) return true;
-    this.#idle ??= new IdleTimer(CLIENT_IDLE_MS, () => response.destroy());
-    this.#idle.resume();
+    this.#watch();
     response.once("drain", () => {
       this.#idle?.pause();
       flow.resume();
     });
-    response.once("close", () => this.#idle?.stop());
     return false;
+  }
+
+  /** Lets time run that the client takes to read. */
+  #watch(): void {
+    if (this.#idle !== undefined) return this.#idle.resume();
+    const { response } = this.#exchange;
+    const idle = new IdleTimer(CLIENT_IDLE_MS, () => response.destroy());
+    this.#idle = idle;
+    response.once("close", () => idle.stop());
   }
 
   end(): void {

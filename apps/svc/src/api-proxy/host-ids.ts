@@ -10,24 +10,29 @@ const KEPT_MS = 60_000;
 const MAX_KEPT = 10_000;
 
 /** Where each kind of value says which repository it belongs to. */
-const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename id
- ... on Repository { nameWithOwner }
- ... on RepositoryNode { repository { nameWithOwner } }
- ... on GitObject { repository { nameWithOwner } }
- ... on Ref { repository { nameWithOwner } }
- ... on Label { repository { nameWithOwner } }
- ... on Milestone { repository { nameWithOwner } }
- ... on Release { repository { nameWithOwner } }
- ... on ReleaseAsset { release { repository { nameWithOwner } } }
- ... on CheckSuite { repository { nameWithOwner } }
- ... on CheckRun { repository { nameWithOwner } }
- ... on WorkflowRun { checkSuite { repository { nameWithOwner } } }
- ... on Deployment { repository { nameWithOwner } }
- ... on BranchProtectionRule { repository { nameWithOwner } }
- ... on PullRequestReviewThread { repository { nameWithOwner } }
- ... on DiscussionComment { discussion { repository { nameWithOwner } } }
- ... on IssueComment { pullRequest { id } }
-} }`;
+const REPOSITORY_OF: readonly (readonly [type: string, path: readonly string[]])[] = [
+  ["RepositoryNode", ["repository"]],
+  ["GitObject", ["repository"]],
+  ["Ref", ["repository"]],
+  ["Label", ["repository"]],
+  ["Milestone", ["repository"]],
+  ["Release", ["repository"]],
+  ["ReleaseAsset", ["release", "repository"]],
+  ["CheckSuite", ["repository"]],
+  ["CheckRun", ["repository"]],
+  ["WorkflowRun", ["checkSuite", "repository"]],
+  ["Deployment", ["repository"]],
+  ["BranchProtectionRule", ["repository"]],
+  ["PullRequestReviewThread", ["repository"]],
+  ["DiscussionComment", ["discussion", "repository"]],
+];
+
+/** The question about ids; each place under an alias of its own, because some may be null and others not. */
+export const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename ... on Repository { nameWithOwner } \
+... on IssueComment { pullRequest { id } } ${REPOSITORY_OF.map(
+  ([type, path], index) =>
+    `... on ${type} { at${index}: ${path.join(" { ")} { nameWithOwner ${"} ".repeat(path.length)}}`,
+).join(" ")} } }`;
 
 /** Asks the code host what ids stand for, and remembers it for a minute, whoever asked: the facts are not secret, only held back. */
 export class HostIds {
@@ -126,10 +131,9 @@ function nodeFacts(node: unknown): NodeFacts | undefined {
   if (type === undefined) return undefined;
   const repository =
     textOf(node, "nameWithOwner") ??
-    textOf(at(node, "repository"), "nameWithOwner") ??
-    textOf(at(node, "release", "repository"), "nameWithOwner") ??
-    textOf(at(node, "checkSuite", "repository"), "nameWithOwner") ??
-    textOf(at(node, "discussion", "repository"), "nameWithOwner");
+    REPOSITORY_OF.map(([, path], index) =>
+      textOf(at(node, `at${index}`, ...path.slice(1)), "nameWithOwner"),
+    ).find((name) => name !== undefined);
   const onPullRequest = type === "IssueComment" && isObject(at(node, "pullRequest"));
   return { type, repository, ...(onPullRequest ? { onPullRequest } : {}) };
 }

@@ -114,6 +114,10 @@ export class Access {
     return repository;
   }
 
+  all(): readonly Repository[] {
+    return [...this.#repositories.values()];
+  }
+
   /** Accepts `Basic` with the token in either field, `Bearer` and `token`. */
   identify(authorization: string | undefined): Caller {
     if (authorization === undefined) return { kind: "anonymous" };

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { killGroup } from "../process.ts";
-import type { Access, Judgement } from "./access.ts";
+import { buffer as readBuffer } from "node:stream/consumers";
+import type { Access, Caller, Judgement } from "./access.ts";
 import { answerApi, API_PREFIX } from "./api.ts";
 import { sendBody } from "./body.ts";
 import type { Call } from "./calls.ts";
@@ -13,6 +14,7 @@ import { runHttpBackend } from "./http-backend.ts";
 import type { AppSide } from "./apps.ts";
 import type { OauthSide } from "./oauth.ts";
 import { parseRepositoryPath, serviceOf, type RepositoryPath } from "./request-path.ts";
+import { answerRest, type RestAnswer } from "./rest-side.ts";
 import { readSideRequest } from "./side.ts";
 
 export interface ServerParts {
@@ -76,6 +78,10 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
       return answer(found.status, found.headers ?? {}, Readable.from(chunksOf(found.body)));
   }
   const caller = parts.access.identify(call.authorization);
+  if (path === GRAPHQL_PATH || path.startsWith(`${API_PREFIX}/`) || path.startsWith(UPLOADS_PREFIX)) {
+    const found = await answerProgram(parts, caller, request, path, query);
+    if (found !== undefined) return answer(found.status, found.headers ?? {}, found.body);
+  }
   if (path.startsWith(`${API_PREFIX}/`)) {
     request.resume();
     const { status, headers, body } = answerApi(parts.access, caller, call.method, path, parts.base());
@@ -107,6 +113,40 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
   );
   answer(cgi.status, cgi.headers, cgi.body);
 }
+
+/** What programs ask of the API; undefined: the smaller side answers. */
+async function answerProgram(
+  parts: ServerParts,
+  caller: Caller,
+  request: IncomingMessage,
+  path: string,
+  query: string,
+): Promise<RestAnswer | undefined> {
+  const body = await readBuffer(request);
+  if (caller.kind === "unknown") {
+    const text = JSON.stringify({ message: "Bad credentials" });
+    return { status: 401, headers: { "content-type": JSON_TYPE }, body: Readable.from(chunksOf(text)) };
+  }
+  if (path === GRAPHQL_PATH) {
+    // Loaded when first asked: the schema is a megabyte.
+    const { answerGraphql } = await import("./graphql-side.ts");
+    const text = JSON.stringify(await answerGraphql(parts.access, caller, body.toString("utf8")));
+    return { status: 200, headers: { "content-type": JSON_TYPE }, body: Readable.from(chunksOf(text)) };
+  }
+  const prefix = path.startsWith(UPLOADS_PREFIX) ? UPLOADS_PREFIX.slice(0, -1) : API_PREFIX;
+  const asked = {
+    method: request.method ?? "",
+    path: path.slice(prefix.length),
+    query: new URLSearchParams(query),
+    headers: request.headers,
+    body,
+  };
+  return answerRest(parts.access, caller, asked, parts.base());
+}
+
+/** Beside REST, as on GitHub Enterprise Server. */
+const GRAPHQL_PATH = "/api/graphql";
+const UPLOADS_PREFIX = "/api/uploads/";
 
 type Answer = (status: number, headers: Record<string, string>, body: Readable) => void;
 
