@@ -75,6 +75,7 @@ export interface Stand {
   readonly actions: (GitAction | undefined)[];
   list(owner: string, name: string, options?: Partial<CachePolicy>): void;
   unlist(owner: string, name: string): void;
+  policy(owner: string, name: string): CachePolicy | undefined;
   /** Runs stock git in a folder of its own; `clone` and the like. */
   git(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Finished>;
   folder(name: string): string;
@@ -177,7 +178,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     metrics,
     logger,
   });
-  const { server, closeAll } = createListener({
+  const listener = createListener({
     surfaces: new Surfaces({
       baseUrl: "http://svc.example:8080",
       managementHost: options.managementHost,
@@ -193,6 +194,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     withCache: options.cacheEnabled !== false,
     ownToken: (text) => credentials.carriesOwnToken(text),
   });
+  const { server } = listener;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -209,6 +211,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     access,
     actions,
     list: add,
+    policy: (owner, name) => list.find(owner, name),
     unlist: (owner, name) => void policies.delete(keyOf(owner, name)),
     git: (args, env) =>
       run("git", args, { cwd: folder.path, env: { ...gitEnvironment(), ...env }, timeoutMs: 60_000 }),
@@ -232,7 +235,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     },
     upstream: (name) => codeHost.calls.filter((call) => call.command === name).length,
     stop: async () => {
-      closeAll();
+      listener.closeAll();
       server.close();
       await routes.close();
       await warmUpstream.close();
