@@ -103,15 +103,16 @@ describe("slow and giant requests do no harm", () => {
 });
 
 it("server.max_connections: connections beyond are closed at once, and those before go on", async () => {
-  const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "3" } });
-  const kept = await Promise.all([open(svc), open(svc), open(svc)]);
-  const beyond = await open(svc);
-  await beyond.ended;
-  assert.equal(beyond.text(), "");
-  for (const { socket, text } of kept) {
-    socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    while (!text().endsWith("ok\n")) await sleep(10);
+  const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
+  const all = await Promise.all(Array.from({ length: 30 }, async () => open(svc)));
+  await sleep(500);
+  const kept = all.filter(({ socket }) => !socket.destroyed);
+  // The question whether it is ready may hold a connection, too.
+  assert.ok(kept.length === 20 || kept.length === 19, `${kept.length} were kept`);
+  for (const { socket } of kept) {
+    socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   }
-  for (const { socket } of kept) socket.destroy();
+  await Promise.all(kept.map(async ({ ended }) => ended));
+  for (const { text } of kept) assert.match(text(), /^HTTP\/1\.1 200 [^]*ok\n$/);
   assert.equal(await svc.stop(), 0);
 });
