@@ -36,6 +36,10 @@ have_vault() { [ -x "$vault_folder/vault" ] && [ -x "$vault_folder/plugins/vault
 gitea_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/gitea-$(cat "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" | sha256sum | cut -c1-12)"
 have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templates" ]; }
 
+# A virtual environment breaks when the Python that it was made with goes: it has to be tried.
+schemathesis_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/schemathesis-$(sha256sum < "$root/tools/schemathesis/requirements.txt" | cut -c1-12)"
+have_schemathesis() { "$schemathesis_folder/bin/python" -c 'import schemathesis' 2>/dev/null; }
+
 packages=
 need() { packages="$packages $*"; }
 have_http_backend || need git
@@ -125,6 +129,18 @@ if ! have_gitea; then
   cd "$root"
   rm -rf "$aside/sources" "$gitea_folder"
   mv "$aside" "$gitea_folder"
+fi
+if ! have_schemathesis; then
+  echo "setup:peers: installing schemathesis ..."
+  aside="$schemathesis_folder.$$"
+  trap 'rm -rf "$aside"' EXIT
+  trap 'exit 1' HUP INT TERM
+  python3 -m venv "$aside" || fail "Python made no virtual environment"
+  "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+    --only-binary :all: -r "$root/tools/schemathesis/requirements.txt" || fail "schemathesis could not be installed"
+  rm -rf "$schemathesis_folder"
+  mv "$aside" "$schemathesis_folder"
+  have_schemathesis || fail "schemathesis does not load"
 fi
 if [ -n "$clients_todo" ]; then
   find_go || case "$clients_todo" in *go-git*)

@@ -45,6 +45,7 @@ export {
   giteaProgram,
   onPath,
   postgresFolder,
+  schemathesisPython,
   slapdProgram,
   vaultFolder,
   vaultPrograms,

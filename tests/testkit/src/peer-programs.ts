@@ -51,6 +51,17 @@ export function giteaProgram(): { readonly gitea: string; readonly staticFolder:
   return found;
 }
 
+/** The Python that `npm run setup:peers` put schemathesis into; run with `-m schemathesis.cli`. */
+export function schemathesisPython(): string {
+  const python = join(
+    peerCache(),
+    `schemathesis-${pinsKey("tools/schemathesis", ["requirements.txt"])}`,
+    "bin/python",
+  );
+  if (!existsSync(python)) throw TestkitError.missing("schemathesis");
+  return python;
+}
+
 /** The folder of Postgres's server programs (`postgres`, `initdb`, `psql`): Debian's newest, or one on PATH. */
 export function postgresFolder(): string {
   const debian = "/usr/lib/postgresql";

@@ -2,8 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import { SESSION_COOKIE } from "../login/authenticator.ts";
 import { operation, type Operation } from "./operation.ts";
-
-const PROBLEM_TYPE = "application/problem+json";
+import { PROBLEM_TYPE } from "./problem.ts";
 
 const problemSchema = z
   .object({
@@ -92,8 +91,9 @@ function describe(each: Operation, schemas: NamedSchemas): Json {
     statuses[403] =
       each.access === "admin" ? "Not an admin, or a token of another kind" : "A token of another kind";
   }
-  if (each.body !== undefined || each.query !== undefined)
+  if (each.body !== undefined || each.query !== undefined) {
     statuses[400] = "Malformed, or unknown fields (named)";
+  } else if (each.path.includes("{")) statuses[400] = "The path has a character that is not allowed";
   if (each.body !== undefined) {
     Object.assign(statuses, {
       413: "Body over 1 MiB",

@@ -6,6 +6,7 @@ export type ExchangeCode =
   | "unauthorized"
   | "forbidden"
   | "no_such_path"
+  | "malformed_path"
   | "method_not_allowed"
   | "request_timeout"
   | "body_too_large"
@@ -79,9 +80,11 @@ export const INTERNAL: Problem = {
   detail: "The service failed at this request; its log says why",
 };
 
-export function problemResponse(problem: Problem): Response {
-  const { status, code, detail, hint, errors, headers } = problem;
-  const body = {
+export const PROBLEM_TYPE = "application/problem+json";
+
+/** The document's text. */
+export function problemText({ status, code, detail, hint, errors }: Problem): string {
+  return JSON.stringify({
     type: "about:blank",
     title: STATUS_CODES[status],
     status,
@@ -90,9 +93,12 @@ export function problemResponse(problem: Problem): Response {
     message: detail,
     hint,
     errors,
-  };
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { ...headers, "Content-Type": "application/problem+json" },
+  });
+}
+
+export function problemResponse(problem: Problem): Response {
+  return new Response(problemText(problem), {
+    status: problem.status,
+    headers: { ...problem.headers, "Content-Type": PROBLEM_TYPE },
   });
 }

@@ -19,22 +19,12 @@ export interface RouterParts {
 
 /** Serves the operations: who, then how, then what; and 405 with `Allow` for their paths with another method. */
 export function addOperations(app: Hono, operations: readonly Operation[], parts: RouterParts): void {
-  const { logger } = parts;
-  for (const each of operations) {
-    app.on(each.method, honoPath(each.path), async (context) => {
-      try {
-        return await serve(each, context, parts);
-      } catch (error) {
-        const problem = problemOf(error);
-        if (problem === undefined || problem.status >= 500) {
-          logger.error({ err: error, operation: each.id }, "an administration request failed");
-        }
-        return problemResponse(problem ?? INTERNAL);
-      }
-    });
-  }
-  for (const path of new Set(operations.map((each) => each.path))) {
-    const methods = operations.filter((each) => each.path === path).map(({ method }) => method as string);
+  const paths = [...new Set(operations.map(({ path }) => path))];
+  // A path of fixed words goes before one with a parameter that would match it: /api/tokens/revoke is no token.
+  for (const path of paths.toSorted((a, b) => Number(a.includes("{")) - Number(b.includes("{")))) {
+    const ofPath = operations.filter((each) => each.path === path);
+    for (const each of ofPath) addOperation(app, each, parts);
+    const methods = ofPath.map(({ method }) => method as string);
     if (methods.includes("GET")) methods.push("HEAD");
     const allow = methods.join(", ");
     app.all(honoPath(path), () =>
@@ -46,6 +36,20 @@ export function addOperations(app: Hono, operations: readonly Operation[], parts
       }),
     );
   }
+}
+
+function addOperation(app: Hono, each: Operation, parts: RouterParts): void {
+  app.on(each.method, honoPath(each.path), async (context) => {
+    try {
+      return await serve(each, context, parts);
+    } catch (error) {
+      const problem = problemOf(error);
+      if (problem === undefined || problem.status >= 500) {
+        parts.logger.error({ err: error, operation: each.id }, "an administration request failed");
+      }
+      return problemResponse(problem ?? INTERNAL);
+    }
+  });
 }
 
 /** What the authenticator looks at. */

@@ -10,7 +10,7 @@ import type { TlsIdentities } from "./tls-identities.ts";
 import { createWebServer, type WebServer } from "./web-server.ts";
 import type { Surface, Surfaces } from "./surface.ts";
 import { classifyTarget, splitTarget, type Target } from "./target.ts";
-import { SANDBOX_HEADERS, answerText } from "./text-answer.ts";
+import { SANDBOX_HEADERS, answerProblem, answerText } from "./text-answer.ts";
 
 /** Milliseconds that a client gets to send the body of a management request (git routes have idle time-outs). */
 const MANAGEMENT_BODY_MS = 60_000;
@@ -122,7 +122,9 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   const isApi = forApi && options.api?.accepts(surface, url) === true;
   exchange.stage("classify", exchange.startedAt);
   if (!isApi && target.kind === "malformed") {
-    answerText(exchange, 400, `bad request: ${target.reason}`);
+    const detail = `bad request: ${target.reason}`;
+    if (surface === "management") answerProblem(exchange, { status: 400, code: "malformed_path", detail });
+    else answerText(exchange, 400, detail);
   } else if (
     surface === "unknown" ||
     // In development mode a foreign page, whose name was pointed at this machine, must not read repositories either.
@@ -147,7 +149,9 @@ function manage(options: ListenerOptions, exchange: Exchange): void {
   exchange.continue();
   if (!request.complete) {
     const timer = setTimeout(() => {
-      if (!request.complete) answerText(exchange, 408, "the request's body took too long");
+      if (request.complete) return;
+      const detail = "the request's body took too long";
+      answerProblem(exchange, { status: 408, code: "request_timeout", detail });
     }, MANAGEMENT_BODY_MS);
     timer.unref();
     response.once("close", () => clearTimeout(timer));

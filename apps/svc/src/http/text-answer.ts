@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { PROBLEM_TYPE, problemText, type Problem } from "../admin-api/problem.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** On every answer of ours and every relayed one: content of the code host never runs on our origin. */
@@ -20,17 +21,30 @@ export function answerText(
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
+  answerShort(exchange, status, `${message}\n`, { ...headers, "Content-Type": "text/plain; charset=utf-8" });
+}
+
+/** Ends an exchange of the administration, before the administration is asked, as it would: with a problem document. */
+export function answerProblem(exchange: Exchange, problem: Problem): void {
+  const headers = { ...problem.headers, "Content-Type": PROBLEM_TYPE };
+  answerShort(exchange, problem.status, problemText(problem), headers);
+}
+
+function answerShort(
+  exchange: Exchange,
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>>,
+): void {
   const { request, response } = exchange;
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
-  const body = `${message}\n`;
   response.writeHead(status, {
     ...SANDBOX_HEADERS,
     "Cache-Control": "no-store",
     ...headers,
-    "Content-Type": "text/plain; charset=utf-8",
     "Content-Length": Buffer.byteLength(body),
     "X-Request-Id": exchange.id,
     ...(request.complete ? {} : { Connection: "close" }),

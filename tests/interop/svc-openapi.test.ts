@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import {
+  loopSeconds,
+  run,
+  schemathesisPython,
+  tempFolder,
+  testSeed,
+  type TempFolder,
+} from "@devplat/testkit";
+import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
+
+/** Examples of one operation for each second that the loop may take: two dozen operations make some 500 requests a second. */
+const EXAMPLES_PER_SECOND = 2;
+
+/** What the document does not say: which values of the right form are refused for their meaning (422). */
+const NOT_DESCRIBED = "positive_data_acceptance";
+/** Would end the session or token that the run stands on. */
+const ENDS_THE_RUN = ["/auth/logout", "/api/sessions", "/api/sessions/{id}"];
+/** The pattern of its user name is one that the tool's own language has no words for. */
+const NOT_UNDERSTOOD = "/auth/test-login";
+
+describe("administration API against its own OpenAPI document (schemathesis)", { timeout: 300_000 }, () => {
+  let stand: AdminStand;
+  let folder: TempFolder;
+  before(async () => {
+    stand = await startAdminStand();
+    folder = await tempFolder("schemathesis");
+  });
+  after(async () => {
+    await stand?.stop();
+    await folder?.remove();
+  });
+
+  const hold = async (token: string): Promise<void> => {
+    const examples = Math.max(5, Math.round(loopSeconds(0.01) * EXAMPLES_PER_SECOND));
+    const { code, stdout } = await run(
+      schemathesisPython(),
+      [
+        ...["-m", "schemathesis.cli", "run", `${stand.svc.url}/api/openapi.json`],
+        ...["--header", `Authorization: Bearer ${token}`],
+        ...["--checks", "all", "--exclude-checks", NOT_DESCRIBED],
+        ...["--max-examples", String(examples), "--seed", String(testSeed())],
+        ...[...ENDS_THE_RUN, NOT_UNDERSTOOD].flatMap((path) => ["--exclude-path", path]),
+        ...["--exclude-operation-id", "revokeAdminToken"],
+        "--no-color",
+      ],
+      // It keeps what it found in its folder, and reads its configuration from there.
+      { cwd: folder.path },
+    );
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /\d+ generated/);
+  };
+
+  it("as an admin: every answer is one that the document describes, and none is a fault of ours", async () => {
+    const made = await stand.call("POST", "/api/admin-tokens", { name: "contract", duration: "1h" });
+    await hold(String(made.body["token"]));
+    assert.doesNotMatch(stand.svc.log(), /an administration request failed/);
+  });
+
+  it("as a user: what needs the admin role is refused, and nothing else goes wrong", async () => {
+    const login = await stand.call("POST", "/auth/test-login", { username: "ann", role: "user" }, "");
+    await hold(String(login.body["session_token"]));
+    assert.doesNotMatch(stand.svc.log(), /an administration request failed/);
+  });
+});
