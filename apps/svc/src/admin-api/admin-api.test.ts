@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { z } from "zod";
 import { startAdministration, type TestAdministration } from "../administration.test-kit.ts";
+import type { WarmStart } from "../cache/policy.ts";
 import { createToken } from "../tokens/format.ts";
 import { repositorySchema } from "./cached-repos.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -204,9 +205,50 @@ describe("GET /api/cached-repos", () => {
     assert.deepEqual(seen, all);
   });
 
-  it("refuses parameters that are wrong or unknown", async () => {
-    for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=%2e%2e", "color=red"]) {
+  it("refuses parameters that are wrong, unknown or repeated", async () => {
+    const repeated = ["limit=1&limit=2", "limit=1&limit=1"];
+    for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=%2e%2e", "color=red", ...repeated]) {
       assert.equal((await send(`/api/cached-repos?${query}`)).status, 400, query);
+    }
+  });
+});
+
+describe("warming by hand", () => {
+  it("answers 202 when it began, and 409 with what to set where it cannot", async () => {
+    const answers = new Map<string, WarmStart>([
+      ["org/yes", "started"],
+      ["org/off", "not_cached"],
+    ]);
+    const own = await startAdministration({
+      warm: (name) => answers.get(name) ?? "no_credential",
+    });
+    try {
+      const token = await own.session("ada", "admin");
+      const headers = { Authorization: `Bearer ${token}` };
+      const post = async (id: string): Promise<Response> =>
+        fetch(`${own.url}/api/cached-repos/${id}/warm`, { method: "POST", headers });
+      const codes: unknown[] = [];
+      for (const name of ["yes", "off", "none"]) {
+        const record = await own.repositories.add({
+          owner: "org",
+          name,
+          enabled: true,
+          timeoutSeconds: undefined,
+          maxCacheSizeMb: undefined,
+        });
+        const response = await post(record.id);
+        const body = response.status === 202 ? {} : ((await response.json()) as Record<string, string>);
+        codes.push([response.status, body["code"]]);
+        if (name === "none") assert.match(body["hint"] ?? "", /SVC_CACHE_SERVICE_TOKEN/);
+      }
+      assert.deepEqual(codes, [
+        [202, undefined],
+        [409, "cannot_warm"],
+        [409, "cannot_warm"],
+      ]);
+      assert.equal((await post("0198-no-such")).status, 404);
+    } finally {
+      await own.stop();
     }
   });
 });

@@ -8,7 +8,11 @@ import { ProblemError } from "./problem.ts";
  */
 export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   const result = schema.safeParse(body);
-  if (result.success) return result.data;
+  if (result.success) {
+    const unstorable = unstorableTexts(body);
+    if (unstorable.length === 0) return result.data;
+    throw new FieldError(unstorable.map((path) => ({ pointer: pointerTo(path), message: UNSTORABLE })));
+  }
   const { issues } = result.error;
   const unknown = issues.flatMap((issue) =>
     issue.code === "unrecognized_keys"
@@ -37,9 +41,27 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   throw new FieldError([...faults.values()].toReversed());
 }
 
-/** Checks the parameters of a query: 400 naming the first that is wrong or unknown. */
+/** Checks the parameters of a query: 400 naming the first that is wrong, unknown, or there more than once. */
 export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): T {
-  const result = schema.safeParse(Object.fromEntries(query));
+  const names = [...query.keys()];
+  const repeated = names.find((name, at) => names.indexOf(name) !== at);
+  if (repeated !== undefined) {
+    throw new ProblemError({
+      status: 400,
+      code: "bad_parameter",
+      detail: `Query parameter "${repeated}": given more than once`,
+    });
+  }
+  const given = Object.fromEntries(query);
+  const [unstorable] = unstorableTexts(given);
+  if (unstorable !== undefined) {
+    throw new ProblemError({
+      status: 400,
+      code: "bad_parameter",
+      detail: `Query parameter "${unstorable.join(".")}": ${UNSTORABLE}`,
+    });
+  }
+  const result = schema.safeParse(given);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const unknown = issue?.code === "unrecognized_keys";
@@ -49,6 +71,15 @@ export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): 
     code: "bad_parameter",
     detail: `Query parameter "${String(name)}": ${unknown || issue === undefined ? "unknown" : faultOf(issue).message}`,
   });
+}
+
+const UNSTORABLE = "must not hold U+0000 or half a character";
+
+/** Where texts stand that no database takes (Postgres), or takes as others. */
+function unstorableTexts(value: unknown, path: readonly PropertyKey[] = []): (readonly PropertyKey[])[] {
+  if (typeof value === "string") return value.includes("\0") || !value.isWellFormed() ? [path] : [];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, each]) => unstorableTexts(each, [...path, key]));
 }
 
 function faultOf(issue: z.core.$ZodIssue): FieldFault {
