@@ -38,7 +38,8 @@ describe("the local API socket", { timeout: TIMEOUT_MS }, () => {
   let peerSocket: string;
   before(async () => {
     folder = await tempFolder("agent-local-api");
-    place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path });
+    const path = `${join(folder.path, "bin")}:${process.env["PATH"] ?? ""}`;
+    place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path, PATH: path, DISPLAY: ":none" });
     await place.configure(`store: { driver: embedded }
 web: { enabled: true, listen: "127.0.0.1:0", editable_paths: [example] }
 api: { enabled: true }
@@ -145,6 +146,29 @@ rules:
       await chmod(join(folder.path, "daemon"), 0o700);
       await chmod(folder.path, 0o700);
     }
+  });
+
+  it("an action on one surface keeps every other surface's busy: 503", async () => {
+    const url = (await readFile(join(folder.path, "daemon/web.url"), "utf8")).trim();
+    const [begun, go] = [join(folder.path, "begun"), join(folder.path, "go")];
+    await place.write(
+      "bin/xclip",
+      `#!/bin/sh\ntouch "${begun}"; while [ ! -e "${go}" ]; do sleep 0.02; done\n`,
+      0o700,
+    );
+    const path = "/api/v1/remote/clipboard";
+    const first = run("curl", ["--silent", "--data", "text=first", url + path], {});
+    await until(
+      async () => (await lstat(begun)).isFile(),
+      () => agent.log(),
+    );
+    for (const other of [socket, peerSocket]) {
+      const { stdout } = await curl(other, path, "--data", "text=second", "--write-out", "%{http_code}");
+      assert.match(stdout, /"code":"busy".*503$/);
+    }
+    await writeFile(go, "");
+    assert.equal((await first).stdout, '{"status":"copied"}');
+    assert.equal((await curl(peerSocket, path, "--data", "text=third")).stdout, '{"status":"copied"}');
   });
 
   it("a second daemon is refused, and the first goes on", async () => {

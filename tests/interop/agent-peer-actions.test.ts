@@ -335,6 +335,32 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     assert.ok(!(await one().browser.opened()).some((url) => url.startsWith("file:")));
   });
 
+  it("a page's Copy button goes the same way: to the peers, without the value in the browser", async () => {
+    await remote.configure('store: { driver: embedded }\nweb: { enabled: true, listen: "127.0.0.1:0" }\n');
+    await remote.ok("secrets", "put", "example", "token=copied\r\nfrom a page");
+    await forwarded(["one", "two"], async () => {
+      const agent = await daemon(remote, async () => true);
+      const url = (): string => /^Web UI: (.*)\/$/m.exec(agent.output())?.[1] ?? "";
+      try {
+        await until(
+          async () => url() !== "",
+          () => agent.log(),
+        );
+        const form = ["--data", "action=copy", "--data-urlencode", 'field="token"'];
+        const { stdout } = await run(
+          "curl",
+          ["--silent", "--header", `Origin: ${url()}`, ...form, `${url()}/ui/secrets/example`],
+          {},
+        );
+        assert.doesNotMatch(stdout, /from a page/);
+      } finally {
+        await agent.stop();
+      }
+    });
+    for (const { desktop } of stations)
+      assert.equal((await desktop.clipboard()).toString(), "copied\r\nfrom a page");
+  });
+
   it("the peer's log has lengths and level, no word of what was sent", async () => {
     await forwarded(["one"], async () => {
       await remote.ok("clipboard", "hunter2-text");
