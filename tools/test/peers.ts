@@ -47,6 +47,7 @@ export function missingPeers(): string[] {
       "swtpm",
       "zsh",
       "fish",
+      "gh",
     ].map((name) => (onPath(name) === undefined ? name : undefined)),
   ].filter((found) => found !== undefined);
 }

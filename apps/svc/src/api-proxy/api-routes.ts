@@ -107,7 +107,7 @@ export class ApiRoutes implements ApiHandler {
   ): Promise<void> {
     const { upstream } = this.#options;
     const { request } = exchange;
-    const url = new URL(`${target.base}${admitted.path === "/" ? "" : admitted.path}`);
+    const url = new URL(`${target.base}${target.path === "" ? "" : admitted.path}`);
     url.search = target.query;
     const streamed = admitted.body === undefined && hasBody(request);
     const send = async (authorization: string | undefined): Promise<ApiRelay> => {

@@ -160,10 +160,25 @@ AddedToMergeQueueEvent pull_requests mergeQueue pullRequest
 RemovedFromMergeQueueEvent pull_requests mergeQueue pullRequest
 `;
 
-/** What a value of another repository, or of a resource that the token lacks, may show: names and addresses, as texts do. */
+/** What a value of another repository, or of a resource that the token lacks, may show: names, addresses and little more. */
 export const REFERENCE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "*": ["__typename", "id", "number", "oid", "abbreviatedOid", "url", "resourcePath"],
-  Repository: ["name", "nameWithOwner", "owner"],
+  // As the REST API shows of a fork's parent to whoever reads the fork; `gh` asks for it before it opens an issue.
+  Repository: [
+    "name",
+    "nameWithOwner",
+    "owner",
+    "description",
+    "defaultBranchRef",
+    "hasIssuesEnabled",
+    "hasWikiEnabled",
+    "isPrivate",
+    "viewerPermission",
+  ],
+  // Beside the checks and pull requests that they belong to.
+  BranchProtectionRule: ["requiresStrictStatusChecks", "requiredApprovingReviewCount"],
+  Workflow: ["name"],
+  WorkflowRun: ["event", "workflow"],
   Ref: ["name", "prefix"],
   Project: ["name"],
   ProjectV2: ["title"],
@@ -176,6 +191,7 @@ export const GRAPHQL_WITHHELD = [
   "Repository.tempCloneToken",
   "Repository.viewerSubscription",
   "Repository.viewerPossibleCommitEmails",
+  "Repository.forks",
 ];
 
 /** People, teams and organizations: only their public profile, and an organization's name behind a team. */

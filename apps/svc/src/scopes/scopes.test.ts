@@ -293,8 +293,8 @@ describe("GraphQL scopes", () => {
     ],
     [`query($n: String!) { repository(owner: "acme", name: $n) { name } }`, /as texts/],
     [`{ repository(owner: "acme", owner: "x", name: "widgets") { name } }`, /twice/],
-    [`{ ${OWN} { parent { description } } }`, /Repository.description/],
-    [`{ ${OWN} { forks(first: 9) { nodes { issues { totalCount } } } } }`, /Repository.issues/],
+    [`{ ${OWN} { parent { diskUsage } } }`, /Repository.diskUsage/],
+    [`{ ${OWN} { forks(first: 9) { nodes { issues { totalCount } } } } }`, /Repository.forks/],
     [`{ ${OWN} { owner { repositories(first: 9) { nodes { name } } } } }`, /RepositoryOwner.repositories/],
     [
       `{ ${OWN} { owner { ... on User { repositories(first: 9) { nodes { name } } } } } }`,
@@ -352,7 +352,7 @@ describe("GraphQL scopes", () => {
     [`{ ${OWN} { ...A } }`, /not defined/],
     [`type Query { x: Int }`, /not valid GraphQL/],
     [`{ ${OWN} { name }`, /not valid GraphQL/],
-    [`{ ${OWN} @skip(if: true) { parent { description } } }`, /Repository.description/],
+    [`{ ${OWN} @skip(if: true) { parent { diskUsage } } }`, /Repository.diskUsage/],
     [
       `mutation { createIssue(input: { repositoryId: "R_mine", title: "x", milestoneId: "I_other" }) { issue { id } } }`,
       /no repository of the token/,

@@ -41,6 +41,7 @@ export function answerRest(
       ? request.path
       : request.path.replace(/^\/repositories\/\d+/, `/repos/${numbered.owner}/${numbered.name}`);
   const [, owner = "", name = "", rest = ""] = /^\/repos\/([^/]+)\/([^/]+)(\/.*)?$/.exec(path) ?? [];
+  if (path === "/" || path === "") return answer(200, {});
   if (path === "/rate_limit") return answer(200, { resources: {}, rate: { limit: 5000, remaining: 4999 } });
   if (path === "/search/issues") return answer(200, { total_count: 0, items: [] });
   if (owner === "") return undefined;
@@ -89,6 +90,9 @@ function ofRepository(
     return answer(201, { number: 7, received: body.toString("utf8") });
   if (rest.startsWith("/contents/")) {
     return answer(200, { path: decodeURIComponent(rest.slice("/contents/".length)), type: "file" });
+  }
+  if (rest === "/readme" && !String(headers["accept"]).includes("html")) {
+    return answer(200, { name: "README.md", content: "cmVhZA==", encoding: "base64", html_url: base });
   }
   if (rest === "/readme") return html("<h1>read</h1><script>alert(1)</script>");
   if (/^\/releases\/\d+\/assets$/.test(rest) && method === "POST") {
