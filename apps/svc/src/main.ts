@@ -3,6 +3,7 @@ import { AppError, messageOf } from "@devplat/base";
 import { BRAND } from "./brand.ts";
 import type { CredentialOptions } from "./commands/git-credential.ts";
 import type { AddOptions, SetOptions } from "./commands/repo.ts";
+import type { LoginOptions } from "./commands/auth.ts";
 import type { CreateOptions } from "./commands/token.ts";
 import { programVersion } from "./version.ts";
 
@@ -109,6 +110,8 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
 
   addRepositoryCommands(root);
   addTokenCommands(root);
+  addAuthCommands(root);
+  addAppCommands(root);
 
   root
     .command("doctor")
@@ -190,6 +193,67 @@ function addRepositoryCommands(root: Command): void {
     .action(async (file: string, options: { json?: boolean }) =>
       (await import("./commands/repo-import.ts")).importRepositories(file, options.json === true),
     );
+}
+
+function addAuthCommands(root: Command): void {
+  const auth = root.command("auth").description("sign in to a running service (SVC_URL)");
+  const commands = async () => import("./commands/auth.ts");
+  auth
+    .command("login")
+    .description("sign in by a code that you approve in a browser; the session is kept for other commands")
+    .option("--url <address>", "the service; it becomes the default of SVC_URL")
+    .option("--json", "as JSON")
+    .action(async (options: LoginOptions) => (await commands()).login(options));
+  auth
+    .command("status")
+    .description("say who you are there")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) => (await commands()).status(options));
+  auth
+    .command("logout")
+    .description("end the session, and forget it")
+    .option("--url <address>", "the service")
+    .action(async (options: { url?: string }) => (await commands()).logout(options));
+}
+
+function addAppCommands(root: Command): void {
+  const app = root
+    .command("app")
+    .description("code-host apps of a running service, for agent tokens and warming (SVC_URL, SVC_TOKEN)");
+  const commands = async () => import("./commands/app.ts");
+  app
+    .command("list")
+    .description("list registered apps")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) => (await commands()).listApps(options.json === true));
+  app
+    .command("add <app-id>")
+    .description("register an app; its key is tried out first")
+    .requiredOption("--key <file>", "its private key in PEM form; - reads standard input")
+    .option("--default", "make it the default")
+    .option("--json", "as JSON")
+    .action(async (id: string, options: { key: string; default?: boolean; json?: boolean }) =>
+      (await commands()).addApp(id, options),
+    );
+  app
+    .command("check <app>")
+    .description("ask the code host whether its key works, what it may do, and where it is installed")
+    .option("--json", "as JSON")
+    .action(async (which: string, options: { json?: boolean }) =>
+      (await commands()).checkApp(which, options.json === true),
+    );
+  app
+    .command("set <app>")
+    .description("change an app")
+    .option("--key <file>", "a new private key; - reads standard input")
+    .option("--default", "make it the default")
+    .action(async (which: string, options: { key?: string; default?: boolean }) =>
+      (await commands()).setApp(which, options),
+    );
+  app
+    .command("remove <app>")
+    .description("forget an app; agent tokens of it open nothing any more")
+    .action(async (which: string) => (await commands()).removeApp(which));
 }
 
 function addTokenCommands(root: Command): void {

@@ -2,6 +2,7 @@ import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { messageOf, systemCode } from "@devplat/base";
 import { SvcError } from "../errors.ts";
+import { credentialsPath, readCredentials } from "./credentials.ts";
 
 /** Milliseconds without a byte from the server. */
 const IDLE_TIMEOUT_MS = 30_000;
@@ -9,23 +10,32 @@ const IDLE_TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const DEFAULT_URL = "http://localhost:8080";
 
+/** Where to call, and as whom. */
+export interface Target {
+  readonly base: URL;
+  readonly token: string;
+}
+
 /**
- * Calls the administration API of the service at `SVC_URL` with the token in `SVC_TOKEN`.
+ * Calls the administration API, by default of the service at {@link serviceAddress} with the token of {@link serviceToken}.
  * On node:http, because loading an HTTP client costs more time than the call.
  *
  * @returns the parsed answer; undefined where it has no body
  * @throws SvcError `usage` (no token), `server_unreachable`, `server_refused` with the server's own message
  */
-export async function callApi(method: string, path: string, body?: unknown): Promise<unknown> {
-  const base = serviceAddress();
-  const token = process.env["SVC_TOKEN"] ?? "";
-  if (!/^[\w.-]+$/.test(token)) {
-    throw new SvcError("usage", "SVC_TOKEN is not set to a session or administration token", {
-      hint: "In development mode, POST /auth/test-login gives one.",
-    });
-  }
+export async function callApi(
+  method: string,
+  path: string,
+  body?: unknown,
+  target?: Target,
+): Promise<unknown> {
+  const base = target?.base ?? serviceAddress();
+  const token = target?.token ?? serviceToken(base).token;
   const content = body === undefined ? undefined : JSON.stringify(body);
-  const { status, text } = await exchange(new URL(path, base), method, token, content);
+  const { status, text } = await exchange(new URL(path, base), method, content, {
+    authorization: `Bearer ${token}`,
+    ...(content === undefined ? {} : { "content-type": "application/json" }),
+  });
   const parsed = parse(text);
   if (status >= 200 && status < 300) return parsed;
   const problem = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
@@ -41,11 +51,46 @@ export async function callApi(method: string, path: string, body?: unknown): Pro
   );
 }
 
-/** The service that the commands talk to: `SVC_URL`. @throws SvcError `usage` */
-export function serviceAddress(): URL {
-  const base = URL.parse(process.env["SVC_URL"] ?? DEFAULT_URL);
+/** Posts a form, as OAuth endpoints want it; their JSON answer, also that of a refusal. @throws SvcError `server_unreachable` */
+export async function postForm(
+  url: URL,
+  form: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const content = new URLSearchParams(form).toString();
+  const type = "application/x-www-form-urlencoded";
+  const { text } = await exchange(url, "POST", content, { "content-type": type });
+  const parsed = parse(text);
+  return typeof parsed === "object" && parsed !== null ? (parsed as Record<string, unknown>) : {};
+}
+
+/**
+ * The token of the commands: `SVC_TOKEN`, or the session that `auth login` kept for the service.
+ *
+ * @throws SvcError `usage`: neither is there
+ */
+export function serviceToken(base: URL): { readonly token: string; readonly source: string } {
+  const given = process.env["SVC_TOKEN"];
+  if (given !== undefined && given !== "") {
+    if (/^[\w.-]+$/.test(given)) return { token: given, source: "SVC_TOKEN" };
+    throw new SvcError("usage", "SVC_TOKEN is not a session or administration token");
+  }
+  const kept = readCredentials().services[base.origin];
+  if (kept !== undefined) return { token: kept.token, source: credentialsPath() };
+  throw new SvcError("usage", `Not signed in to ${base.origin}`, {
+    hint: "Run 'svc auth login', or set SVC_TOKEN to a session or administration token.",
+  });
+}
+
+/**
+ * The service that the commands talk to: as given, `SVC_URL`, the one that was signed in to last, or this machine's.
+ *
+ * @throws SvcError `usage`
+ */
+export function serviceAddress(given?: string): URL {
+  const named = given ?? (process.env["SVC_URL"] || readCredentials().current);
+  const base = URL.parse(named ?? DEFAULT_URL);
   if (base === null || !["http:", "https:"].includes(base.protocol)) {
-    throw new SvcError("usage", "SVC_URL is not an http:// or https:// address");
+    throw new SvcError("usage", "The service's address (SVC_URL) is not an http:// or https:// address");
   }
   return base;
 }
@@ -53,15 +98,13 @@ export function serviceAddress(): URL {
 async function exchange(
   url: URL,
   method: string,
-  token: string,
   content: string | undefined,
+  more: Readonly<Record<string, string>>,
 ): Promise<{ status: number; text: string }> {
   const request = url.protocol === "https:" ? requestHttps : requestHttp;
   const headers = {
-    authorization: `Bearer ${token}`,
-    ...(content === undefined
-      ? {}
-      : { "content-type": "application/json", "content-length": Buffer.byteLength(content) }),
+    ...more,
+    ...(content === undefined ? {} : { "content-length": Buffer.byteLength(content) }),
   };
   try {
     return await new Promise((resolve, reject) => {

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { BRAND } from "../brand.ts";
+import { SvcError } from "../errors.ts";
+import { callApi, postForm, serviceAddress, serviceToken } from "./api-client.ts";
+import { credentialsPath, forgetLogin, keepLogin, readCredentials } from "./credentials.ts";
+
+const CLIENT_ID = `${BRAND.command}-cli`;
+const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
+/** Seconds; RFC 8628 section 3.5. */
+const SLOW_DOWN_SECONDS = 5;
+
+export interface LoginOptions {
+  /** Default `SVC_URL`, or the service that was signed in to last. */
+  readonly url?: string;
+  readonly json?: boolean;
+}
+
+interface Caller {
+  readonly username: string;
+  readonly role: string;
+  readonly account: string;
+}
+
+/** Signs in by the device flow (RFC 8628): shows a code, which a person approves in any browser, and keeps the session. */
+export async function login({ url, json = false }: LoginOptions): Promise<void> {
+  const base = serviceAddress(url);
+  const begun = await postForm(new URL("/auth/device/code", base), { client_id: CLIENT_ID });
+  const [deviceCode, userCode, page] = ["device_code", "user_code", "verification_uri"].map((name) =>
+    textOf(begun, name),
+  );
+  if (deviceCode === undefined || userCode === undefined || page === undefined) {
+    throw refused(base, begun);
+  }
+  process.stderr.write(`Open ${page}\nand type the code ${userCode}\n`);
+  const end = Date.now() + numberOf(begun, "expires_in", 900) * 1000;
+  let interval = numberOf(begun, "interval", 5);
+  while (Date.now() < end) {
+    await sleep(interval * 1000);
+    const form = { grant_type: GRANT_TYPE, device_code: deviceCode, client_id: CLIENT_ID };
+    const answer = await postForm(new URL("/auth/device/token", base), form);
+    const token = textOf(answer, "access_token");
+    if (token !== undefined) {
+      const username = textOf(answer, "username") ?? "";
+      const expiresAt = new Date(Date.now() + numberOf(answer, "expires_in", 0) * 1000).toISOString();
+      await keepLogin(base.origin, { token, username, expires_at: expiresAt });
+      const done = { url: base.origin, username, expires_at: expiresAt };
+      if (json) process.stdout.write(`${JSON.stringify(done)}\n`);
+      else process.stdout.write(`signed in to ${base.origin} as ${username}, until ${expiresAt}\n`);
+      return;
+    }
+    const error = textOf(answer, "error");
+    if (error === "slow_down") interval += SLOW_DOWN_SECONDS;
+    else if (error === "access_denied") throw new SvcError("server_refused", "The sign-in was declined");
+    else if (error !== "authorization_pending" && error !== "temporarily_unavailable") break;
+  }
+  throw new SvcError("server_refused", "The code was not approved in time", { hint: "Try again." });
+}
+
+/** Says who one is at the service. */
+export async function status({ json = false }: { readonly json?: boolean }): Promise<void> {
+  const base = serviceAddress();
+  const { source } = serviceToken(base);
+  const { username, role, account } = (await callApi("GET", "/api/session")) as Caller;
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ url: base.origin, username, role, account, source })}\n`);
+    return;
+  }
+  const words: Readonly<Record<string, string>> = {
+    connected: "connected",
+    expired: `has to be connected again at ${base.origin}/ui`,
+    none: "not connected",
+  };
+  process.stdout.write(
+    `${base.origin}: ${username} (${role}), by ${source}\ncode-host account: ${words[account] ?? account}\n`,
+  );
+}
+
+/** Ends the session at the service, and forgets it here. What is over there already is only forgotten. */
+export async function logout({ url }: { readonly url?: string }): Promise<void> {
+  const base = serviceAddress(url);
+  const kept = readCredentials().services[base.origin];
+  if (kept === undefined) {
+    process.stdout.write(`not signed in to ${base.origin}: ${credentialsPath()} has no session of it\n`);
+    return;
+  }
+  try {
+    await callApi("POST", "/auth/logout", undefined, { base, token: kept.token });
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    process.stderr.write(`the session may live on at the service: ${error.message}\n`);
+  }
+  await forgetLogin(base.origin);
+  process.stdout.write(`signed out of ${base.origin}\n`);
+}
+
+function textOf(body: Readonly<Record<string, unknown>>, name: string): string | undefined {
+  const value = body[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function numberOf(body: Readonly<Record<string, unknown>>, name: string, fallback: number): number {
+  const value = body[name];
+  return typeof value === "number" && value >= 0 ? value : fallback;
+}
+
+function refused(base: URL, body: Readonly<Record<string, unknown>>): SvcError {
+  const reason = textOf(body, "error_description") ?? textOf(body, "detail") ?? "no reason was given";
+  return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${reason}`);
+}
