@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import fc from "fast-check";
 import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
-import type { ActionKind } from "./action-kinds.ts";
+import { ACTION_KINDS, type ActionKind } from "./action-kinds.ts";
 import { actionFields, actionForm, parseAction, type PeerAction } from "./action.ts";
 import { parseForm } from "./form.ts";
 
@@ -121,6 +122,39 @@ describe("actionForm", () => {
       assert.equal(actionForm(again.action), actionForm(action));
     });
   }
+});
+
+describe("parseAction with whatever bytes come", () => {
+  it("gives a fault, or an action that a peer reads in the same way", () => {
+    const name = fc.constantFrom(
+      "url=",
+      "level=",
+      "title=",
+      "body=",
+      "action_url=",
+      "text=",
+      "&",
+      "info",
+      "http://h/",
+    );
+    const bytes = fc.oneof(
+      name.map((text) => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 4 }).map((array) => Buffer.from(array)),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...ACTION_KINDS), fc.array(bytes), (kind, pieces) => {
+        const fields = parseForm(Buffer.concat(pieces));
+        if (fields === undefined) return;
+        const parsed = parseAction(kind, fields);
+        if ("fault" in parsed) return;
+        const form = actionForm(parsed.action);
+        const again = parseAction(kind, parseForm(Buffer.from(form)) ?? new Map<string, string>());
+        assert.ok("action" in again);
+        assert.equal(actionForm(again.action), form);
+      }),
+      { numRuns: 2000 },
+    );
+  });
 });
 
 describe("actionFields", () => {

@@ -36,6 +36,19 @@ describe("parseForm", () => {
     it(`a form that could be read in two ways is none: ${text}`, () => assert.equal(parse(text), undefined));
   }
 
+  it("reads what is UTF-8 as the URL standard's own parser does", () => {
+    const piece = fc.constantFrom("a", "=", "&", "+", "%41", "%26", "%C3%BC", "%00", "ü", "\t", "b=", "c=1&");
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const encoded = pieces.join("");
+        const expected = [...new URLSearchParams(encoded)];
+        const fields = parseForm(Buffer.from(encoded));
+        const hasTwice = new Set(expected.map(([name]) => name)).size < expected.length;
+        assert.deepEqual(fields && [...fields], hasTwice ? undefined : expected);
+      }),
+    );
+  });
+
   it("gives back every text that was printed, byte for byte", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (text, other) => {
