@@ -1,46 +1,13 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { silentLogger, type Clock } from "@devplat/base";
+import { silentLogger } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
 import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
 import { Daemon } from "./daemon.ts";
+import { HandClock } from "./test-clock.ts";
 import { workspace, type Workspace } from "./test-workspace.ts";
-
-/** Time that stands still until a test moves it. */
-class HandClock implements Clock {
-  #now = 1_000_000_000_000;
-  readonly #sleepers = new Set<{ at: number; wake: () => void }>();
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const sleeper = { at: this.#now + ms, wake: resolve };
-      this.#sleepers.add(sleeper);
-      signal?.addEventListener("abort", () => {
-        this.#sleepers.delete(sleeper);
-        reject(new Error("aborted"));
-      });
-    });
-  }
-
-  advance(ms: number): void {
-    this.#now += ms;
-    for (const sleeper of this.#sleepers) {
-      if (sleeper.at > this.#now) continue;
-      this.#sleepers.delete(sleeper);
-      sleeper.wake();
-    }
-  }
-}
 
 /** The store of a workspace, whose faults and events a test makes. */
 class TestStore {
