@@ -122,6 +122,20 @@ describe("AuditRecorder", () => {
     assert.equal(store.records.length, 1);
   });
 
+  it("keeps the order of events of one millisecond", async () => {
+    const store = await memoryStore();
+    const { trail } = recorder(store.audit);
+    const targets = Array.from({ length: 200 }, (_, index) => String(index));
+    for (const target of targets) trail.record({ ...EVENT, target });
+    await trail.flush();
+    const { records } = await store.audit.query({ limit: 1000 });
+    assert.deepEqual(
+      records.map(({ target }) => target),
+      targets.toReversed(),
+    );
+    await store.close();
+  });
+
   it("never throws, whatever the store does", async () => {
     const store = new PlayedStore();
     store.append = async () => Promise.reject(new Error("broken"));
