@@ -178,6 +178,8 @@ export class WebServer {
     const sweep = setInterval(() => this.#sessions.endExpired(), SESSION_SWEEP_MS).unref();
     if (!signal.aborted) await once(signal, "abort");
     clearInterval(sweep);
+    // One that waits for a push approval would wait on.
+    this.#options.login?.cancel();
     await this.#webKey.withdraw();
     await closeServer(server, () => this.#streams.closeAll());
   }
