@@ -66,6 +66,7 @@ have notify-send || need libnotify-bin
 have zsh || need zsh
 have fish || need fish
 have gh || need gh
+have sshd || [ -x /usr/sbin/sshd ] || need openssh-server
 have slapd || [ -x /usr/sbin/slapd ] || need slapd
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates
 # The pip of ensurepip lies in a package of its own on Debian.

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdir, symlink } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { lstat, mkdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
   run,
   startDesktop,
+  startSshd,
   tempFolder,
   type Finished,
   type TempFolder,
@@ -333,6 +336,33 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     });
     assert.equal((await one().desktop.clipboard()).toString(), "valid");
     assert.ok(!(await one().browser.opened()).some((url) => url.startsWith("file:")));
+  });
+
+  it("over a socket that ssh forwards from the workstation, every byte arrives, and a dropped connection leaves a dead one", async () => {
+    const sshd = await startSshd();
+    const socket = join(remote.path, ".ssh/daemon.sock");
+    const target = join(folder.path, "one/daemon/peer.sock");
+    const text = `ssh\r\n${"é".repeat(32_000)}`;
+    try {
+      const ssh = spawn("ssh", ["-N", "-R", `${socket}:${target}`, ...sshd.clientArgs], { stdio: "ignore" });
+      await until(
+        async () => (await lstat(socket)).isSocket(),
+        () => "no socket was forwarded",
+      );
+      const done = await withInput(remote, ["clipboard"], text);
+      assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);
+      assert.equal((await one().desktop.clipboard()).toString(), text);
+      ssh.kill("SIGKILL");
+      await once(ssh, "close");
+    } finally {
+      await sshd.stop();
+    }
+    // The file of a broken forward stays; nobody answers on it, and this host has no clipboard.
+    assert.ok((await lstat(socket)).isSocket());
+    const { code, stderr } = await remote.agent(["clipboard", "too late"]);
+    assert.equal(code, 1);
+    assert.match(stderr, /nothing on this host can set a clipboard/);
+    await rm(socket);
   });
 
   it("a page's Copy button goes the same way: to the peers, without the value in the browser", async () => {

@@ -8,6 +8,7 @@ import {
   onPath,
   postgresFolder,
   slapdProgram,
+  sshdProgram,
   softHsmModule,
   vaultPrograms,
 } from "@devplat/testkit";
@@ -24,6 +25,7 @@ export function missingPeers(): string[] {
     problem("the Vault build", vaultPrograms),
     problem("the Gitea build", giteaProgram),
     problem("slapd", slapdProgram),
+    problem("sshd", sshdProgram),
     problem("SoftHSM", softHsmModule),
     problem("OpenSSL's engine for PKCS#11", pkcs11Engine),
     problem("the builds of git clients", clientPrograms),

@@ -17,6 +17,8 @@ export interface SvcOptions {
   readonly configText?: string;
   /** `configText` has certificates for `localhost`: it speaks TLS, and says itself when it is ready. */
   readonly https?: boolean;
+  /** The port of its main listener. Default: a free one. For peers that have to know its address before it runs. */
+  readonly port?: number;
   /** A folder to go on with, which then is not removed at the end. Default: a new one. */
   readonly dataDir?: string;
 }
@@ -43,7 +45,7 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
   let url = "";
   let metricsUrl = "";
   const peer = await startPeer("svc", async () => {
-    const [port, metricsPort] = [await freePort(), await freePort()];
+    const [port, metricsPort] = [options.port ?? (await freePort()), await freePort()];
     url = options.https === true ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;
     metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
     return {
