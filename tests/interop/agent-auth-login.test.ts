@@ -445,6 +445,46 @@ describe("the daemon", () => {
     }
   });
 
+  /** Ends `agent run` of a home once its file is written. */
+  async function stopWhenSynced(place: AgentHome): Promise<void> {
+    await until(async () => (await place.read("out.yaml")).includes("one"));
+    process.kill(Number(await place.read(".local/state/daemon/daemon.pid")), "SIGTERM");
+  }
+
+  it("at a terminal, run and sync sign in first; without one they say how", async () => {
+    await vault.put("users/ada/k", { value: "one" });
+    const place = await home(ldap, rule);
+    const bare = await place.agent(["sync"]);
+    assert.equal(bare.code, 1);
+    assert.match(bare.stderr, /not signed in to the secrets store: no token found\n.*agent login/);
+    const synced = await place.atTerminal(["sync"], [password]);
+    assert.equal(synced.code, 0, synced.shown);
+    assert.match(synced.shown, /no token found[^]*Password of ada:[^]*1 changed, 0 unchanged, 0 failed/);
+
+    const other = await home(ldap, rule);
+    const [running] = await Promise.all([other.atTerminal(["run"], [password]), stopWhenSynced(other)]);
+    assert.equal(running.code, 0, running.shown);
+    assert.equal(await other.modeOf(".daemon-token"), 0o600);
+  });
+
+  it("run at a terminal goes on waiting when the login is declined, and a token that comes another way ends the question", async () => {
+    await vault.put("users/ada/k", { value: "one" });
+    for (const [answers, expected] of [
+      [[[/Password of ada: /, ""]], /no login at the terminal; waiting for a token/],
+      [[], /Password of ada:/],
+    ] as const) {
+      const place = await home(ldap, rule);
+      const { promise: asked, resolve } = Promise.withResolvers<void>();
+      const onOutput = (shown: string): void => void (expected.test(shown) && resolve());
+      const running = place.atTerminal(["run"], answers, {}, onOutput);
+      await asked;
+      await place.write(".daemon-token", await vault.createUserToken("ada", ["user"]));
+      await stopWhenSynced(place);
+      const { code, shown } = await running;
+      assert.equal(code, 0, shown);
+    }
+  });
+
   it("renews a token whose life is nearly over, and works on past its first end", async () => {
     const place = await home({}, rule);
     const { body } = await vault.request("POST", "auth/token/create", {

@@ -248,6 +248,8 @@ export async function assembleDaemon(
     keeper: TokenKeeper | undefined;
     config: ConfigKeeper;
     enrolments: EnrolmentRunner;
+    /** For a login at the terminal. */
+    session: StoreParts;
     close(): Promise<void>;
   }
 > {
@@ -293,6 +295,7 @@ export async function assembleDaemon(
     keeper,
     config,
     enrolments,
+    session: parts,
     ...(await surfaces(host, { ...parts, daemon, enrolments, current: () => config.current })),
     close: () => parts.close(),
   };

@@ -88,7 +88,7 @@ class TerminalSteps implements LoginSteps {
   async ask(question: string): Promise<Secret> {
     let text: string;
     try {
-      text = (await ask(question, { hidden: true })).trim();
+      text = (await ask(question, { hidden: true, signal: this.signal })).trim();
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       throw new AgentError("login_cancelled", `the login was given up: ${error.message}`);

@@ -4,10 +4,13 @@ import { AgentError } from "../errors.ts";
 
 /**
  * Asks on the terminal.
- * @param options `hidden`: what is typed is not shown
+ * @param options `hidden`: what is typed is not shown; `signal`: nobody needs the answer any more
  * @throws AgentError `usage` without a terminal
  */
-export async function ask(question: string, options: { readonly hidden: boolean }): Promise<string> {
+export async function ask(
+  question: string,
+  options: { readonly hidden: boolean; readonly signal?: AbortSignal },
+): Promise<string> {
   if (!process.stdin.isTTY) throw new AgentError("usage", "there is no terminal to ask on");
   // readline echoes to its output; without one nothing is shown, and editing keys still work.
   const output = options.hidden
@@ -19,10 +22,13 @@ export async function ask(question: string, options: { readonly hidden: boolean 
   const closed = new Promise<never>((_resolve, reject) => {
     lines.once("close", () => reject(new AgentError("usage", "nothing was entered")));
   });
+  const leave = (): void => lines.close();
+  options.signal?.addEventListener("abort", leave, { once: true });
   try {
     return await Promise.race([lines.question(options.hidden ? "" : question), closed]);
   } finally {
     closed.catch(() => undefined);
+    options.signal?.removeEventListener("abort", leave);
     lines.close();
     if (options.hidden) process.stderr.write("\n");
   }

@@ -3,6 +3,7 @@ import type { RunCommand } from "./command.ts";
 import { loadWith, openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
 import { DaemonPid } from "./daemon-pid.ts";
+import { offerLogin } from "./login-at-start.ts";
 import { untilStopped } from "./signals.ts";
 
 /** The daemon in the foreground, until SIGTERM or SIGINT. SIGHUP reads the configuration again. */
@@ -33,6 +34,7 @@ export const run: RunCommand = async (invocation) => {
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
     reload = () => void config.reload(stop.signal);
     const keeping = Promise.all([
+      offerLogin(host, loaded, parts.session, stop.signal),
       keeper?.run(stop.signal),
       config.run(stop.signal),
       enrolments.run(stop.signal),

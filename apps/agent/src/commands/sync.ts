@@ -6,6 +6,7 @@ import type { CycleResult } from "../status.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
+import { ensureSignedIn } from "./login-at-start.ts";
 import { untilStopped } from "./signals.ts";
 
 /** One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. */
@@ -18,7 +19,7 @@ export const run: RunCommand = async (invocation) => {
   if (typeof parts === "number") return parts;
   const stop = untilStopped();
   try {
-    await parts.signIn.ensure(stop.signal);
+    await ensureSignedIn(host, loaded, parts, stop.signal);
     const result = await parts.engine.cycle(stop.signal, { force: true });
     return report(result, parts.state.document.rules);
   } finally {
