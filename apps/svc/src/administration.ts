@@ -60,6 +60,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     store,
     lookup,
     probe: parts.probe,
+    accounts,
     installations: identity.installations,
     audit,
     clock,
@@ -92,7 +93,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...cachedRepositoryOperations({
       repositories,
       maintenance,
-      store,
+      accounts,
       probe: parts.probe,
       audit,
       address,

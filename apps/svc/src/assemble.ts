@@ -213,7 +213,7 @@ export async function assemble({
     audit,
     lookup,
     identity,
-    probe: new GitRepositoryProbe(config.host.url),
+    probe: new GitRepositoryProbe(codeHost, (url) => connections.dispatcher(url)),
     address,
     renderMetrics: async () => metrics.render(),
     notReady: async () => {

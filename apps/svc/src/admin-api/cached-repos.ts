@@ -1,5 +1,6 @@
 import type { Logger } from "@devplat/base";
 import { z } from "zod";
+import type { HostAccounts } from "../accounts/host-account.ts";
 import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditAction, AuditEvent, AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
@@ -20,7 +21,7 @@ import {
   ownerFault,
   repositoryNameFault,
 } from "../repository-name.ts";
-import type { CachedRepositoryRecord, Store } from "../storage/store.ts";
+import type { CachedRepositoryRecord } from "../storage/store.ts";
 import type { RepositoryProbe } from "../tokens/repository-probe.ts";
 import { entityTag, expectedVersion } from "./entity-tag.ts";
 import { operation, type Operation } from "./operation.ts";
@@ -88,7 +89,7 @@ const flag = z.enum(["true", "false"]).optional();
 export interface CachedRepositoryOperations {
   readonly repositories: CachedRepositories;
   readonly maintenance: CacheMaintenance;
-  readonly store: Store;
+  readonly accounts: Pick<HostAccounts, "accessToken">;
   readonly probe: RepositoryProbe;
   readonly audit: AuditTrail;
   readonly address: OwnAddress;
@@ -149,9 +150,8 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       refusals: { 409: "It is listed already", 502: "The code host could not be asked (?check=true)" },
       async handle({ body, query, identity, client }) {
         if (query.check === "true") {
-          const credential =
-            identity === undefined ? undefined : await parts.store.users.credential(identity.userId);
-          const found = await parts.probe.ask(body.owner, body.name, credential?.accessToken);
+          const credential = identity && (await parts.accounts.accessToken(identity.userId));
+          const found = await parts.probe.ask(body.owner, body.name, credential);
           if (found !== "readable") {
             const message =
               found === "moved"

@@ -5,7 +5,7 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warm-source.ts";
-import { hostAuthorization } from "../tokens/token-lookup.ts";
+import { basicToken } from "../code-host/github.ts";
 import { mediaType, type HeaderRecord } from "./headers.ts";
 import {
   UPLOAD_PACK_REQUEST,
@@ -78,7 +78,7 @@ export class WarmUpstream implements WarmSource {
       "accept-encoding": "identity",
       "git-protocol": "version=2",
       "user-agent": this.#userAgent,
-      authorization: hostAuthorization(token).reveal(),
+      authorization: basicToken(token).reveal(),
       ...(body === undefined ? {} : { "content-type": UPLOAD_PACK_REQUEST }),
     };
     return await this.#upstream.send({

@@ -44,6 +44,7 @@ describe("agent tokens", () => {
       store,
       lookup: new TokenLookup(store, systemClock),
       probe: { ask: async () => assert.fail("the app's installation is asked, not the user's account") },
+      accounts: { accessToken: async () => undefined },
       installations: {
         forToken: async (record) => {
           asked.push(record);

@@ -1,7 +1,8 @@
 import { messageOf, type Secret } from "@devplat/base";
+import type { Dispatcher } from "undici";
 import { BRAND } from "../brand.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
 import { SvcError } from "../errors.ts";
-import { hostAuthorization } from "./token-lookup.ts";
 
 /** Milliseconds for the whole question: somebody waits in front of a form. */
 const TIMEOUT_MS = 10_000;
@@ -21,11 +22,13 @@ export interface RepositoryProbe {
 
 /** The question as git asks it: `GET info/refs`, so that any smart-HTTP server can answer. */
 export class GitRepositoryProbe implements RepositoryProbe {
-  readonly #hostUrl: string;
+  readonly #host: Pick<CodeHost, "url" | "gitAuthorization">;
+  readonly #dispatcher: (url: URL) => Dispatcher;
 
-  /** @param hostUrl address of the code host, without a slash at the end */
-  constructor(hostUrl: string) {
-    this.#hostUrl = hostUrl;
+  /** @param dispatcher the connections to use */
+  constructor(host: Pick<CodeHost, "url" | "gitAuthorization">, dispatcher: (url: URL) => Dispatcher) {
+    this.#host = host;
+    this.#dispatcher = dispatcher;
   }
 
   async ask(
@@ -35,20 +38,22 @@ export class GitRepositoryProbe implements RepositoryProbe {
   ): Promise<"readable" | "refused" | "moved"> {
     // Loaded when first needed: it costs start-up time that most processes never get back.
     const { request } = await import("undici");
-    const host = new URL(this.#hostUrl).host;
+    const target = new URL(`${this.#host.url}/${owner}/${name}.git/info/refs?service=git-upload-pack`);
+    const { host } = target;
     const headers: Record<string, string> = {
       "user-agent": BRAND.command,
       "git-protocol": "version=2",
       "accept-encoding": "identity",
     };
-    if (credential !== undefined) headers["authorization"] = hostAuthorization(credential).reveal();
+    if (credential !== undefined) headers["authorization"] = this.#host.gitAuthorization(credential).reveal();
     let status: number;
     let type: string;
     try {
-      const answer = await request(
-        `${this.#hostUrl}/${owner}/${name}.git/info/refs?service=git-upload-pack`,
-        { headers, signal: AbortSignal.timeout(TIMEOUT_MS) },
-      );
+      const answer = await request(target, {
+        headers,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+        dispatcher: this.#dispatcher(target),
+      });
       status = answer.statusCode;
       type = String(answer.headers["content-type"] ?? "");
       // The rest is of no interest; without this the connection would stay busy.

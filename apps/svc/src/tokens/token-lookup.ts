@@ -1,4 +1,4 @@
-import { Secret, type Clock } from "@devplat/base";
+import type { Clock } from "@devplat/base";
 import type { Store, TokenRecord } from "../storage/store.ts";
 import { AddressList } from "./address-list.ts";
 import { tokenHash } from "./format.ts";
@@ -12,8 +12,6 @@ const MAX_REMEMBERED = 10_000;
 export interface KnownToken {
   readonly record: TokenRecord;
   readonly login: string;
-  /** The `Authorization` that stands in for the token upstream; undefined: the user has no stored credential. */
-  readonly authorization: Secret | undefined;
   /** Undefined: every address may use it. */
   readonly addresses: AddressList | undefined;
 }
@@ -35,7 +33,7 @@ export class TokenLookup {
   /**
    * The token with this value, expired and revoked ones too; undefined: never issued.
    *
-   * @throws SvcError `database_unavailable`, `encryption_key`
+   * @throws SvcError `database_unavailable`
    */
   async find(text: string): Promise<KnownToken | undefined> {
     const hash = tokenHash(text);
@@ -57,35 +55,23 @@ export class TokenLookup {
     return token;
   }
 
-  /** To be called after a token, or a user's credential, was changed in the store. */
-  forget(change: { readonly tokenId: string } | { readonly userId: string }): void {
+  /** To be called after a token was changed in the store. */
+  forget(tokenId: string): void {
     this.#changes++;
     for (const [hash, { token }] of this.#remembered) {
-      const hit =
-        "tokenId" in change ? token.record.id === change.tokenId : token.record.userId === change.userId;
-      if (hit) this.#remembered.delete(hash);
+      if (token.record.id === tokenId) this.#remembered.delete(hash);
     }
   }
 
   async #read(hash: string): Promise<KnownToken | undefined> {
     const record = await this.#store.tokens.findByHash(hash);
     if (record === undefined) return undefined;
-    const [user, credential] = await Promise.all([
-      this.#store.users.get(record.userId),
-      this.#store.users.credential(record.userId),
-    ]);
+    const user = await this.#store.users.get(record.userId);
     if (user === undefined) return undefined;
     return {
       record,
       login: user.login,
-      authorization: credential === undefined ? undefined : hostAuthorization(credential.accessToken),
       addresses: record.ipAllow.length === 0 ? undefined : new AddressList(record.ipAllow),
     };
   }
-}
-
-/** A code-host token as its git endpoints take it: Basic with the user name that stands for any token. */
-export function hostAuthorization(credential: Secret): Secret {
-  const pair = Buffer.from(`x-access-token:${credential.reveal()}`).toString("base64");
-  return new Secret(`Basic ${pair}`);
 }

@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
+import type { HostAccounts } from "../accounts/host-account.ts";
 import type { InstallationCredentials } from "../apps/installation-credentials.ts";
 import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
@@ -39,6 +40,7 @@ export interface TokenMintOptions {
   readonly store: Store;
   readonly lookup: TokenLookup;
   readonly probe: RepositoryProbe;
+  readonly accounts: Pick<HostAccounts, "accessToken">;
   /** Undefined: agent tokens are not checked with the code host when they are minted. */
   readonly installations: InstallationCredentials | undefined;
   readonly audit: AuditTrail;
@@ -180,7 +182,7 @@ export class TokenMint {
   async #revoke(record: TokenRecord, caller: Identity, client: Client): Promise<void> {
     const { store, lookup, installations, audit, clock } = this.#options;
     const ended = await store.tokens.revoke(record.id, clock.now());
-    lookup.forget({ tokenId: record.id });
+    lookup.forget(record.id);
     if (record.type === "agent") await installations?.revokeFor(record.id);
     // Of two who revoke at once, one did it.
     if (!ended) return;
@@ -220,12 +222,12 @@ export class TokenMint {
     request: TokenRequest,
     repositories: readonly string[],
   ): Promise<void> {
-    const credential = await this.#options.store.users.credential(caller.userId);
+    const credential = await this.#options.accounts.accessToken(caller.userId);
     const faults: FieldFault[] = [];
     for (const [index, text] of repositories.entries()) {
       const parts = splitRepository(text);
       if (typeof parts === "string") continue;
-      const answer = await this.#options.probe.ask(parts.owner, parts.name, credential?.accessToken);
+      const answer = await this.#options.probe.ask(parts.owner, parts.name, credential);
       if (answer === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),

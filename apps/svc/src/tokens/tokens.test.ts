@@ -192,6 +192,7 @@ describe("minting and admitting", () => {
       store,
       lookup,
       probe: { ask: async () => answer },
+      accounts: new StoredAccounts(store.users),
       installations: undefined,
       audit: { record: (event) => void events.push(event) },
       clock,
