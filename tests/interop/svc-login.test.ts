@@ -105,8 +105,8 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
   });
 
   it("svc auth login: a code, approved in a browser; status, other commands, logout", async () => {
-    const before = await command("auth", "status");
-    assert.deepEqual([before.code, before.stdout], [2, ""]);
+    const stranger = await command("auth", "status");
+    assert.deepEqual([stranger.code, stranger.stdout], [2, ""]);
     const login = spawn(SVC, ["auth", "login", "--url", svc.url], {
       env: environment(),
       stdio: ["ignore", "pipe", "pipe"],
@@ -188,7 +188,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
     await page.getByRole("button", { name: "Approve" }).click();
     const fields = await running;
     const me = await fetch(`${svc.url}/api/session`, {
-      headers: { authorization: `Bearer ${String(fields.get("access_token"))}` },
+      headers: { authorization: `Bearer ${fields.get("access_token") as string}` },
     });
     assert.equal(((await me.json()) as { username: string }).username, "ada");
     assert.notEqual(fields.get("expires_at"), undefined);
