@@ -283,7 +283,7 @@ describe("what crosses, and what does not", () => {
       `Basic ${Buffer.from("x-access-token:stored-secret").toString("base64")}`,
     );
     assert.equal(stand.access.at(-1)?.["principal"], "proxy_token:alice:t1");
-    const lfs = await stand.ask("/org/r/info/lfs/objects/batch", { method: "POST", headers, body: "{}" });
+    const lfs = await stand.ask("/org/r/info/lfs/unknown", { method: "POST", headers, body: "{}" });
     assert.equal(lfs.status, 401);
     assert.equal(stand.actions.at(-1), undefined);
     assert.doesNotMatch(JSON.stringify([stand.access, stand.log]), /stored-secret|test-only-token/);

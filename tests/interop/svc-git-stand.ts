@@ -126,7 +126,13 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       const principal = { kind, login: undefined, tokenId: undefined } as const;
       return Promise.resolve({ kind: "forward", authorization, principal });
     },
-    authenticate: () => Promise.reject(new Error("git with a head that says it all does not ask this")),
+    authenticate: () =>
+      Promise.resolve({
+        kind: "refuse",
+        status: 401,
+        headers: {},
+        message: "no token opens LFS on this stand",
+      }),
     carriesOwnToken: (text) => /svc[rxa]_/.test(text),
   };
   const hostUrl = options.hostUrl ?? codeHost.url;

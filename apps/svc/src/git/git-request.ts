@@ -9,6 +9,8 @@ export interface GitRequest {
   readonly target: Exclude<Target, { kind: "malformed" }>;
   /** What is sent to the code host as `Authorization`; undefined: none. */
   readonly authorization: string | undefined;
+  /** After a 401: what to try again with, once. */
+  readonly renew?: (() => Promise<string | undefined>) | undefined;
   /** Of a listed repository, enabled or not. */
   readonly policy: CachePolicy | undefined;
   readonly relay: RelayOptions;

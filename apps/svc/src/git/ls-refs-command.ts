@@ -48,6 +48,7 @@ export class LsRefsCommand {
       body: command.bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal: request.exchange.gone,
+      renew: request.renew,
     });
     const upstream = await sent.catch((error: unknown) => {
       // Said in the log, not counted: only a refused ls-refs is.

@@ -73,6 +73,7 @@ export async function passThrough(
       ...(body === undefined ? {} : { body }),
       idleMs: idleSeconds(request) * 1000,
       signal: exchange.gone,
+      renew: request.renew,
     });
     exchange.timing("upstream", performance.now() - startedAt);
     passed.status = answer.status;

@@ -9,7 +9,8 @@ import type { Surface } from "../http/surface.ts";
 import type { RepositoryTail, Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { CredentialGate, GitAction } from "../tokens/admission.ts";
+import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
+import { presentedCredential } from "../tokens/presented.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
@@ -18,6 +19,7 @@ import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
 import { isRefusal, type GitRequest } from "./git-request.ts";
 import { singleHeader, stateHeader, upstreamHeaders } from "./headers.ts";
+import { answerLfsBatch, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
@@ -158,11 +160,7 @@ export class GitRoutes implements GitHandler {
       return;
     }
     const admittedAt = performance.now();
-    const admission = await credentials.admit(
-      request.headers.authorization,
-      actionOf(target),
-      exchange.remoteAddress,
-    );
+    const { admission, batch } = await this.#admit(exchange, target);
     exchange.stage("admission", admittedAt);
     exchange.principal = admission.principal;
     if (admission.kind === "refuse") {
@@ -177,6 +175,7 @@ export class GitRoutes implements GitHandler {
       exchange,
       target,
       authorization: admission.authorization,
+      renew: admission.renew,
       policy,
       relay: {
         requested: new URL(target.upstreamPath, this.#upstream.origin),
@@ -186,12 +185,38 @@ export class GitRoutes implements GitHandler {
         headers: cacheHeader(this.#cached !== undefined, policy),
       },
     };
+    if (batch !== undefined) {
+      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(exchange));
+      return;
+    }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
     if (this.#cached !== undefined && policy?.enabled === true && isUploadPack(target) && version === 2) {
       await this.#cached.uploadPack.handle({ ...gitRequest, policy, target });
       return;
     }
     await this.#pass(gitRequest);
+  }
+
+  /** A batch of LFS says in its body what it does: with a token of ours, that is read first. */
+  async #admit(
+    exchange: Exchange,
+    target: Exclude<Target, { kind: "malformed" }>,
+  ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
+    const { credentials } = this.#options;
+    const { authorization } = exchange.request.headers;
+    const action = actionOf(target, exchange.request.method ?? "");
+    const isBatch =
+      target.kind === "repository" &&
+      target.tail.kind === "lfs" &&
+      lfsDeed(exchange.request.method ?? "", target.upstreamPath) === "batch";
+    if (!isBatch || presentedCredential(authorization).kind !== "own") {
+      return { admission: await credentials.admit(authorization, action, exchange.remoteAddress) };
+    }
+    const caller = await credentials.authenticate(authorization, exchange.remoteAddress);
+    if (caller.kind === "refuse") return { admission: caller };
+    const batch = await readLfsBatch(exchange, this.#bodyLimits.idleMs);
+    const refusal = caller.permits(lfsDemand(target.owner, target.name, batch.level));
+    return { admission: refusal ?? (await caller.forward("git")), batch };
   }
 
   async #pass(request: GitRequest): Promise<void> {
@@ -286,13 +311,16 @@ function noteStatus(
 }
 
 /** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
-function actionOf(target: Target): GitAction | undefined {
+function actionOf(target: Target, method: string): GitAction | undefined {
   if (target.kind !== "repository") return undefined;
   const { owner, name, tail } = target;
   const writes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-  // LFS says in its body what it does, and its answers carry credentials: not judged yet, so refused for our tokens.
-  if (tail.kind === "lfs") return undefined;
+  if (tail.kind === "lfs") {
+    const deed = lfsDeed(method, target.upstreamPath);
+    // What a batch does is in its body; who does not look there must expect the most.
+    return deed && { owner, name, resource: "contents", level: deed === "read" ? "read" : "write" };
+  }
   return { owner, name, resource: "contents", level: writes ? "write" : "read" };
 }
 
@@ -304,6 +332,12 @@ function cacheHeader(feature: boolean, policy: CachePolicy | undefined): Record<
   if (!feature) return {};
   const state = policy === undefined ? "nocache" : policy.enabled ? "passthrough" : "bypass";
   return { [BRAND.cacheHeader]: state };
+}
+
+/** Where the client reached us, as it wrote it. */
+function ownOrigin({ request }: Exchange): string {
+  const encrypted = "encrypted" in request.socket || request.headers["x-forwarded-proto"] === "https";
+  return `${encrypted ? "https" : "http"}://${request.headers.host ?? "localhost"}`;
 }
 
 /** Undoes each escape by itself: one that is malformed must not hide the others. */

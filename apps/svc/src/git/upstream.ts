@@ -22,6 +22,8 @@ export interface UpstreamRequest {
   /** Milliseconds without a byte from the code host, or to it, after which the request fails. */
   readonly idleMs: number;
   readonly signal?: AbortSignal;
+  /** After a 401: what to try again with, once; a request whose body is gone is not tried again. */
+  readonly renew?: (() => Promise<string | undefined>) | undefined;
 }
 
 /** The code host's answer. Its body must be read, or the answer cancelled. */
@@ -76,6 +78,19 @@ export class Upstream {
    * @throws GitError `upstream_unreachable`, `upstream_timeout`, `client_gone` (the signal fired), and what the body throws
    */
   async send(request: UpstreamRequest): Promise<UpstreamAnswer> {
+    const answer = await this.#sendFresh(request);
+    if (answer.status !== 401) return answer;
+    const renewed = await request.renew?.();
+    if (renewed === undefined || !isRepeatable(request)) return answer;
+    answer.cancel();
+    return this.#sendFresh({ ...request, headers: { ...request.headers, authorization: renewed } });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.destroy(), this.#uploads.destroy()]);
+  }
+
+  async #sendFresh(request: UpstreamRequest): Promise<UpstreamAnswer> {
     try {
       return await this.#send(request);
     } catch (error) {
@@ -83,10 +98,6 @@ export class Upstream {
       if (!again) throw error;
       return await this.#send(request);
     }
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#pool.destroy(), this.#uploads.destroy()]);
   }
 
   async #send(request: UpstreamRequest): Promise<UpstreamAnswer> {

@@ -1,0 +1,164 @@
+import type { Exchange } from "../http/exchange.ts";
+import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import type { Demand } from "../tokens/admission.ts";
+import { CommandBodies } from "./command-body.ts";
+import { GitError } from "./errors.ts";
+import type { GitRequest } from "./git-request.ts";
+import { upstreamHeaders } from "./headers.ts";
+import { relay } from "./relay.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** Bytes of a batch request: a hundred objects take 20 KiB. */
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Bytes of its answer, which has addresses and headers for each object. */
+const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
+/** Seconds of silence before the answer. */
+const IDLE_MS = 60_000;
+const LFS_TYPE = "application/vnd.git-lfs+json";
+
+/** What an LFS request does: `batch` says it in its body; undefined: not known. */
+export type LfsDeed = "read" | "write" | "batch" | undefined;
+
+/** Judges by method and path (git-lfs docs/api: batch, basic transfers, locking). */
+export function lfsDeed(method: string, upstreamPath: string): LfsDeed {
+  const [, path = ""] = /\/info\/lfs\/([^?]*)/.exec(upstreamPath) ?? [];
+  if (path === "objects/batch") return method === "POST" ? "batch" : undefined;
+  if (path === "locks" && (method === "GET" || method === "HEAD")) return "read";
+  // Creating, deleting and verifying locks: verifying is what a push begins with.
+  if (path === "locks" || /^locks\/(?:verify|[^/]+\/unlock)$/.test(path))
+    return method === "POST" ? "write" : undefined;
+  if (path === "verify" || /^objects\/[^/]+\/verify$/.test(path))
+    return method === "POST" ? "write" : undefined;
+  if (/^objects\/[0-9a-f]{64}(?:\/[^/]+)?$/.test(path)) {
+    return { GET: "read", HEAD: "read", PUT: "write" }[method] as LfsDeed;
+  }
+  return undefined;
+}
+
+/** A batch request, as far as it is judged. */
+export interface LfsBatch {
+  readonly level: "read" | "write";
+  readonly bytes: Buffer;
+}
+
+/**
+ * Reads a batch request; its `operation` is what it is judged by, and what is sent on is rebuilt from what was read.
+ *
+ * @throws GitError `body_malformed` where it is missing or unknown, and what {@link CommandBodies.read} throws
+ */
+export async function readLfsBatch(exchange: Exchange, idleMs: number): Promise<LfsBatch> {
+  const bodies = new CommandBodies({ maxBytes: MAX_BATCH_BYTES, idleMs });
+  exchange.continue();
+  const held = await bodies.read(exchange.request);
+  const parsed = parseObject(held.bytes);
+  held.release();
+  const operation = parsed?.["operation"];
+  if (operation !== "download" && operation !== "upload") {
+    throw new GitError(
+      "body_malformed",
+      403,
+      "the batch request's operation is neither download nor upload",
+      {
+        remedy: "final",
+      },
+    );
+  }
+  return { level: operation === "download" ? "read" : "write", bytes: Buffer.from(JSON.stringify(parsed)) };
+}
+
+export function lfsDemand(owner: string, name: string, level: "read" | "write"): Demand {
+  return { needs: [{ resource: "contents", level }], repositories: [`${owner}/${name}`] };
+}
+
+/** Sends a batch request on, and its answer back without what stands for more than the caller's token. */
+export async function answerLfsBatch(
+  upstream: Upstream,
+  request: GitRequest,
+  batch: LfsBatch,
+  baseUrl: string,
+): Promise<void> {
+  const { exchange, target } = request;
+  const headers = upstreamHeaders(exchange.request.headers, request.authorization);
+  delete headers["content-encoding"];
+  const answer = await upstream.send({
+    kind: "pass_through",
+    method: "POST",
+    path: target.upstreamPath,
+    headers,
+    body: batch.bytes,
+    idleMs: IDLE_MS,
+    signal: exchange.gone,
+    renew: request.renew,
+  });
+  if (answer.status !== 200) {
+    await relay(exchange, answer, request.relay);
+    return;
+  }
+  const parsed = parseObject(await answer.read(MAX_BATCH_ANSWER_BYTES));
+  if (parsed === undefined) {
+    throw new GitError("upstream_foreign", 502, `${upstream.name} answered something that is no LFS batch`);
+  }
+  const body = Buffer.from(JSON.stringify(withoutCredentials(parsed, request, upstream.origin, baseUrl)));
+  exchange.response.writeHead(200, {
+    ...SANDBOX_HEADERS,
+    "Content-Type": LFS_TYPE,
+    "Content-Length": body.length,
+    "Cache-Control": "no-store",
+  });
+  exchange.response.end(body);
+}
+
+/** Schemes of credentials that object stores give for single objects (GitHub's own, and AWS signatures). */
+const NARROW_SCHEMES = /^(?:RemoteAuth|AWS4-HMAC-SHA256)\s/i;
+
+/**
+ * Actions that lead to the code host itself go through us, under the caller's own token; elsewhere only credentials that
+ * are good for single objects are passed on: any other could be the one that stands behind the token.
+ */
+function withoutCredentials(
+  answer: Record<string, unknown>,
+  { relay: options }: GitRequest,
+  origin: string,
+  baseUrl: string,
+): unknown {
+  const objects = Array.isArray(answer["objects"]) ? (answer["objects"] as unknown[]) : [];
+  const narrowed = objects.map((object) => {
+    if (!isRecord(object) || !isRecord(object["actions"])) return object;
+    const actions = Object.entries(object["actions"]).map(([name, action]) => [
+      name,
+      isRecord(action) ? narrowAction(action) : action,
+    ]);
+    return { ...object, actions: Object.fromEntries(actions) as unknown };
+  });
+  return { ...answer, objects: narrowed };
+
+  function narrowAction(action: Record<string, unknown>): unknown {
+    const href = typeof action["href"] === "string" ? URL.parse(action["href"]) : null;
+    const given = isRecord(action["header"]) ? action["header"] : {};
+    const authorization = Object.entries(given).find(([name]) => name.toLowerCase() === "authorization");
+    const header = Object.fromEntries(
+      Object.entries(given).filter((entry) => entry[0] !== authorization?.[0]),
+    );
+    if (href !== null && href.origin === origin && href.pathname.includes("/info/lfs/")) {
+      const path = href.pathname.startsWith(`${options.stripPrefix}/`)
+        ? href.pathname.slice(options.stripPrefix.length)
+        : href.pathname;
+      return { ...action, href: baseUrl + path + href.search, header };
+    }
+    const narrow = typeof authorization?.[1] === "string" && NARROW_SCHEMES.test(authorization[1]);
+    return narrow ? action : { ...action, header };
+  }
+}
+
+function parseObject(bytes: Buffer): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(bytes.toString("utf8"));
+    return isRecord(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
