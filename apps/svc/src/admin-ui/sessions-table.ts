@@ -13,6 +13,12 @@ export interface SessionsTableOptions {
   readonly now: number;
 }
 
+/** An IPv6 address may break at its colons, and nowhere else. */
+function breakable(address: string): Html {
+  const groups = address.split(":");
+  return html`${groups.map((group, index) => (index === 0 ? group : html`:<wbr />${group}`))}`;
+}
+
 /** Sessions with a button to end each. */
 export function sessionsTable({ sessions, withUser, current, path, now }: SessionsTableOptions): Html {
   return html`<table class="table">
@@ -38,10 +44,12 @@ export function sessionsTable({ sessions, withUser, current, path, now }: Sessio
           ${
             withUser
               ? html`<th scope="row">${identity.login} <span class="badge">${identity.role}</span></th>
-                  <td data-label="Program" class="wrap small">${program}${badge}</td>`
+                  <td data-label="Program" class="wrap small"><span>${program}${badge}</span></td>`
               : html`<th scope="row" class="wrap small">${program}${badge}</th>`
           }
-          <td data-label="From" class="mono small wrap">${record.createdIp ?? "unknown"}</td>
+          <td data-label="From">
+            <span class="mono small">${breakable(record.createdIp ?? "unknown")}</span>
+          </td>
           <td data-label="Began" class="nowrap">${formatTime(record.createdAt)}</td>
           <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
           <td data-label="Ends" class="nowrap">${formatTime(record.expiresAt)}</td>

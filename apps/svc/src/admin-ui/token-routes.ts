@@ -7,8 +7,8 @@ import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
 import { refusedForm } from "./form.ts";
-import { refusalStatus, type Pages } from "./pages.ts";
-import { tokensPage, type TokensPageOptions } from "./tokens-page.ts";
+import { refusalStatus, type Form, type Pages } from "./pages.ts";
+import { OTHER_RESOURCES, scopeField, tokensPage, type TokensPageOptions } from "./tokens-page.ts";
 
 export interface TokenRoutes {
   readonly pages: Pages;
@@ -17,6 +17,15 @@ export interface TokenRoutes {
   readonly mint: TokenMint;
   readonly address: OwnAddress;
   readonly clock: Clock;
+}
+
+/** The access that was chosen, and what else was. */
+function chosenScopes(form: Form): string {
+  const others = OTHER_RESOURCES.flatMap((resource) => {
+    const level = form[scopeField(resource)] ?? "";
+    return level === "" ? [] : [`${resource}:${level}`];
+  });
+  return [form["scopes"] ?? "", ...others].join(",");
 }
 
 const FIELDS = ["repository", "scopes", "duration", "description"] as const;
@@ -41,7 +50,7 @@ export function addTokenRoutes({ pages, assets, version, mint, address, clock }:
       const description = (form["description"] ?? "").trim();
       const body = validateBody(tokenRequestSchema, {
         repository: (form["repository"] ?? "").trim(),
-        scopes: form["scopes"] ?? "",
+        scopes: chosenScopes(form),
         duration: form["duration"] ?? "",
         ...(description === "" ? {} : { description }),
       });

@@ -1,6 +1,7 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
 import type { TokenRecord } from "../storage/store.ts";
+import { RESOURCES } from "../tokens/scopes.ts";
 import { formMessage, textField, EMPTY_FORM, type FormState } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
@@ -9,6 +10,17 @@ const SCOPES = [
   { value: "contents:read", name: "Read: clone and fetch" },
   { value: "contents:write", name: "Write: also push" },
 ] as const;
+/** What the choice above does not cover; reading metadata is always included. */
+export const OTHER_RESOURCES = RESOURCES.filter((resource) => !["contents", "metadata"].includes(resource));
+
+/** Where the name in the scope is not what people call it. */
+const RESOURCE_NAMES: Readonly<Record<string, string>> = { repository_hooks: "webhooks" };
+
+/** Name of a resource's field in the form. */
+export function scopeField(resource: string): string {
+  return `scope.${resource}`;
+}
+
 const DURATIONS = [
   { value: "1h", name: "1 hour" },
   { value: "8h", name: "8 hours" },
@@ -95,9 +107,37 @@ function mintCard(form: FormState): Html {
         ${choice("mint-duration", "duration", "Lifetime", DURATIONS, form)}
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
+      ${moreRights(form)}
       <div class="form-actions"><button class="primary">Create token</button></div>
     </form>
   </section>`;
+}
+
+/** Every other resource, for tokens that also use the code host's API. Open when something in it is chosen. */
+function moreRights(form: FormState): Html {
+  const fault = form.faults["scopes"];
+  const chosen = OTHER_RESOURCES.some((resource) => (form.values[scopeField(resource)] ?? "") !== "");
+  return html`<details ${chosen || fault !== undefined ? html`open` : ""}>
+    <summary>More rights, for the code host's API</summary>
+    <fieldset class="scopes">
+      <legend class="visually-hidden">Rights by resource</legend>
+      ${OTHER_RESOURCES.map((resource) => {
+        const field = scopeField(resource);
+        const value = form.values[field] ?? "";
+        return html`<div class="field">
+          <label for="${field}">${RESOURCE_NAMES[resource] ?? resource.replaceAll("_", " ")}</label>
+          <select id="${field}" name="${field}">
+            ${["", "read", "write"].map(
+              (level) =>
+                html`<option value="${level}" ${value === level ? html`selected` : ""}>
+                  ${level === "" ? "none" : level}
+                </option>`,
+            )}
+          </select>
+        </div>`;
+      })}
+    </fieldset>
+  </details>`;
 }
 
 function choice(

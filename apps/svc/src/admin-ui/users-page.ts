@@ -76,7 +76,7 @@ function usersTable(users: UsersPageOptions["users"], sessions: readonly ListedS
           html`<tr>
             <th scope="row" class="wrap">${user.login}</th>
             <td data-label="Role">
-              ${user.isAdmin ? html`<span class="badge accent">admin</span>` : "user"}
+              <span>${user.isAdmin ? html`<span class="badge accent">admin</span>` : "user"}</span>
             </td>
             <td data-label="First seen" class="nowrap">${formatTime(user.createdAt)}</td>
             <td data-label="Last login" class="nowrap">${formatAgo(user.lastLoginAt, now)}</td>
