@@ -152,6 +152,10 @@ export const EVERYDAY_CASES: readonly Case[] = [
     clone("--shallow-exclude=v1"),
     inClone(["fetch", "-q", "--unshallow"]),
   ]),
+  stock("shallow clone without what a tag reaches, beside tags of a tree and a blob, then unshallow", tags, [
+    clone("--shallow-exclude=light-1"),
+    inClone(["fetch", "-q", "--unshallow"]),
+  ]),
   ...FILTERS.map((filter) => stock(`clone --filter=${filter} with lazy fetches`, linear, filtered(filter))),
   submodules(),
   {

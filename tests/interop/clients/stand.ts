@@ -28,8 +28,6 @@ export interface Case {
   readonly row: Row;
   readonly repository: AddRepositoryOptions;
   readonly stages: readonly Stage[];
-  /** Outcomes that the second time may have beside the row's. */
-  readonly also?: readonly string[];
   /** Run before the repository is built. */
   readonly before?: (stand: ClientStand) => Promise<void>;
 }
@@ -68,7 +66,7 @@ export async function startClientStand(): Promise<ClientStand> {
   const stand: ClientStand = {
     ...base,
     add,
-    async prove({ row, repository, stages, also = [], before }) {
+    async prove({ row, repository, stages, before }) {
       const name = `case-${++cases}`;
       await before?.(stand);
       const bare = await add(name, repository);
@@ -98,7 +96,7 @@ export async function startClientStand(): Promise<ClientStand> {
           hits += now["hit"] ?? 0;
           const found = Object.keys(now).filter((result) => (now[result] ?? 0) > (earlier[result] ?? 0));
           assert.deepEqual(
-            found.filter((result) => result !== row.second && !also.includes(result)),
+            found.filter((result) => result !== row.second),
             [],
             `outcomes of stage ${at + 1} the second time; its log:\n${logOf(base.svc.log(), name)}`,
           );
