@@ -9,6 +9,7 @@ import { logoutOperation, testLoginOperation } from "./admin-api/login.ts";
 import { sessionOperations } from "./admin-api/sessions.ts";
 import { openApiOperation } from "./admin-api/openapi.ts";
 import type { Operation } from "./admin-api/operation.ts";
+import { scopeOperations } from "./admin-api/scopes.ts";
 import { tokenOperations } from "./admin-api/tokens.ts";
 import type { AuditTrail } from "./audit/audit-event.ts";
 import type { CacheMaintenance } from "./cache/policy.ts";
@@ -19,6 +20,8 @@ import { Authenticator } from "./login/authenticator.ts";
 import { TestLogin } from "./login/test-login.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "./own-address.ts";
+import { ScopeExplainer } from "./scopes/explain.ts";
+import type { ScopeJudges } from "./scopes/scope-judges.ts";
 import type { Store } from "./storage/store.ts";
 import { AdminTokens } from "./tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "./tokens/repository-probe.ts";
@@ -33,6 +36,7 @@ export interface AdministrationParts {
   readonly maintenance: CacheMaintenance;
   readonly audit: AuditTrail;
   readonly lookup: TokenLookup;
+  readonly judges: ScopeJudges;
   readonly identity: IdentityParts;
   readonly probe: RepositoryProbe;
   readonly address: OwnAddress;
@@ -102,6 +106,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...tokenOperations(mint, address),
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(store.audit, address),
+    ...scopeOperations(new ScopeExplainer(parts.judges, identity.codeHost), lookup),
     ...appOperations(identity.apps, identity.codeHost, address),
   ];
   const operations = [...described, openApiOperation(described, version)];

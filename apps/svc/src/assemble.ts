@@ -212,6 +212,7 @@ export async function assemble({
     maintenance: cache,
     audit,
     lookup,
+    judges,
     identity,
     probe: new GitRepositoryProbe(codeHost, (url) => connections.dispatcher(url)),
     address,

@@ -5,6 +5,7 @@ import type { CredentialOptions } from "./commands/git-credential.ts";
 import type { AddOptions, SetOptions } from "./commands/repo.ts";
 import type { LoginOptions } from "./commands/auth.ts";
 import type { CreateOptions } from "./commands/token.ts";
+import type { ExplainOptions } from "./commands/scopes.ts";
 import { programVersion } from "./version.ts";
 
 /** Exit codes: done, failed, used or configured wrongly. */
@@ -110,6 +111,7 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
 
   addRepositoryCommands(root);
   addTokenCommands(root);
+  addScopeCommands(root);
   addAuthCommands(root);
   addAppCommands(root);
 
@@ -254,6 +256,24 @@ function addAppCommands(root: Command): void {
     .command("remove <app>")
     .description("forget an app; agent tokens of it open nothing any more")
     .action(async (which: string) => (await commands()).removeApp(which));
+}
+
+function addScopeCommands(root: Command): void {
+  const scopes = root
+    .command("scopes")
+    .description("what tokens of a running service may do (SVC_URL, SVC_TOKEN)");
+  scopes
+    .command("explain [url]")
+    .description("say whether a token may make a request, and by which rule; exit code 1 if not")
+    .option("--token <token>", "the token in question; '-' reads it from standard input")
+    .option("--scopes <list>", "in its place: scopes, such as contents:read")
+    .option("--repository <owner/name...>", "with --scopes: the repositories")
+    .option("--method <method>", "of the request; default GET")
+    .option("--graphql <query>", "in the place of a url; '@FILE' reads it from a file")
+    .option("--json", "as JSON")
+    .action(async (url: string | undefined, options: ExplainOptions) =>
+      (await import("./commands/scopes.ts")).explainScopes(url, options),
+    );
 }
 
 function addTokenCommands(root: Command): void {

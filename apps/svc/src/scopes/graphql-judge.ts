@@ -74,7 +74,8 @@ class Operation {
     await this.#resolve(limits, resolver);
     const needs: Need[] = RESOURCES.flatMap((resource): Need[] => {
       if (this.#written.has(resource)) return [{ resource, level: "write" }];
-      return this.#walk.read.has(resource) ? [{ resource, level: "read" }] : [];
+      // Every token holds metadata:read.
+      return resource !== "metadata" && this.#walk.read.has(resource) ? [{ resource, level: "read" }] : [];
     });
     const repositories = [...new Set(this.#repositories).values()];
     const demand = { needs, repositories };
