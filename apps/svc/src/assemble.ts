@@ -37,7 +37,7 @@ import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { AddressList } from "./tokens/address-list.ts";
 import { BorderGate } from "./tokens/border-gate.ts";
-import { holdsTokenPrefix } from "./tokens/format.ts";
+import { holdsCredential } from "./tokens/format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
 import { TokenGate } from "./tokens/token-gate.ts";
 import { TokenRate } from "./tokens/token-rate.ts";
@@ -258,7 +258,7 @@ export async function assemble({
           ? { answersHost: (host: string | undefined) => address.isOwnHost(host) }
           : {}),
         withCache: config.cache.enabled,
-        ownToken: holdsTokenPrefix,
+        ownToken: holdsCredential,
       }),
     "server.listen (SVC_SERVER_LISTEN)",
   );

@@ -93,8 +93,8 @@ export function managementListener(
   addDeviceEndpoints(app, { flow: ui.deviceFlow, limits: ui.limits, address });
   addAdminUi(app, ui);
 
-  app.notFound((context) =>
-    problemResponse({ status: 404, code: "no_such_path", detail: `Nothing is at ${context.req.path}` }),
+  app.notFound(() =>
+    problemResponse({ status: 404, code: "no_such_path", detail: "Nothing is at this path" }),
   );
   app.onError((error) => {
     const problem = problemOf(error);

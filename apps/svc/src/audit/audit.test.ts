@@ -154,5 +154,7 @@ describe("auditText", () => {
     assert.equal(auditText("x".repeat(1000))?.length, 300);
     const token = createToken("proxy").reveal();
     assert.equal(auditText(`/x/${token}/y`), "/x/svcx_***/y");
+    assert.equal(auditText(`acme/ghp_${"a".repeat(36)}.git`), "acme/ghp_***.git");
+    assert.equal(auditText(`github_pat_${"b".repeat(30)}`), "github_***");
   });
 });

@@ -47,6 +47,21 @@ export function holdsTokenPrefix(text: string): boolean {
   return ANY_PREFIX.test(text);
 }
 
+/** Tokens of code hosts that tell what they are by their form (docs.github.com, "GitHub's token formats"). */
+const HOST_TOKEN = /gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}/;
+
+/** Whether a text holds a token of ours or of a code host: such a text is not written down. */
+export function holdsCredential(text: string): boolean {
+  return ANY_PREFIX.test(text) || HOST_TOKEN.test(text);
+}
+
+/** The text with every token in it, ours or a code host's, cut down to its prefix. */
+export function withoutCredentials(text: string): string {
+  return text
+    .replaceAll(new RegExp(`(${ANY_PREFIX.source})[0-9A-Za-z]+`, "g"), "$1***")
+    .replaceAll(new RegExp(HOST_TOKEN.source, "g"), (token) => `${token.slice(0, token.indexOf("_") + 1)}***`);
+}
+
 /** What is stored of a token: its SHA-256 (a random 256-bit value needs no slow hash), and its start for people. */
 export function tokenHash(text: string): string {
   return createHash("sha256").update(text).digest("hex");
