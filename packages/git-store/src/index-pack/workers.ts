@@ -77,12 +77,17 @@ export class IndexWorkers implements AsyncDisposable {
     if (replacement !== undefined) next?.(replacement);
   }
 
-  /** Ends idle threads, and others when they are given back. */
-  async close(): Promise<void> {
-    this.#closed = true;
+  /** Ends idle threads, which gives their memory back; the next pack starts others. */
+  async rest(): Promise<void> {
     const idle = this.#idle;
     this.#idle = [];
     await Promise.all(idle.map((worker) => worker.terminate()));
+  }
+
+  /** Ends idle threads, and others when they are given back. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.rest();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
