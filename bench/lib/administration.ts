@@ -35,6 +35,12 @@ export class Administration {
     }
   }
 
+  /** Packs of the repository that the service has open. */
+  async packs(id: string): Promise<number> {
+    const answer = await this.#call("GET", `/api/cached-repos/${id}`);
+    return ((await answer.json()) as { stats: { packs: number } }).stats.packs;
+  }
+
   async #call(method: string, path: string, body?: unknown): Promise<Response> {
     const answer = await fetch(this.#url + path, {
       method,

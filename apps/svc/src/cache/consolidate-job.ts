@@ -18,12 +18,17 @@ export interface ConsolidateJob {
   readonly least: number;
 }
 
+/** Bytes of each cache while packs are merged. */
+const CACHE_BYTES = 8 * 1024 * 1024;
+
 export async function consolidate(job: ConsolidateJob): Promise<PreparedConsolidation | undefined> {
-  const objects = ObjectDatabase.attach(job.objects);
+  const memory = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
+  const objects = ObjectDatabase.attach(job.objects, memory);
   try {
     return await prepareConsolidation(job.path, objects, {
       tips: job.tips,
       least: job.least,
+      cacheBytes: CACHE_BYTES,
       ...(job.keep === undefined ? {} : { keep: job.keep }),
     });
   } finally {

@@ -28,7 +28,7 @@ export interface PackStoresOptions {
 export class PackStores {
   readonly #folder: StoreFolder;
   readonly #options: PackStoresOptions;
-  readonly #workers = new IndexWorkers({ entry: new URL("index-thread.ts", import.meta.url) });
+  readonly #workers = new IndexWorkers({ entry: new URL("index-thread.ts", import.meta.url), keep: 1 });
   readonly #proofs = new ProofThread();
   /** Another one: a fill that somebody waits for must not wait for a consolidation. */
   readonly #maintainer = new ProofThread();

@@ -45,13 +45,20 @@ export async function doProofJob(job: ProofJob): Promise<ProofResults[ProofJob["
   }
 }
 
+/**
+ * Bytes of each cache of this thread. 8 MiB are as quick as 32 on packs of 10 and 140 MB: proofs read packs in their own
+ * order. What is cached costs three times its bytes, because trees and commits are small.
+ */
+const CACHE_BYTES = 8 * 1024 * 1024;
+const MEMORY = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
+
 async function connect(job: ConnectJob): Promise<void> {
-  const objects = ObjectDatabase.attach(job.objects);
+  const objects = ObjectDatabase.attach(job.objects, MEMORY);
   try {
     const pack = objects.packs.find(({ name }) => name === job.pack);
     checkPresent(objects, job.wants);
     if (pack !== undefined) checkPackConnected(objects, pack);
-    const index = ReachabilityIndex.open(objects);
+    const index = ReachabilityIndex.open(objects, MEMORY);
     try {
       await index.cover(job.tips);
       await index.persist();

@@ -24,6 +24,8 @@ import { repair, repairWasCutShort, type Repaired } from "./store-repair.ts";
 const HOST_KEY = `${BRAND.command}.hosturl`;
 /** Milliseconds that a fill waits for one of another process. */
 const FILL_LOCK_WAIT_MS = 60_000;
+/** After a pack of more objects than this, threads end that have worked on it; starting others takes 0.2 s of CPU. */
+const LARGE_PACK_OBJECTS = 50_000;
 /** Memory of one open repository, bytes: what the thread that serves reads of packs beside verbatim copies. */
 const GRAPH_MEMORY = {
   bitmapBytes: 32 * 1024 * 1024,
@@ -205,6 +207,9 @@ export class RepositoryStore {
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
       const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });
+      // Threads keep what they have used: one after the other they need less than side by side.
+      const isLarge = indexed.objects > LARGE_PACK_OBJECTS;
+      if (isLarge) await this.#options.workers.rest();
       const all = [...shown];
       const here = all.filter(({ oid }) => repository.objects.has(oid));
       const names = new Set(all.map(({ name }) => name));
@@ -218,6 +223,7 @@ export class RepositoryStore {
         wants,
         tips: [...refs.values()].map(({ oid }) => oid),
       });
+      if (isLarge) await this.#options.proofs.rest();
       signal.throwIfAborted();
       const now = (this.#options.clock ?? systemClock).now();
       await new FormerTips(repository.path).add(formerOids(refsBefore, refs), now);
