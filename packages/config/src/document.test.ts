@@ -93,6 +93,8 @@ describe("environment variables", () => {
     assert.equal(environmentValue(schema, ["cache", "enabled"], "yes"), "yes");
     assert.equal(environmentValue(schema, ["limits", "seconds"], "12"), 12);
     assert.deepEqual(environmentValue(schema, ["owners"], "a, b,,c"), ["a", "b", "c"]);
+    assert.deepEqual(environmentValue(schema, ["owners"], `["a,b", "c"]`), ["a,b", "c"]);
+    assert.equal(environmentValue(schema, ["owners"], "[broken"), "[broken");
     assert.equal(environmentValue(schema, ["cache", "storage_path"], "12"), "12");
   });
 });

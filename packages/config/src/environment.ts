@@ -20,7 +20,8 @@ export function environmentKeys(schema: z.ZodType, prefix: string): EnvironmentK
 }
 
 /**
- * The text of an environment variable as the value that its key takes: `true`/`false`, numbers, lists by comma.
+ * The text of an environment variable as the value that its key takes: `true`/`false`, numbers, lists by comma, or as JSON
+ * where an item is more than a text.
  * Text that does not fit is passed on as it is, so that the schema names the fault.
  */
 export function environmentValue(schema: z.ZodType, path: readonly string[], text: string): unknown {
@@ -28,10 +29,19 @@ export function environmentValue(schema: z.ZodType, path: readonly string[], tex
   if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
   if ((type === "number" || type === "int") && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
   if (type === "array") {
+    if (text.trimStart().startsWith("[")) return parsedList(text);
     return text
       .split(",")
       .map((item) => item.trim())
       .filter((item) => item !== "");
   }
   return text;
+}
+
+function parsedList(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
 }
