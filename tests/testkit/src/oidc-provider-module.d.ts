@@ -5,5 +5,6 @@ declare module "oidc-provider" {
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
     callback(): RequestListener;
+    readonly AccessToken: { find(token: string): Promise<{ readonly accountId: string } | undefined> };
   }
 }

@@ -24,11 +24,22 @@ export interface OidcProvider {
   stop(): Promise<void>;
 }
 
+export interface OidcProviderOptions {
+  /**
+   * Whether it stands in for a code host's logins: GitHub's addresses, PKCE required, the client's secret in the form,
+   * access tokens of an hour with refresh tokens that rotate, and `/api/v3/user`. Default false.
+   */
+  readonly asCodeHost?: boolean;
+}
+
 /** More redirects than a login has. */
 const MAX_STEPS = 20;
 
 /** @param redirectUris where its client may be sent back to */
-export async function startOidcProvider(redirectUris: readonly string[]): Promise<OidcProvider> {
+export async function startOidcProvider(
+  redirectUris: readonly string[],
+  { asCodeHost = false }: OidcProviderOptions = {},
+): Promise<OidcProvider> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -46,7 +57,8 @@ export async function startOidcProvider(redirectUris: readonly string[]): Promis
           client_secret: client.clientSecret,
           redirect_uris: [...redirectUris],
           application_type: "native",
-          token_endpoint_auth_method: "client_secret_basic",
+          token_endpoint_auth_method: asCodeHost ? "client_secret_post" : "client_secret_basic",
+          grant_types: ["authorization_code", "refresh_token"],
         },
         {
           client_id: NATIVE_CLIENT_ID,
@@ -56,11 +68,21 @@ export async function startOidcProvider(redirectUris: readonly string[]): Promis
         },
       ],
       pkce: {
-        required: (_context: unknown, { clientId }: { clientId: string }) => clientId === NATIVE_CLIENT_ID,
+        required: (_context: unknown, { clientId }: { clientId: string }) =>
+          asCodeHost || clientId === NATIVE_CLIENT_ID,
       },
       findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+      ...(asCodeHost ? CODE_HOST : {}),
     });
-    server.on("request", provider.callback());
+    const answer = provider.callback();
+    server.on("request", (request, response) => {
+      if (!asCodeHost || request.url !== "/api/v3/user") return void answer(request, response);
+      const token = (request.headers.authorization ?? "").replace(/^Bearer /, "");
+      void provider.AccessToken.find(token).then((found) => {
+        response.writeHead(found === undefined ? 401 : 200, { "content-type": "application/json" });
+        response.end(JSON.stringify(found === undefined ? {} : { login: found.accountId, id: 7 }));
+      });
+    });
   } finally {
     Object.assign(console, { log, info, warn });
   }
@@ -75,6 +97,16 @@ export async function startOidcProvider(redirectUris: readonly string[]): Promis
     },
   };
 }
+
+/** Settings that make it look like a code host. */
+const CODE_HOST = {
+  routes: { authorization: "/login/oauth/authorize", token: "/login/oauth/access_token" },
+  scopes: ["openid", "offline_access", "repo", "workflow", "read:org"],
+  // All of them: it has notes on those that are left out.
+  ttl: { AccessToken: 3600, RefreshToken: 86_400, Interaction: 3600, Session: 3600, Grant: 86_400 },
+  issueRefreshToken: () => true,
+  rotateRefreshToken: true,
+};
 
 async function visit(
   issuer: string,
