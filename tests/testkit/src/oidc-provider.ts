@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Provider } from "oidc-provider";
 import { TestkitError } from "./errors.ts";
 
 /** A public client for programs on the user's host: any loopback port with the path /callback, PKCE, no secret. */
@@ -49,8 +50,8 @@ export async function startOidcProvider(
   const { log, info, warn } = console;
   Object.assign(console, { log: () => {}, info: () => {}, warn: () => {} });
   try {
-    const { Provider } = await import("oidc-provider");
-    const provider = new Provider(issuer, {
+    const { Provider: OpenIdProvider } = await import("oidc-provider");
+    const provider = new OpenIdProvider(issuer, {
       clients: [
         {
           client_id: client.clientId,
@@ -76,12 +77,8 @@ export async function startOidcProvider(
     });
     const answer = provider.callback();
     server.on("request", (request, response) => {
-      if (!asCodeHost || request.url !== "/api/v3/user") return void answer(request, response);
-      const token = (request.headers.authorization ?? "").replace(/^Bearer /, "");
-      void provider.AccessToken.find(token).then((found) => {
-        response.writeHead(found === undefined ? 401 : 200, { "content-type": "application/json" });
-        response.end(JSON.stringify(found === undefined ? {} : { login: found.accountId, id: 7 }));
-      });
+      if (asCodeHost && request.url === "/api/v3/user") void tellUser(provider, request, response);
+      else answer(request, response);
     });
   } finally {
     Object.assign(console, { log, info, warn });
@@ -107,6 +104,18 @@ const CODE_HOST = {
   issueRefreshToken: () => true,
   rotateRefreshToken: true,
 };
+
+/** Whose access token it is, in the code host's words. */
+async function tellUser(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const token = (request.headers.authorization ?? "").replace(/^Bearer /, "");
+  const found = await provider.AccessToken.find(token);
+  response.writeHead(found === undefined ? 401 : 200, { "content-type": "application/json" });
+  response.end(JSON.stringify(found === undefined ? {} : { login: found.accountId, id: 7 }));
+}
 
 async function visit(
   issuer: string,
