@@ -37,6 +37,13 @@ interface Visible {
   readonly set: Promise<ReachableSet>;
 }
 
+interface LackingTags {
+  readonly graph: ObjectGraph;
+  /** Numbers given when it was looked. */
+  readonly count: number;
+  readonly lacking: readonly string[];
+}
+
 /**
  * Decides what may be served from the objects that are here: only what a tip in a recent yes of the code host reaches
  * (spec/svc.md section 2.1), so that history which was purged there is not served from here.
@@ -44,6 +51,7 @@ interface Visible {
 export class OwnAnswers {
   readonly #stores: PackStores;
   readonly #visible = new WeakMap<RecentTips, Visible>();
+  readonly #tags = new WeakMap<RecentTips, LackingTags>();
 
   constructor(stores: PackStores) {
     this.#stores = stores;
@@ -65,6 +73,7 @@ export class OwnAnswers {
       const bare = { ...fetch, wants: [], wantRefs: [] };
       if (wants.length > 0 && known.length === wants.length && isServable(graph, bare, tips)) {
         const lacking = known.filter((oid) => graph.numbers.numberOfOid(oid) < 0);
+        if (fetch.includeTag) lacking.push(...this.#lackingTags(graph, tips));
         if (lacking.length > 0) return { kind: "lacks", view, tips, wants: [...new Set(lacking)] };
         if (
           isServable(graph, fetch, tips) &&
@@ -123,6 +132,20 @@ export class OwnAnswers {
     if (others.length === 0) return true;
     const set = await this.#reached(graph, tips.recent());
     return others.every((oid) => set.has(oid));
+  }
+
+  /** Annotated tags that are not here, though what they point at is: the code host would send them along. */
+  #lackingTags(graph: ObjectGraph, tips: RecentTips): readonly string[] {
+    const { count } = graph.numbers;
+    const known = this.#tags.get(tips);
+    if (known?.graph === graph && known.count === count) return known.lacking;
+    const isHere = (oid: string): boolean => graph.numbers.numberOfOid(oid) >= 0;
+    const lacking = [...tips.refs.values()]
+      .filter(({ name, peeled }) => name.startsWith("refs/tags/") && peeled !== undefined && isHere(peeled))
+      .map(({ oid }) => oid)
+      .filter((oid) => !isHere(oid));
+    this.#tags.set(tips, { graph, count, lacking });
+    return lacking;
   }
 
   #reached(graph: ObjectGraph, tips: RecentTips): Promise<ReachableSet> {
