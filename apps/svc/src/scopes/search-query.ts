@@ -30,7 +30,9 @@ export function repositoriesOfSearch(query: string): readonly string[] | string 
 export function issueKindsOfSearch(query: string): ("issues" | "pull_requests")[] {
   const words = new Set(query.toLowerCase().split(/\s+/).values());
   const issues = words.has("is:issue") || words.has("type:issue");
-  const pulls = words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
+  // Only pull requests have reviews: `gh pr status` asks so.
+  const reviewed = [...words].some((word) => /^(?:team-)?review(?:ed-by|-requested)?:/.test(word));
+  const pulls = reviewed || words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
   if (issues === pulls) return ["issues", "pull_requests"];
   return issues ? ["issues"] : ["pull_requests"];
 }

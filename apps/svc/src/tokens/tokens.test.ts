@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import fc from "fast-check";
 import { Accounts } from "../accounts/accounts.ts";
-import { StoredAccounts } from "../accounts/stored-accounts.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { FieldError } from "../errors.ts";
 import type { AuditEvent } from "../audit/audit-event.ts";
@@ -176,11 +175,12 @@ describe("minting and admitting", () => {
     const lookup = new TokenLookup(store, clock);
     uses = new TokenUses(store.tokens, clock, silentLogger);
     const address = new OwnAddress("http://svc.example");
+    const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
     gate = new TokenGate({
       lookup,
       uses,
       rate: new TokenRate(0, clock),
-      accounts: new StoredAccounts(store.users),
+      accounts,
       installations: undefined,
       codeHost: codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined }),
       address,
@@ -192,7 +192,7 @@ describe("minting and admitting", () => {
       store,
       lookup,
       probe: { ask: async () => answer },
-      accounts: new StoredAccounts(store.users),
+      accounts,
       installations: undefined,
       audit: { record: (event) => void events.push(event) },
       clock,
@@ -200,7 +200,6 @@ describe("minting and admitting", () => {
       allowUnrestricted: false,
       allowNever: false,
     });
-    const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
     const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
     login = new TestLogin({ store, sessions, accounts, clock, defaultHostToken: undefined });
     alice = (
@@ -321,6 +320,31 @@ describe("minting and admitting", () => {
       admission.kind === "forward" && admission.authorization,
       `Basic ${btoa("x-access-token:ghp_new")}`,
     );
+  });
+
+  it("a token over its rate is 429 with the time to wait, and others are not held up", async () => {
+    const lookup = new TokenLookup(store, clock);
+    const rate = new TokenRate(2, clock);
+    const limited = new TokenGate({
+      lookup,
+      uses,
+      rate,
+      accounts: new Accounts({ store, oauth: undefined, clock, logger: silentLogger }),
+      installations: undefined,
+      codeHost: codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined }),
+      address: new OwnAddress("http://svc.example"),
+      clock,
+      logger: silentLogger,
+    });
+    const [one, other] = [await minted(), await minted()];
+    const ask = async (token: string): Promise<number | string | undefined> => {
+      const admission = await limited.admit(`Bearer ${token}`, READ, "10.0.0.1");
+      return admission.kind === "forward" ? 200 : admission.headers["Retry-After"];
+    };
+    assert.deepEqual([await ask(one.token), await ask(one.token), await ask(one.token)], [200, 200, "30"]);
+    assert.equal(await ask(other.token), 200);
+    now += 30_000;
+    assert.equal(await ask(one.token), 200);
   });
 
   it("a database that does not answer is 503, never a yes", async () => {

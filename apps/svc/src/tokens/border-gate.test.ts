@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Admission, Caller, CredentialGate, GitAction, Principal } from "./admission.ts";
+import { BorderGate, type BorderPolicy } from "./border-gate.ts";
+
+const OPEN: BorderPolicy = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };
+const READ: GitAction = { owner: "Acme", name: "widgets", resource: "contents", level: "read" };
+
+/** A gate that takes everybody; `svcx_` is a token of ours. */
+const inner: CredentialGate = {
+  admit: async (authorization) => admission(authorization),
+  authenticate: async (authorization): Promise<Caller> => ({
+    kind: "caller",
+    principal: principalOf(authorization),
+    limits:
+      authorization?.includes("svcx_") === true
+        ? { repositories: ["*"], scopes: { "*": "write" } }
+        : undefined,
+    permits: () => undefined,
+    forward: async () => admission(authorization),
+  }),
+  carriesOwnToken: () => false,
+};
+function principalOf(authorization: string | undefined): Principal {
+  const kind =
+    authorization === undefined ? "anonymous" : authorization.includes("svcx_") ? "proxy_token" : "foreign";
+  return { kind, login: undefined, tokenId: undefined };
+}
+function admission(authorization: string | undefined): Admission {
+  return { kind: "forward", authorization, principal: principalOf(authorization) };
+}
+async function git(
+  policy: Partial<BorderPolicy>,
+  authorization: string | undefined,
+  action: GitAction | undefined = READ,
+) {
+  const found = await new BorderGate(inner, { ...OPEN, ...policy }).admit(authorization, action, "10.0.0.1");
+  return found.kind === "forward" ? 200 : found.status;
+}
+
+describe("border policy", () => {
+  it("border.block_token_prefixes refuses foreign credentials by their beginning, in every form", async () => {
+    const policy = { blockTokenPrefixes: ["ghp_", "github_pat_"] };
+    for (const refused of [
+      "Bearer ghp_x",
+      "token github_pat_x",
+      `Basic ${btoa("x:ghp_x")}`,
+      `Basic ${btoa("ghp_x:")}`,
+    ]) {
+      assert.equal(await git(policy, refused), 403, refused);
+    }
+    assert.equal(await git(policy, "Bearer gho_x"), 200);
+    assert.equal(await git(policy, "Bearer svcx_x"), 200);
+    assert.equal(await git(policy, undefined), 200);
+  });
+
+  it("border.block_anonymous_git asks git for a credential", async () => {
+    assert.equal(await git({ blockAnonymousGit: true }, undefined), 401);
+    assert.equal(await git({ blockAnonymousGit: true }, "Bearer x"), 200);
+  });
+
+  it("border.allowed_owners holds foreign credentials and anonymous requests to those owners", async () => {
+    const policy = { allowedOwners: ["acme"] };
+    for (const authorization of ["Bearer x", undefined]) {
+      assert.equal(await git(policy, authorization), 200);
+      assert.equal(await git(policy, authorization, { ...READ, owner: "other" }), 403);
+      assert.equal(await git(policy, authorization, { ...READ, owner: "acmeextra" }), 403);
+      const unknown = await new BorderGate(inner, { ...OPEN, ...policy }).admit(
+        authorization,
+        undefined,
+        "10.0.0.1",
+      );
+      assert.equal(unknown.kind, "refuse");
+    }
+    assert.equal(await git(policy, "Bearer svcx_x", { ...READ, owner: "other" }), 200);
+  });
+
+  it("without a policy nothing changes", async () => {
+    assert.equal(await git({}, undefined, { ...READ, owner: "any" }), 200);
+  });
+});
