@@ -123,7 +123,14 @@ describe("a damaged pack while the service runs", () => {
     });
     try {
       const through = async (to: string): Promise<void> => {
-        const result = await next.git(["clone", "-q", "--bare", "--filter=blob:none", `${next.url}/org/one`, to]);
+        const result = await next.git([
+          "clone",
+          "-q",
+          "--bare",
+          "--filter=blob:none",
+          `${next.url}/org/one`,
+          to,
+        ]);
         assert.equal(result.code, 0, result.stderr);
         await next.cache.settled();
       };

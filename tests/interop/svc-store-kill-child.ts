@@ -1,0 +1,37 @@
+/**
+ * Fills a store, merges its packs and drops what is unreachable, round after round, until it is killed:
+ * `PATH HOST STEPS` with a JSON list of `[ref, oid, pack]`.
+ */
+import { createReadStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { IndexWorkers } from "@devplat/git-store";
+import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
+import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+
+const [path = "", hostUrl = "", steps = "[]"] = process.argv.slice(2);
+const store = new RepositoryStore({
+  path,
+  hostUrl,
+  workers: new IndexWorkers(),
+  proofs: new ProofThread(),
+  discard: () => rm(path, { recursive: true }),
+});
+const thread = new ProofThread();
+for (let round = 0; ; round++) {
+  for (const [name, oid, pack] of JSON.parse(steps) as [string, string, string][]) {
+    await store.receive({
+      open: () => Promise.resolve(createReadStream(pack)),
+      format: "sha1",
+      wants: [oid],
+      shown: [{ name, oid }],
+    });
+    process.stdout.write(`${name} ${oid}\n`);
+    // In turn: by geometry, and dropping at once what nothing reaches.
+    await store.consolidate({ thread, pruneAfterMs: round % 2 === 0 ? Infinity : 0, least: 2 });
+  }
+  // Whole now: from the beginning. Removed as the service does it, in one step.
+  const gone = `${path}.${process.pid}.${performance.now()}`;
+  await rename(path, gone);
+  process.stdout.write("again\n");
+  await rm(gone, { recursive: true });
+}
