@@ -130,6 +130,8 @@ export function assembleAdministration(parts: AdministrationParts): {
     ui: {
       assets,
       version,
+      live,
+      auditStore: store.audit,
       repositories,
       maintenance,
       audit,

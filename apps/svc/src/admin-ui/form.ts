@@ -91,6 +91,29 @@ export function textField(options: FieldOptions): Html {
 }
 
 /** The message about a whole form, read out when the page is loaded. */
+export interface SelectOptions {
+  readonly id: string;
+  readonly name: string;
+  readonly label: string;
+  /** Value and text of each, in order. */
+  readonly choices: readonly (readonly [value: string, text: string])[];
+  readonly form: FormState;
+}
+
+/** A labelled list of choices; the one that was chosen before is chosen. */
+export function selectField({ id, name, label, choices, form }: SelectOptions): Html {
+  const chosen = form.values[name] ?? "";
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    <select id="${id}" name="${name}">
+      ${choices.map(
+        ([value, text]) =>
+          html`<option value="${value}" ${value === chosen ? html`selected` : ""}>${text}</option>`,
+      )}
+    </select>
+  </div>`;
+}
+
 export function formMessage(form: FormState): Html | string {
   if (form.message !== undefined)
     return html`<p class="banner bad" role="alert">${sentence(form.message)}</p>`;

@@ -6,7 +6,9 @@ const SECTIONS = [
   { path: "/admin", name: "Cached Repositories", adminOnly: true },
   { path: "/admin/tokens", name: "Tokens", adminOnly: false },
   { path: "/admin/apps", name: "Apps", adminOnly: true },
-  { path: "/admin/users", name: "Users and sessions", adminOnly: true },
+  { path: "/admin/users", name: "Users", adminOnly: true },
+  { path: "/admin/audit", name: "Audit", adminOnly: true },
+  { path: "/admin/configuration", name: "Configuration", adminOnly: true },
   { path: "/ui", name: "Account", adminOnly: false },
 ] as const;
 export type SectionPath = (typeof SECTIONS)[number]["path"];

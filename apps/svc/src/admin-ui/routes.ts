@@ -1,6 +1,8 @@
 import type { Hono } from "hono";
 import { addAccountRoutes, type AccountRoutes } from "./account-routes.ts";
 import { addAppRoutes, type AppRoutes } from "./app-routes.ts";
+import { addAuditRoutes, type AuditRoutes } from "./audit-routes.ts";
+import { addConfigurationRoutes, type ConfigurationRoutes } from "./configuration-routes.ts";
 import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
 import { EMPTY_FORM } from "./form.ts";
 import { loginPage } from "./login-page.ts";
@@ -11,7 +13,15 @@ import { addTokenRoutes, type TokenRoutes } from "./token-routes.ts";
 
 /** What the pages stand on. */
 export type AdminUiOptions = Omit<
-  PagesOptions & LoginRoutes & DeviceRoutes & AccountRoutes & AppRoutes & RepositoryRoutes & TokenRoutes,
+  PagesOptions &
+    LoginRoutes &
+    DeviceRoutes &
+    AccountRoutes &
+    AppRoutes &
+    AuditRoutes &
+    ConfigurationRoutes &
+    RepositoryRoutes &
+    TokenRoutes,
   "app" | "pages" | "loginPage"
 >;
 
@@ -31,6 +41,8 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
   addDeviceRoutes({ ...options, pages });
   addAccountRoutes({ ...options, pages });
   addAppRoutes({ ...options, pages });
+  addAuditRoutes({ ...options, pages });
+  addConfigurationRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
   for (const path of ["/admin/*", "/ui/*"]) {
