@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFile, stat } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "@devplat/base";
 import {
   gitEnvironment,
@@ -227,6 +228,13 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
     assert.equal(minted.status, 201, JSON.stringify(minted.body));
     const token = String(minted.body["token"]);
     assert.equal((await clone(`x:${token}`, "five")).code, 0);
+    const asRoot = async (...args: string[]) =>
+      run(SVC, args, { cwd: folder.path, env: environment({ SVC_URL: svc.url, SVC_TOKEN: cookie }) });
+    assert.match((await asRoot("app", "list")).stdout, /^APP ID[^]*svc of the tests +acme +yes +manifest/);
+    const checked = await asRoot("app", "check", listed?.app_id ?? "");
+    assert.match(checked.stdout, /its key works\nmay     contents:write\n[^]*on      acme: selected\n/);
+    assert.equal((await asRoot("app", "remove", "none")).code, 1);
+
     const issued = host.apps.issued.at(-1);
     assert.deepEqual(
       [issued?.repositories, issued?.permissions],
@@ -235,6 +243,25 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
     assert.equal((await api("DELETE", `/api/tokens/${String(minted.body["id"])}`)).status, 204);
     assert.equal(host.apps.revoked.has(issued?.token ?? ""), true);
     assert.notEqual((await clone(`x:${token}`, "six")).code, 0);
+
+    // Warming stands on the same app.
+    const cached = await api("POST", "/api/cached-repos", { owner: "acme", name: "secret" });
+    assert.equal((await api("POST", `/api/cached-repos/${String(cached.body["id"])}/warm`)).status, 202);
+    const warmed = async (): Promise<boolean> =>
+      /svc_cache_warm_total\{result="success"\} [1-9]/.test(await (await fetch(svc.metricsUrl)).text());
+    for (let round = 0; round < 500 && !(await warmed()); round++) await sleep(20);
+    assert.equal(await warmed(), true);
+    assert.deepEqual(host.apps.issued.at(-1)?.permissions, { contents: "read", metadata: "read" });
+
+    const key = join(folder.path, "app.pem");
+    const other = host.apps.addApp("second");
+    await writeFile(key, other.privateKey);
+    assert.match(
+      (await asRoot("app", "add", String(other.id), "--key", key)).stdout,
+      /^registered second \(\d+\)\n$/,
+    );
+    assert.match((await asRoot("app", "set", "second", "--default")).stdout, /, the default\n$/);
+    assert.match((await asRoot("app", "remove", "second")).stdout, /^removed second\n$/);
     await context.close();
   });
 
@@ -259,7 +286,7 @@ async function untilPrinted(printed: Output, wanted: RegExp): Promise<string> {
   for (let round = 0; round < 1000; round++) {
     const found = wanted.exec(printed.text)?.[1];
     if (found !== undefined) return found;
-    await new Promise((done) => setTimeout(done, 20));
+    await sleep(20);
   }
   throw new Error(`not printed: ${String(wanted)}; but ${printed.text}`);
 }
