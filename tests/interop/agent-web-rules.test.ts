@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { launchChromium, type Browser } from "@devplat/testkit";
 import { ruleView } from "../../apps/agent/src/web/memory-view.ts";
 import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+import { until } from "./agent-auth-stand.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 
 const DIFF = `--- ~/.npmrc\n+++ ~/.npmrc\n@@ -1,1 +1,1 @@\n-token=••••\n+token=••••<b>\n`;
@@ -96,6 +97,23 @@ describe("the pages of rules in Chromium", { timeout: 60_000 }, () => {
     browser = await launchChromium();
   });
   after(() => browser.close());
+
+  it("follow the rule live, and keep the focus", async () => {
+    await using server = (await start()).server;
+    const { page, context, complaints } = await openWatchedPage(browser, server.url);
+    await page.goto(`${server.url}/ui/rules/npm/`);
+    await page.getByRole("button", { name: "Sync this rule" }).focus();
+    await until(async () => /^agent_event_streams 1$/m.test((await server.send("/metrics")).body));
+    server.view.set({ rules: [ruleView("npm", { state: "failed", error: "a new reason" })] });
+    await page.getByText("a new reason").waitFor();
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Sync this rule");
+    await page.goto(`${server.url}/ui/rules/`);
+    await page.getByText("a new reason").waitFor();
+    server.view.set({ rules: [ruleView("npm", { state: "ok" })] });
+    await page.getByText("Up to date", { exact: true }).waitFor();
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
 
   it("without scripting: the next change, pause and resume; no fault of accessibility", async () => {
     const { server } = await start();

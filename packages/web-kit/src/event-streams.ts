@@ -71,10 +71,9 @@ export class EventStreams {
     response.write(`:\n\n${(options.first ?? []).map(formatEvent).join("")}`);
   }
 
-  /** Whether anybody listens, so that nothing is rendered for nobody. */
-  has(channel: string): boolean {
-    for (const options of this.#streams.values()) if (options.channel === channel) return true;
-    return false;
+  /** The channels that anybody listens to, so that nothing is rendered for nobody. */
+  channels(): ReadonlySet<string> {
+    return new Set([...this.#streams.values()].map(({ channel }) => channel));
   }
 
   send(channel: string, frames: readonly EventFrame[]): void {

@@ -3,12 +3,17 @@ import type { EventFrame, EventStreams } from "@devplat/web-kit";
 import { liveStatus, statusDocument } from "../api/status-document.ts";
 import type { AgentStatus, DaemonView } from "../status.ts";
 import { enrolmentViews, type EnrolmentControl } from "./enrolment-routes.ts";
-import { enrolmentPartials } from "./pages/enrolments/live.ts";
-import { livePartials } from "./pages/index-page.ts";
+import { liveParts } from "./pages/live-topics.ts";
 
-/** Streams of the pages get HTML to swap in; streams of the API get JSON. */
-export const PAGE_CHANNEL = "page";
+/** Streams of the API get JSON; those of the pages get HTML to swap in, by topic. */
 export const API_CHANNEL = "api";
+const PAGE_PREFIX = "page:";
+const EVERY_PAGE = "page";
+
+/** @param topic what the page shows; undefined: every topic, for a program that follows the pages */
+export function pageChannel(topic: string | undefined): string {
+  return topic === undefined ? EVERY_PAGE : PAGE_PREFIX + topic;
+}
 
 /** Changes within this time, in milliseconds, go out as one: a cycle over many rules changes each of them. */
 const COALESCE_MS = 50;
@@ -47,13 +52,13 @@ export class LiveUpdates {
     signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
   }
 
-  /** The state now, as a stream of the pages gets it. */
-  async pageFrames(): Promise<EventFrame[]> {
+  /** The state now, as a stream of the pages gets it. @param topic see {@link pageChannel} */
+  async pageFrames(topic: string | undefined): Promise<EventFrame[]> {
     const { view, enrolments } = this.#parts;
     const status = view.status();
-    const views = enrolmentViews(enrolments);
-    const partials = (await livePartials(status, view.rules())) + (await enrolmentPartials(views));
-    return [{ event: "updated", data: JSON.stringify(liveStatus(status)) }, { data: partials }];
+    const sources = { status, rules: view.rules(), enrolments: enrolmentViews(enrolments) };
+    const data = await liveParts(topic, sources);
+    return [{ event: "updated", data: JSON.stringify(liveStatus(status)) }, { data }];
   }
 
   /** The state now, as a stream of the API gets it. */
@@ -71,8 +76,14 @@ export class LiveUpdates {
   }
 
   async #push(): Promise<void> {
-    const { view, streams } = this.#parts;
-    if (streams.has(API_CHANNEL)) streams.send(API_CHANNEL, this.apiFrames(view.status()));
-    if (streams.has(PAGE_CHANNEL)) streams.send(PAGE_CHANNEL, await this.pageFrames());
+    const { streams } = this.#parts;
+    // Nothing is rendered for nobody.
+    for (const channel of streams.channels()) {
+      if (channel === API_CHANNEL) streams.send(channel, this.apiFrames());
+      else {
+        const topic = channel === EVERY_PAGE ? undefined : channel.slice(PAGE_PREFIX.length);
+        streams.send(channel, await this.pageFrames(topic));
+      }
+    }
   }
 }

@@ -11,7 +11,7 @@ import { answerProblem, isForPart } from "./answer.ts";
 import { endsSoon } from "./ends-soon.ts";
 import type { Environment, RouteParts } from "./environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
-import { PAGE_CHANNEL } from "./live-updates.ts";
+import { pageChannel } from "./live-updates.ts";
 import { announcementText } from "./pages/announcements.ts";
 import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
@@ -142,8 +142,13 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
     if (c.env.incoming.method !== "GET") return c.body(null, 200);
     const owner = gate.session(c.env.incoming);
-    const first = await live.pageFrames();
-    streams.open(c.env.outgoing, { channel: PAGE_CHANNEL, first, ...(owner === undefined ? {} : { owner }) });
+    const topic = c.req.query("show");
+    const first = await live.pageFrames(topic);
+    streams.open(c.env.outgoing, {
+      channel: pageChannel(topic),
+      first,
+      ...(owner === undefined ? {} : { owner }),
+    });
     return RESPONSE_ALREADY_SENT;
   });
 

@@ -430,6 +430,34 @@ describe("live streams", () => {
     stream.destroy();
   });
 
+  it("of a page carry its header and its own topic, of a rule's page that rule alone", async () => {
+    await using server = await startTestServer({
+      configuration: "store: { driver: embedded }\nenrolments: {a: {engine: ssh}}",
+    });
+    server.view.set({ rules: [ruleView("npm"), ruleView("other")] });
+    const targets = async (show: string): Promise<string[]> => {
+      const stream = await server.open(`/ui/sse${show}`);
+      let sent = "";
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
+        sent += chunk.toString();
+        if (sent.includes("</hx-partial>")) break;
+      }
+      stream.destroy();
+      return [...sent.matchAll(/hx-target="#([\w-]+)"/g)].map(([, id = ""]) => id.replace(/-YQ$/, "-KEY"));
+    };
+    const table: [string, string[]][] = [
+      ["?show=header", []],
+      ["?show=overview", ["live-content"]],
+      ["?show=rules", ["live-rules"]],
+      ["?show=rule%3Anpm", ["live-rule"]],
+      ["?show=rule%3Aabsent", []],
+      ["?show=enrolments", ["enrolment-list", "page-KEY"]],
+      ["?show=setup", ["setup-KEY", "setup-end"]],
+      ["", ["live-content", "live-rules", "enrolment-list", "page-KEY", "setup-KEY", "setup-end"]],
+    ];
+    for (const [show, own] of table) assert.deepEqual(await targets(show), ["live-state", ...own], show);
+  });
+
   it("give the API's listeners the status as JSON", async () => {
     await using server = await startTestServer();
     const stream = await server.open("/api/v1/events");

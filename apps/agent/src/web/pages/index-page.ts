@@ -1,6 +1,6 @@
 import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../status.ts";
-import { LIVE_STATE_ID, liveState, sitePage } from "./layout.ts";
+import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 import { rulesTable } from "./rules-table.ts";
 import { timeText } from "./time-text.ts";
@@ -28,17 +28,13 @@ export function indexPage(
     "Overview",
     html`<div class="stack" id="${LIVE_CONTENT_ID}">${content(status, rules)}</div>
       ${still}`,
-    { section: "Overview", announcement },
+    { section: "Overview", announcement, live: "overview" },
   );
 }
 
-/** The parts that change, for the live stream. */
-export async function livePartials(status: AgentStatus, rules: readonly RuleView[]): Promise<string> {
-  const parts = [
-    livePartial(LIVE_STATE_ID, liveState(status)),
-    livePartial(LIVE_CONTENT_ID, content(status, rules)),
-  ];
-  return (await Promise.all(parts)).join("");
+/** The part that changes, for the live stream. */
+export function overviewPartial(status: AgentStatus, rules: readonly RuleView[]): Promise<string> {
+  return livePartial(LIVE_CONTENT_ID, content(status, rules));
 }
 
 function content(status: AgentStatus, rules: readonly RuleView[]): Html {

@@ -28,6 +28,8 @@ export const ANNOUNCE_ID = "announce";
 
 export interface SitePageOptions {
   readonly section: Section;
+  /** What the page follows live besides the header; see live-topics.ts. Default: nothing. */
+  readonly live?: string;
   /** What has just been done; shown once. */
   readonly announcement?: Html | string | undefined;
   /** Leads elsewhere after a time, where scripting is off. */
@@ -45,7 +47,7 @@ export function sitePage(
   content: Html,
   options: SitePageOptions,
 ): Html {
-  const { section, announcement, refresh } = options;
+  const { section, announcement, refresh, live = "header" } = options;
   const body = html`<a class="skip" href="#content">Skip to the content</a>
     <header class="topbar">
       <a class="brand" href="/ui/"
@@ -72,7 +74,7 @@ export function sitePage(
       <p class="announce" id="${ANNOUNCE_ID}" role="status">${announcement ?? ""}</p>
       ${content}
     </main>
-    <div hx-sse:connect="/ui/sse" hx-swap="none"></div>`;
+    ${liveStream(live)}`;
   return page({
     title: `${title} · ${BRAND.command}`,
     assets,
@@ -103,6 +105,11 @@ function signOut(status: AgentStatus): Html | string {
   return html`<form method="post" action="/ui/sign-out">
     <button class="small quiet" type="submit">Sign out</button>
   </form>`;
+}
+
+/** Where a page has its live stream, for one topic. */
+export function liveStream(topic: string): Html {
+  return html`<div hx-sse:connect="/ui/sse?show=${encodeURIComponent(topic)}" hx-swap="none"></div>`;
 }
 
 /** Shown by a script when the page no longer follows the daemon. */

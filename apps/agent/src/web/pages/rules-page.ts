@@ -1,4 +1,4 @@
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../status.ts";
 import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
@@ -7,12 +7,26 @@ import { ruleState, rulesTable } from "./rules-table.ts";
 import { secretUrl } from "./secrets/links.ts";
 import { timeText } from "./time-text.ts";
 
+/** Ids of the parts that the live stream replaces. */
+const RULES_ID = "live-rules";
+const RULE_FACTS_ID = "live-rule";
+
 /** `/ui/rules/`: all rules with their state. */
 export function rulesPage(assets: Assets, status: AgentStatus, rules: readonly RuleView[]): Html {
   const content = html`${notices(status)}
     <h1>Rules</h1>
-    ${rulesTable(rules, status.time)}`;
-  return sitePage(assets, status, "Rules", content, { section: "Rules" });
+    <div id="${RULES_ID}">${rulesTable(rules, status.time)}</div>`;
+  return sitePage(assets, status, "Rules", content, { section: "Rules", live: "rules" });
+}
+
+/** The part of it that changes, for the live stream. */
+export function rulesPartial(status: AgentStatus, rules: readonly RuleView[]): Promise<string> {
+  return livePartial(RULES_ID, rulesTable(rules, status.time));
+}
+
+/** The part of a rule's page that changes. */
+export function rulePartial(status: AgentStatus, rule: RuleView): Promise<string> {
+  return livePartial(RULE_FACTS_ID, facts(rule, status.time));
 }
 
 export interface RulePageModel {
@@ -33,8 +47,8 @@ export function rulePage(assets: Assets, status: AgentStatus, model: RulePageMod
     <div class="spread">
       <h1 class="wrap">${rule.name}</h1>
       <form class="cluster" method="post" action="${ruleUrl(rule.name)}">
-        <a class="button" href="?diff=true">Show next change</a>
         ${paused ? "" : html`<button class="primary" type="submit" name="action" value="sync">Sync this rule</button>`}
+        <a class="button" href="?diff=true">Show next change</a>
         ${
           paused
             ? html`<button type="submit" name="action" value="resume">Resume</button>`
@@ -43,9 +57,13 @@ export function rulePage(assets: Assets, status: AgentStatus, model: RulePageMod
       </form>
     </div>
     ${rule.description === "" ? "" : html`<p class="muted">${rule.description}</p>`}
-    <section class="card" aria-label="State">${facts(rule, status.time)}</section>
+    <section class="card" aria-label="State" id="${RULE_FACTS_ID}">${facts(rule, status.time)}</section>
     ${diff === undefined ? "" : diffCard(diff)}`;
-  return sitePage(assets, status, rule.name, content, { section: "Rules", announcement });
+  return sitePage(assets, status, rule.name, content, {
+    section: "Rules",
+    announcement,
+    live: `rule:${rule.name}`,
+  });
 }
 
 function facts(rule: RuleView, now: string): Html {

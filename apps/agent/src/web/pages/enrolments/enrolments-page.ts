@@ -23,7 +23,7 @@ export function enrolmentsPage(
     <section class="card" aria-label="Enrolments" id="${ENROLMENT_LIST_ID}">
       ${enrolmentList(enrolments)}
     </section>`;
-  return sitePage(assets, status, "Enrolments", content, { section: "Enrolments" });
+  return sitePage(assets, status, "Enrolments", content, { section: "Enrolments", live: "enrolments" });
 }
 
 /** The list; an engine is a folder only if it has more than one enrolment. */
@@ -86,6 +86,7 @@ export function enrolmentPage(assets: Assets, status: AgentStatus, model: Enrolm
   const waits = enrolment.state === "running" && !isAsking(view);
   return sitePage(assets, status, enrolment.key, content, {
     section: "Enrolments",
+    live: "enrolments",
     ...(waits && { refresh: { seconds: REFRESH_SECONDS, url: enrolmentUrl(enrolment) } }),
   });
 }

@@ -3,16 +3,20 @@ import { cardId, enrolmentCard, type CardPlace, type EnrolmentView } from "./car
 import { ENROLMENT_LIST_ID, enrolmentList } from "./enrolments-page.ts";
 import { SETUP_END_ID, setupEnd } from "./setup-page.ts";
 
-const PLACES: readonly CardPlace[] = ["setup", "page"];
-
-/** The parts of the wizard and of the enrolments' pages that change, for the live stream. */
+/** The parts of the enrolments' pages that change, for the live stream. */
 export async function enrolmentPartials(views: readonly EnrolmentView[]): Promise<string> {
-  const cards = views.flatMap((view) =>
-    PLACES.map((place) =>
-      livePartial(cardId(view.enrolment.key, place), enrolmentCard(view, place), "outerMorph"),
-    ),
-  );
   const list = livePartial(ENROLMENT_LIST_ID, enrolmentList(views.map(({ enrolment }) => enrolment)));
-  const end = livePartial(SETUP_END_ID, setupEnd(views.filter(({ enrolment }) => enrolment.interactive)));
-  return (await Promise.all([...cards, list, end])).join("");
+  return (await Promise.all([list, ...cards(views, "page")])).join("");
+}
+
+/** The parts of the wizard that change. */
+export async function setupPartials(views: readonly EnrolmentView[]): Promise<string> {
+  const own = views.filter(({ enrolment }) => enrolment.interactive);
+  return (await Promise.all([...cards(own, "setup"), livePartial(SETUP_END_ID, setupEnd(own))])).join("");
+}
+
+function cards(views: readonly EnrolmentView[], place: CardPlace): Promise<string>[] {
+  return views.map((view) =>
+    livePartial(cardId(view.enrolment.key, place), enrolmentCard(view, place), "outerMorph"),
+  );
 }

@@ -2,7 +2,7 @@ import { html, page, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../brand.ts";
 import type { AgentStatus } from "../../../status.ts";
 import { isOutstanding } from "../../setup-state.ts";
-import { LIVE_STATE_ID, liveLost, liveState } from "../layout.ts";
+import { LIVE_STATE_ID, liveLost, liveState, liveStream } from "../layout.ts";
 import { cardId, enrolmentCard, isAsking, type EnrolmentView, type RefusedAnswer } from "./card.ts";
 
 /** Id of the part below the cards, which the live stream replaces. */
@@ -52,7 +52,7 @@ export function setupPage(assets: Assets, status: AgentStatus, model: SetupPageM
       )}
       <div id="${SETUP_END_ID}">${setupEnd(views)}</div>
     </main>
-    <div hx-sse:connect="/ui/sse" hx-swap="none"></div>`;
+    ${liveStream("setup")}`;
   const running = views.some(({ enrolment }) => enrolment.state === "running");
   const refresh = running && !views.some(isAsking);
   return page({
