@@ -7,6 +7,7 @@ import { verdict, writeReport, type Report } from "./lib/report.ts";
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): Promise<Report> }>>> = {
   fill: () => import("./e2e/fill.ts"),
   clone: () => import("./e2e/clone.ts"),
+  "svc-tokens": () => import("./e2e/svc-tokens.ts"),
   "agent-start": () => import("./e2e/agent-start.ts"),
   "agent-sync": () => import("./e2e/agent-sync.ts"),
   "agent-web": () => import("./e2e/agent-web.ts"),

@@ -1,11 +1,11 @@
 import type { TokenPage, TokenQuery, TokenRecord, TokenStore, TokenUse } from "../store.ts";
 import { cursorOf, isAfter, positionOf, type ListPosition } from "../time-cursor.ts";
-import type { VaultKv } from "./kv.ts";
+import { nameFor, type VaultKv } from "./kv.ts";
 
 /** Digits of a time in a name, so that names sort by time: enough until the year 5138. */
 const TIME_DIGITS = 14;
 /** Documents read for a page at once; those of revoked tokens are passed over. */
-const READ_AHEAD = 100;
+const READ_AHEAD = 128;
 
 /**
  * Under the hash of its value; under its id, where that is; and in two lists, of all and of its user, whose names
@@ -20,7 +20,8 @@ export class VaultTokens implements TokenStore {
 
   async insert(record: TokenRecord): Promise<void> {
     const { tokenHash: hash } = record;
-    for (const path of [idPath(record.id), ...listPaths(record)]) await this.#kv.write(path, { hash }, 0);
+    const paths = [idPath(record.id), ...listPaths(record)];
+    await Promise.all(paths.map(async (path) => this.#kv.write(path, { hash }, 0)));
     await this.#kv.write(hashPath(hash), record, 0);
   }
 
@@ -44,7 +45,7 @@ export class VaultTokens implements TokenStore {
     });
     const records: TokenRecord[] = [];
     for (let start = 0; start < names.length && records.length <= limit; start += READ_AHEAD) {
-      records.push(...(await this.#named(folder, names.slice(start, start + READ_AHEAD))));
+      records.push(...(await this.#named(names.slice(start, start + READ_AHEAD))));
     }
     const page = records.slice(0, limit);
     const last = page.at(-1);
@@ -87,9 +88,8 @@ export class VaultTokens implements TokenStore {
     return ended.length;
   }
 
-  async #named(folder: string, names: readonly string[]): Promise<readonly TokenRecord[]> {
-    const entries = await this.#kv.readAll<{ hash: string }>(names.map((name) => `${folder}/${name}`));
-    const found = await this.#kv.readAll<TokenRecord>(entries.map(({ value }) => hashPath(value.hash)));
+  async #named(names: readonly string[]): Promise<readonly TokenRecord[]> {
+    const found = await this.#kv.readAll<TokenRecord>(names.map((name) => hashPath(hashIn(name))));
     return found.map(({ value }) => complete(value)).filter(({ revokedAt }) => revokedAt === undefined);
   }
 
@@ -106,13 +106,20 @@ function hashPath(hash: string): string {
   return `tokens/${hash}`;
 }
 
-function listPaths({ id, userId, createdAt }: TokenRecord): readonly string[] {
-  const name = `${String(createdAt).padStart(TIME_DIGITS, "0")}.${id}`;
+/** Names that say all that a list needs: time, id, and the hash under which the token lies. */
+function listPaths({ id, tokenHash, userId, createdAt }: TokenRecord): readonly string[] {
+  const time = String(createdAt).padStart(TIME_DIGITS, "0");
+  const name = `${time}.${id}.${nameFor(tokenHash)}`;
   return [`token-times/${name}`, `user-token-times/${userId}/${name}`];
 }
 
 function positionIn(name: string): ListPosition | undefined {
-  return positionOf(name.replace(/^0+(?=\d)/, ""));
+  const [time = "", id = ""] = name.split(".");
+  return positionOf(`${Number(time)}.${id}`);
+}
+
+function hashIn(name: string): string {
+  return Buffer.from(name.split(".")[2] ?? "", "base64url").toString();
 }
 
 /** JSON leaves out what is undefined. */
