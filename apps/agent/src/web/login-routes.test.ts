@@ -231,7 +231,7 @@ describe("request protection at the login", () => {
     await using server = await signedOut();
     const { status, body } = await post(server, "/login/token", { token: FOREIGN_TOKEN });
     assert.equal(status, 403);
-    assert.match(body, /another identity than the last one[^]*login --switch/);
+    assert.match(body, /another identity than the last one[^]*login --switch(?:'|&#39;)\.</);
     assert.equal(server.view.status().authenticated, false);
   });
 
@@ -312,6 +312,21 @@ describe("request protection at the login", () => {
         const { status } = await server.send("/auth/oidc/start", { headers: { "Sec-Fetch-Site": site } });
         assert.equal(status, 403);
       }
+    });
+
+    it("needs no session where web.require_unlock asks for one: from the provider the browser does not send it", async () => {
+      await using server = await startTestServer({ login: { kind: "oidc" }, requireUnlock: true });
+      const { requestOpenLink } = await import("./open-link.ts");
+      const link = new URL(await requestOpenLink(server.runtimeFolder));
+      const opened = await server.send(link.pathname + link.search);
+      const session = (opened.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+      server.view.set({ status: { authenticated: false } });
+      const start = await server.send("/auth/oidc/start", { headers: { Cookie: session } });
+      const ticket = (start.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+      assert.equal((await callback(server, right, ticket)).status, 200);
+      await turn();
+      assert.equal(server.view.status().authenticated, true);
+      assert.match((await server.send("/", { headers: { Cookie: ticket } })).body, /<h1>Locked<\/h1>/);
     });
 
     it("may ask for a passcode too", async () => {

@@ -124,5 +124,5 @@ async function form(c: Ctx): Promise<URLSearchParams> {
 }
 
 function sentence({ error, hint }: Problem): string {
-  return `${error} ${hint ?? ""}`.trim().replace(/\.$/, "");
+  return `${error} ${hint ?? ""}`.trim();
 }

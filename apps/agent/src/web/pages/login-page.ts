@@ -26,7 +26,7 @@ export function loginPage(assets: Assets, { view, refusal, text }: LoginPageMode
     assets,
     "Sign in",
     html`<h1>Sign in</h1>
-      ${failure === undefined ? "" : html`<p class="banner bad" role="alert">Not signed in: ${failure}.</p>`}
+      ${failure === undefined ? "" : html`<p class="banner bad" role="alert">Not signed in: ${sentence(failure)}</p>`}
       ${text === undefined ? "" : html`<div class="prose">${text}</div>`}
       ${bootstrap ? html`<p>This host needs a client certificate. Sign in once to get it; from then on the daemon signs in by itself.</p>` : ""}
       ${byItself ? html`<p>The daemon signs in with its client certificate. There is nothing to do here.</p>` : ""}
@@ -132,10 +132,15 @@ function formOf(form: NonNullable<LoginView["form"]>, username: string): Html {
   }
 }
 
+/** Reasons end with a full stop only if they have a hint. */
+function sentence(text: string): string {
+  return text.endsWith(".") ? text : `${text}.`;
+}
+
 function whyNot({ reason, state }: LoginView): Html | string {
   if (reason === null || state?.kind === "failed") return "";
   return html`<details>
     <summary class="small">Why am I not signed in?</summary>
-    <p class="small wrap">The daemon says: ${reason}.</p>
+    <p class="small wrap">The daemon says: ${sentence(reason)}</p>
   </details>`;
 }
