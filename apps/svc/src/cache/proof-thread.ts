@@ -59,7 +59,12 @@ export class ProofThread {
     clearTimeout(this.#idle);
     const worker = this.#worker;
     this.#worker = undefined;
+    this.#rejectAll(new Error("the thread that proves packs was ended"));
     await worker?.terminate();
+  }
+
+  #rejectAll(error: Error): void {
+    for (const { reject } of this.#waiting.values()) reject(error);
   }
 
   #start(): Worker {
@@ -72,8 +77,10 @@ export class ProofThread {
       else this.#waiting.get(id)?.reject(new ProofFailure(failure.message, failure.code));
     });
     const ended = (error: Error): void => {
-      if (this.#worker === worker) this.#worker = undefined;
-      for (const { reject } of this.#waiting.values()) reject(error);
+      // One that was closed says so late, when another may be at work.
+      if (this.#worker !== worker) return;
+      this.#worker = undefined;
+      this.#rejectAll(error);
     };
     worker.on("error", ended);
     worker.on("exit", () => ended(new Error("the thread that proves packs ended")));
