@@ -108,10 +108,11 @@ export class ApiRoutes implements ApiHandler {
     const { upstream } = this.#options;
     const { request } = exchange;
     const url = new URL(`${target.base}${target.path === "" ? "" : admitted.path}`);
-    url.search = target.query;
+    url.search = admitted.query;
     const streamed = admitted.body === undefined && hasBody(request);
     const send = async (authorization: string | undefined): Promise<ApiRelay> => {
       const headers = forwardedHeaders(request.headers, authorization);
+      if (admitted.contentType !== undefined) headers["content-type"] = admitted.contentType;
       const length = request.headers["content-length"];
       if (streamed && length !== undefined) headers["content-length"] = length;
       const relay = new ApiRelay(
@@ -201,6 +202,7 @@ function asItCame({ request }: Exchange, target: ApiTarget): Admitted {
   return {
     kind: "admitted",
     path: target.path === "" ? "/" : target.path,
+    query: target.query,
     body: undefined,
     // Whether a query writes is in its body, which streams by.
     writes: target.kind !== "graphql" && request.method !== "GET" && request.method !== "HEAD",

@@ -65,10 +65,20 @@ export class ApiUpstream {
   async send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
     const repeatable =
       typeof request.body === "string" || (request.body === undefined && isSafe(request.method));
+    let begun = false;
+    const watched: AnswerSink = {
+      head(status, headers) {
+        begun = true;
+        return sink.head(status, headers);
+      },
+      data: (chunk, flow) => sink.data(chunk, flow),
+      end: () => sink.end(),
+    };
     try {
-      return await this.#send(request, sink);
+      return await this.#send(request, watched);
     } catch (error) {
-      if (!repeatable || !(error instanceof ApiError) || !isStale(error.cause)) throw error;
+      // A connection that breaks within an answer was no stale one, and the client has its beginning.
+      if (begun || !repeatable || !(error instanceof ApiError) || !isStale(error.cause)) throw error;
       return await this.#send(request, sink);
     }
   }

@@ -8,13 +8,17 @@ import type { ApiTarget } from "./api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";
-import { readJsonBody } from "./request-body.ts";
+import { hasBody, readJsonBody } from "./request-body.ts";
 
 /** A request that may go on. */
 export interface Admitted {
   readonly kind: "admitted";
   /** Below the interface's base: rebuilt from what was judged, or as it came where nothing had to be. */
   readonly path: string;
+  /** Without its question mark; rebuilt as `path` is. */
+  readonly query: string;
+  /** What the body travels as; undefined: as what the client says. */
+  readonly contentType?: string;
   /** The body, where it was judged; rebuilt from what was understood. Undefined: as the client sends it. */
   readonly body: string | undefined;
   /** Whether it changes something, for the audit trail. */
@@ -45,7 +49,7 @@ export class LimitedRequests {
   ): Promise<Admitted | Refusal> {
     const { request } = exchange;
     if (METHOD_OVERRIDES.some((name) => request.headers[name] !== undefined)) {
-      return refusal(caller, "Requests that override their method are refused for tokens of this service");
+      return refusal(caller, OVERRIDES);
     }
     const resolver = this.#ids.as(async () => authorizationOf(await credential()), exchange.gone);
     return target.kind === "graphql"
@@ -63,14 +67,15 @@ export class LimitedRequests {
     const { limits } = caller;
     const path = parseApiPath(target.path);
     if (typeof path === "string") return refusal(caller, `The request is not understood: ${path}`);
+    const query = new URLSearchParams(target.query);
+    const method = request.method ?? "GET";
+    const writes = method !== "GET" && method !== "HEAD";
+    if (query.has("_method")) return refusal(caller, OVERRIDES);
+    // Servers read parameters out of a body, too, and those would count, not the ones that were judged.
+    if (!writes && hasBody(request)) return refusal(caller, `A body with ${method} is refused: ${UNREAD}`);
     const judges = await this.#judges.rest();
     if (limits === undefined || judges === undefined) return refusal(caller, UNJUDGED);
-    const method = request.method ?? "GET";
-    const judged = await judges.judge(
-      { method, path, query: new URLSearchParams(target.query) },
-      limits,
-      resolver,
-    );
+    const judged = await judges.judge({ method, path, query }, limits, resolver);
     if (judged.kind === "refused") return refusal(caller, judged.message);
     const refused = caller.permits(judged.demand);
     if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
@@ -82,8 +87,18 @@ export class LimitedRequests {
       if (fault !== undefined) return refusal(caller, fault);
       body = JSON.stringify(given);
     }
-    const writes = method !== "GET" && method !== "HEAD";
-    return { kind: "admitted", path: path.normalised, body, writes, deed: target.prefix + path.normalised };
+    return {
+      kind: "admitted",
+      path: path.normalised,
+      query: query.toString(),
+      body,
+      // A form could name another method. Clients that send JSON as one, as curl does, mean JSON.
+      ...(target.kind === "rest" && hasBody(request) && isForm(request.headers["content-type"])
+        ? { contentType: "application/json" }
+        : {}),
+      writes,
+      deed: target.prefix + path.normalised,
+    };
   }
 
   async #graphql(
@@ -113,6 +128,7 @@ export class LimitedRequests {
     return {
       kind: "admitted",
       path: "/",
+      query: "",
       body: JSON.stringify({ query, ...(operationName === undefined ? {} : { operationName }), variables }),
       writes: judged.rule.startsWith("mutation"),
       deed: judged.rule,
@@ -120,7 +136,16 @@ export class LimitedRequests {
   }
 }
 
+const OVERRIDES = "Requests that override their method are refused for tokens of this service";
+const UNREAD = "what it asks for must stand in the address";
 const UNJUDGED = "Limited tokens do not open this interface of the code host";
+
+/** Also what says nothing: some servers then take it for a form. */
+function isForm(contentType = ""): boolean {
+  return (
+    contentType.trim() === "" || /^\s*(?:application\/x-www-form-urlencoded|multipart\/)/i.test(contentType)
+  );
+}
 
 function authorizationOf(admission: Admission): string | undefined {
   if (admission.kind === "forward") return admission.authorization;

@@ -86,7 +86,7 @@ async function judgeMatch(
   }
   const needs = needsOf(right);
   // A workflow is code that runs with the repository's secrets.
-  if (match.method !== "GET" && /^\.github\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")) {
+  if (match.method !== "GET" && /^\.(?:github|gitea|forgejo)\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
   }
   return demand(needs, { repositories });
@@ -126,7 +126,8 @@ async function resolveNumeric(
 ): Promise<ApiPath | undefined> {
   const [first, id = ""] = path.unfolded;
   if (first !== "repositories" || path.unfolded.length < 2) return path;
-  if (!/^\d{1,19}$/.test(id)) return undefined;
+  // Written with an encoded slash, it is one segment to some and two to others.
+  if (path.segments[0] !== first || !/^\d{1,19}$/.test(id)) return undefined;
   const repository = await resolver.repositoryById(id);
   if (repository === undefined || !isListed(limits, repository)) return undefined;
   const parts = ["repos", ...repository.split("/")];

@@ -1,5 +1,7 @@
 /** Qualifiers that widen a search beyond the repositories that it names. */
 const WIDENING = new Set(["user", "org", "owner", "enterprise", "repo_id"].values());
+/** A quotation, a qualifier whose values may be quoted, or a word without quotation marks. */
+const WORD = /^(?:-?"[^"]*"|[^ ":]+:(?:"[^"]*"|[^ ",]*)(?:,(?:"[^"]*"|[^ ",]*))*|[^ "]+)$/;
 
 /**
  * The repositories that a search is limited to by its `repo:` qualifiers. GitHub joins several by OR, and every other
@@ -8,19 +10,21 @@ const WIDENING = new Set(["user", "org", "owner", "enterprise", "repo_id"].value
  * @returns `owner/name` each; a text: why the search cannot be held to repositories
  */
 export function repositoriesOfSearch(query: string): readonly string[] | string {
+  const words = wordsOf(query);
+  if (typeof words === "string") return words;
   const repositories: string[] = [];
-  // Words, with their quoted parts; a quotation mark that is never closed would be read differently elsewhere.
-  if ((query.match(/"/g) ?? []).length % 2 !== 0) return "it has an unclosed quotation mark";
-  for (const word of query.match(/(?:"[^"]*"|[^\s"])+/g) ?? []) {
-    if (word.startsWith('"')) continue;
-    if (/[()\\]/.test(word)) return "it has parentheses";
+  for (const word of words) {
+    if (/[()]/.test(word)) return "it has parentheses";
     if (/^(?:OR|NOT|AND)$/i.test(word)) return "it has a boolean operator";
-    const [, qualifier = "", value = ""] = /^([A-Za-z_.-]+):(.*)$/s.exec(word) ?? [];
+    const [, qualifier = "", value = ""] = /^([^":]*):(.*)$/s.exec(word) ?? [];
+    // Letters that only some take for the ones of a qualifier's name.
+    if (/[^\x21-\x7e]/.test(qualifier)) return "it has a qualifier that is not ASCII";
     const name = qualifier.toLowerCase();
     if (WIDENING.has(name)) return `it has the qualifier ${name}:`;
     if (name !== "repo") continue;
-    const repository = value.replaceAll('"', "");
-    if (!/^[\w.-]+\/[\w.-]+$/.test(repository)) return "a repo: qualifier names no single repository";
+    // Quoted whole or not at all: `acme/app"-docs"` might also be acme/app and a text.
+    const repository = /^("?)([\w.-]+\/[\w.-]+)\1$/.exec(value)?.[2];
+    if (repository === undefined) return "a repo: qualifier names no single repository";
     repositories.push(repository);
   }
   return repositories.length > 0 ? repositories : "it has no repo: qualifier";
@@ -28,11 +32,26 @@ export function repositoriesOfSearch(query: string): readonly string[] | string 
 
 /** Which kinds of issues a search gives: both, unless it says which. */
 export function issueKindsOfSearch(query: string): ("issues" | "pull_requests")[] {
-  const words = new Set(query.toLowerCase().split(/\s+/).values());
+  const found = wordsOf(query.toLowerCase());
+  const words = new Set(typeof found === "string" ? [] : found.values());
   const issues = words.has("is:issue") || words.has("type:issue");
-  // Only pull requests have reviews: `gh pr status` asks so.
-  const reviewed = [...words].some((word) => /^(?:team-)?review(?:ed-by|-requested)?:/.test(word));
-  const pulls = reviewed || words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
+  const pulls = words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
   if (issues === pulls) return ["issues", "pull_requests"];
   return issues ? ["issues"] : ["pull_requests"];
+}
+
+/**
+ * The words of a query that are no plain quotation, each with its quoted parts. What is between quotation marks is text,
+ * whatever it looks like.
+ *
+ * @returns a text: why it might be read differently elsewhere
+ */
+function wordsOf(query: string): readonly string[] | string {
+  if ((query.match(/"/g) ?? []).length % 2 !== 0) return "it has an unclosed quotation mark";
+  if (query.includes("\\")) return "it has a backslash";
+  // To some a word ends there, to others it does not.
+  if (/[^\S ]|\p{C}/u.test(query)) return "it has a blank that is no plain space, or a control character";
+  const words = query.match(/(?:"[^"]*"|[^ "])+/g) ?? [];
+  if (!words.every((word) => WORD.test(word))) return "it has a quotation mark within a word";
+  return words.filter((word) => !word.startsWith('"'));
 }

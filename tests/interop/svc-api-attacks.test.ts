@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { request as httpRequest } from "node:http";
+import { startApiStand, type ApiStand } from "./svc-api-stand.ts";
+
+let stand: ApiStand;
+let reader: string;
+let writer: string;
+before(async () => {
+  stand = await startApiStand();
+  reader = await stand.mint("issues:read");
+  writer = await stand.mint("issues:write");
+});
+after(async () => stand.stop());
+
+/** Asks with a body whatever the method, which `fetch` does not. */
+async function askWithBody(
+  token: string,
+  method: string,
+  path: string,
+  type: string | undefined,
+  body: string,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest(stand.svc.url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-length": Buffer.byteLength(body),
+        ...(type === undefined ? {} : { "content-type": type }),
+      },
+    });
+    outgoing.on("response", (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
+
+const FORM = "application/x-www-form-urlencoded";
+const SEARCH = "/api/v3/search/issues?q=repo:acme/widgets+is:issue";
+
+describe("what a limited token is judged by is what the code host gets", () => {
+  it("a GET with a body, whose parameters a server may prefer, is refused", async () => {
+    stand.codeHost.resetCalls();
+    for (const type of [FORM, "application/json", undefined]) {
+      assert.equal(await askWithBody(reader, "GET", SEARCH, type, "q=everything"), 403);
+    }
+    assert.equal(stand.codeHost.calls.length, 0);
+    assert.equal((await stand.ask(reader, "GET", SEARCH)).status, 200);
+  });
+
+  it("a query is rebuilt: a semicolon, which some servers split at, separates nothing", async () => {
+    stand.codeHost.resetCalls();
+    const answer = await stand.ask(reader, "GET", `${SEARCH}+x;q=everything`);
+    assert.equal(answer.status, 200);
+    const [call] = stand.codeHost.calls;
+    assert.match(String(call?.query), /^q=[^;&]*$/);
+  });
+
+  it("_method in the query is refused, and a form travels as JSON", async () => {
+    const path = "/api/v3/repos/acme/widgets/issues";
+    stand.codeHost.resetCalls();
+    assert.equal(await askWithBody(writer, "POST", `${path}?_method=PUT`, undefined, "{}"), 403);
+    assert.equal(stand.codeHost.calls.length, 0);
+    for (const type of [FORM, "multipart/form-data; boundary=x", undefined]) {
+      stand.codeHost.resetCalls();
+      assert.equal(await askWithBody(writer, "POST", path, type, `{"title":"x"}`), 201);
+      assert.equal(stand.codeHost.calls[0]?.headers["content-type"], "application/json");
+    }
+  });
+
+  it("a number behind an encoded slash is refused", async () => {
+    stand.codeHost.resetCalls();
+    assert.equal((await stand.ask(reader, "GET", "/api/v3/repositories%2F1/issues")).status, 403);
+    assert.equal(stand.codeHost.calls.length, 0);
+  });
+});
+
+describe("an answer of the API that breaks off", () => {
+  it("is broken off at the client, and not asked for again", async () => {
+    stand.codeHost.resetCalls();
+    stand.codeHost.inject({ path: /\/issues$/, times: 1 }, { cutAfterBytes: 20 });
+    const answer = await stand.ask(reader, "GET", "/api/v3/repos/acme/widgets/issues");
+    assert.equal(answer.status, 200);
+    await assert.rejects(answer.text());
+    assert.equal(stand.codeHost.calls.length, 1);
+  });
+});
