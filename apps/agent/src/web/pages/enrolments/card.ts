@@ -88,7 +88,7 @@ function body(view: EnrolmentView, place: CardPlace, refused: RefusedAnswer | un
     default:
       if (prompt.form !== undefined) return askForm(view, prompt.form, place, refused);
       return html`${prompt.visit === undefined ? html`<p>Working …</p>` : visit(prompt.visit)}
-      ${forms(button("cancel", "Cancel", "quiet"))}`;
+      ${forms(button("cancel", "Cancel"))}`;
   }
 }
 
