@@ -5,8 +5,11 @@
 import { verdict, writeReport, type Report } from "./lib/report.ts";
 
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): Promise<Report> }>>> = {
+  growth: () => import("./micro/growth.ts"),
   fill: () => import("./e2e/fill.ts"),
   clone: () => import("./e2e/clone.ts"),
+  concurrent: () => import("./e2e/concurrent.ts"),
+  "api-proxy": () => import("./e2e/api-proxy.ts"),
   "svc-tokens": () => import("./e2e/svc-tokens.ts"),
   "agent-start": () => import("./e2e/agent-start.ts"),
   "agent-sync": () => import("./e2e/agent-sync.ts"),

@@ -6,12 +6,15 @@ import { answers, cpuSecondsOf, freePort, startPeer } from "@devplat/testkit";
 /** nginx with one worker, serving a folder: what sending bytes costs when nothing else is done. */
 export interface Nginx {
   readonly url: string;
-  cpuSeconds(): number;
+  readonly cpuSeconds: () => number;
   stop(): Promise<void>;
 }
 
-/** @param folder is served under `/`; nginx's own files go to `work` */
-export async function startNginx(folder: string, work: string): Promise<Nginx> {
+/**
+ * @param folder is served under `/`; nginx's own files go to `work`
+ * @param proxied address that everything is passed on to, in the place of the folder
+ */
+export async function startNginx(folder: string, work: string, proxied?: string): Promise<Nginx> {
   await mkdir(work, { recursive: true });
   const config = join(work, "nginx.conf");
   const pidFile = join(work, "nginx.pid");
@@ -19,7 +22,7 @@ export async function startNginx(folder: string, work: string): Promise<Nginx> {
   const peer = await startPeer("nginx", async () => {
     const port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    await writeFile(config, configuration(folder, work, pidFile, port));
+    await writeFile(config, configuration(folder, work, pidFile, port, proxied));
     return {
       command: "nginx",
       args: ["-c", config, "-p", work, "-g", "daemon off;"],
@@ -38,7 +41,19 @@ export async function startNginx(folder: string, work: string): Promise<Nginx> {
   };
 }
 
-function configuration(folder: string, work: string, pidFile: string, port: number): string {
+function configuration(
+  folder: string,
+  work: string,
+  pidFile: string,
+  port: number,
+  proxied: string | undefined,
+): string {
+  const place =
+    proxied === undefined
+      ? `root ${folder}; autoindex on;`
+      : `location / { proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; }`;
+  const behind =
+    proxied === undefined ? "" : `upstream behind { server ${new URL(proxied).host}; keepalive 64; }`;
   return `user root;
 worker_processes 1;
 pid ${pidFile};
@@ -53,7 +68,10 @@ http {
   fastcgi_temp_path ${join(work, "fastcgi")};
   uwsgi_temp_path ${join(work, "uwsgi")};
   scgi_temp_path ${join(work, "scgi")};
-  server { listen 127.0.0.1:${port}; root ${folder}; autoindex on; }
+  default_type application/json;
+  keepalive_requests 1000000;
+  ${behind}
+  server { listen 127.0.0.1:${port}; ${place} }
 }
 `;
 }

@@ -31,6 +31,7 @@ export class ApiRelay implements AnswerSink {
     this.#exchange.timing("total", performance.now() - this.#exchange.startedAt);
     headers["server-timing"] = this.#exchange.serverTiming;
     this.#hasBody = request.method !== "HEAD" && status !== 204 && status !== 304;
+    this.#gather();
     response.writeHead(status, headers);
     return true;
   }
@@ -44,6 +45,15 @@ export class ApiRelay implements AnswerSink {
       flow.resume();
     });
     return false;
+  }
+
+  /** Head and first bytes mostly come together: they leave with one call to the system. */
+  #gather(): void {
+    const { request, response } = this.#exchange;
+    const { socket } = response;
+    if (socket === null || request.httpVersionMajor !== 1) return;
+    socket.cork();
+    process.nextTick(() => socket.uncork());
   }
 
   /** Lets time run that the client takes to read. */
