@@ -128,6 +128,32 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 120_000 }
     assert.notEqual((await clone(String(body["token"]))).code, 0);
   });
 
+  it("API: a proxy token reads its repository and writes what its scopes say, through the service", async () => {
+    const token = await mint("contents:read,issues:write");
+    const ask = async (method: string, path: string, body?: unknown) =>
+      api(method, `/api/v1${path}`, body, token);
+    const shown = await ask("GET", "/repos/ada/notes");
+    assert.deepEqual([shown.status, shown.body["full_name"]], [200, "ada/notes"], JSON.stringify(shown.body));
+    const issue = await ask("POST", "/repos/ada/notes/issues", { title: "found" });
+    assert.equal(issue.status, 201, JSON.stringify(issue.body));
+    for (const [method, path] of [
+      ["DELETE", "/repos/ada/notes"],
+      ["GET", "/repos/ada/notes?sudo=bob"],
+      ["POST", "/repos/ada/notes/forks"],
+      ["POST", "/repos/ada/notes/contents"],
+      ["PUT", "/repos/ada/notes/contents/.gitea%2Fworkflows%2Fx.yaml"],
+      ["GET", "/repositories/9999"],
+      ["GET", "/repos/search"],
+      ["GET", "/users/bob"],
+    ] as const) {
+      assert.equal((await ask(method, path)).status, 403, `${method} ${path}`);
+    }
+    assert.equal((await ask("GET", "/repos/ada/other")).status, 403);
+    assert.equal((await ask("GET", "/admin/users")).status, 403);
+    const stranger = await fetch(`${svc.url}/api/v1/repos/ada/notes`);
+    assert.equal(stranger.status, 404);
+  });
+
   it("a Gitea without apps says so: agent tokens need another code host", async () => {
     const request = { repository: "ada/notes", scopes: "contents:read", duration: "1h", type: "agent" };
     assert.equal((await api("POST", "/api/tokens", request)).status, 409);

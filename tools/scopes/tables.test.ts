@@ -5,6 +5,13 @@ import { buildSchema, parse, validate } from "graphql";
 import { NODES_QUERY } from "../../apps/svc/src/api-proxy/host-ids.ts";
 import { MUTATIONS } from "../../apps/svc/src/scopes/graphql-rules.ts";
 import { RestRoutes } from "../../apps/svc/src/scopes/rest-routes.ts";
+import { GITEA_TABLE } from "../../apps/svc/src/scopes/gitea-table.ts";
+import {
+  GITEA_TABLE_FILE,
+  giteaOperations,
+  giteaTableSource,
+  unmappedGiteaOperations,
+} from "./gitea-table.ts";
 import { GRAPHQL_TABLE_FILE, graphqlTableSource } from "./graphql-table.ts";
 import { publishedRestOperations } from "./rest-operations.ts";
 import { REST_TABLE_FILE, restTableSource, unmappedRestOperations } from "./rest-table.ts";
@@ -12,6 +19,19 @@ import { REST_TABLE_FILE, restTableSource, unmappedRestOperations } from "./rest
 describe("the tables of scopes", () => {
   it("no documented REST operation is unmapped", () => {
     assert.deepEqual(unmappedRestOperations(), []);
+    assert.deepEqual(unmappedGiteaOperations(), []);
+  });
+
+  it("Gitea's table is what its description and the rules give, and finds every operation again", () => {
+    assert.ok(readFileSync(GITEA_TABLE_FILE, "utf8") === giteaTableSource(), "run tools/scopes/generate.ts");
+    const routes = new RestRoutes(GITEA_TABLE);
+    for (const { method, template } of giteaOperations()) {
+      const path = template.replaceAll(/\{(\w+)\}/g, "x$1");
+      const found = routes.find(method, path.slice(1).split("/"));
+      assert.equal(found?.template.replaceAll(/\{\w+\}/g, "{}"), template.replaceAll(/\{\w+\}/g, "{}"), path);
+    }
+    const file = "repos/ada/notes/raw/deep/in/a.txt".split("/");
+    assert.equal(routes.find("GET", file)?.parameters["path"], "deep/in/a.txt");
   });
 
   it("the REST table is what the published description and the rules give", () => {

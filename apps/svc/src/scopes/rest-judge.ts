@@ -19,9 +19,12 @@ const UNKNOWN_ID = "the id belongs to no repository of the token";
 /** Judges REST requests by the table of the documented API. */
 export class RestJudge {
   readonly #routes: RestRoutes;
+  readonly #refusedParameters: readonly string[];
 
-  constructor(routes = new RestRoutes()) {
+  /** @param refusedParameters of the query, which make the request another user's */
+  constructor(routes = new RestRoutes(), refusedParameters: readonly string[] = []) {
     this.#routes = routes;
+    this.#refusedParameters = refusedParameters;
   }
 
   /**
@@ -32,6 +35,8 @@ export class RestJudge {
   async judge(request: RestRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
     const { method } = request;
     const shown = `${method} ${request.path.normalised}`;
+    const parameter = this.#refusedParameters.find((name) => request.query.has(name));
+    if (parameter !== undefined) return refused(shown, `it has the parameter ${parameter}`);
     const path = await resolveNumeric(request.path, limits, resolver);
     if (path === undefined) return refused(shown, UNKNOWN_ID);
     const match = this.#routes.find(method, path.segments);
@@ -86,7 +91,10 @@ async function judgeMatch(
   }
   const needs = needsOf(right);
   // A workflow is code that runs with the repository's secrets.
-  if (match.method !== "GET" && /^\.(?:github|gitea|forgejo)\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")) {
+  if (
+    match.method !== "GET" &&
+    /^\.(?:github|gitea|forgejo)\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")
+  ) {
     needs.push({ resource: "workflows", level: "write" });
   }
   return demand(needs, { repositories });

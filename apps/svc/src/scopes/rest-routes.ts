@@ -26,7 +26,7 @@ interface Node {
 
 /** Last parameters that hold slashes, which clients may send as they are: paths of files, names of refs. */
 const TAILS =
-  /\/(?:contents\/\{path\}|readme\/\{dir\}|(?:git\/(?:refs?|matching-refs)|zipball|tarball)\/\{ref\}|compare\/\{basehead\})$/;
+  /\/(?:(?:contents|contents-ext|raw|media|editorconfig)\/\{path\}|readme\/\{dir\}|(?:git\/(?:refs?|matching-refs)|zipball|tarball)\/\{ref\}|compare\/\{basehead\})$/;
 
 /** The code host's documented REST routes. */
 export class RestRoutes {
