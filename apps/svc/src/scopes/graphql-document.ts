@@ -64,6 +64,7 @@ export class GraphqlDocuments {
       const name = `${definition.kind} ${definition.name?.value ?? ""}`;
       if (names.has(name)) return undefined;
       names.add(name);
+      if (declaresTwice(definition)) return undefined;
       if (definition.kind === "OperationDefinition") operations.push(definition);
       else fragments.set(definition.name.value, definition);
     }
@@ -71,4 +72,14 @@ export class GraphqlDocuments {
     if (query.length <= MAX_KEPT_LENGTH) this.#kept.set(query, parsed);
     return parsed;
   }
+}
+
+/** Whether a variable is declared twice: of its two defaults, each side might take another. */
+function declaresTwice({
+  variableDefinitions = [],
+}: OperationDefinitionNode | FragmentDefinitionNode): boolean {
+  return (
+    new Set(variableDefinitions.map(({ variable }) => variable.name.value)).size !==
+    variableDefinitions.length
+  );
 }

@@ -104,7 +104,7 @@ class Operation {
         this.#search(values);
         return this.#walk.walk(field.selectionSet, facts.target);
       case "node":
-        for (const id of [values.get("ids") ?? values.get("id")].flat()) this.#id(id);
+        for (const id of name === "nodes" ? [values.get("ids")].flat() : [values.get("id")]) this.#id(id);
         return this.#walk.walk(field.selectionSet, facts.target, "same", true);
     }
   }

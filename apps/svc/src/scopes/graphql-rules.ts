@@ -60,7 +60,7 @@ ProjectColumn projects
 Project projects
 ProjectV2Item ~projects
 ProjectV2 projects
-Commit contents blame checkSuites comments deployments file history parents repository signature status statusCheckRollup submodules tree author authors committer
+Commit contents blame checkSuites comments deployments file history parents signature status statusCheckRollup submodules tree author authors committer
 GitActor ~contents
 GitSignature contents
 GpgSignature contents
@@ -119,8 +119,8 @@ ReopenedEvent ~issues closable
 CommentDeletedEvent ~issues
 ConvertedToDiscussionEvent ~issues
 CrossReferencedEvent ~issues target
-ConnectedEvent ~issues source
-DisconnectedEvent ~issues source
+ConnectedEvent ~issues
+DisconnectedEvent ~issues
 LabeledEvent ~issues label labelable
 UnlabeledEvent ~issues label labelable
 LockedEvent ~issues lockable

@@ -53,7 +53,7 @@ type ProjectColumn projects cards>ProjectCardConnection createdAt databaseId id 
 type Project projects body bodyHTML closed closedAt columns>ProjectColumnConnection createdAt creator@Actor databaseId id name number pendingCards>ProjectCardConnection resourcePath state updatedAt url viewerCanClose viewerCanReopen viewerCanUpdate
 type ProjectV2Item ~projects createdAt creator@Actor databaseId fullDatabaseId id isArchived project>ProjectV2 type updatedAt
 type ProjectV2 projects closed closedAt createdAt creator@Actor databaseId fullDatabaseId id items>ProjectV2ItemConnection number public readme repositories>RepositoryConnection resourcePath shortDescription teams@TeamConnection template title updatedAt url viewerCanClose viewerCanReopen viewerCanUpdate
-type Commit contents abbreviatedOid additions associatedPullRequests>PullRequestConnection author=GitActor authoredByCommitter authoredDate authors=GitActorConnection blame=Blame changedFiles changedFilesIfAvailable checkSuites=CheckSuiteConnection comments=CommitCommentConnection commitResourcePath commitUrl committedDate committedViaWeb committer=GitActor deletions deployments=DeploymentConnection file=TreeEntry history=CommitHistoryConnection id message messageBody messageBodyHTML messageHeadline messageHeadlineHTML oid onBehalfOf@Organization parents=CommitConnection pushedDate repository=Repository resourcePath signature=GitSignature status=Status statusCheckRollup=StatusCheckRollup submodules=SubmoduleConnection tarballUrl tree=Tree treeResourcePath treeUrl url viewerCanSubscribe viewerSubscription zipballUrl
+type Commit contents abbreviatedOid additions associatedPullRequests>PullRequestConnection author=GitActor authoredByCommitter authoredDate authors=GitActorConnection blame=Blame changedFiles changedFilesIfAvailable checkSuites=CheckSuiteConnection comments=CommitCommentConnection commitResourcePath commitUrl committedDate committedViaWeb committer=GitActor deletions deployments=DeploymentConnection file=TreeEntry history=CommitHistoryConnection id message messageBody messageBodyHTML messageHeadline messageHeadlineHTML oid onBehalfOf@Organization parents=CommitConnection pushedDate repository>Repository resourcePath signature=GitSignature status=Status statusCheckRollup=StatusCheckRollup submodules=SubmoduleConnection tarballUrl tree=Tree treeResourcePath treeUrl url viewerCanSubscribe viewerSubscription zipballUrl
 type GitActor ~contents avatarUrl date email name user@User
 type GitSignature contents email isValid payload signature signer@User state verifiedAt wasSignedByGitHub
 type GpgSignature contents email isValid keyId payload signature signer@User state verifiedAt wasSignedByGitHub
@@ -112,8 +112,8 @@ type ReopenedEvent ~issues actor@Actor closable=Closable createdAt id stateReaso
 type CommentDeletedEvent ~issues actor@Actor createdAt databaseId deletedCommentAuthor@Actor id
 type ConvertedToDiscussionEvent ~issues actor@Actor createdAt discussion>Discussion id
 type CrossReferencedEvent ~issues actor@Actor createdAt id isCrossRepository referencedAt resourcePath source>ReferencedSubject target=ReferencedSubject url willCloseTarget
-type ConnectedEvent ~issues actor@Actor createdAt id isCrossRepository source=ReferencedSubject subject>ReferencedSubject
-type DisconnectedEvent ~issues actor@Actor createdAt id isCrossRepository source=ReferencedSubject subject>ReferencedSubject
+type ConnectedEvent ~issues actor@Actor createdAt id isCrossRepository source>ReferencedSubject subject>ReferencedSubject
+type DisconnectedEvent ~issues actor@Actor createdAt id isCrossRepository source>ReferencedSubject subject>ReferencedSubject
 type LabeledEvent ~issues actor@Actor createdAt id label=Label labelable=Labelable
 type UnlabeledEvent ~issues actor@Actor createdAt id label=Label labelable=Labelable
 type LockedEvent ~issues actor@Actor createdAt id lockReason lockable=Lockable

@@ -342,6 +342,18 @@ describe("GraphQL scopes", () => {
     [`{ node(id: "P_board") { ... on ProjectV2 { title } } }`, /no repository of the token/],
     [`{ nodes(ids: ["I_mine", "I_other"]) { id } }`, /no repository of the token/],
     [`query($id: ID!) { node(id: $id) { id } }`, /id is no text/, { id: 5 }],
+    [
+      `query($n: String = "secret", $n: String = "widgets") { repository(owner: "acme", name: $n) { name } }`,
+      /not valid GraphQL/,
+    ],
+    [
+      `{ repository(owner: "acme", name: "widgets") { issue(number: 1) { timelineItems(first: 1) { nodes { ... on ConnectedEvent { source { ... on Issue { title } } } } } } } }`,
+      /another repository/,
+    ],
+    [
+      `{ repository(owner: "acme", name: "widgets") { pullRequest(number: 1) { commits(first: 1) { nodes { commit { repository { pushedAt } } } } } } }`,
+      /another repository/,
+    ],
     [`{ search(query: "bug", type: ISSUE, first: 1) { issueCount } }`, /no repo: qualifier/],
     [
       `{ search(query: "repo:acme/widgets repo:acme/secret", type: ISSUE, first: 1) { issueCount } }`,
