@@ -22,6 +22,12 @@ export class AuditedGit implements GitHandler {
 
   async handle(exchange: Exchange, target: Answered, surface: Surface): Promise<void> {
     await this.#git.handle(exchange, target, surface);
+    // Whether the client got it all is known when the answer is over, which may be a moment later.
+    if (exchange.response.closed) this.#note(exchange, target);
+    else exchange.response.once("close", () => this.#note(exchange, target));
+  }
+
+  #note(exchange: Exchange, target: Answered): void {
     const { statusCode: status } = exchange.response;
     const action = deedOf(exchange, target, status);
     if (action === undefined) return;
