@@ -264,6 +264,23 @@ describe("a check-out by id", { timeout: 60_000 }, () => {
     }
   });
 
+  it("of a repository whose HEAD names nothing is a hit the second time", async () => {
+    const stand = await startStand({ listed: ["r"], grantSeconds: 0 });
+    try {
+      const { path } = await stand.codeHost.addRepository("org", "r");
+      await git(["-C", path, "symbolic-ref", "HEAD", "refs/heads/nowhere"]);
+      const fetch = command("fetch", [`want ${await git(["-C", path, "rev-parse", "main"])}`, "done"]);
+      const states: unknown[] = [];
+      for (let time = 0; time < 3; time++) {
+        states.push((await stand.post("org/r", fetch)).headers["x-svc-cache"]);
+        await stand.cache.settled();
+      }
+      assert.deepEqual(states, ["miss", "hit", "hit"]);
+    } finally {
+      await stand.stop();
+    }
+  });
+
   it("of an object that no branch has is forwarded, and branches and tags are asked for once in a while only", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {

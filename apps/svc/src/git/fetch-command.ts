@@ -93,9 +93,7 @@ export class FetchCommand {
     const format = requestObjectFormat(command.request);
     const fetch = decodeFetchRequest(command.request, format ?? "sha1");
     if (!call.yesInBody) {
-      // The answer depends on which tags there are; a question that is asked anyway can bring them along.
-      const lacksTags = fetch.includeTag && repository.tips.tagsDigest() === undefined;
-      const no = await gate.pass(key, request, command.request, lacksTags ? SURVEY_PREFIXES : ["HEAD"]);
+      const no = await gate.pass(key, request, command.request, prefixesFor(repository, fetch));
       exchange.stage("gate", startedAt);
       if (no !== undefined) return await this.#refused(call, no);
     }
@@ -279,6 +277,18 @@ export class FetchCommand {
   #count(call: FetchCall, result: FetchResult): void {
     this.#options.outcomes.fetch(call.request.exchange, call.request.policy, result);
   }
+}
+
+/**
+ * What a question on a fetch's behalf asks for: HEAD is enough for a yes. Branches and tags come along where the answer
+ * depends on which tags there are and that is not known, and where HEAD names nothing: the answer about it alone would
+ * be empty, and leave open whether this is still the same repository.
+ */
+function prefixesFor({ tips }: CachedRepository, { includeTag }: FetchRequest): readonly string[] {
+  const { head, refs } = tips.recent();
+  const isHeadless = head === undefined && refs.size > 0;
+  const lacksTags = includeTag && tips.tagsDigest() === undefined;
+  return isHeadless || lacksTags ? SURVEY_PREFIXES : ["HEAD"];
 }
 
 function keyOf(
