@@ -8,6 +8,7 @@ import {
   type CodeHostProcess,
   type Svc,
 } from "@devplat/testkit";
+import { DEFAULTS } from "../../apps/svc/src/config/defaults.ts";
 import { Administration } from "../lib/administration.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
@@ -36,7 +37,9 @@ export async function run(rounds: number): Promise<Report> {
   const files = join(work, "static");
   await workFolder("clone/static");
   const upstream = await startCodeHostProcess();
-  const svc = await startSvc({ codeHost: upstream });
+  // As it is set unless an administrator says otherwise; tests have 0.
+  const env = { SVC_CACHE_FILL_QUIET_SECONDS: String(DEFAULTS.fillQuietSeconds) };
+  const svc = await startSvc({ codeHost: upstream, env });
   const nginx = await startNginx(files, join(work, "nginx"));
   try {
     const bench = {
@@ -57,7 +60,7 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "clone",
       title: "Clones through svc, beside git http-backend and nginx",
-      method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the store is filled behind a cold one. All kinds in turn, ${rounds} rounds.`,
+      method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the store is filled behind a cold one once the repository was quiet for ${DEFAULTS.fillQuietSeconds} s. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,
     };
