@@ -11,6 +11,9 @@ import type { TokenFile } from "./token-file.ts";
 /** The variable that comes before the token file. The store's own standard variable is ignored on purpose. */
 export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
 
+/** The reason why nobody is signed in before the first look has ended. */
+export const NOT_TRIED_YET = "not tried yet";
+
 export type TokenSource = AgentStatus["auth"]["source"];
 
 export interface SignInState {
@@ -89,7 +92,7 @@ export class TokenSignIn implements SignIn {
   readonly #denied: DeniedTokens;
   readonly #listeners = new Set<() => void>();
   #token: Secret | undefined;
-  #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: "not tried yet" };
+  #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: NOT_TRIED_YET };
   /** Of the token file when it was last looked at: a changed file is a reason to look again. */
   #seen: string | undefined;
   /** The reasons of the last look, so that the same ones are not logged each time. */

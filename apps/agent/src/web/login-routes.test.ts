@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
+import { NOT_TRIED_YET } from "../auth/sign-in.ts";
 import {
   FOREIGN_TOKEN,
   GOOD_PASSCODE,
@@ -213,6 +214,19 @@ describe("web login by store.auth_method", () => {
     assertUnscripted(page);
     assert.match(page.body, /href="https:\/\/help\.example\.test\/"/);
     assert.doesNotMatch(page.body, /href="javascript/);
+  });
+});
+
+describe("GET / just after the start", () => {
+  it("waits a moment for the daemon's own look for a token, and shows the form when that takes too long", async () => {
+    await using server = await signedOut({ reason: NOT_TRIED_YET });
+    server.view.set({ status: { uptime_seconds: 1 } });
+    const page = await server.send("/");
+    assertUnscripted(page);
+    assert.match(page.body, /<meta http-equiv="refresh" content="1; url=\/" \/>/);
+    assert.doesNotMatch(page.body, /<input/);
+    server.view.set({ status: { uptime_seconds: 6 } });
+    assert.match((await server.send("/")).body, /action="\/login\/token"/);
   });
 });
 

@@ -2,6 +2,7 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { sessionCookie } from "@devplat/web-kit";
+import { NOT_TRIED_YET } from "../auth/sign-in.ts";
 import { readiness } from "../api/health.ts";
 import { PROBLEMS } from "../api/problem.ts";
 import { removedEndpoint } from "../api/removed.ts";
@@ -16,7 +17,7 @@ import { announcementText } from "./pages/announcements.ts";
 import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
-import { loginPage } from "./pages/login-page.ts";
+import { loginPage, startingPage } from "./pages/login-page.ts";
 import { enrolmentRoutes } from "./enrolment-routes.ts";
 import { loginRoutes } from "./login-routes.ts";
 import { ruleRoutes } from "./rule-routes.ts";
@@ -30,6 +31,8 @@ import { canSignOut } from "./sign-out-rule.ts";
 export const MAX_BODY_BYTES = 1024 * 1024;
 /** Assets carry a digest in their name, so they may be kept for a year, the most that caches use. */
 const ASSET_CACHE = "private, max-age=31536000, immutable";
+/** A store that has not answered for this long after the start is away; then the form is shown, in seconds. */
+const STARTING_SECONDS = 5;
 /** The store gets this long, in milliseconds, to say which credentials are there before the first page is chosen. */
 const LOOK_LIMIT_MS = 2000;
 
@@ -112,7 +115,10 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     if (login === undefined) return await answerProblem(c, parts, PROBLEMS.noLogin);
     const state = login.state();
     if (state !== undefined && state.kind !== "failed") return c.redirect("/login/ldap", 303);
-    return c.html(loginPage(assets, { view: await login.view(), text: texts.login }));
+    const shown = await login.view();
+    const starting = shown.reason === NOT_TRIED_YET && view.status().uptime_seconds < STARTING_SECONDS;
+    if (starting) return c.html(startingPage(assets));
+    return c.html(loginPage(assets, { view: shown, text: texts.login }));
   });
 
   app.get("/unlock", (c) => {

@@ -24,6 +24,8 @@ export interface TestLoginOptions {
   /** After the password: nothing more, a push approval that {@link approve} gives, or a passcode. */
   readonly second?: "push" | "passcode";
   readonly approve?: Promise<void>;
+  /** Why nobody is signed in. Default: no token found. */
+  readonly reason?: string;
 }
 
 const info: TokenInfo = {
@@ -88,7 +90,12 @@ export function testLogin(view: MemoryView, options: TestLoginOptions = {}): Web
     },
   };
   const signIn: WebLoginParts["signIn"] = {
-    state: () => ({ authenticated: false, source: "none", info: undefined, reason: "no token found" }),
+    state: () => ({
+      authenticated: false,
+      source: "none",
+      info: undefined,
+      reason: options.reason ?? "no token found",
+    }),
     ensure: async () => {
       if (!pending) throw new AgentError("not_signed_in", "not signed in");
       view.set({ status: { authenticated: true } });

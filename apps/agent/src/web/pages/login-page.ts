@@ -5,6 +5,7 @@ import { plainPage } from "./layout.ts";
 
 /** Waiting pages are loaded again after this time, in seconds: soon enough to follow, seldom enough to read. */
 const REFRESH_SECONDS = 2;
+const STARTING_REFRESH_SECONDS = 1;
 /** The same where nothing but the daemon itself can bring the end, in seconds. */
 const SLOW_REFRESH_SECONDS = 5;
 
@@ -35,6 +36,13 @@ export function loginPage(assets: Assets, { view, refusal, text }: LoginPageMode
       <p class="small muted">Until then no file is changed.</p>`,
     form === undefined ? { seconds: SLOW_REFRESH_SECONDS, url: "/" } : undefined,
   );
+}
+
+/** `/` while the daemon has just started and looks for a token: a form would ask for what may be there already. */
+export function startingPage(assets: Assets): Html {
+  const content = html`<h1>Starting</h1>
+    <p role="status"><span class="status busy">The daemon looks for its token.</span></p>`;
+  return plainPage(assets, "Starting", content, { seconds: STARTING_REFRESH_SECONDS, url: "/" });
 }
 
 /** `/login/ldap`: a login under way. Refreshes while something else is awaited, and waits for a passcode quietly. */
