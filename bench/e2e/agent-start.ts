@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { cpuSecondsOf, run as runCommand, tempFolder } from "@devplat/testkit";
+import { buildAgent } from "../../tools/build/agent.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { interleave, summarize, type Summary } from "../lib/statistics.ts";
@@ -20,34 +21,55 @@ export async function run(rounds: number): Promise<Report> {
   const folder = await tempFolder("bench-agent");
   try {
     const env = await workspace(folder.path);
+    const { launcher, executable = "" } = await buildAgent(join(folder.path, "release"), {
+      executable: true,
+    });
     const agent = (...args: string[]) => sample(LAUNCHER, args, env);
     await agent("sync");
+    // From now on login-check is suppressed.
+    await agent("login-check");
     const samples = await interleave(
       {
         node: () => sample(process.execPath, ["-e", "0"], env),
+        check: () => agent("login-check"),
+        bundledCheck: () => sample(launcher, ["login-check"], env),
+        executableCheck: () => sample(executable, ["login-check"], env),
         version: () => agent("version"),
         sync: () => agent("sync"),
+        bundledSync: () => sample(launcher, ["sync"], env),
+        executableSync: () => sample(executable, ["sync"], env),
       },
       rounds,
     );
     const of = (kind: keyof typeof samples, what: keyof Sample): Summary =>
       summarize(samples[kind].map((each) => each[what] * 1000));
-    const row = (kind: keyof typeof samples, name: string, what: keyof Sample): Row => ({
+    const row = (kind: keyof typeof samples, name: string, what: keyof Sample, atMost?: number): Row => ({
       what: `${name}, ${what}`,
       unit: "ms",
       ours: of(kind, what),
       reference: of("node", what),
       referenceName: "node -e 0",
+      ...(atMost !== undefined && { target: { atMost } }),
     });
     return {
       name: "agent-start",
       title: "Start-up of the daemon's command line",
       method: `Whole processes with the launcher, ${RUNS_PER_SAMPLE} runs a sample, compile cache warm, all kinds in turn, ${rounds} rounds. The cycle has ${RULES} rules on ${RULES} files with the embedded store, nothing to change.`,
       rows: [
+        row("check", "agent login-check, suppressed", "wall", 1.3),
+        row("bundledCheck", "the same, release bundle", "wall", 1.3),
+        row("executableCheck", "the same, single executable", "wall", 1.5),
+        row("check", "agent login-check, suppressed", "cpu", 1.3),
+        row("bundledCheck", "the same, release bundle", "cpu", 1.3),
+        row("executableCheck", "the same, single executable", "cpu", 1.5),
         row("version", "agent version", "wall"),
         row("version", "agent version", "cpu"),
         row("sync", `agent sync, ${RULES} unchanged rules`, "wall"),
         row("sync", `agent sync, ${RULES} unchanged rules`, "cpu"),
+        row("bundledSync", "the same, release bundle", "wall"),
+        row("bundledSync", "the same, release bundle", "cpu"),
+        row("executableSync", "the same, single executable", "wall"),
+        row("executableSync", "the same, single executable", "cpu"),
       ],
     };
   } finally {
@@ -72,6 +94,7 @@ async function sample(command: string, args: readonly string[], env: NodeJS.Proc
 async function workspace(home: string): Promise<NodeJS.ProcessEnv> {
   const env = {
     PATH: process.env["PATH"],
+    AGENT_NODE: process.execPath,
     HOME: home,
     XDG_CONFIG_DIRS: join(home, "etc"),
     XDG_CONFIG_HOME: join(home, ".config"),

@@ -4,6 +4,10 @@ import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import {
   NATIVE_CLIENT_ID,
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
   startOidcProvider,
   startVault,
   tempFolder,
@@ -42,14 +46,15 @@ async function home(text: string, store = "{driver: embedded}"): Promise<Home> {
 async function enrol(
   place: Home,
   key: string,
-  visit: (url: string) => Promise<unknown>,
+  visit: (shown: string) => Promise<unknown>,
+  wanted = /^Open (\S+)\n/m,
 ): Promise<number | null> {
   const child = spawn(LAUNCHER, ["enrol", "run", key], { env: place.env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   let visited: Promise<unknown> | undefined;
   child.stderr.on("data", (chunk: Buffer) => {
     said += chunk.toString();
-    const url = /^Open (\S+)\n/m.exec(said)?.[1];
+    const url = wanted.exec(said)?.[1];
     if (url !== undefined) visited ??= visit(url);
   });
   await once(child, "close");
@@ -107,6 +112,69 @@ describe("agent enrol", () => {
     assert.match(stderr, /Open http:\S+\/login\/device\nand enter the code ABCD-1234/);
     assert.doesNotMatch(stdout + stderr, /planted-token/);
     assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), "planted-token\n");
+  });
+
+  it("github against the test code host: the token clones over git-credential, and is renewed past half of its life", async () => {
+    const host = await startCodeHost();
+    try {
+      await host.addRepository("acme", "secret", { private: true, build: repositories.linear });
+      host.addUser("ada", "unused-token", { repositories: ["acme/secret"] });
+      host.oauth.settings.expiresIn = 3600;
+      const place =
+        await home(`enrolments: {tools/hub: {engine: github, host: "${host.url}", client_id: "${host.oauth.clientId}"}}
+git_credentials: [{host: "${host.host}", key: tools/hub, username_field: none, password_field: access_token}]
+`);
+      const approve = async (userCode: string): Promise<void> =>
+        void assert.ok(host.oauth.devices.decide(userCode, { login: "ada" }));
+      assert.equal(await enrol(place, "tools/hub", approve, /enter the code (\S+)\n/), 0);
+      const [first = ""] = host.oauth.issued;
+      assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), `${first}\n`);
+      const asked = await run(
+        "git",
+        ["ls-remote", `${host.url.replace("://", `://x:${first}@`)}/acme/secret.git`],
+        {
+          env: gitEnvironment(),
+        },
+      );
+      assert.equal(asked.code, 0, asked.stderr);
+
+      // Past half of its life: the next look renews it, without anybody.
+      const [issued, expires] = [-3_000_000, 600_000].map((ms) => new Date(Date.now() + ms).toISOString());
+      await place.ok(
+        "secrets",
+        "put",
+        "tools/hub",
+        `expires_at=${expires}`,
+        `issued_at=${issued}`,
+        "--force",
+      );
+      const running = await daemon(place, async () => host.oauth.issued.length === 2);
+      await until(
+        async () =>
+          (await place.ok("secrets", "get", "tools/hub", "access_token")).trim() === host.oauth.issued[1],
+        () => running.log(),
+      );
+      await running.stop();
+      assert.equal(host.oauth.isLive(first), false);
+      assert.doesNotMatch(running.log(), /planted/);
+    } finally {
+      await host.stop();
+    }
+  });
+
+  it("github: a declined code says so", async () => {
+    const host = await startCodeHost();
+    try {
+      const place = await home(
+        `enrolments: {hub: {engine: github, host: "${host.url}", client_id: "${host.oauth.clientId}"}}\n`,
+      );
+      const decline = async (userCode: string): Promise<void> =>
+        void host.oauth.devices.decide(userCode, "denied");
+      assert.equal(await enrol(place, "hub", decline, /enter the code (\S+)\n/), 1);
+      assert.match(await place.ok("enrol", "list"), /hub +github +not started/);
+    } finally {
+      await host.stop();
+    }
   });
 
   it("what needs a terminal says so without one", async () => {

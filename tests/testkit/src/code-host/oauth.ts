@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Access } from "./access.ts";
+import { DeviceGrants } from "./device-grants.ts";
 import { html, json, type SideAnswer, type SideRequest } from "./side.ts";
 
 /** What a test says about logins at the code host; changeable at any time. */
@@ -11,6 +12,8 @@ export interface OauthSettings {
   consent: { readonly login: string } | "form" | "deny";
   /** Seconds that a user's access token lives; with it come refresh tokens, as of GitHub's apps. Undefined: for good. */
   expiresIn: number | undefined;
+  /** What everybody is a member of. */
+  organizations: readonly string[];
 }
 
 /** The OAuth side of the code host, for tests to look at and to steer. */
@@ -21,6 +24,8 @@ export interface CodeHostOauth {
   /** Every access token that was ever given out, in order; {@link OauthSide.isLive} says which still work. */
   readonly issued: readonly string[];
   isLive(accessToken: string): boolean;
+  /** Where a person approves the codes of devices. */
+  readonly devices: DeviceGrants;
   /** Makes the access token stop working, as if its time were over; its refresh token stays good. */
   expire(accessToken: string): void;
 }
@@ -34,10 +39,14 @@ interface Code {
 interface Grant {
   readonly login: string;
   readonly accessToken: string;
+  /** It came of the device flow. */
+  readonly ofDevice: boolean;
 }
 
 const AUTHORIZE = "/login/oauth/authorize";
 const TOKEN = "/login/oauth/access_token";
+const DEVICE = "/login/device/code";
+const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 /** GitHub's figures, in seconds. */
 const REFRESH_LIFETIME = 15_897_600;
 
@@ -48,8 +57,9 @@ const REFRESH_LIFETIME = 15_897_600;
 export class OauthSide implements CodeHostOauth {
   readonly clientId = "Iv1.code-host-client";
   readonly clientSecret = "code-host-client-secret-planted";
-  readonly settings: OauthSettings = { consent: { login: "alice" }, expiresIn: undefined };
+  readonly settings: OauthSettings = { consent: { login: "alice" }, expiresIn: undefined, organizations: [] };
   readonly issued: string[] = [];
+  readonly devices = new DeviceGrants();
   readonly #access: Access;
   readonly #codes = new Map<string, Code>();
   readonly #grants = new Map<string, Grant>();
@@ -72,6 +82,16 @@ export class OauthSide implements CodeHostOauth {
   answer(request: SideRequest): SideAnswer | undefined {
     if (request.path === AUTHORIZE) return this.#authorize(request);
     if (request.path === TOKEN && request.method === "POST") return this.#token(request);
+    if (request.path === DEVICE && request.method === "POST") {
+      if (request.form.get("client_id") !== this.clientId) return json(404, { error: "Not Found" });
+      return this.devices.begin(request.base);
+    }
+    if (request.path.endsWith("/user/orgs")) {
+      return json(
+        200,
+        this.settings.organizations.map((login) => ({ login })),
+      );
+    }
     const revoked = /\/applications\/([^/]+)\/token$/.exec(request.path);
     if (revoked !== null && request.method === "DELETE") return this.#revoke(request);
     return undefined;
@@ -100,15 +120,22 @@ export class OauthSide implements CodeHostOauth {
   }
 
   #token({ form }: SideRequest): SideAnswer {
+    // Programs on a person's own host have no secret: neither their device codes nor what came of them need it.
+    if (form.get("client_id") === this.clientId && form.get("grant_type") === DEVICE_GRANT) {
+      const found = this.devices.poll(form.get("device_code") ?? "");
+      return "error" in found ? refusal(found.error) : this.#issue(found.login, true);
+    }
+    if (
+      form.get("client_id") === this.clientId &&
+      this.#grants.get(form.get("refresh_token") ?? "")?.ofDevice
+    ) {
+      return this.#refresh(form.get("refresh_token") ?? "");
+    }
     if (form.get("client_id") !== this.clientId || !same(form.get("client_secret"), this.clientSecret)) {
       return refusal("incorrect_client_credentials");
     }
     if (form.get("grant_type") === "refresh_token") {
-      const grant = this.#grants.get(form.get("refresh_token") ?? "");
-      if (grant === undefined) return refusal("bad_refresh_token");
-      this.#grants.delete(form.get("refresh_token") ?? "");
-      this.expire(grant.accessToken);
-      return this.#issue(grant.login);
+      return this.#refresh(form.get("refresh_token") ?? "");
     }
     const code = this.#codes.get(form.get("code") ?? "");
     this.#codes.delete(form.get("code") ?? "");
@@ -123,7 +150,15 @@ export class OauthSide implements CodeHostOauth {
     return this.#issue(code.login);
   }
 
-  #issue(login: string): SideAnswer {
+  #refresh(refreshToken: string): SideAnswer {
+    const grant = this.#grants.get(refreshToken);
+    if (grant === undefined) return refusal("bad_refresh_token");
+    this.#grants.delete(refreshToken);
+    this.expire(grant.accessToken);
+    return this.#issue(grant.login, grant.ofDevice);
+  }
+
+  #issue(login: string, ofDevice = false): SideAnswer {
     const accessToken = `ghu_planted${randomBytes(18).toString("hex")}`;
     this.issued.push(accessToken);
     this.#live.add(accessToken);
@@ -133,7 +168,7 @@ export class OauthSide implements CodeHostOauth {
       return json(200, { access_token: accessToken, token_type: "bearer", scope: "repo" });
     }
     const refreshToken = `ghr_planted${randomBytes(18).toString("hex")}`;
-    this.#grants.set(refreshToken, { login, accessToken });
+    this.#grants.set(refreshToken, { login, accessToken, ofDevice });
     return json(200, {
       access_token: accessToken,
       expires_in: expiresIn,

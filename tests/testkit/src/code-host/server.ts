@@ -170,7 +170,7 @@ function refuse(
 
 /** Paths of logins and apps; all of their bodies are small. */
 const SIDE_PATH =
-  /^\/(?:login\/oauth\/|(?:organizations\/[^/]+\/)?settings\/apps\/new$|api\/v3\/(?:app(?:s|lications|-manifests)?(?:\/|$)|installation\/token$|(?:repos\/[^/]+\/[^/]+|(?:orgs|users)\/[^/]+)\/installation$))/;
+  /^\/(?:login\/(?:oauth|device)\/|(?:organizations\/[^/]+\/)?settings\/apps\/new$|api\/v3\/(?:app(?:s|lications|-manifests)?(?:\/|$)|installation\/token$|user\/orgs$|(?:repos\/[^/]+\/[^/]+|(?:orgs|users)\/[^/]+)\/installation$))/;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const MESSAGES = {

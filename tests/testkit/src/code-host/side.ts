@@ -3,6 +3,8 @@ import { text as readText } from "node:stream/consumers";
 
 /** A request to one of the code host's sides that are not git: its logins and its apps. */
 export interface SideRequest {
+  /** As the caller wrote it: `http://127.0.0.1:PORT`. */
+  readonly base: string;
   readonly method: string;
   /** Without the query. */
   readonly path: string;
@@ -27,6 +29,7 @@ export async function readSideRequest(
   const text = await readText(request);
   const isForm = (request.headers["content-type"] ?? "").startsWith("application/x-www-form-urlencoded");
   return {
+    base: `http://${request.headers.host ?? ""}`,
     method: request.method ?? "",
     path,
     query: new URLSearchParams(query),
