@@ -19,7 +19,7 @@ import type { OwnAddress } from "./own-address.ts";
 import type { Store } from "./storage/store.ts";
 
 export interface IdentityOptions {
-  readonly config: Pick<Config, "admins" | "dev" | "host">;
+  readonly config: Pick<Config, "admins" | "dev" | "host" | "login">;
   readonly store: Store;
   readonly address: OwnAddress;
   readonly audit: AuditTrail;
@@ -72,7 +72,19 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
     webLogin:
       oauth === undefined
         ? undefined
-        : new WebLogin({ store, oauth, sessions, accounts, address, audit, clock }),
+        : new WebLogin({
+            store,
+            oauth,
+            sessions,
+            accounts,
+            address,
+            allowed: {
+              users: config.login.allowed_users,
+              organizations: config.login.allowed_organizations,
+            },
+            audit,
+            clock,
+          }),
     deviceFlow: new DeviceFlow({ store, sessions, audit, clock }),
     limits: new LoginLimits(clock),
     apps,

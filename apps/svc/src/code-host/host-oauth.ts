@@ -4,6 +4,10 @@ import { SvcError } from "../errors.ts";
 import type { CodeHost, HostUser } from "./code-host.ts";
 import { numberOf, textOf, unreachable, memberOf, type HostClient } from "./host-client.ts";
 
+/** Organizations of one page (Gitea gives 50 at most), and most pages that are read. */
+const PAGE = 50;
+const MAX_PAGES = 20;
+
 export interface HostOauthOptions {
   readonly host: CodeHost;
   readonly client: HostClient;
@@ -104,6 +108,23 @@ export class HostOauth {
     const known = typeof id === "number" || (typeof id === "string" && id !== "");
     if (status !== 200 || login === undefined || !known) throw unreachable(new URL(url), `status ${status}`);
     return { id: String(id), login };
+  }
+
+  /** Logins of the organizations that the user is a member of. @throws SvcError `login_refused`, `host_unreachable` */
+  async organizations(accessToken: Secret): Promise<readonly string[]> {
+    const { host, client } = this.#options;
+    const found: string[] = [];
+    for (let page = 1; page <= MAX_PAGES; page++) {
+      const url = `${host.apiUrl}/user/orgs?per_page=${PAGE}&limit=${PAGE}&page=${page}`;
+      const authorization = host.apiAuthorization(accessToken);
+      const { status, body } = await client.ask("GET", url, { authorization });
+      if (status === 401 || status === 403) throw refused("The code host does not show the organizations");
+      if (status !== 200 || !Array.isArray(body)) throw unreachable(new URL(url), `status ${status}`);
+      // Gitea calls the login of an organization its user name.
+      found.push(...body.flatMap((each: unknown) => textOf(each, "login") ?? textOf(each, "username") ?? []));
+      if (body.length < PAGE) break;
+    }
+    return found;
   }
 
   async #token(form: Readonly<Record<string, string>>): Promise<HostCredential> {

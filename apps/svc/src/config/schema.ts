@@ -96,6 +96,14 @@ export const configSchema = z.strictObject({
       webhook_secret: secret.optional(),
     })
     .prefault({}),
+  login: z
+    .strictObject({
+      /** Logins that may sign in, besides admins; with both lists empty everybody with an account of the code host. */
+      allowed_users: z.array(text).default([]),
+      /** Organizations of the code host whose members may sign in. */
+      allowed_organizations: z.array(text).default([]),
+    })
+    .prefault({}),
   database: z
     .strictObject({
       driver: z.enum(["sqlite", "postgres", "vault"]).default("sqlite"),

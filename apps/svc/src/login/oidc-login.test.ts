@@ -42,6 +42,7 @@ describe("login against a certified OpenID provider", () => {
       sessions,
       accounts,
       address,
+      allowed: { users: [], organizations: [] },
       audit: { record: () => undefined },
       clock,
     });

@@ -12,7 +12,7 @@ import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
 import { NO_CLIENT } from "./client.ts";
 import { Sessions } from "./sessions.ts";
-import { WebLogin, type BegunLogin, type LoginCallback } from "./web-login.ts";
+import { WebLogin, type AllowedLogins, type BegunLogin, type LoginCallback } from "./web-login.ts";
 
 const BASE = "https://svc.example";
 
@@ -40,7 +40,9 @@ describe("login with an account of the code host", () => {
   });
 
   /** One instance of the service; the store is shared. */
-  const instance = (change: { baseUrl?: string; clientSecret?: string } = {}): WebLogin => {
+  const instance = (
+    change: { baseUrl?: string; clientSecret?: string; allowed?: Partial<AllowedLogins> } = {},
+  ): WebLogin => {
     const oauth = new HostOauth({
       host: codeHostFor({ kind: "github", url: host.url, api_url: host.apiUrl }),
       client: new HostClient(),
@@ -54,6 +56,7 @@ describe("login with an account of the code host", () => {
       sessions: new Sessions(store, clock, { admins: [], recordedRoles: false }),
       accounts: new Accounts({ store, oauth, clock, logger: silentLogger }),
       address: new OwnAddress(change.baseUrl ?? BASE),
+      allowed: { users: [], organizations: [], ...change.allowed },
       audit: { record: (event) => void events.push(event) },
       clock,
     });
@@ -120,6 +123,45 @@ describe("login with an account of the code host", () => {
       tokens.add(session.token.reveal());
     }
     assert.equal(tokens.size, 2);
+  });
+
+  describe("who may sign in", () => {
+    const attempt = async (allowed: Partial<AllowedLogins>): Promise<string> => {
+      const login = instance({ allowed });
+      const begun = await login.begin(null);
+      return login.finish(await consent(begun), begun.cookie.value, NO_CLIENT).then(
+        ({ session }) => session.identity.login,
+        (error: Error) => error.message,
+      );
+    };
+    const REFUSED = "The account alice may not sign in here";
+
+    it("everybody where no list is set, else those listed, in any case of letters, and members", async () => {
+      assert.equal(await attempt({}), "alice");
+      assert.equal(await attempt({ users: ["ALICE"] }), "alice");
+      assert.equal(await attempt({ users: ["bob"] }), REFUSED);
+      host.oauth.settings.organizations = ["Acme"];
+      assert.equal(await attempt({ organizations: ["acme"] }), "alice");
+      assert.equal(await attempt({ users: ["bob"], organizations: ["other"] }), REFUSED);
+      host.oauth.settings.organizations = [];
+      assert.equal(await attempt({ organizations: ["acme"] }), REFUSED);
+    });
+
+    it("who may not gets no session and no record, and the grant is given back", async () => {
+      await attempt({ users: ["bob"] });
+      assert.deepEqual([await store.sessions.list(), await store.users.list()], [[], []]);
+      assert.equal(host.oauth.isLive(host.oauth.issued.at(-1) ?? ""), false);
+    });
+
+    it("a code host that does not tell the organizations is no yes", async () => {
+      for (const [status, message] of [
+        [403, /does not show the organizations/],
+        [500, /could not be asked/],
+      ] as const) {
+        host.inject({ path: /\/user\/orgs$/, times: 1 }, { status, body: "[]" });
+        assert.match(await attempt({ organizations: ["acme"] }), message);
+      }
+    });
   });
 
   describe("hostile callbacks", () => {

@@ -22,8 +22,16 @@ export interface WebLoginOptions {
   readonly sessions: Sessions;
   readonly accounts: Pick<Accounts, "connect">;
   readonly address: OwnAddress;
+  readonly allowed: AllowedLogins;
   readonly audit: AuditTrail;
   readonly clock: Clock;
+}
+
+/** Who may sign in; both lists empty: everybody with an account of the code host. */
+export interface AllowedLogins {
+  readonly users: readonly string[];
+  /** Whose members may. */
+  readonly organizations: readonly string[];
 }
 
 /** What the browser that begins a login is told. */
@@ -153,10 +161,30 @@ export class WebLogin {
       redirectUri: kept.redirectUri,
     });
     const found = await oauth.user(credential.accessToken);
+    await this.#requireAllowed(found.login, credential.accessToken);
     const user = await store.users.ensureHost(found.id, found.login, randomUUIDv7(), clock.now());
     await accounts.connect(user.id, credential);
     return { session: await sessions.start(user, "user", client), returnTo: kept.returnTo };
   }
+
+  /** Admins may always. The code host is asked for organizations only where they count. */
+  async #requireAllowed(login: string, accessToken: Secret): Promise<void> {
+    const { oauth, sessions, allowed } = this.#options;
+    if (allowed.users.length === 0 && allowed.organizations.length === 0) return;
+    if (sessions.isAdmin(login) || includesFolded(allowed.users, login)) return;
+    if (allowed.organizations.length > 0) {
+      const theirs = await oauth.organizations(accessToken);
+      if (theirs.some((each) => includesFolded(allowed.organizations, each))) return;
+    }
+    await oauth.revoke(accessToken).catch(() => false);
+    throw new SvcError("login_refused", `The account ${login} may not sign in here`, {
+      hint: "Ask the administrator (login.allowed_users, login.allowed_organizations).",
+    });
+  }
+}
+
+function includesFolded(list: readonly string[], name: string): boolean {
+  return list.some((each) => each.toLowerCase() === name.toLowerCase());
 }
 
 function cookieName(state: string): string {
