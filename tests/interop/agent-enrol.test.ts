@@ -125,7 +125,7 @@ describe("agent enrol", () => {
 git_credentials: [{host: "${host.host}", key: tools/hub, username_field: none, password_field: access_token}]
 `);
       const approve = async (userCode: string): Promise<void> =>
-        void assert.ok(host.oauth.devices.decide(userCode, { login: "ada" }));
+        assert.ok(host.oauth.devices.decide(userCode, { login: "ada" }));
       assert.equal(await enrol(place, "tools/hub", approve, /enter the code (\S+)\n/), 0);
       const [first = ""] = host.oauth.issued;
       assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), `${first}\n`);
