@@ -9,7 +9,7 @@ import { GitStoreError, type Ref } from "@devplat/git-store";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
 import type { OwnVerdict } from "./own-answers.ts";
 import { packBytes } from "./pack-stream.ts";
-import type { RepositoryStore } from "./repository-store.ts";
+import { SURVEYED_PREFIXES, type RepositoryStore } from "./repository-store.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
 /** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */
@@ -104,7 +104,8 @@ export class BaseFetches {
       return packOf(job, answer);
     };
     try {
-      await store.receive({ open, format, wants, shown: tips.refs.values() });
+      const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } catch (error) {
       if (error instanceof NoTurn) return { kind: "busy" };
       if (error instanceof Refusal) return { kind: "refused", answer: error.answer as Answer };

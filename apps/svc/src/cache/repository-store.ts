@@ -35,6 +35,9 @@ const GRAPH_MEMORY = {
 /** The thread that serves reads tags through this, and nothing else. */
 const DATABASE_MEMORY = { pageCacheBytes: 512 * 1024, baseCacheBytes: 512 * 1024 };
 
+/** Names of which the tips can hold all that the code host has: see `Tips.surveyedWithin`. */
+export const SURVEYED_PREFIXES: readonly string[] = ["refs/heads/", "refs/tags/"];
+
 /** A repository's objects and refs as they are now. To be released. */
 export interface StoreView {
   readonly graph: ObjectGraph;

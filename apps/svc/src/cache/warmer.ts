@@ -7,7 +7,7 @@ import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import { packBytes } from "./pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "./policy.ts";
-import type { RepositoryStore, StoreView } from "./repository-store.ts";
+import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "./repository-store.ts";
 import type { UpstreamSlots } from "./slots.ts";
 import type { RecentTips } from "./tips.ts";
 import type { WarmCredential } from "./warm-credential.ts";
@@ -236,7 +236,8 @@ export class Warmer {
       return packBytes(await this.#options.source.fetch(question, requestFor(wants, refs, format)));
     };
     try {
-      await store.receive({ open, format, wants, shown: tips.refs.values() });
+      const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } finally {
       release?.();
     }
