@@ -10,7 +10,8 @@ import {
 import { run } from "@devplat/testkit";
 
 const CAPABILITIES = ["agent=git/bench", "object-format=sha1"];
-const HEADERS = [
+/** Of a `fetch` of protocol v2. */
+export const HEADERS = [
   "Git-Protocol: version=2",
   "Content-Type: application/x-git-upload-pack-request",
   "Accept: application/x-git-upload-pack-result",

@@ -55,6 +55,8 @@ export class ResponseFiles {
   readonly #touched = new Map<string, number>();
   readonly #removals = new Set<Promise<void>>();
   readonly #hot = new HotAnswers();
+  /** Answers that are being read into memory. */
+  readonly #loading = new Map<string, Promise<Buffer | undefined>>();
 
   constructor(storagePath: string, hostUrl: string) {
     this.#root = join(storagePath, RESPONSES_FOLDER);
@@ -233,17 +235,18 @@ export class ResponseFiles {
     if (there === undefined) await writeAtomically(path, `${JSON.stringify({ host_url: this.#hostUrl })}\n`);
   }
 
-  /** The bytes from memory, or into memory if the answer is worth it. */
+  /** The bytes from memory, or into memory if the answer is worth it; read once, however many ask meanwhile. */
   async #bytes(path: string, fd: number, file: FileIdentity): Promise<Buffer | undefined> {
     const kept = this.#hot.get(path, file);
-    if (kept !== undefined || !this.#hot.wants(path, file)) return kept;
-    const bytes = Buffer.allocUnsafeSlow(file.size);
-    for (let at = 0; at < file.size;) {
-      const count = await readAt(fd, bytes.subarray(at), file.size - at, at);
-      if (count === 0) return undefined;
-      at += count;
-    }
-    this.#hot.put(path, file, bytes);
+    if (kept !== undefined) return kept;
+    const place = `${path} ${file.inode}`;
+    const running = this.#loading.get(place);
+    if (running !== undefined) return await running;
+    if (!this.#hot.wants(path, file)) return undefined;
+    const loading = readWhole(fd, file.size).finally(() => this.#loading.delete(place));
+    this.#loading.set(place, loading);
+    const bytes = await loading;
+    if (bytes !== undefined) this.#hot.put(path, file, bytes);
     return bytes;
   }
 
@@ -253,6 +256,17 @@ export class ResponseFiles {
     this.#touched.set(path, now);
     await handle.utimes(now / 1000, now / 1000);
   }
+}
+
+/** Undefined: the file became shorter. */
+async function readWhole(fd: number, size: number): Promise<Buffer | undefined> {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  for (let at = 0; at < size;) {
+    const count = await readAt(fd, bytes.subarray(at), size - at, at);
+    if (count === 0) return undefined;
+    at += count;
+  }
+  return bytes;
 }
 
 async function names(folder: string): Promise<string[]> {

@@ -1,0 +1,215 @@
+import { join } from "node:path";
+import {
+  cpuSecondsOf,
+  git,
+  startCodeHostProcess,
+  startSvc,
+  tempFolder,
+  type CodeHostProcess,
+  type Svc,
+} from "@devplat/testkit";
+import { Administration } from "../lib/administration.ts";
+import { peakMegabytes, resetPeak } from "../lib/memory.ts";
+import { startNginx, type Nginx } from "../lib/nginx.ts";
+import { inParallel } from "../lib/parallel.ts";
+import { postRaw, recordFullFetch } from "../lib/raw-fetch.ts";
+import type { Report } from "../lib/report.ts";
+import type { Row } from "../lib/row.ts";
+import { benchRepositories, workFolder, type BenchRepository } from "../lib/repositories.ts";
+import { interleave, summarize } from "../lib/statistics.ts";
+
+/** Clients at once that `git http-backend` takes too; more large ones would need more memory than a machine has. */
+const FEW = { small: 20, large: 8 } as const;
+const MANY = 200;
+/** Peak resident set in MB that many clients may cost (the targets of the specification). */
+const PEAK_FEW_MB = 300;
+const PEAK_MANY_MB = 400;
+
+interface Bench {
+  readonly upstream: CodeHostProcess;
+  readonly nginx: Nginx;
+  readonly work: string;
+  readonly dataDir: string;
+  readonly rounds: number;
+}
+
+/** Many clients at once through the service, beside the same at `git http-backend` and nginx. */
+export async function run(rounds: number): Promise<Report> {
+  const work = await workFolder("concurrent");
+  await workFolder("concurrent/static");
+  const upstream = await startCodeHostProcess();
+  const nginx = await startNginx(join(work, "static"), join(work, "nginx"));
+  const data = await tempFolder("bench-concurrent");
+  try {
+    const rows: Row[] = [];
+    const notes: string[] = [];
+    for (const repository of await benchRepositories()) {
+      const bench = { upstream, nginx, work, dataDir: join(data.path, repository.name), rounds };
+      const measured = await measure(bench, repository);
+      rows.push(...measured.rows);
+      notes.push(...measured.notes);
+    }
+    return {
+      name: "concurrent",
+      title: "Many clones at once",
+      method: `One curl posts the recorded \`fetch\` of a full clone so many times at once and throws the answers away; nginx sends the same bytes as a file. Warm: the service was started anew over a filled cache, so that its peak is that of serving. Cold: its cache was emptied before. Client, code host and service share the cores. All kinds in turn, ${rounds} rounds.`,
+      rows,
+      notes,
+    };
+  } finally {
+    await nginx.stop();
+    await upstream.stop();
+    await data.remove();
+  }
+}
+
+async function measure(bench: Bench, repository: BenchRepository): Promise<{ rows: Row[]; notes: string[] }> {
+  const { upstream, nginx, work, rounds } = bench;
+  const { name, large } = repository;
+  const few = large ? FEW.large : FEW.small;
+  await upstream.addRepository("bench", name, {
+    build: async (dir) => {
+      await git(["clone", "-q", "--mirror", repository.path, dir], { timeoutMs: 600_000 });
+      await git(["-C", dir, "repack", "-qadb"], { timeoutMs: 600_000 });
+    },
+  });
+  const direct = `${upstream.url}/bench/${name}.git/git-upload-pack`;
+  const request = await recordFullFetch(`${upstream.url}/bench/${name}.git`, work, name);
+  const start = (): Promise<Svc> => startSvc({ codeHost: upstream, dataDir: bench.dataDir });
+  const through = (svc: Svc): string => `${svc.url}/bench/${name}.git/git-upload-pack`;
+
+  let svc = await start();
+  const administration = await Administration.signIn(svc.url);
+  const id = await administration.list("bench", name);
+  const upstreamFetches: number[] = [];
+  const cold = await interleave(
+    {
+      one: async () => {
+        await administration.purge(id);
+        return (await inParallel(through(svc), request, 1, work)).seconds;
+      },
+      many: async () => {
+        await administration.purge(id);
+        const before = await fetchesOf(svc);
+        const { seconds } = await inParallel(through(svc), request, MANY, work);
+        upstreamFetches.push((await fetchesOf(svc)) - before);
+        return seconds;
+      },
+    },
+    rounds,
+  );
+  await postRaw(`${svc.url}/bench/${name}.git`, request, join(work, "static", name));
+  await svc.stop();
+
+  svc = await start();
+  try {
+    const sample = async (cpu: () => number, url: string, body: string | undefined, count: number) => {
+      const before = cpu();
+      const { seconds, bytes } = await inParallel(url, body, count, work);
+      return { cpu: (cpu() - before) / count, seconds, rate: bytes / 1e9 / seconds };
+    };
+    const ownCpu = (): number => cpuSecondsOf(svc.pid).own;
+    // Once, so that what is opened and checked at the first request is not part of it.
+    await sample(ownCpu, through(svc), request, 1);
+    resetPeak(svc.pid);
+    const some = await interleave(
+      {
+        direct: () => sample(() => upstream.cpuSeconds().children, direct, request, few),
+        svc: () => sample(ownCpu, through(svc), request, few),
+      },
+      rounds,
+    );
+    const peakFew = peakMegabytes(svc.pid);
+    resetPeak(svc.pid);
+    const many = await interleave(
+      {
+        nginx: () => sample(() => nginx.cpuSeconds(), `${nginx.url}/${name}`, undefined, MANY),
+        svc: () => sample(ownCpu, through(svc), request, MANY),
+      },
+      rounds,
+    );
+    const peakMany = peakMegabytes(svc.pid);
+    const limit = (megabytes: number) => ({
+      reference: summarize([megabytes]),
+      referenceName: "the limit",
+      target: { atMost: 1 },
+    });
+    const manyWarm = summarize(many.svc.map(({ seconds }) => seconds));
+    const coldOne = summarize(cold.one);
+    const floor = manyWarm.median > coldOne.median ? manyWarm : coldOne;
+    return {
+      rows: [
+        {
+          what: `${name}: ${few} at once, warm, server CPU per clone`,
+          unit: "s",
+          ours: summarize(some.svc.map(({ cpu }) => cpu)),
+          reference: summarize(some.direct.map(({ cpu }) => cpu)),
+          referenceName: "direct",
+          target: { atMost: 0.1 },
+        },
+        {
+          what: `${name}: ${few} at once, warm, last byte of the last`,
+          unit: "s",
+          ours: summarize(some.svc.map(({ seconds }) => seconds)),
+          reference: summarize(some.direct.map(({ seconds }) => seconds)),
+          referenceName: "direct",
+        },
+        {
+          what: `${name}: ${few} at once, warm, peak memory`,
+          unit: "MB",
+          ours: summarize([peakFew]),
+          ...limit(PEAK_FEW_MB),
+        },
+        {
+          what: `${name}: ${MANY} at once, warm, throughput`,
+          unit: "GB/s",
+          ours: summarize(many.svc.map(({ rate }) => rate)),
+          reference: summarize(some.svc.map(({ rate }) => rate)),
+          referenceName: `${few} at once`,
+          target: { atLeast: 0.8 },
+        },
+        {
+          what: `${name}: ${MANY} at once, warm, throughput`,
+          unit: "GB/s",
+          ours: summarize(many.svc.map(({ rate }) => rate)),
+          reference: summarize(many.nginx.map(({ rate }) => rate)),
+          referenceName: "nginx",
+        },
+        {
+          what: `${name}: ${MANY} at once, warm, peak memory`,
+          unit: "MB",
+          ours: summarize([peakMany]),
+          ...limit(PEAK_MANY_MB),
+        },
+        {
+          what: `${name}: ${MANY} at once, cold, last byte of the last`,
+          unit: "s",
+          ours: summarize(cold.many),
+          reference: floor,
+          referenceName: floor === manyWarm ? `${MANY} warm` : "one cold",
+          target: { atMost: 1.2 },
+        },
+        {
+          what: `${name}: ${MANY} at once, cold, fetches from the code host`,
+          unit: "",
+          ours: summarize(upstreamFetches),
+          reference: summarize([1]),
+          referenceName: "one",
+          target: { atMost: 1, atLeast: 1 },
+        },
+      ],
+      notes: [
+        `${name}: CPU seconds per clone with ${MANY} at once: svc ${summarize(many.svc.map(({ cpu }) => cpu)).median.toFixed(4)}, nginx ${summarize(many.nginx.map(({ cpu }) => cpu)).median.toFixed(4)}.`,
+      ],
+    };
+  } finally {
+    await svc.stop();
+  }
+}
+
+/** Fetches that the service sent to the code host so far. */
+async function fetchesOf(svc: Svc): Promise<number> {
+  const text = await (await fetch(svc.metricsUrl)).text();
+  const line = /^svc_upstream_request_duration_seconds_count\{kind="fetch",status="200"\} (\d+)$/m.exec(text);
+  return Number(line?.[1] ?? 0);
+}
