@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { run, startPostgres, type Postgres } from "@devplat/testkit";
 import { sql } from "kysely";
-import { credential, tokenRecord } from "../../apps/svc/src/storage/contract/records.ts";
+import { credential, repositoryRecord, tokenRecord } from "../../apps/svc/src/storage/contract/records.ts";
 import { storeContract } from "../../apps/svc/src/storage/contract/suite.ts";
 import { openDatabase, openStore } from "../../apps/svc/src/storage/open-store.ts";
 import { openPostgres } from "../../apps/svc/src/storage/postgres/open.ts";
@@ -140,6 +140,25 @@ describe("postgres store", () => {
     }
   });
 
+  it("names are ordered by code point, whatever the database's own order of text", async () => {
+    const name = "of_words";
+    const creation = `CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`;
+    const made = await run("psql", ["-X", "-q", "-c", creation, server.dsn]);
+    assert.equal(made.code, 0, made.stderr);
+    const store = await openAt(server.dsn.replace(/\/\w+$/, `/${name}`));
+    const names = ["a/b-c", "a/b.c", "a/b_c", "a/bc", "a-b/a", "ab/a"];
+    for (const each of names) {
+      const [owner = "", repository = ""] = each.split("/");
+      await store.cachedRepositories.insert(repositoryRecord({ owner, name: repository }));
+      await store.users.ensure(each.replace("/", "-"), randomUUIDv7(), 1);
+    }
+    const listed = (await store.cachedRepositories.list()).map((each) => `${each.owner}/${each.name}`);
+    assert.deepEqual(listed, names.toSorted());
+    const logins = (await store.users.list()).map(({ login }) => login);
+    assert.deepEqual(logins, logins.toSorted());
+    await store.close();
+  });
+
   it("connections that the server ends are replaced, and a query meanwhile is told to retry", async () => {
     const dsn = await server.createDatabase();
     const store = await openAt(dsn);
@@ -163,4 +182,41 @@ describe("postgres store", () => {
     await store.ping();
     await store.close();
   });
+});
+
+describe("postgres over TLS", () => {
+  let secure: Postgres;
+  before(async () => {
+    secure = await startPostgres({ tls: true });
+  });
+  after(async () => secure.stop());
+
+  const cases: [parameters: (ca: string) => string, host: string, refused: RegExp | undefined][] = [
+    [() => "sslmode=require", "127.0.0.1", undefined],
+    [(ca) => `sslmode=verify-full&sslrootcert=${ca}`, "127.0.0.1", undefined],
+    [(ca) => `sslmode=verify-ca&sslrootcert=${ca}`, "localhost", undefined],
+    [
+      (ca) => `sslmode=verify-full&sslrootcert=${ca}`,
+      "localhost",
+      /certificate is not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
+    ],
+    [() => "sslmode=verify-full", "127.0.0.1", /certificate is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)/],
+    [() => "sslmode=verify-ca", "127.0.0.1", /certificate is not trusted/],
+  ];
+  for (const [parameters, host, refused] of cases) {
+    const title = parameters("CA");
+    it(`${title} by ${host} ${refused === undefined ? "is let in, encrypted" : "is refused, saying why"}`, async () => {
+      const dsn = `${secure.dsn.replace("127.0.0.1", host)}?${parameters(secure.caFile ?? "")}`;
+      const opened = openPostgres({ dsn: new Secret(dsn), maxConnections: 1 });
+      if (refused !== undefined) {
+        await assert.rejects(opened, { code: "database_unavailable", message: refused });
+        return;
+      }
+      const db = await opened;
+      const { rows } = await sql<{ ssl: boolean }>`
+        SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`.execute(db);
+      assert.deepEqual(rows, [{ ssl: true }]);
+      await db.destroy();
+    });
+  }
 });

@@ -12,6 +12,8 @@ export interface Postgres {
   /** Of the database `postgres`, with all rights and no password. */
   readonly dsn: string;
   readonly pid: number;
+  /** The certificate that it shows, which is its own authority (PEM), good for 127.0.0.1; only with `tls`. */
+  readonly caFile: string | undefined;
   /** Makes an empty database and resolves with its DSN. */
   createDatabase(): Promise<string>;
   stop(): Promise<void>;
@@ -20,7 +22,12 @@ export interface Postgres {
 /** The operating-system user that Debian's package makes; Postgres refuses to run as root. */
 const SERVER_USER = "postgres";
 
-export async function startPostgres(): Promise<Postgres> {
+export interface PostgresOptions {
+  /** Whether it speaks TLS too. Default false. */
+  readonly tls?: boolean;
+}
+
+export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
   const programs = postgresFolder();
   const folder = await tempFolder("postgres");
   const data = join(folder.path, "data");
@@ -49,6 +56,7 @@ export async function startPostgres(): Promise<Postgres> {
     await folder.remove();
     throw TestkitError.failed("Postgres", `initdb ended with ${made.code}: ${made.stderr}`);
   }
+  const caFile = options.tls === true ? await makeCertificate(folder.path, as, env) : undefined;
   let port = 0;
   const peer = await startPeer("Postgres", async () => {
     port = await freePort();
@@ -61,6 +69,11 @@ export async function startPostgres(): Promise<Postgres> {
       full_page_writes: "off",
       max_connections: 50,
       shared_buffers: "16MB",
+      ...(caFile !== undefined && {
+        ssl: "on",
+        ssl_cert_file: caFile,
+        ssl_key_file: caFile.replace(/crt$/, "key"),
+      }),
     };
     const [command, args] = as([
       join(programs, "postgres"),
@@ -80,6 +93,7 @@ export async function startPostgres(): Promise<Postgres> {
   return {
     dsn: dsnOf("postgres"),
     pid: peer.pid,
+    caFile,
     async createDatabase() {
       const name = `test_${++databases}`;
       const done = await run(
@@ -98,6 +112,29 @@ export async function startPostgres(): Promise<Postgres> {
       await folder.remove();
     },
   };
+}
+
+/** Made as the user of the server, who alone may read the key. */
+async function makeCertificate(
+  folder: string,
+  as: (args: readonly string[]) => [string, string[]],
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const path = join(folder, "server.crt");
+  const made = await run(
+    ...as([
+      "openssl",
+      ..."req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=postgres".split(" "),
+      ..."-addext subjectAltName=IP:127.0.0.1".split(" "),
+      "-keyout",
+      join(folder, "server.key"),
+      "-out",
+      path,
+    ]),
+    { env, cwd: folder },
+  );
+  if (made.code !== 0) throw TestkitError.failed("openssl", `it ended with ${made.code}: ${made.stderr}`);
+  return path;
 }
 
 async function handOver(path: string): Promise<void> {

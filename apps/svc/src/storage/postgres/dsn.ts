@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import { Secret, systemCode } from "@devplat/base";
 import { SvcError } from "../../errors.ts";
@@ -70,7 +71,8 @@ function tlsOf(parameters: URLSearchParams, host: string): ConnectionOptions | u
   // As libpq has it: with an authority of one's own, `require` means `verify-ca`.
   const verified = mode !== "require" || ca !== undefined;
   return {
-    ...(host.startsWith("/") ? {} : { servername: host }),
+    // What the certificate is compared with; an address is no server name (RFC 6066, section 3).
+    ...(host.startsWith("/") ? {} : isIP(host) === 0 ? { servername: host } : { host }),
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
     rejectUnauthorized: verified,

@@ -115,6 +115,9 @@ function getTypeParser(oid: Parameters<typeof types.getTypeParser>[0], format?: 
   return types.getTypeParser(oid, format);
 }
 
+/** Faults of the certificate check (Node's tls). */
+const TLS_FAULT = /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH)/;
+
 /** In our own words where they are known, else the server's code: its messages may quote what it was sent. */
 function reasonOf(error: unknown): string {
   const code = systemCode(error);
@@ -138,6 +141,6 @@ function reasonOf(error: unknown): string {
         ? "the server does not speak TLS; sslmode=disable asks for none"
         : "no answer in time, or the connection broke";
     default:
-      return `code ${code}`;
+      return TLS_FAULT.test(code) ? `its certificate is not trusted (${code})` : `code ${code}`;
   }
 }
