@@ -162,6 +162,34 @@ describe("attacks on the web port, each refused", { timeout: TIMEOUT_MS }, () =>
   });
 });
 
+describe("DNS rebinding in Chromium", { timeout: TIMEOUT_MS }, () => {
+  it("a foreign name that has come to mean this host reads nothing and changes nothing", async () => {
+    await using server = await startTestServer({ token: TOKEN, editablePaths: ["tools"] });
+    const browser = await launchChromium(["--host-resolver-rules=MAP rebound.test 127.0.0.1"]);
+    try {
+      const page = await browser.newPage();
+      const url = `http://rebound.test:${new URL(server.url).port}`;
+      const response = await page.goto(`${url}/ui/`);
+      assert.equal(response?.status(), 403);
+      // To the browser it is one site: it reads whatever is answered, and sends a matching Origin.
+      const script = `(async () => {
+        const texts = [];
+        for (const path of ["/api/v1/token", "/api/v1/csrf", "/api/v1/status", "/api/v1/secrets/"]) {
+          texts.push(await (await fetch(path)).text());
+        }
+        const posted = await fetch("/ui/sync", { method: "POST" });
+        return { statuses: posted.status, texts: texts.join("") };
+      })()`;
+      const { statuses, texts }: { statuses: number; texts: string } = await page.evaluate(script);
+      assert.equal(statuses, 403);
+      assert.ok(!texts.includes(TOKEN) && !texts.includes("authenticated"));
+      assert.equal(server.view.cycles, 0);
+    } finally {
+      await browser.close();
+    }
+  });
+});
+
 describe("markup in whatever a page shows does nothing, in Chromium", { timeout: TIMEOUT_MS }, () => {
   let browser: Browser;
   let oauth: TestOauthServer;

@@ -3,8 +3,11 @@ import { chromiumProgram } from "./peer-programs.ts";
 
 export type { Browser, BrowserContext, Page } from "playwright-core";
 
-/** Starts the machine's Chromium without a window. Close it with `browser.close()`. */
-export function launchChromium(): Promise<Browser> {
+/**
+ * Starts the machine's Chromium without a window. Close it with `browser.close()`.
+ * @param switches more of its command line, as `--name=value`
+ */
+export function launchChromium(switches: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumProgram(),
     args: [
@@ -14,6 +17,7 @@ export function launchChromium(): Promise<Browser> {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-dev-shm-usage",
+      ...switches,
     ],
   });
 }
