@@ -89,3 +89,19 @@ describe("an answer of the API that breaks off", () => {
     assert.equal(stand.codeHost.calls.length, 1);
   });
 });
+
+describe("LFS with a limited token", () => {
+  it("only known fields of a batch request go on, each in its one spelling", async () => {
+    const contents = await stand.mint("contents:read");
+    stand.codeHost.inject({ path: /objects\/batch$/, times: 1 }, { status: 200, body: "{}" });
+    stand.codeHost.resetCalls();
+    await stand.ask(contents, "POST", "/acme/widgets.git/info/lfs/objects/batch", {
+      headers: { "content-type": "application/vnd.git-lfs+json" },
+      body: `{"operation":"download","Operation":"upload","objects":[]}`,
+    });
+    assert.equal(
+      stand.codeHost.calls[0]?.headers["content-length"],
+      String(`{"operation":"download","objects":[]}`.length),
+    );
+  });
+});

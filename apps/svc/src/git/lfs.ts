@@ -14,6 +14,8 @@ const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Seconds of silence before the answer. */
 const IDLE_MS = 60_000;
+/** Fields of a batch request (git-lfs docs/api/batch.md). */
+const BATCH_FIELDS = ["operation", "transfers", "ref", "objects", "hash_algo"] as const;
 const LFS_TYPE = "application/vnd.git-lfs+json";
 
 /** What an LFS request does: `batch` says it in its body; undefined: not known. */
@@ -63,7 +65,11 @@ export async function readLfsBatch(exchange: Exchange, idleMs: number): Promise<
       },
     );
   }
-  return { level: operation === "download" ? "read" : "write", bytes: Buffer.from(JSON.stringify(parsed)) };
+  // Only what is known goes on: servers that read field names in any case would take the `Operation` of another.
+  const known = Object.fromEntries(
+    BATCH_FIELDS.filter((name) => Object.hasOwn(parsed ?? {}, name)).map((name) => [name, parsed?.[name]]),
+  );
+  return { level: operation === "download" ? "read" : "write", bytes: Buffer.from(JSON.stringify(known)) };
 }
 
 export function lfsDemand(owner: string, name: string, level: "read" | "write"): Demand {
@@ -108,6 +114,8 @@ export async function answerLfsBatch(
   exchange.response.end(body);
 }
 
+/** Headers that could hold the credential that stands behind the token. */
+const CREDENTIAL_HEADERS: readonly string[] = ["authorization", "proxy-authorization", "cookie"];
 /** Schemes of credentials that object stores give for single objects (GitHub's own, and AWS signatures). */
 const NARROW_SCHEMES = /^(?:RemoteAuth|AWS4-HMAC-SHA256)\s/i;
 
@@ -135,18 +143,25 @@ function withoutCredentials(
   function narrowAction(action: Record<string, unknown>): unknown {
     const href = typeof action["href"] === "string" ? URL.parse(action["href"]) : null;
     const given = isRecord(action["header"]) ? action["header"] : {};
-    const authorization = Object.entries(given).find(([name]) => name.toLowerCase() === "authorization");
-    const header = Object.fromEntries(
-      Object.entries(given).filter((entry) => entry[0] !== authorization?.[0]),
-    );
+    const isCredential = (name: string): boolean => CREDENTIAL_HEADERS.includes(name.toLowerCase());
+    const credentials = Object.entries(given).filter(([name]) => isCredential(name));
+    const header = Object.fromEntries(Object.entries(given).filter(([name]) => !isCredential(name)));
     if (href !== null && href.origin === origin && href.pathname.includes("/info/lfs/")) {
       const path = href.pathname.startsWith(`${options.stripPrefix}/`)
         ? href.pathname.slice(options.stripPrefix.length)
         : href.pathname;
       return { ...action, href: baseUrl + path + href.search, header };
     }
-    const narrow = typeof authorization?.[1] === "string" && NARROW_SCHEMES.test(authorization[1]);
-    return narrow ? action : { ...action, header };
+    const narrow = credentials.filter(
+      ([name, value]) =>
+        name.toLowerCase() === "authorization" && typeof value === "string" && NARROW_SCHEMES.test(value),
+    );
+    if (href !== null && href.username + href.password !== "") {
+      href.username = "";
+      href.password = "";
+      return { ...action, href: href.href, header };
+    }
+    return { ...action, header: { ...header, ...Object.fromEntries(narrow) } };
   }
 }
 

@@ -9,6 +9,9 @@ export const BODY_JUDGED = new Set(["POST /repos/{owner}/{repo}/pulls"].values()
 export function restBodyFault(repository: string, body: unknown, limits: TokenLimits): string | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     return "The body must be a JSON object";
+  // Servers that read field names in any case would take another than the one judged here.
+  if (Object.keys(body).some((name) => /^head(?:_repo)?$/i.test(name) && name !== name.toLowerCase()))
+    return "The fields head and head_repo are written in lower case";
   const { head, head_repo: headRepository } = body as { head?: unknown; head_repo?: unknown };
   const [owner = ""] = repository.split("/");
   if (

@@ -107,6 +107,8 @@ async function judgeSearch(
   limits: TokenLimits,
   resolver: IdResolver,
 ): Promise<Judgement> {
+  // `q[]=` is a second q to some servers.
+  if ([...query.keys()].some((name) => name.includes("["))) return refused(rule, "it has a nested parameter");
   if (kind === "labels") {
     const [id = "", ...more] = query.getAll("repository_id");
     const repository = more.length === 0 ? await resolver.repositoryById(id) : undefined;

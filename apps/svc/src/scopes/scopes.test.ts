@@ -129,6 +129,7 @@ describe("REST scopes", () => {
     [ALL, "GET", "/search/issues?q=repo:acme/widgets+repo:acme/secret", /not for acme\/secret/],
     [ALL, "GET", "/search/code?q=repo:acme/widgets+org:acme", /qualifier org/],
     [ALL, "GET", '/search/code?q="repo:acme/widgets"', /no repo: qualifier/],
+    [ALL, "GET", "/search/code?q=repo:acme/widgets&q[]=x", /nested parameter/],
     [ALL, "GET", "/search/code?q=x%C2%A0repo:acme/widgets", /no plain space/],
     [ALL, "GET", "/search/code?q=x%09repo:acme/widgets", /no plain space/],
     [ALL, "GET", "/search/code?q=%22x%5C%22+repo:acme/widgets+%22y%22", /backslash/],
@@ -165,6 +166,7 @@ describe("REST scopes", () => {
     assert.equal(fault({ head: "topic", base: "main" }), undefined);
     assert.equal(fault({ head: "Acme:topic", base: "main" }), undefined);
     assert.match(fault({ head: "mallory:topic" }) ?? "", /another/);
+    assert.match(fault({ head: "topic", Head: "mallory:topic" }) ?? "", /lower case/);
     assert.match(fault({ head: "topic", head_repo: "secret" }) ?? "", /head_repo/);
     assert.match(fault([]) ?? "", /object/);
   });
