@@ -123,6 +123,15 @@ describe("agent login by mtls", () => {
     assert.equal(await serialOf(place), first);
   });
 
+  it("login-check rule 3: plain mtls caches a token and uses the token path, not the certificate", async () => {
+    const stored = await place.read(STORED);
+    await place.ok("login");
+    await place.write(STORED, "broken");
+    const { code, stdout, stderr } = await place.agent(["login-check"]);
+    assert.deepEqual([code, stdout, stderr], [0, "", ""]);
+    await place.write(STORED, stored);
+  });
+
   it("a dry run signs nobody in", async () => {
     await place.ok("logout");
     const { code, stderr } = await place.agent(["sync", "--dry-run"]);

@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import { mkdir, rm, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { run, startVault, tempFolder, type TempFolder, type Vault } from "@devplat/testkit";
+import manifest from "../../apps/agent/package.json" with { type: "json" };
+import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
+import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+
+const RULE = "rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n";
+const folders: TempFolder[] = [];
+const homes: AgentHome[] = [];
+let vault: Vault;
+before(async () => {
+  vault = await startVault();
+  await writePolicies(vault);
+});
+after(async () => {
+  await vault.stop();
+  for (const each of [...homes, ...folders]) await each.remove();
+});
+
+async function embedded(more = RULE): Promise<Home> {
+  const folder = await tempFolder("agent-rules");
+  folders.push(folder);
+  const place = new Home(folder.path);
+  await place.configure(`store: {driver: embedded}\n${more}`);
+  return place;
+}
+
+async function central(more: Record<string, unknown> = {}): Promise<AgentHome> {
+  const place = await AgentHome.create({ address: vault.address, username: "ada", ...more }, RULE);
+  homes.push(place);
+  return place;
+}
+
+describe("command line rules", () => {
+  it("agent version: prints the build version and exits", async () => {
+    const place = await embedded("broken: [");
+    assert.equal(await place.ok("version"), `${manifest.version}\n`);
+    assert.deepEqual(JSON.parse(await place.ok("version", "--json")), { version: manifest.version });
+  });
+
+  it("agent run --once: one sync cycle, then exit; --once is accepted by run only", async () => {
+    const place = await embedded();
+    await place.ok("secrets", "put", "k", "token=one");
+    assert.match(await place.ok("run", "--once"), /^1 changed, 0 unchanged, 0 failed\n$/);
+    assert.equal(await place.read("out.yaml"), "token: one\n");
+    for (const command of ["sync", "status", "login", "version"]) {
+      const { code, stderr } = await place.agent([command, "--once"]);
+      assert.equal(code, 1, command);
+      assert.match(stderr, /--once is an option of 'agent run' only/);
+    }
+  });
+
+  it("agent run in this order: configuration, sign-in by the cached token, web UI, enrolments, sync", async () => {
+    const place = await central();
+    await place.configure(
+      { address: vault.address, username: "ada" },
+      `web: {enabled: true, listen: "127.0.0.1:0"}\nenrolments: {mirror: {engine: copy, from: k}}\n${RULE}`,
+    );
+    await vault.put("users/ada/k", { token: "one" });
+    const token = await vault.createUserToken("ada", ["user"]);
+    await place.write(".daemon-token", token);
+    const running = place.daemon();
+    try {
+      await until(
+        async () =>
+          (await place.read("out.yaml")) === "token: one\n" && /credential stored/.test(running.log()),
+        () => running.log(),
+      );
+      assert.match(running.log(), /^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m);
+      assert.equal(await place.token(), token, "the cached token was used");
+    } finally {
+      assert.equal(await running.stop(), 0);
+    }
+  });
+
+  it("agent login: a fresh login, ignoring a cached token that is still good", async () => {
+    const place = await central();
+    const [cached, fresh] = [
+      await vault.createUserToken("ada", ["user"]),
+      await vault.createUserToken("ada", ["user"]),
+    ];
+    await place.write(".daemon-token", cached);
+    const { code, shown } = await place.atTerminal(["login"], [[/Token for the secrets store: /, fresh]]);
+    assert.equal(code, 0, shown);
+    assert.equal(await place.token(), fresh);
+  });
+
+  it("agent status: authentication state, token TTL and per-rule sync status", async () => {
+    const place = await central();
+    await vault.put("users/ada/k", { token: "one" });
+    assert.match(
+      (await place.agent(["status"])).stdout,
+      /^Authentication: not signed in \(no token found\)$/m,
+    );
+    await place.write(".daemon-token", await vault.createUserToken("ada", ["user"]));
+    await place.ok("sync");
+    const text = await place.ok("status");
+    assert.match(text, /^Authentication: signed in by the token file$/m);
+    assert.match(text, /^Token: +\S+ left, renewable$/m);
+    assert.match(text, /^RULE +STATE +VERSION +LAST SYNCED +ERROR$/m);
+    assert.match(text, /^r +ok +\d+ +\d{4}-\d\d-\d\dT\S+Z$/m);
+  });
+
+  it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named", async () => {
+    const place = await embedded();
+    // UTF-16: by way of a file, as a shell does it.
+    const exported = await run("/bin/sh", ["-c", '"$0" reg-export >policy.reg', LAUNCHER], {
+      env: place.env,
+      cwd: place.path,
+    });
+    assert.equal(exported.code, 0, exported.stderr);
+    const yaml = await place.ok("reg-import", join(place.path, "policy.reg"));
+    await place.write("again.yaml", yaml);
+    const print = (...more: string[]): Promise<string> => place.ok("config", "print", ...more);
+    assert.equal(await print("--config", join(place.path, "again.yaml")), await print());
+    const other = await place.agent(["reg-export", join(place.path, "absent.yaml")]);
+    assert.deepEqual([other.code, other.stdout], [1, ""]);
+  });
+});
+
+describe("global flag rules", () => {
+  it("--config: another file; --log-level: what is below is not logged; --log-format: text or json", async () => {
+    const place = await embedded("rules: []\n");
+    await place.write("other.yaml", `store: {driver: embedded}\n${RULE}`);
+    await place.ok("secrets", "put", "k", "token=one");
+    const other = ["--config", join(place.path, "other.yaml")];
+    const quiet = await place.agent(["sync", ...other, "--log-level", "error"]);
+    assert.deepEqual([quiet.code, quiet.stdout, quiet.stderr], [0, "1 changed, 0 unchanged, 0 failed\n", ""]);
+    await rm(join(place.path, "out.yaml"));
+    const text = await place.agent(["sync", ...other, "--log-format", "text"]);
+    assert.match(text.stderr, /^\d\d:\d\d:\d\d info +file written path="~\/out\.yaml"/m);
+    await rm(join(place.path, "out.yaml"));
+    const json = await place.agent(["sync", ...other, "--log-format", "json"]);
+    assert.equal((JSON.parse(json.stderr.split("\n", 1)[0] ?? "") as { msg: string }).msg, "file written");
+    for (const wrong of [
+      ["--log-level", "loud"],
+      ["--log-format", "xml"],
+    ]) {
+      const refused = await place.agent(["sync", ...wrong]);
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /takes one of: /);
+    }
+  });
+
+  it("logs go to standard error only: text on a terminal, JSON otherwise", async () => {
+    const place = await embedded();
+    await place.ok("secrets", "put", "k", "token=one");
+    const piped = await place.agent(["sync"]);
+    assert.equal(piped.stdout, "1 changed, 0 unchanged, 0 failed\n");
+    assert.match(piped.stderr, /^\{"level":"info"/);
+  });
+});
+
+describe("status block rules", () => {
+  it("docker disabled: a block only if a registration file exists anyway, with path, expected line and state", async () => {
+    const place = await embedded();
+    const plugins = join(place.path, "plugins");
+    await mkdir(plugins);
+    const status = async (...more: string[]): Promise<string> => {
+      const done = await place.agent(["status", ...more], { AGENT_DOCKER_PLUGINS: plugins });
+      assert.equal(done.code, 0, done.stderr);
+      return done.stdout;
+    };
+    assert.doesNotMatch(await status(), /Docker/);
+    await place.write("plugins/daemon.spec", "unix:///somewhere/else.sock\n");
+    const text = await status();
+    assert.match(text, /^Docker Volumes$/m);
+    assert.match(text, /^ {2}Plugin socket: .* \(docker\.enabled is false: nobody serves it\)$/m);
+    assert.ok(text.includes(`  Registration:  ${plugins}/daemon.spec\n`));
+    assert.match(text, /^ {2}Expected line: unix:\/\/.*\/docker\.sock$/m);
+    assert.match(text, /^ {2}State: {9}names a different socket$/m);
+    const { docker } = JSON.parse(await status("--json")) as {
+      docker: { registration: { expected: string } };
+    };
+    await place.write("plugins/daemon.spec", `${docker.registration.expected}\n`);
+    assert.match(await status(), /^ {2}State: {9}agrees$/m);
+  });
+});
+
+describe("login-check rule 2: --no-passwd refreshes the marker, with AGENT_PASSWD_FILE or /etc/passwd", () => {
+  it("the present user stands in /etc/passwd: exit 0 without a look at the configuration", async () => {
+    const place = await embedded("broken: [");
+    const { code, stderr } = await place.agent(["login-check", "--no-passwd"]);
+    assert.deepEqual([code, stderr], [0, ""]);
+    const marker = join(place.path, ".local/state/daemon/login-check-suppress");
+    assert.ok(Date.now() - (await stat(marker)).mtimeMs < 60_000);
+    await utimes(marker, new Date(0), new Date(0));
+    await place.write("passwd", "somebody:x:9:9::/:/bin/sh\n");
+    const other = await place.agent(["login-check", "--no-passwd"], {
+      AGENT_PASSWD_FILE: join(place.path, "passwd"),
+    });
+    assert.equal(other.code, 1, "now the broken configuration is looked at");
+  });
+});
+
+describe("sync rules: an initial sync, then a hybrid loop of events plus polling", () => {
+  it("the poll brings what no event tells of", async () => {
+    const place = await central();
+    await place.configure({ address: vault.address, username: "ada" }, `sync: {interval: 10s}\n${RULE}`);
+    await place.write(".daemon-token", await vault.createUserToken("ada", ["user"]));
+    await vault.put("users/ada/k", { token: "first" });
+    const running = place.daemon();
+    const holds = (value: string) => async (): Promise<boolean> =>
+      (await place.read("out.yaml")) === `token: ${value}\n`;
+    try {
+      await until(holds("first"), () => running.log());
+      await vault.put("users/ada/k", { token: "polled" });
+      await until(holds("polled"), () => running.log());
+    } finally {
+      await running.stop();
+    }
+  });
+
+  it("an event brings a change at once, whatever the interval", async () => {
+    const place = await embedded(`sync: {interval: 1h}\n${RULE}`);
+    await place.ok("secrets", "put", "k", "token=one");
+    const holds = (value: string) => async (): Promise<boolean> =>
+      (await place.read("out.yaml")) === `token: ${value}\n`;
+    const running = await daemon(place, holds("one"));
+    try {
+      await place.ok("secrets", "put", "k", "token=two");
+      await until(holds("two"), () => running.log());
+    } finally {
+      await running.stop();
+    }
+  });
+});
