@@ -3,6 +3,7 @@ import { principalActor } from "../audit/audit-actor.ts";
 import type { AuditOutcome, AuditTrail } from "../audit/audit-event.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { hasBody } from "../http/has-body.ts";
 import type { ApiHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
 import { splitTarget } from "../http/target.ts";
@@ -17,7 +18,7 @@ import type { ApiUpstream } from "./api-upstream.ts";
 import { SAME_VIEW, pathView, type ApiView } from "./api-view.ts";
 import { ApiError } from "./errors.ts";
 import type { Admitted, LimitedRequests } from "./limited-requests.ts";
-import { bodyChunks, hasBody } from "./request-body.ts";
+import { bodyChunks } from "./request-body.ts";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 

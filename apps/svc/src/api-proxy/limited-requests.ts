@@ -1,4 +1,5 @@
 import type { Exchange } from "../http/exchange.ts";
+import { hasBody } from "../http/has-body.ts";
 import { parseApiPath } from "../scopes/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql-request.ts";
 import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
@@ -8,7 +9,7 @@ import type { ApiTarget } from "./api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";
-import { hasBody, readJsonBody } from "./request-body.ts";
+import { readJsonBody } from "./request-body.ts";
 
 /** A request that may go on. */
 export interface Admitted {

@@ -7,11 +7,6 @@ export const BODY_IDLE_MS = 60_000;
 /** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
 export const MAX_JUDGED_BYTES = 1024 * 1024;
 
-export function hasBody(request: IncomingMessage): boolean {
-  const length = request.headers["content-length"];
-  return request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0");
-}
-
 /**
  * The chunks of a client's body as they come.
  *

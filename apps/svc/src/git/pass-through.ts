@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { constants, gunzipSync } from "node:zlib";
 import { FLUSH_PKT, requestedProtocolVersion } from "@devplat/git-protocol";
+import { hasBody } from "../http/has-body.ts";
 import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
@@ -107,11 +108,6 @@ function idleSeconds({ target, policy }: GitRequest): number {
   if (target.kind !== "repository" || target.tail.kind === "receive_pack") return PASS_THROUGH_IDLE_SECONDS;
   if (policy?.enabled === true) return policy.timeoutSeconds;
   return target.tail.kind === "info_refs" ? INFO_REFS_IDLE_SECONDS : PASS_THROUGH_IDLE_SECONDS;
-}
-
-function hasBody(request: IncomingMessage): boolean {
-  const length = request.headers["content-length"];
-  return request.headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0");
 }
 
 /** A request's body as it comes, with a look at its first bytes. */
