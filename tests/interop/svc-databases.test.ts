@@ -208,6 +208,15 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 120_000 }, 
     ]);
   });
 
+  it("a reload of the configuration is audited", async () => {
+    process.kill(service.pid, "SIGHUP");
+    const found = await audited("action=configuration.reloaded");
+    assert.deepEqual(
+      found.map(({ actor }) => (actor as Record<string, unknown>)["kind"]),
+      ["system"],
+    );
+  });
+
   it("rekey: with both keys it encrypts anew beside the service, then the old key may go", async () => {
     await service.stop();
     const data = { SVC_DATA_DIR: dataDir() };

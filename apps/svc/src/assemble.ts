@@ -287,6 +287,13 @@ export async function assemble({
     identity.sessions.setAdmins(next.admins);
     rate.setPerMinute(next.tokens.requests_per_minute);
   });
+  let inEffect = live.current;
+  live.subscribe((next) => {
+    // After a refusal the one before is taken again, which is no deed.
+    if (next === inEffect) return;
+    inEffect = next;
+    audit.record({ action: "configuration.reloaded", outcome: "allowed", actor: { kind: "system" } });
+  });
   const abort = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 

@@ -59,7 +59,10 @@ export function holdsCredential(text: string): boolean {
 export function withoutCredentials(text: string): string {
   return text
     .replaceAll(new RegExp(`(${ANY_PREFIX.source})[0-9A-Za-z]+`, "g"), "$1***")
-    .replaceAll(new RegExp(HOST_TOKEN.source, "g"), (token) => `${token.slice(0, token.indexOf("_") + 1)}***`);
+    .replaceAll(
+      new RegExp(HOST_TOKEN.source, "g"),
+      (token) => `${token.slice(0, token.indexOf("_") + 1)}***`,
+    );
 }
 
 /** What is stored of a token: its SHA-256 (a random 256-bit value needs no slow hash), and its start for people. */
