@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Accounts } from "../accounts/accounts.ts";
+import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
@@ -102,14 +103,25 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
       summary: "Forget your code-host credential; your proxy tokens then open only what anybody may read",
       successStatus: 204,
       refusals: { 404: "No account is connected" },
-      async handle({ identity }) {
-        if (!(await accounts.disconnect(required(identity).userId))) {
+      async handle({ identity, client }) {
+        const caller = required(identity);
+        if (!(await accounts.disconnect(caller.userId))) {
           throw new SvcError("not_found", "No code-host account is connected");
         }
+        recordDisconnect(audit, caller, client);
         return { status: 204 };
       },
     }),
   ];
+}
+
+export function recordDisconnect(audit: AuditTrail, caller: Identity, client: Client): void {
+  audit.record({
+    action: "account.disconnected",
+    outcome: "allowed",
+    target: caller.login,
+    ...managementSource(caller, client),
+  });
 }
 
 export function recordEnd(
@@ -121,10 +133,8 @@ export function recordEnd(
   audit.record({
     action: "session.ended",
     outcome: "allowed",
-    actor: { kind: "user", login: caller.login, credentialId: caller.sessionId },
     target: ended.id,
-    remoteAddress: client.address,
-    requestId: client.requestId,
+    ...managementSource(caller, client),
   });
 }
 

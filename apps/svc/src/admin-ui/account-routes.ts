@@ -2,7 +2,7 @@ import type { Clock } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
 import type { Accounts } from "../accounts/accounts.ts";
 import { clientOf } from "../admin-api/client.ts";
-import { recordEnd } from "../admin-api/sessions.ts";
+import { recordDisconnect, recordEnd } from "../admin-api/sessions.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { Sessions } from "../login/sessions.ts";
 import type { WebLogin } from "../login/web-login.ts";
@@ -50,7 +50,9 @@ export function addAccountRoutes(routes: AccountRoutes): void {
   });
 
   pages.post("/ui/account/disconnect", false, async (context, identity) => {
-    await accounts.disconnect(identity.userId);
+    if (await accounts.disconnect(identity.userId)) {
+      recordDisconnect(audit, identity, clientOf(context));
+    }
     return context.redirect("/ui?done=disconnected", 303);
   });
 

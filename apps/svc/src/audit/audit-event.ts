@@ -3,6 +3,7 @@ export const AUDIT_ACTIONS = [
   "login.succeeded",
   "login.failed",
   "session.ended",
+  "account.disconnected",
   "token.created",
   "token.revoked",
   "admin_token.created",

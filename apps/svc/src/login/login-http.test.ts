@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { startCodeHost, type CodeHost } from "@devplat/testkit";
+import { createToken } from "../tokens/format.ts";
 import { startAdministration, type TestAdministration } from "../administration.test-kit.ts";
 
 /** A browser, as far as logins go: cookies by name, redirects by hand. */
@@ -244,6 +245,31 @@ describe("login over HTTP, in production mode", () => {
     assert.equal(host.oauth.isLive(issued), false);
     assert.equal((await json(await api(browser, "/api/session")))["account"], "none");
     assert.equal((await api(browser, "/api/account", "DELETE")).status, 404);
+    assert.equal((await svc.audited())[0]?.action, "account.disconnected");
+  });
+
+  it("bad input of the session endpoints: unknown parameters, methods, ids and tokens of the wrong kind", async () => {
+    const browser = new Browser(base);
+    await browser.signIn();
+    assert.equal((await api(browser, "/api/sessions?all=maybe")).status, 400);
+    assert.equal((await api(browser, "/api/sessions?color=red")).status, 400);
+    for (const path of ["/api/session", "/api/sessions", "/api/account", "/api/sessions/x"]) {
+      assert.equal((await api(browser, path, "PUT")).status, 405, path);
+    }
+    for (const id of ["none", "..%2f..", "%00", "' OR 1=1 --", "x".repeat(5000)]) {
+      assert.equal((await api(browser, `/api/sessions/${encodeURIComponent(id)}`, "DELETE")).status, 404, id);
+    }
+    for (const token of [createToken("proxy").reveal(), createToken("agent").reveal()]) {
+      const answer = await fetch(`${svc.url}/api/sessions`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      assert.equal(answer.status, 403);
+    }
+    const unknown = createToken("session").reveal();
+    const answer = await fetch(`${svc.url}/api/sessions`, {
+      headers: { authorization: `Bearer ${unknown}` },
+    });
+    assert.equal(answer.status, 401);
   });
 
   it("logins are bounded per address", async () => {
