@@ -67,7 +67,8 @@ export async function killLoop(limits: {
     startSvc({
       codeHost,
       dataDir: join(folder.path, `data-${at}`),
-      env: { SVC_CACHE_STORAGE_PATH: storage },
+      // Stores are filled at once: the kills are to meet that too.
+      env: { SVC_CACHE_STORAGE_PATH: storage, SVC_CACHE_FILL_QUIET_SECONDS: "0" },
     });
   const processes = [await start(0), await start(1)] as [Svc, Svc];
   for (const svc of processes) await list(svc);
