@@ -52,20 +52,44 @@ export async function doProofJob(job: ProofJob): Promise<ProofResults[ProofJob["
 const CACHE_BYTES = 8 * 1024 * 1024;
 const MEMORY = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
 
+/**
+ * The graph of the repository that was worked on last: a fill of a few commits then costs what those cost, whatever the
+ * size of the rest. It goes with the thread, which ends when it has been idle for a while.
+ */
+let kept: { readonly objects: ObjectDatabase; readonly index: ReachabilityIndex } | undefined;
+
+function forget(): void {
+  kept?.index.close();
+  kept?.objects.close();
+  kept = undefined;
+}
+
+/** The kept database, if it is that of this job, as its folder is now; otherwise another. */
+function databaseOf(shared: SharedDatabase): ObjectDatabase {
+  if (kept?.objects.folder !== shared.folder || kept.objects.format !== shared.format) {
+    forget();
+    return ObjectDatabase.attach(shared, MEMORY);
+  }
+  kept.objects.refresh();
+  return kept.objects;
+}
+
 async function connect(job: ConnectJob): Promise<void> {
-  const objects = ObjectDatabase.attach(job.objects, MEMORY);
+  let opened: ObjectDatabase | undefined;
   try {
+    const objects = databaseOf(job.objects);
+    opened = objects;
     const pack = objects.packs.find(({ name }) => name === job.pack);
     checkPresent(objects, job.wants);
     if (pack !== undefined) checkPackConnected(objects, pack);
-    const index = ReachabilityIndex.open(objects, MEMORY);
-    try {
-      await index.cover(job.tips);
-      await index.persist();
-    } finally {
-      index.close();
-    }
-  } finally {
-    objects.close();
+    if (kept === undefined) kept = { objects, index: ReachabilityIndex.open(objects, MEMORY) };
+    else kept.index.refresh();
+    await kept.index.cover(job.tips);
+    await kept.index.persist();
+  } catch (error) {
+    // What was found wrong is taken out of the folder next.
+    forget();
+    opened?.close();
+    throw error;
   }
 }
