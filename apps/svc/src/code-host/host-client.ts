@@ -24,10 +24,15 @@ export interface HostQuestion {
 /** Small JSON exchanges with the code host for the service's own ends: logins, accounts, apps. Redirects are not followed. */
 export class HostClient {
   readonly #dispatcher: ((url: URL) => Promise<Dispatcher>) | undefined;
+  readonly #timeoutMs: number;
 
-  /** @param dispatcher the connections to use; undefined: plain ones */
-  constructor(dispatcher?: (url: URL) => Promise<Dispatcher>) {
+  /**
+   * @param dispatcher the connections to use; undefined: plain ones
+   * @param timeoutMs for a whole exchange
+   */
+  constructor(dispatcher?: (url: URL) => Promise<Dispatcher>, timeoutMs = TIMEOUT_MS) {
     this.#dispatcher = dispatcher;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** @throws SvcError `host_unreachable`: no answer in time, or one that is too large; the status is the caller's to judge */
@@ -55,7 +60,7 @@ export class HostClient {
         method,
         headers,
         body: sent ?? null,
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.timeout(this.#timeoutMs),
         ...(dispatcher === undefined ? {} : { dispatcher }),
       });
       const chunks: Buffer[] = [];

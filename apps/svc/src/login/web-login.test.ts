@@ -41,11 +41,16 @@ describe("login with an account of the code host", () => {
 
   /** One instance of the service; the store is shared. */
   const instance = (
-    change: { baseUrl?: string; clientSecret?: string; allowed?: Partial<AllowedLogins> } = {},
+    change: {
+      timeoutMs?: number;
+      baseUrl?: string;
+      clientSecret?: string;
+      allowed?: Partial<AllowedLogins>;
+    } = {},
   ): WebLogin => {
     const oauth = new HostOauth({
       host: codeHostFor({ kind: "github", url: host.url, api_url: host.apiUrl }),
-      client: new HostClient(),
+      client: new HostClient(undefined, change.timeoutMs),
       clientId: host.oauth.clientId,
       clientSecret: new Secret(change.clientSecret ?? host.oauth.clientSecret),
       clock,
@@ -272,6 +277,19 @@ describe("login with an account of the code host", () => {
         assert.deepEqual(await store.users.list(), []);
       });
     }
+
+    it("a code host that is slow, before its answer and in its middle: host_unreachable, in time", async () => {
+      for (const fault of [{ hang: true }, { stallAfterBytes: 5 }] as const) {
+        const login = instance({ timeoutMs: 100 });
+        const begun = await login.begin(null);
+        const callback = await consent(begun);
+        host.inject({ path: /access_token$/, times: 1 }, fault);
+        await assert.rejects(login.finish(callback, begun.cookie.value, NO_CLIENT), {
+          code: "host_unreachable",
+          message: /no answer in time$/,
+        });
+      }
+    });
 
     it("an OAuth client that is not taken: the administrator is told what to correct", async () => {
       const login = instance({ clientSecret: "wrong" });
