@@ -10,6 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): P
   clone: () => import("./e2e/clone.ts"),
   concurrent: () => import("./e2e/concurrent.ts"),
   "api-proxy": () => import("./e2e/api-proxy.ts"),
+  "svc-start": () => import("./e2e/svc-start.ts"),
   "svc-tokens": () => import("./e2e/svc-tokens.ts"),
   "agent-start": () => import("./e2e/agent-start.ts"),
   "agent-sync": () => import("./e2e/agent-sync.ts"),
