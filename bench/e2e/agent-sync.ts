@@ -29,7 +29,7 @@ const CHANGES = 100;
 /** Seconds of silence per sample. */
 const IDLE_SECONDS = Number(process.env["IDLE_SECONDS"] ?? 30);
 /** After work a daemon still collects its garbage for a while; in milliseconds. */
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 30_000;
 
 /** The daemon's sync against the targets of its budget: cycles, idling, and how long a change takes to its file. */
 export async function run(rounds: number): Promise<Report> {
