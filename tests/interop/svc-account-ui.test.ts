@@ -108,6 +108,25 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 120_000 },
     }
   });
 
+  it("an admin makes an agent token on the page, and is told what its app lacks", async () => {
+    await host.addRepository("acme", "tools", { private: true });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await signIn(page);
+    await page.goto(`${svc.url}/admin/tokens`);
+    await page.getByLabel("Repository").fill("acme/tools");
+    await page.getByLabel("Stands for").selectOption({ index: 1 });
+    await page.getByText("More rights").click();
+    await page.getByLabel("secrets", { exact: true }).selectOption("write");
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByRole("alert").filter({ hasText: "lacks secrets:write" }).waitFor();
+    await page.getByLabel("secrets", { exact: true }).selectOption("");
+    await page.getByRole("button", { name: "Create token" }).click();
+    assert.match(await page.getByTestId("token").innerText(), /^svca_/);
+    await page.getByText("agent", { exact: true }).waitFor();
+    await context.close();
+  });
+
   it("a device is approved by keyboard alone, without scripting", async () => {
     const context = await browser.newContext({ viewport: DESK, javaScriptEnabled: false });
     const page = await context.newPage();

@@ -3,6 +3,7 @@ import type { Assets } from "@devplat/web-kit";
 import { clientOf } from "../admin-api/client.ts";
 import { tokenRequestSchema } from "../admin-api/tokens.ts";
 import { validateBody } from "../admin-api/validation.ts";
+import type { AppRegistry } from "../apps/app-registry.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
@@ -15,6 +16,7 @@ export interface TokenRoutes {
   readonly assets: Assets;
   readonly version: string;
   readonly mint: TokenMint;
+  readonly apps: AppRegistry;
   readonly address: OwnAddress;
   readonly clock: Clock;
 }
@@ -31,8 +33,9 @@ function chosenScopes(form: Form): string {
 const FIELDS = ["repository", "scopes", "duration", "description"] as const;
 
 /** The "Tokens" section; for every user. */
-export function addTokenRoutes({ pages, assets, version, mint, address, clock }: TokenRoutes): void {
+export function addTokenRoutes({ pages, assets, version, mint, apps, address, clock }: TokenRoutes): void {
   const pageFor = async (identity: Identity): Promise<TokensPageOptions> => ({
+    apps: identity.role === "admin" ? await apps.list() : [],
     assets,
     version,
     identity,
@@ -48,16 +51,19 @@ export function addTokenRoutes({ pages, assets, version, mint, address, clock }:
   pages.post("/admin/tokens", false, async (context, identity, form) => {
     try {
       const description = (form["description"] ?? "").trim();
+      const appId = form["app"] ?? "";
       const body = validateBody(tokenRequestSchema, {
         repository: (form["repository"] ?? "").trim(),
         scopes: chosenScopes(form),
         duration: form["duration"] ?? "",
         ...(description === "" ? {} : { description }),
+        // The mint refuses an agent token to whoever is no admin.
+        ...(appId === "" ? {} : { type: "agent", app_id: appId }),
       });
       const { token, record } = await mint.mint(
         identity,
         clientOf(context),
-        { ...body, type: "proxy", ip_allow: [] },
+        { ...body, type: body.type ?? "proxy", ip_allow: [] },
         true,
       );
       const minted = { value: token.reveal(), repository: record.repositories[0] ?? "" };

@@ -1,6 +1,6 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
-import type { TokenRecord } from "../storage/store.ts";
+import type { AppRecord, TokenRecord } from "../storage/store.ts";
 import { RESOURCES } from "../tokens/scopes.ts";
 import { formMessage, textField, EMPTY_FORM, type FormState } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";
@@ -35,6 +35,8 @@ const DONE: ReadonlyMap<string, string> = new Map(
 );
 
 export interface TokensPageOptions {
+  /** That agent tokens may stand for; empty: only proxy tokens can be made. */
+  readonly apps: readonly AppRecord[];
   readonly assets: Assets;
   readonly version: string;
   readonly identity: Identity;
@@ -64,7 +66,7 @@ export function tokensPage(options: TokensPageOptions): Html {
       </div>
       ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
       ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
-      ${mintCard(options.form ?? EMPTY_FORM)}
+      ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
           <h2 id="list-heading">
@@ -89,9 +91,13 @@ function mintedBanner(minted: { value: string; repository: string }, baseUrl: st
   </div>`;
 }
 
-function mintCard(form: FormState): Html {
+function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
+  const standsFor = [
+    { value: "", name: "your account (proxy token)" },
+    ...apps.map(({ id, name }) => ({ value: id, name: `${name} (agent token)` })),
+  ];
   return html`<section class="card stack" aria-labelledby="mint-heading">
-    <h2 id="mint-heading">Create a proxy token</h2>
+    <h2 id="mint-heading">Create a ${apps.length === 0 ? "proxy token" : "token"}</h2>
     ${formMessage(form)}
     <form class="stack" method="post" action="/admin/tokens">
       <div class="fields">
@@ -104,6 +110,7 @@ function mintCard(form: FormState): Html {
           form,
         })}
         ${choice("mint-scopes", "scopes", "Access", SCOPES, form)}
+        ${apps.length === 0 ? "" : choice("mint-app", "app", "Stands for", standsFor, form)}
         ${choice("mint-duration", "duration", "Lifetime", DURATIONS, form)}
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
@@ -196,6 +203,7 @@ function row(token: TokenRecord, now: number): Html {
   return html`<tr>
     <th scope="row">
       <span class="mono">${token.tokenStart}…</span>
+      ${token.type === "agent" ? html`<span class="badge">agent</span>` : ""}
       ${token.description === undefined ? "" : html`<div class="small muted wrap">${token.description}</div>`}
     </th>
     <td data-label="Repositories" class="wrap">${token.repositories.join(", ")}</td>
