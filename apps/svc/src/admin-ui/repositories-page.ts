@@ -15,6 +15,10 @@ const DONE: ReadonlyMap<string, string> = new Map(
     enabled: "Caching is on again for the repository.",
     disabled: "Caching is off for the repository; requests go to the code host.",
     purged: "The cached data is being removed.",
+    "warm-started": "What the code host has new is being fetched ahead.",
+    "warm-no_credential":
+      "Nothing is fetched ahead: no token for it. Set cache.service_token, or install an app on the repository.",
+    "warm-not_cached": "Nothing is fetched ahead: the repository is not cached now.",
     deleted: "The repository was removed from the list.",
   }),
 );
@@ -213,6 +217,11 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
         <form method="post" action="${at}/${record.enabled ? "disable" : "enable"}">
           <button class="small" aria-label="${record.enabled ? "Disable" : "Enable"} ${name}">
             ${record.enabled ? "Disable" : "Enable"}
+          </button>
+        </form>
+        <form method="post" action="${at}/warm">
+          <button class="small" aria-label="Warm ${name}" title="Fetch ahead what the code host has new">
+            Warm
           </button>
         </form>
         <form method="post" action="${at}/purge">

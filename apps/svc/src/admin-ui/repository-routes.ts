@@ -122,6 +122,13 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     });
   }
 
+  pages.post("/admin/repositories/:id/warm", true, async (context, identity) => {
+    const record = repositories.get(idOf(context));
+    const start = await options.maintenance.warm(record.owner, record.name);
+    if (start === "started") note(context, identity, "cached_repository.warmed", record);
+    return context.redirect(`/admin?done=warm-${start}`, 303);
+  });
+
   pages.post("/admin/repositories/:id/purge", true, async (context, identity) => {
     const record = repositories.get(idOf(context));
     purgeRepository(options, record);
