@@ -3,6 +3,7 @@ import type { Clock, Logger } from "@devplat/base";
 import type { AuditRecord, AuditStore } from "../storage/store.ts";
 import type { AuditEvent, AuditTrail } from "./audit-event.ts";
 import { auditText } from "./audit-text.ts";
+import { DenialBounds } from "./denial-bounds.ts";
 
 /** Milliseconds between two writes: what a killed process may lose of the stored trail; its log has it all. */
 const WRITE_INTERVAL_MS = 1000;
@@ -12,6 +13,9 @@ const BATCH = 500;
 const MAX_WAITING = 20_000;
 /** Milliseconds between two complaints about a database that is away. */
 const COMPLAIN_EVERY_MS = 60_000;
+
+/** Added to the last denial that is written down in a minute. */
+const LAST_DENIAL = "further denials within the minute are in the access log only";
 
 export interface AuditRecorderOptions {
   readonly store: AuditStore;
@@ -31,13 +35,18 @@ export class AuditRecorder implements AuditTrail {
   #complainedAt = -Infinity;
   #writing: Promise<void> = Promise.resolve();
   readonly #ids = new OrderedIds();
+  readonly #bounds: DenialBounds;
 
   constructor(options: AuditRecorderOptions) {
     this.#options = options;
+    this.#bounds = new DenialBounds(options.clock);
   }
 
   record(event: AuditEvent): void {
-    const record = this.#clean(event);
+    const verdict = this.#bounds.judge(event);
+    if (verdict === "leave_out") return;
+    const last = verdict === "record_as_last";
+    const record = this.#clean(last ? { ...event, details: { ...event.details, more: LAST_DENIAL } } : event);
     const { action, outcome, actor, target, remoteAddress, requestId, details, id } = record;
     this.#options.auditLog.info(
       {

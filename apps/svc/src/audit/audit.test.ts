@@ -8,6 +8,7 @@ import { createToken } from "../tokens/format.ts";
 import type { AuditEvent } from "./audit-event.ts";
 import { AuditRecorder } from "./audit-recorder.ts";
 import { auditText } from "./audit-text.ts";
+import { DenialBounds } from "./denial-bounds.ts";
 
 const EVENT: AuditEvent = { action: "git.fetch", outcome: "allowed", actor: { kind: "anonymous" } };
 
@@ -142,6 +143,51 @@ describe("AuditRecorder", () => {
     const { trail } = recorder(store);
     trail.record(EVENT);
     await trail.flush();
+  });
+});
+
+describe("DenialBounds", () => {
+  let now = 0;
+  const bounds = (): DenialBounds => new DenialBounds({ ...systemClock, monotonic: () => now });
+  const denial = (remoteAddress: string, login?: string): AuditEvent => ({
+    action: "access.denied",
+    outcome: "denied",
+    actor: { kind: "anonymous", login },
+    remoteAddress,
+  });
+  const verdicts = (judge: DenialBounds, count: number, event: AuditEvent): string[] =>
+    Array.from({ length: count }, () => judge.judge(event));
+
+  it("of one address 60 a minute are written down, the last one says so, and the next minute begins anew", () => {
+    const judge = bounds();
+    const judged = verdicts(judge, 62, denial("10.0.0.1"));
+    assert.deepEqual(judged.slice(58), ["record", "record_as_last", "leave_out", "leave_out"]);
+    assert.equal(judge.judge(denial("10.0.0.2")), "record");
+    now += 60_000;
+    assert.equal(judge.judge(denial("10.0.0.1")), "record");
+  });
+
+  it("an IPv6 network of 64 bits counts as one caller", () => {
+    const judge = bounds();
+    verdicts(judge, 60, denial("2001:db8::1"));
+    assert.equal(judge.judge(denial("2001:db8::2")), "leave_out");
+    assert.equal(judge.judge(denial("2001:db8:1::2")), "record");
+  });
+
+  it("of all strangers together 1000 a minute are written down, from however many addresses", () => {
+    const judge = bounds();
+    const judged = Array.from({ length: 1100 }, (_, index) =>
+      judge.judge(denial(`10.0.${index >> 8}.${index & 255}`)),
+    );
+    assert.equal(judged.filter((verdict) => verdict !== "leave_out").length, 1000);
+    assert.equal(judged[999], "record_as_last");
+  });
+
+  it("what is known of somebody is never left out: deeds, and denials of users", () => {
+    const judge = bounds();
+    verdicts(judge, 2000, denial("10.0.0.1"));
+    assert.deepEqual(new Set(verdicts(judge, 2000, denial("10.0.0.1", "alice"))), new Set(["record"]));
+    assert.equal(judge.judge({ ...denial("10.0.0.1"), outcome: "allowed" }), "record");
   });
 });
 
