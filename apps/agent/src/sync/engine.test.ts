@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import {
   chmod,
   chown,
@@ -380,6 +381,15 @@ describe("where a rule may write", () => {
     await symlink("b", join(w.home, "a"));
     await symlink("a", join(w.home, "b"));
     await refused("~/a", /more than 16 links/);
+  });
+
+  it("not over a folder, not below a file, and not into a pipe", async () => {
+    await mkdir(join(w.home, "is-a-folder"));
+    await refused("~/is-a-folder", /it is a folder/);
+    await w.file("is-a-file", "x");
+    await refused("~/is-a-file/f.yaml", /is not a folder/);
+    execFileSync("mkfifo", [join(w.home, "pipe")]);
+    await refused("~/pipe", /it is not a regular file/);
   });
 
   it("not into our own folders, the token file, or what decides who gets in", async () => {
