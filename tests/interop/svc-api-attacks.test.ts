@@ -105,3 +105,42 @@ describe("LFS with a limited token", () => {
     );
   });
 });
+
+describe("GET /repos/{owner}/{repo} with a limited token", () => {
+  const PATH = "/api/v3/repos/acme/widgets";
+  const REPOSITORY = { full_name: "acme/widgets", temp_clone_token: "AAAA-clone" };
+  const inject = (fault: Parameters<ApiStand["codeHost"]["inject"]>[1]): void =>
+    stand.codeHost.inject({ path: /\/repos\/acme\/widgets$/, times: 1 }, fault);
+  const json = { "content-type": "application/json" };
+
+  it("temp_clone_token, which clones the repository, is withheld; a foreign credential gets it", async () => {
+    inject({ status: 200, headers: { ...json, etag: '"1"' }, body: JSON.stringify(REPOSITORY) });
+    const answer = await stand.ask(reader, "GET", PATH);
+    assert.deepEqual(
+      [answer.status, answer.headers.get("etag"), await answer.json()],
+      [200, '"1"', { full_name: "acme/widgets" }],
+    );
+    inject({ status: 200, headers: json, body: JSON.stringify(REPOSITORY) });
+    assert.deepEqual(await (await stand.ask("ghp_foreign", "GET", PATH)).json(), REPOSITORY);
+  });
+
+  it("an answer that cannot be looked into is not passed on", async () => {
+    for (const fault of [
+      { status: 200, headers: { ...json, "content-encoding": "br" }, body: "AAAA-clone" },
+      { status: 206, headers: json, body: `_token":"AAAA-clone"}` },
+      { status: 200, headers: json, body: `[{"temp_clone_token":"AAAA-clone"}]` },
+    ]) {
+      inject(fault);
+      const answer = await stand.ask(reader, "GET", PATH, { headers: { range: "bytes=5-" } });
+      assert.equal(answer.status, 502);
+      assert.doesNotMatch(await answer.text(), /AAAA/);
+    }
+  });
+
+  it("HEAD and other statuses pass", async () => {
+    assert.equal((await stand.ask(reader, "HEAD", PATH)).status, 200);
+    inject({ status: 301, headers: { location: `${stand.codeHost.apiUrl}/repositories/1` }, body: "{}" });
+    const moved = await stand.ask(reader, "GET", PATH);
+    assert.deepEqual([moved.status, await moved.text()], [301, "{}"]);
+  });
+});

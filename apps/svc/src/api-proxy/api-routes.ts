@@ -19,6 +19,7 @@ import { SAME_VIEW, pathView, type ApiView } from "./api-view.ts";
 import { ApiError } from "./errors.ts";
 import type { Admitted, LimitedRequests } from "./limited-requests.ts";
 import { bodyChunks } from "./request-body.ts";
+import { WithheldFields } from "./withheld-fields.ts";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -121,6 +122,11 @@ export class ApiRoutes implements ApiHandler {
         this.#view(exchange, surface),
         (status) => status === 401 && forward.whenUnauthorized !== undefined,
       );
+      const withheld = admitted.withheld && new WithheldFields(relay, admitted.withheld);
+      if (withheld !== undefined) {
+        headers["accept-encoding"] = "identity";
+        delete headers["range"];
+      }
       await upstream.send(
         {
           method: request.method ?? "GET",
@@ -129,8 +135,15 @@ export class ApiRoutes implements ApiHandler {
           body: streamed ? bodyChunks(request) : admitted.body,
           signal: exchange.gone,
         },
-        relay,
+        withheld ?? relay,
       );
+      if (withheld?.unreadable === true) {
+        throw new ApiError(
+          "upstream_unreachable",
+          502,
+          `${url.host} answered something that is not understood`,
+        );
+      }
       return relay;
     };
     let relay = await send(forward.authorization);

@@ -22,6 +22,8 @@ export interface Admitted {
   readonly contentType?: string;
   /** The body, where it was judged; rebuilt from what was understood. Undefined: as the client sends it. */
   readonly body: string | undefined;
+  /** Fields of the answer, a JSON object, that the caller does not get. Undefined: the answer streams as it comes. */
+  readonly withheld?: readonly string[];
   /** Whether it changes something, for the audit trail. */
   readonly writes: boolean;
   /** What it does, for the audit trail: a path, or `mutation createIssue`. */
@@ -97,6 +99,9 @@ export class LimitedRequests {
       ...(target.kind === "rest" && hasBody(request) && isForm(request.headers["content-type"])
         ? { contentType: "application/json" }
         : {}),
+      ...(SHOWS_CLONE_TOKEN.has(judged.rule) && caller.principal.tokenId !== undefined
+        ? { withheld: CLONE_TOKEN }
+        : {}),
       writes,
       deed: target.prefix + path.normalised,
     };
@@ -137,6 +142,9 @@ export class LimitedRequests {
   }
 }
 
+/** Operations whose answer holds a credential of the code host's for the repository, which any token might get by `metadata:read`. */
+const SHOWS_CLONE_TOKEN = new Set(["GET /repos/{owner}/{repo}", "PATCH /repos/{owner}/{repo}"].values());
+const CLONE_TOKEN: readonly string[] = ["temp_clone_token"];
 const OVERRIDES = "Requests that override their method are refused for tokens of this service";
 const UNREAD = "what it asks for must stand in the address";
 const UNJUDGED = "Limited tokens do not open this interface of the code host";

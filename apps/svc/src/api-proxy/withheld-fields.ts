@@ -1,0 +1,69 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
+
+/** Bytes of an answer that is read whole; a repository takes 10 KB. */
+const MAX_BYTES = 1024 * 1024;
+
+/**
+ * Takes fields out of an answer that is a JSON object, on its way to another sink: it is read whole, and not passed on if
+ * it cannot be read. Redirects, errors and answers without a body pass as they are.
+ */
+export class WithheldFields implements AnswerSink {
+  readonly #inner: AnswerSink;
+  readonly #fields: readonly string[];
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #held: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined;
+  /** Whether there was an answer that could not be looked into; the inner sink got nothing of it. */
+  unreadable = false;
+
+  constructor(inner: AnswerSink, fields: readonly string[]) {
+    this.#inner = inner;
+    this.#fields = fields;
+  }
+
+  head(status: number, headers: IncomingHttpHeaders): boolean {
+    if (status < 200 || status >= 300 || status === 204) return this.#inner.head(status, headers);
+    const encoding = headers["content-encoding"];
+    this.unreadable = encoding !== undefined && encoding.toLowerCase() !== "identity";
+    this.#held = { status, headers };
+    return !this.unreadable;
+  }
+
+  data(chunk: Buffer, flow: AnswerFlow): boolean {
+    if (this.#held === undefined) return this.#inner.data(chunk, flow);
+    this.#size += chunk.length;
+    if (this.#size <= MAX_BYTES) this.#chunks.push(chunk);
+    return true;
+  }
+
+  end(): void {
+    if (this.#held === undefined) {
+      this.#inner.end();
+      return;
+    }
+    const { "content-length": _, ...headers } = this.#held.headers;
+    const body =
+      this.#size > MAX_BYTES ? undefined : withoutFields(Buffer.concat(this.#chunks), this.#fields);
+    if (body === undefined) this.unreadable = true;
+    else if (this.#inner.head(this.#held.status, headers)) {
+      this.#inner.data(body, { resume: () => undefined });
+      this.#inner.end();
+    }
+  }
+}
+
+/** Undefined: it is no JSON object. An answer to HEAD has no body, and none is made up. */
+function withoutFields(body: Buffer, fields: readonly string[]): Buffer | undefined {
+  if (body.length === 0) return body;
+  try {
+    const parsed: unknown = JSON.parse(body.toString("utf8"));
+    if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
+    const kept = Object.entries(parsed).filter(([name]) => !fields.includes(name));
+    return kept.length === Object.keys(parsed).length
+      ? body
+      : Buffer.from(JSON.stringify(Object.fromEntries(kept)));
+  } catch {
+    return undefined;
+  }
+}
