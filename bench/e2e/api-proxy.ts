@@ -2,6 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { Agent, get } from "node:http";
 import { join } from "node:path";
 import { cpuSecondsOf, startSvc, tempFolder } from "@devplat/testkit";
+import { GraphqlJudge } from "../../apps/svc/src/scopes/graphql-judge.ts";
+import type { IdResolver } from "../../apps/svc/src/scopes/judgement.ts";
 import { startNginx } from "../lib/nginx.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
@@ -20,6 +22,21 @@ const CONNECTIONS = 16;
 const BIG_BODIES = 12;
 /** Milliseconds that a request may get longer at the median (the aim of the project). */
 const ADDED_TARGET_MS = 0.5;
+
+/** Milliseconds that judging a typical query may take (the aim of the project). */
+const JUDGING_TARGET_MS = 0.3;
+/** As `gh` sends it for `gh pr view`. */
+const PULL_REQUEST_QUERY = `query PullRequestByNumber($owner: String!, $repo: String!) { repository(owner: $owner, name: $repo) { pullRequest(number: 1) {
+url,number,title,state,body,author{login,...on User{id,name}},isDraft,maintainerCanModify,mergeable,additions,deletions,commits{totalCount},baseRefName,headRefName,
+headRepositoryOwner{id,login,...on User{name}},headRepository{id,name},isCrossRepository,
+reviewRequests(first:100){nodes{requestedReviewer{__typename,...on User{login},...on Team{organization{login}name,slug}}}},
+reviews(first:100){nodes{id,author{login},authorAssociation,submittedAt,body,state,reactionGroups{content,users{totalCount}}},pageInfo{hasNextPage,endCursor},totalCount},
+assignees(first:100){nodes{id,login,name},totalCount},labels(first:100){nodes{id,name,description,color},totalCount},
+projectCards(first:100){nodes{project{name}column{name}},totalCount},milestone{number,title,description,dueOn},
+comments(first:100){nodes{id,author{login,...on User{id,name}},authorAssociation,body,createdAt,isMinimized,minimizedReason,reactionGroups{content,users{totalCount}},url},pageInfo{hasNextPage,endCursor},totalCount},
+reactionGroups{content,users{totalCount}},createdAt,
+statusCheckRollup:commits(last:1){nodes{commit{statusCheckRollup{contexts(first:100){nodes{__typename ...on StatusContext{context,state,targetUrl,createdAt,description},
+...on CheckRun{name,checkSuite{workflowRun{event,workflow{name}}},status,conclusion,startedAt,completedAt,detailsUrl}},pageInfo{hasNextPage,endCursor}}}}}} } } }`;
 
 interface Way {
   readonly url: string;
@@ -65,7 +82,7 @@ export async function run(rounds: number): Promise<Report> {
       },
       rounds,
     );
-    return report(samples, rounds);
+    return await report(samples, rounds);
   } finally {
     await svc.stop();
     await Promise.all([proxy.stop(), host.stop()]);
@@ -73,7 +90,10 @@ export async function run(rounds: number): Promise<Report> {
   }
 }
 
-function report(samples: Record<"direct" | "nginx" | "svc", Sample[]>, rounds: number): Report {
+async function report(
+  samples: Record<"direct" | "nginx" | "svc", Sample[]>,
+  rounds: number,
+): Promise<Report> {
   const added = (way: "nginx" | "svc", key: "p50" | "p99"): Summary =>
     summarize(samples[way].map((sample, index) => sample[key] - (samples.direct[index]?.[key] ?? 0)));
   const of = (way: "direct" | "nginx" | "svc", key: keyof Sample): Summary =>
@@ -125,12 +145,60 @@ function report(samples: Record<"direct" | "nginx" | "svc", Sample[]>, rounds: n
       target: { atLeast: 0.7 },
     },
   ];
+  rows.push(...(await judging(rounds)));
   return {
     name: "api-proxy",
     title: "The API proxy of svc, against asking directly and nginx's proxy_pass",
     method: `An nginx plays the code host; the client sends a limited token, which svc looks up, judges and swaps. Latencies of ${IN_TURN} requests one after the other on a kept connection; processor time over ${AT_ONCE} requests on ${CONNECTIONS} connections, and over ${BIG_BODIES} bodies of 50 MB, one after the other. ${rounds} interleaved rounds. Processor time is that of the process asked alone, without the code host behind it.`,
     rows,
   };
+}
+
+/** What judging a query of `gh pr view` costs. */
+async function judging(rounds: number): Promise<Row[]> {
+  const judge = new GraphqlJudge();
+  const limits = { repositories: ["acme/widgets"], scopes: { metadata: "read" } } as const;
+  const resolver: IdResolver = {
+    repositoryById: async () => undefined,
+    isPullRequest: async () => false,
+    nodes: async () => new Map(),
+  };
+  const samples: { known: number[]; fresh: number[] } = { known: [], fresh: [] };
+  const one = async (query: string): Promise<unknown> =>
+    judge.judge(
+      { query, operationName: undefined, variables: { owner: "acme", repo: "widgets" } },
+      limits,
+      resolver,
+    );
+  for (let round = 0; round <= rounds; round++) {
+    const known = await inTurn(1000, async () => one(PULL_REQUEST_QUERY));
+    const fresh = await inTurn(1000, async (index) => one(`${PULL_REQUEST_QUERY} # ${round} ${index}`));
+    // The first round warms up.
+    if (round > 0) {
+      samples.known.push(known);
+      samples.fresh.push(fresh);
+    }
+  }
+  const aim: Summary = { min: JUDGING_TARGET_MS, median: JUDGING_TARGET_MS, max: JUDGING_TARGET_MS, runs: 1 };
+  const row = (what: string, values: readonly number[]): Row => ({
+    what,
+    unit: "ms",
+    ours: summarize(values),
+    reference: aim,
+    referenceName: "aim",
+    target: { atMost: 1 },
+  });
+  return [
+    row("GraphQL of gh pr view judged, query known", samples.known),
+    row("GraphQL of gh pr view judged, query new", samples.fresh),
+  ];
+}
+
+/** Mean milliseconds. */
+async function inTurn(count: number, work: (index: number) => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  for (let index = 0; index < count; index++) await work(index);
+  return (performance.now() - begun) / count;
 }
 
 async function measure(way: Way, token: string, requests: number): Promise<Sample> {

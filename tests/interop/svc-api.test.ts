@@ -2,9 +2,13 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Octokit } from "@octokit/rest";
+import { run, type Finished } from "@devplat/testkit";
 import { STORED, startApiStand, type ApiStand } from "./svc-api-stand.ts";
+
+const SVC = join(import.meta.dirname, "../../apps/svc/bin/svc");
 
 let stand: ApiStand;
 let reader: string;
@@ -448,6 +452,41 @@ describe("Octokit through the API proxy", () => {
     );
     assert.equal(found.repository.name, "widgets");
     await assert.rejects(octokit.rest.repos.get({ owner: "acme", repo: "secret" }), { status: 403 });
+  });
+});
+
+describe("svc scopes explain", () => {
+  const explain = async (...args: string[]): Promise<Finished> =>
+    run(SVC, ["scopes", "explain", ...args], {
+      env: { ...process.env, SVC_URL: stand.svc.url, SVC_TOKEN: stand.session },
+    });
+
+  it("says why not, by which rule, with exit code 1; --json gives the whole answer", async () => {
+    const refused = await explain("/repos/acme/widgets/issues", "--method", "post", "--token", reader);
+    assert.deepEqual(
+      [refused.code, refused.stdout.split("\n").slice(0, 2)],
+      [
+        1,
+        [
+          "refused: The token lacks the scope issues:write for acme/widgets",
+          "rule: POST /repos/{owner}/{repo}/issues",
+        ],
+      ],
+    );
+    assert.doesNotMatch(refused.stdout + refused.stderr, new RegExp(reader.slice(12)));
+    const query = `{ repository(owner: "acme", name: "widgets") { issues { totalCount } } }`;
+    const scopes = ["--scopes", "issues:read", "--repository", "acme/widgets"];
+    const allowed = await explain(...scopes, "--graphql", query, "--json");
+    assert.equal(allowed.code, 0, allowed.stderr);
+    assert.deepEqual((JSON.parse(allowed.stdout) as { needs: string[] }).needs, ["issues:read"]);
+  });
+
+  it("used wrongly, it says what is missing, with exit code 1 or 2", async () => {
+    const neither = await explain("/user");
+    assert.ok([1, 2].includes(neither.code));
+    assert.match(neither.stderr, /token/);
+    const noFile = await explain("--token", reader, "--graphql", "@/nowhere/query");
+    assert.deepEqual([noFile.code, /cannot be read/.test(noFile.stderr)], [2, true]);
   });
 });
 
