@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { parseCommandLine } from "./parse.ts";
 import { COMMANDS } from "./table.ts";
@@ -61,6 +62,15 @@ describe("the command line", () => {
         (error: Error) => !error.message.includes("S3cret!"),
       );
     }
+  });
+
+  it("every command of the table stands in the guide", () => {
+    const guide = readFileSync(new URL("../../../../docs/agent.md", import.meta.url), "utf8");
+    const missing = COMMANDS.filter(({ name }) => !new RegExp(`\\bagent ${name}\\b`).test(guide));
+    assert.deepEqual(
+      missing.map(({ name }) => name),
+      [],
+    );
   });
 
   it("every command of the table can be loaded", async () => {
