@@ -9,7 +9,8 @@ import { sameRefs, type FetchAnswer, type FetchJob, type FetchPlan } from "./fet
 import type { GitCacheOptions } from "./cache-options.ts";
 import { Flight, type FlightOutcome } from "./flight.ts";
 import { follow } from "./follow-flight.ts";
-import { KEEP_ALIVE_MS, canKeepAlive, keptAlive, within } from "./keep-alive.ts";
+import { KEEP_ALIVE_MS } from "./keep-alive.ts";
+import { settleAlive } from "./settle-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
@@ -397,20 +398,8 @@ export class GitCache implements CacheMaintenance {
     pending: Promise<SettledAnswer<Answer>>,
     signal: AbortSignal,
   ): Promise<SettledAnswer<Answer>> {
-    if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
     const intervalMs = this.#options.keepAliveMs ?? KEEP_ALIVE_MS;
-    const soon = await within(pending, intervalMs);
-    if (soon !== undefined) return soon;
-    const chunks = pending.then(async (settled) => {
-      if (settled.kind === "begun") return settled.chunks;
-      if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
-      if (settled.kind === "unrelated") await this.#startAnew(job.repository);
-      const answer = await job.open(signal);
-      if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
-      return answer.chunks;
-    });
-    chunks.catch(() => undefined);
-    return { kind: "begun", chunks: keptAlive(chunks, intervalMs) };
+    return await settleAlive(job, pending, signal, intervalMs, async () => this.#startAnew(job.repository));
   }
 
   /** The name stands for another repository by now: nothing of the one before may be served. */
