@@ -19,7 +19,7 @@ import { ApiUpstream } from "./api-upstream.ts";
 import { HostIds } from "./host-ids.ts";
 import { LimitedRequests } from "./limited-requests.ts";
 
-const IDLE_MS = 150;
+const IDLE_MS = 1000;
 let host: Server;
 let service: Server;
 let upstream: ApiUpstream;
