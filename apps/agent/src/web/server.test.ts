@@ -467,6 +467,20 @@ describe("live streams", () => {
     stream.destroy();
   });
 
+  it("end with the token under which they were opened, and go on when it is the same", async () => {
+    await using server = await startTestServer({ token: "hvs.one" });
+    const page = await server.open("/ui/sse");
+    const api = await server.open("/api/v1/events");
+    let ended = false;
+    const both = Promise.all([readUntil(page, /never/), readUntil(api, /never/)]).then(() => (ended = true));
+    server.replaceToken("hvs.one");
+    const follower = await server.open("/api/v1/events");
+    await readUntil(follower, /event: status/);
+    assert.equal(ended, false, "renewed, not replaced");
+    server.replaceToken("hvs.two");
+    await both;
+  });
+
   it("end when the daemon is signed out, and when it stops", async () => {
     await using server = await startTestServer();
     const page = await server.open("/ui/sse");

@@ -46,6 +46,8 @@ export interface TestServer {
   readonly store: SecretStore;
   /** The configured enrolments, over the store. */
   readonly enrolments: EnrolmentRunner;
+  /** The daemon holds another token from now on. */
+  replaceToken(next: string): void;
   /** How often somebody has signed out. */
   readonly signedOut: number;
   /** What was put on the clipboard. */
@@ -91,7 +93,8 @@ export async function startTestServer(
   const warnings: string[] = [];
   const log: string[] = [];
   const copied: string[] = [];
-  const { listen = "127.0.0.1:0", requireUnlock = "auto", token, ...rest } = options;
+  const { listen = "127.0.0.1:0", requireUnlock = "auto", ...rest } = options;
+  let { token } = options;
   const logger = collect(warnings, log);
   const storeFolder = await mkdtemp(join(tmpdir(), "agent-web-store-"));
   const store = options.store ?? (await testStore(storeFolder));
@@ -184,6 +187,10 @@ export async function startTestServer(
     view,
     store,
     enrolments,
+    replaceToken: (next) => {
+      token = next;
+      view.set({});
+    },
     get signedOut() {
       return signedOut;
     },
