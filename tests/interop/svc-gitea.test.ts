@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { Secret, systemClock } from "@devplat/base";
 import {
   freePort,
   gitEnvironment,
@@ -13,6 +14,9 @@ import {
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
+import { codeHostFor } from "../../apps/svc/src/code-host/code-host-for.ts";
+import { HostClient } from "../../apps/svc/src/code-host/host-client.ts";
+import { HostOauth } from "../../apps/svc/src/code-host/host-oauth.ts";
 
 const HOOK_SECRET = "planted-hook-secret";
 
@@ -92,6 +96,31 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 120_000 }
   it("a login with an account of Gitea gives a session; admins are admins", async () => {
     const { body } = await api("GET", "/api/session");
     assert.deepEqual([body["username"], body["role"], body["account"]], ["ada", "admin", "connected"]);
+  });
+
+  it("a credential is renewed with Gitea's refresh token, and one that it does not take means: connect again", async () => {
+    const callback = "http://127.0.0.1:9/auth/callback";
+    const { clientId, clientSecret } = await gitea.createApplication(callback);
+    const oauth = new HostOauth({
+      host: codeHostFor({ kind: "gitea", url: gitea.url }),
+      client: new HostClient(),
+      clientId,
+      clientSecret: new Secret(clientSecret),
+      clock: systemClock,
+    });
+    const verifier = "v".repeat(43);
+    const challenge = createHash("sha256").update(verifier).digest("base64url");
+    const url = oauth.authorizeUrl({ state: "s", challenge, redirectUri: callback });
+    const code = (await gitea.visit(url, "ada")).searchParams.get("code") ?? "";
+    const grant = { code, verifier: new Secret(verifier), redirectUri: callback };
+    const first = await oauth.exchange(grant);
+    assert.equal((await oauth.user(first.accessToken)).login, "ada");
+    await assert.rejects(oauth.exchange(grant), { code: "login_refused" });
+    assert.ok(first.refreshToken !== undefined && first.expiresAt !== undefined);
+    const second = await oauth.refresh(first.refreshToken);
+    assert.equal((await oauth.user(second.accessToken)).login, "ada");
+    await assert.rejects(oauth.refresh(new Secret("none")), { code: "login_refused" });
+    assert.deepEqual(await oauth.organizations(second.accessToken), []);
   });
 
   it("git: a proxy token clones and pushes by the user's account, from the cache when it is listed", async () => {

@@ -148,6 +148,18 @@ describe("code-host accounts", () => {
     assert.equal(host.oauth.isLive((await here.accessToken("u1"))?.reveal() ?? ""), true);
   });
 
+  it("errors that are not about the refresh token do not give it up", async () => {
+    const here = accounts();
+    await here.connect("u1", await login());
+    now += 8 * HOUR;
+    for (const error of ["temporarily_unavailable", "slow_down", "incorrect_client_credentials", "unknown"]) {
+      host.inject({ path: TOKEN_PATH, times: 1 }, { status: 200, body: JSON.stringify({ error }) });
+      assert.equal(await here.accessToken("u1"), undefined, error);
+      assert.equal(await here.state("u1"), "connected", error);
+    }
+    assert.equal(host.oauth.isLive((await here.accessToken("u1"))?.reveal() ?? ""), true);
+  });
+
   it("disconnecting forgets the credential and gives it back at the code host, or at least forgets it", async () => {
     const here = accounts();
     const first = await login();

@@ -137,8 +137,8 @@ export class HostOauth {
     const type = textOf(body, "token_type")?.toLowerCase();
     const error = textOf(body, "error");
     if (accessToken === undefined || (type !== undefined && type !== "bearer")) {
-      if (error === undefined) throw unreachable(new URL(host.oauth.tokenUrl), `status ${status}`);
-      throw refusal(error);
+      const url = new URL(host.oauth.tokenUrl);
+      throw error === undefined ? unreachable(url, `status ${status}`) : refusal(error, url);
     }
     const refreshToken = textOf(body, "refresh_token");
     const expiresIn = numberOf(body, "expires_in");
@@ -150,9 +150,25 @@ export class HostOauth {
   }
 }
 
-/** In our words: what the code host writes is not passed on. */
-function refusal(error: string): SvcError {
-  if (["incorrect_client_credentials", "invalid_client", "unauthorized_client"].includes(error)) {
+/** Errors that are about the grant itself: RFC 6749 section 5.2, GitHub's words, and Gitea's for codes and refresh tokens. */
+const GRANT_ERRORS = [
+  "invalid_grant",
+  "bad_refresh_token",
+  "bad_verification_code",
+  "access_denied",
+  "unauthorized_client",
+];
+const CLIENT_ERRORS = ["incorrect_client_credentials", "invalid_client"];
+
+/**
+ * In our words: what the code host writes is not passed on. An error that is not known to be about the grant says nothing
+ * about it: a refresh token must not be given up for a code host that has a bad day.
+ */
+function refusal(error: string, url: URL): SvcError {
+  if (GRANT_ERRORS.includes(error)) {
+    return refused("The code host did not take the login: it was used before, or took too long");
+  }
+  if (CLIENT_ERRORS.includes(error)) {
     return misconfigured("host.client_id and host.client_secret are not taken by the code host");
   }
   if (error === "redirect_uri_mismatch") {
@@ -160,7 +176,7 @@ function refusal(error: string): SvcError {
       "the callback address that is registered at the code host is not <server.base_url>/auth/callback",
     );
   }
-  return refused("The code host did not take the login: it was used before, or took too long");
+  return unreachable(url, "it answered with an error");
 }
 
 function refused(message: string): SvcError {

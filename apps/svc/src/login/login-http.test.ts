@@ -248,6 +248,33 @@ describe("login over HTTP, in production mode", () => {
     assert.equal((await svc.audited())[0]?.action, "account.disconnected");
   });
 
+  it("every form with a session cookie needs our own Origin: a foreign one, null and none are refused", async () => {
+    host.oauth.settings.consent = { login: "root" };
+    const browser = new Browser(base);
+    await browser.signIn();
+    const { id } = (await svc.store.sessions.list())[0] ?? { id: "" };
+    for (const path of [
+      "/ui/account/disconnect",
+      `/ui/sessions/${id}/end`,
+      `/admin/users/sessions/${id}/end`,
+      "/admin/apps",
+      "/admin/apps/manifest",
+      "/admin/apps/x/check",
+      "/admin/apps/x/default",
+      "/admin/apps/x/remove",
+      "/admin/tokens",
+      "/admin/tokens/x/revoke",
+      "/admin/logout",
+      "/auth/device",
+    ]) {
+      for (const origin of ["https://evil.example", "null", "", base.replace("http:", "https:")]) {
+        assert.equal((await browser.open(path, { a: "b" }, origin)).status, 403, `${path} from "${origin}"`);
+      }
+    }
+    const me = await json(await api(browser, "/api/session"));
+    assert.deepEqual([me["username"], me["account"]], ["root", "connected"]);
+  });
+
   it("bad input of the session endpoints: unknown parameters, methods, ids and tokens of the wrong kind", async () => {
     const browser = new Browser(base);
     await browser.signIn();

@@ -250,7 +250,18 @@ describe("login with an account of the code host", () => {
       ["token endpoint 500", /access_token$/, { status: 500, body: "planted" }, "host_unreachable"],
       ["token endpoint HTML", /access_token$/, { status: 200, body: "<html>planted" }, "host_unreachable"],
       ["token endpoint cut", /access_token$/, { cutAfterBytes: 5 }, "host_unreachable"],
-      ["an error of its own", /access_token$/, { status: 200, body: '{"error":"planted"}' }, "login_refused"],
+      [
+        "an error of its own",
+        /access_token$/,
+        { status: 200, body: '{"error":"planted"}' },
+        "host_unreachable",
+      ],
+      [
+        "a grant that it does not take",
+        /access_token$/,
+        { status: 400, body: '{"error":"invalid_grant","error_description":"planted"}' },
+        "login_refused",
+      ],
       [
         "a token of another type",
         /access_token$/,
