@@ -10,7 +10,7 @@ import { GraphqlJudge } from "./graphql-judge.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
 import { restBodyFault } from "./rest-body.ts";
 import { RestJudge } from "./rest-judge.ts";
-import { repositoriesOfSearch } from "./search-query.ts";
+import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
 const rest = new RestJudge();
 const graphql = new GraphqlJudge();
@@ -218,6 +218,19 @@ describe("searches", () => {
     ]) {
       assert.equal(typeof repositoriesOfSearch(bad), "string", bad);
     }
+  });
+});
+
+describe("kinds of a search for issues", () => {
+  it("both, unless it says which; a review is a pull request's, and its absence nobody's", () => {
+    const both = ["issues", "pull_requests"];
+    assert.deepEqual(issueKindsOfSearch("repo:a/b bug"), both);
+    assert.deepEqual(issueKindsOfSearch("repo:a/b is:issue"), ["issues"]);
+    assert.deepEqual(issueKindsOfSearch("repo:a/b IS:PR"), ["pull_requests"]);
+    assert.deepEqual(issueKindsOfSearch("repo:a/b is:pr is:issue"), both);
+    assert.deepEqual(issueKindsOfSearch("repo:a/b review-requested:@me"), ["pull_requests"]);
+    assert.deepEqual(issueKindsOfSearch("repo:a/b -review-requested:@me"), both);
+    assert.deepEqual(issueKindsOfSearch(`repo:a/b "is:pr"`), both);
   });
 });
 

@@ -35,7 +35,11 @@ export function issueKindsOfSearch(query: string): ("issues" | "pull_requests")[
   const found = wordsOf(query.toLowerCase());
   const words = new Set(typeof found === "string" ? [] : found.values());
   const issues = words.has("is:issue") || words.has("type:issue");
-  const pulls = words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
+  // Only pull requests have reviews, and `gh pr status` asks by nothing else.
+  const reviewed = [...words].some((word) =>
+    /^(?:review-requested|reviewed-by|team-review-requested):./.test(word),
+  );
+  const pulls = reviewed || words.has("is:pr") || words.has("type:pr") || words.has("is:pull-request");
   if (issues === pulls) return ["issues", "pull_requests"];
   return issues ? ["issues"] : ["pull_requests"];
 }
