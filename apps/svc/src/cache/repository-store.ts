@@ -16,6 +16,7 @@ import { BRAND } from "../brand.ts";
 import { consolidate, type Consolidated, type ConsolidationOptions } from "./consolidation.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { FormerTips } from "./former-tips.ts";
+import { despiteReplacement } from "./pack-race.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { formerOids, mergeRefs } from "./store-refs.ts";
 import { repair, repairWasCutShort, type Repaired } from "./store-repair.ts";
@@ -289,23 +290,37 @@ export class RepositoryStore {
         await this.#discard();
         return undefined;
       }
-      await this.#recover(repository);
-      if (await repairWasCutShort(path)) throw new Error("a repair of stored packs was broken off");
-      await this.#options.proofs.do({
-        kind: "checksum",
-        format: repository.format,
-        packs: repository.objects.packs.map((pack) => pack.path),
-      });
+      try {
+        await this.#recover(repository);
+        await this.#check(repository);
+      } catch (error) {
+        repository.close();
+        throw error;
+      }
       await this.#take(repository);
     }
     const open = this.#open;
     if (open !== undefined && open.stamp !== stamp) {
-      open.repository.objects.refresh();
-      await open.index.refreshInSlices(this.#ended.signal);
+      await despiteReplacement(async () => {
+        open.repository.objects.refresh();
+        await open.index.refreshInSlices(this.#ended.signal);
+      });
       open.refs = await open.repository.refs();
       open.stamp = stamp;
     }
     return open;
+  }
+
+  /** @throws when what an earlier process left is not what it wrote */
+  async #check(repository: Repository): Promise<void> {
+    if (await repairWasCutShort(repository.path)) {
+      throw new Error("a repair of stored packs was broken off");
+    }
+    await despiteReplacement(async (again) => {
+      if (again) repository.objects.refresh();
+      const packs = repository.objects.packs.map((pack) => pack.path);
+      await this.#options.proofs.do({ kind: "checksum", format: repository.format, packs });
+    });
   }
 
   /** Takes out what a killed process left; a process that is at work is left alone. */
@@ -326,11 +341,10 @@ export class RepositoryStore {
   async #take(repository: Repository): Promise<Open> {
     try {
       const inode = (await factsOf(join(repository.path, "objects")))?.ino ?? 0;
-      const index = await ReachabilityIndex.openInSlices(
-        repository.objects,
-        GRAPH_MEMORY,
-        this.#ended.signal,
-      );
+      const index = await despiteReplacement((again) => {
+        if (again) repository.objects.refresh();
+        return ReachabilityIndex.openInSlices(repository.objects, GRAPH_MEMORY, this.#ended.signal);
+      });
       this.#open = { repository, index, inode, stamp: "", refs: new Map() };
       return this.#open;
     } catch (error) {
