@@ -72,6 +72,14 @@ describe("what a limited token is judged by is what the code host gets", () => {
     }
   });
 
+  it("parameters that name another caller are refused", async () => {
+    stand.codeHost.resetCalls();
+    for (const name of ["sudo", "token", "access_token"]) {
+      assert.equal((await stand.ask(reader, "GET", `/api/v3/user?${name}=mallory`)).status, 403, name);
+    }
+    assert.equal(stand.codeHost.calls.length, 0);
+  });
+
   it("a number behind an encoded slash is refused", async () => {
     stand.codeHost.resetCalls();
     assert.equal((await stand.ask(reader, "GET", "/api/v3/repositories%2F1/issues")).status, 403);

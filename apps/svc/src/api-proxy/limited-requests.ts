@@ -74,6 +74,8 @@ export class LimitedRequests {
     const method = request.method ?? "GET";
     const writes = method !== "GET" && method !== "HEAD";
     if (query.has("_method")) return refusal(caller, OVERRIDES);
+    if (OTHER_CALLERS.some((name) => query.has(name)))
+      return refusal(caller, "Requests that name another caller in their address are refused");
     // Servers read parameters out of a body, too, and those would count, not the ones that were judged.
     if (!writes && hasBody(request)) return refusal(caller, `A body with ${method} is refused: ${UNREAD}`);
     const judges = await this.#judges.rest();
@@ -145,6 +147,8 @@ export class LimitedRequests {
 /** Operations whose answer holds a credential of the code host's for the repository, which any token might get by `metadata:read`. */
 const SHOWS_CLONE_TOKEN = new Set(["GET /repos/{owner}/{repo}", "PATCH /repos/{owner}/{repo}"].values());
 const CLONE_TOKEN: readonly string[] = ["temp_clone_token"];
+/** Parameters by which Gitea takes a request as another user's, and credentials beside `Authorization`. */
+const OTHER_CALLERS: readonly string[] = ["sudo", "token", "access_token"];
 const OVERRIDES = "Requests that override their method are refused for tokens of this service";
 const UNREAD = "what it asks for must stand in the address";
 const UNJUDGED = "Limited tokens do not open this interface of the code host";

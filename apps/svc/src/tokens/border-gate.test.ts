@@ -8,7 +8,7 @@ const READ: GitAction = { owner: "Acme", name: "widgets", resource: "contents", 
 
 /** A gate that takes everybody; `svcx_` is a token of ours. */
 const inner: CredentialGate = {
-  admit: async (authorization) => admission(authorization),
+  admit: async () => assert.fail("its authenticate was asked already"),
   authenticate: async (authorization): Promise<Caller> => ({
     kind: "caller",
     principal: principalOf(authorization),
@@ -77,5 +77,18 @@ describe("border policy", () => {
 
   it("without a policy nothing changes", async () => {
     assert.equal(await git({}, undefined, { ...READ, owner: "any" }), 200);
+  });
+
+  it("tokens.requests_per_minute: a git request is looked at once by the gate within", async () => {
+    let looks = 0;
+    const counting: CredentialGate = {
+      ...inner,
+      authenticate: async (...from) => {
+        looks++;
+        return inner.authenticate(...from);
+      },
+    };
+    await new BorderGate(counting, OPEN).admit("Bearer svcx_x", READ, "10.0.0.1");
+    assert.equal(looks, 1);
   });
 });

@@ -36,9 +36,6 @@ export class BorderGate implements CredentialGate {
       const message = "This service does not serve git without a credential";
       return { ...refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` }), principal };
     }
-    if (principal.kind !== "anonymous" && principal.kind !== "foreign") {
-      return this.#inner.admit(authorization, action, remoteAddress);
-    }
     const demand = action && {
       needs: [{ resource: action.resource, level: action.level }],
       repositories: [`${action.owner}/${action.name}`],
