@@ -75,9 +75,12 @@ function connectionCard({ account, hostName, canConnect }: AccountPageOptions): 
       account === "connected"
         ? html`<p class="muted">
               Your <a href="/admin/tokens">proxy tokens</a> use its credential, which is stored here
-              encrypted. Without it they open only what anybody may read.
+              encrypted. Without it they open only what anybody may read. If ${hostName} does not take it any
+              more, renew it.
             </p>
-            ${disconnect}`
+            <div class="cluster">
+              ${canConnect ? html`<a class="button" href="${begin}">Renew</a>` : ""} ${disconnect}
+            </div>`
         : account === "expired"
           ? html`<p class="muted">
                 ${hostName} does not take the stored credential any more, and your proxy tokens open nothing
