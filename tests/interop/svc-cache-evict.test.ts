@@ -29,7 +29,7 @@ async function ageResponses(stand: Stand, name: string, ms: number): Promise<voi
   }
 }
 
-describe("cleanup", { timeout: 60_000 }, () => {
+describe("cleanup", { timeout: 240_000 }, () => {
   let stand: Stand;
   const tips = new Map<string, string>();
   beforeEach(async () => {

@@ -9,7 +9,7 @@ const AUTH = { Authorization: basic("ada-token") };
 const LS_REFS = command("ls-refs", ["ref-prefix refs/heads/"]);
 
 /** Which requests svc_cache_request_total counts, and as what (spec/svc.md section 2.6). */
-describe("one clone is one count", { timeout: 60_000 }, () => {
+describe("one clone is one count", { timeout: 240_000 }, () => {
   let stand: Stand;
   let name: string;
   let path: string;
@@ -163,7 +163,7 @@ describe("one clone is one count", { timeout: 60_000 }, () => {
   });
 });
 
-describe("what cannot be forwarded", { timeout: 60_000 }, () => {
+describe("what cannot be forwarded", { timeout: 240_000 }, () => {
   it("counts like what can: nocache, bypass, error", async () => {
     const stand = await startStand({ hostUrl: "http://127.0.0.1:1", listed: ["cached"] });
     try {
@@ -184,7 +184,7 @@ describe("what cannot be forwarded", { timeout: 60_000 }, () => {
   });
 });
 
-describe("what the code host does not offer", { timeout: 60_000 }, () => {
+describe("what the code host does not offer", { timeout: 240_000 }, () => {
   it("is forwarded, also where the answer could be made here", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
@@ -241,7 +241,7 @@ describe("what the code host does not offer", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a check-out by id", { timeout: 60_000 }, () => {
+describe("a check-out by id", { timeout: 240_000 }, () => {
   it("of a branch that no recent ls-refs showed asks for branches and tags once, and is a hit", async () => {
     const stand = await startStand({ listed: ["r"], grantSeconds: 0, tipsSeconds: 1 });
     try {

@@ -12,7 +12,7 @@ const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 const RESULT = "application/x-git-upload-pack-result";
 const V2 = { "Git-Protocol": "version=2" };
 
-describe("what is asked of the code host", { timeout: 60_000 }, () => {
+describe("what is asked of the code host", { timeout: 240_000 }, () => {
   let stand: Stand;
   let name: string;
   let path: string;
@@ -156,7 +156,7 @@ function objectsIn({ body }: Answer): number {
 }
 
 /** A code host that shows what it is asked, and answers as slowly as it is told to. */
-describe("with a code host played by the test", { timeout: 60_000 }, () => {
+describe("with a code host played by the test", { timeout: 240_000 }, () => {
   const asked: CommandRequest[] = [];
   let answer: (response: ServerResponse, command: string) => void = () => undefined;
   let stand: Stand;
