@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { request, type IncomingMessage } from "node:http";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -67,6 +68,7 @@ export async function run(rounds: number): Promise<Report> {
       notes: [
         `Requests for values in these cycles: ${unchanged.values}.`,
         `${MANY_RULES} rules over ${SECRETS} secrets, every file new, \`agent sync\` as a whole: median ${many.first.toFixed(0)} ms; again with nothing to change: ${many.again.toFixed(0)} ms.`,
+        `The load of the machine at the end: ${(loadavg()[0] ?? 0).toFixed(0)}. More than its cores means that others shared it, and times are longer than they would be; CPU and memory are not.`,
         `Change to file, median: embedded ${percentile(embedded, 0.5).toFixed(0)} ms, events ${percentile(events, 0.5).toFixed(0)} ms.`,
       ],
     };
