@@ -27,6 +27,22 @@ describe("connections to the code host", () => {
     });
   }
 
+  it("a variable that is no address of an HTTP proxy refuses the start, names itself and quotes nothing", () => {
+    for (const HTTPS_PROXY of [
+      "http://u:planted@proxy:xx",
+      "socks5://u:planted@proxy:1",
+      "http://bad host/",
+    ]) {
+      assert.throws(
+        () => new UpstreamConnections({ environment: { HTTPS_PROXY } }).pool("https://git.example", 1),
+        {
+          code: "config_refused",
+          message: "HTTPS_PROXY is not the address of an HTTP proxy",
+        },
+      );
+    }
+  });
+
   it("host.ca_file that is missing, or no PEM, refuses the start and names the file", async () => {
     const folder = await tempFolder("ca");
     const file = join(folder.path, "ca.pem");

@@ -60,13 +60,23 @@ export class UpstreamConnections {
     await Promise.all([...this.#shared.values()].map(async (dispatcher) => dispatcher.destroy()));
   }
 
-  /** The proxy for an origin, as curl and git choose it; undefined: none. */
+  /**
+   * The proxy for an origin, as curl and git choose it; undefined: none.
+   *
+   * @throws SvcError `config_refused`: what is set is no address of one
+   */
   proxyFor(origin: string): string | undefined {
     const url = new URL(origin);
     const scheme = url.protocol === "https:" ? "https_proxy" : "http_proxy";
-    const proxy = this.#variable(scheme) ?? this.#variable("all_proxy");
+    const name = this.#variable(scheme) === undefined ? "all_proxy" : scheme;
+    const proxy = this.#variable(name);
     if (proxy === undefined || this.#isExempt(url)) return undefined;
-    return proxy.includes("://") ? proxy : `http://${proxy}`;
+    const address = proxy.includes("://") ? proxy : `http://${proxy}`;
+    if (["http:", "https:"].includes(URL.parse(address)?.protocol ?? "")) return address;
+    // It may hold a password, and is not quoted.
+    throw new SvcError("config_refused", `${name.toUpperCase()} is not the address of an HTTP proxy`, {
+      hint: "Set it to http://HOST:PORT.",
+    });
   }
 
   #isExempt(url: URL): boolean {
