@@ -11,6 +11,8 @@ export interface SvcOptions {
   readonly codeHost?: { readonly url: string; readonly apiUrl: string };
   /** Environment variables over the defaults; undefined takes one away. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The program to run. Default: the launcher of the sources. */
+  readonly program?: string;
   /** Further arguments of `serve`. */
   readonly args?: readonly string[];
   /** Text of a configuration file. Default: none; the environment says all. */
@@ -49,7 +51,7 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
     url = options.https === true ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;
     metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
     return {
-      command: LAUNCHER,
+      command: options.program ?? LAUNCHER,
       args: [
         "serve",
         "--migrate",

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import {
+  gitEnvironment,
+  repositories,
+  run,
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+import manifest from "../../apps/svc/package.json" with { type: "json" };
+import { buildSvc } from "../../tools/build/svc.ts";
+
+describe("the release of svc", { timeout: 180_000 }, () => {
+  let folder: TempFolder;
+  let codeHost: CodeHost;
+  let program: string;
+  let svc: Svc;
+  let session: string;
+  const env = { ...process.env, SVC_NODE: process.execPath };
+  const json = { "Content-Type": "application/json" };
+
+  before(async () => {
+    folder = await tempFolder("svc-release");
+    program = await buildSvc(join(folder.path, "release"));
+    codeHost = await startCodeHost();
+    codeHost.addUser("ada", "host-token");
+    await codeHost.addRepository("org", "r", { build: repositories.merges });
+    svc = await startSvc({
+      codeHost,
+      program,
+      // Nothing is to be waited for: the threads are to be seen at work.
+      env: {
+        SVC_NODE: process.execPath,
+        SVC_DEV_HOST_TOKEN: "host-token",
+        SVC_CACHE_FILL_QUIET_SECONDS: "0",
+      },
+    });
+    const login = await fetch(`${svc.url}/auth/test-login`, {
+      method: "POST",
+      headers: json,
+      body: JSON.stringify({ username: "ada", role: "admin" }),
+    });
+    session = ((await login.json()) as { session_token: string }).session_token;
+  });
+  after(async () => {
+    assert.equal(await svc.stop(), 0);
+    await codeHost.stop();
+    await folder.remove();
+  });
+
+  it("says its version, and errors as of the sources", async () => {
+    const version = await run(program, ["version"], { env });
+    assert.deepEqual([version.code, version.stdout], [0, `svc ${manifest.version}\n`]);
+    const wrong = await run(program, ["--config", "/nowhere", "config", "check"], { env });
+    assert.deepEqual([wrong.code, wrong.stderr], [2, "svc: /nowhere: no such file\n"]);
+    const old = await run(program, ["version"], { env: { ...env, SVC_NODE: "/nowhere/node" } });
+    assert.match(old.stderr, /needs Node 26/);
+  });
+
+  it("serves clones from its cache, its store filled by the threads that it brought along", async () => {
+    const headers = { ...json, Authorization: `Bearer ${session}` };
+    const body = JSON.stringify({ owner: "org", name: "r" });
+    const added = await fetch(`${svc.url}/api/cached-repos`, { method: "POST", headers, body });
+    assert.equal(added.status, 201);
+    const { id } = (await added.json()) as { id: string };
+    for (const name of ["cold", "warm"]) {
+      const path = join(folder.path, name);
+      const cloned = await run("git", ["clone", "-q", "--mirror", `${svc.url}/org/r`, path], {
+        env: gitEnvironment(),
+      });
+      assert.equal(cloned.code, 0, cloned.stderr);
+      const checked = await run("git", ["-C", path, "fsck", "--full"], { env: gitEnvironment() });
+      assert.equal(checked.code, 0, checked.stderr);
+    }
+    for (;;) {
+      const shown = await fetch(`${svc.url}/api/cached-repos/${id}`, { headers });
+      const { stats } = (await shown.json()) as {
+        stats: { packs: number; hits: number; last_error: unknown };
+      };
+      assert.equal(stats.last_error, null);
+      if (stats.packs > 0 && stats.hits === 1) break;
+    }
+  });
+
+  it("judges REST and GraphQL by its tables", async () => {
+    const headers = { ...json, Authorization: `Bearer ${session}` };
+    const explain = async (question: object): Promise<boolean> => {
+      const answer = await fetch(`${svc.url}/api/scopes/explain`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ scopes: "issues:read", repositories: ["org/r"], ...question }),
+      });
+      return ((await answer.json()) as { allowed: boolean }).allowed;
+    };
+    assert.equal(await explain({ method: "GET", url: "/repos/org/r/issues" }), true);
+    assert.equal(await explain({ method: "POST", url: "/repos/org/r/issues" }), false);
+    const graphql = '{ repository(owner: "org", name: "r") { issues(first: 1) { nodes { title } } } }';
+    assert.equal(await explain({ graphql }), true);
+  });
+
+  it("its pages have all they load", async () => {
+    const page = await (await fetch(`${svc.url}/admin`)).text();
+    const loaded = [...page.matchAll(/(?:href|src)="(\/static\/[^"]+)"/g)].map(([, path = ""]) => path);
+    assert.ok(loaded.length >= 2);
+    for (const path of loaded) assert.equal((await fetch(svc.url + path)).status, 200, path);
+  });
+});

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Runs the bundled svc beside this file with the Node 26 that SVC_NODE names or PATH holds.
+self=$0
+while [ -L "$self" ]; do
+  link=$(readlink -- "$self")
+  case $link in /*) self=$link ;; *) self=$(dirname -- "$self")/$link ;; esac
+done
+folder=$(CDPATH='' cd -P -- "$(dirname -- "$self")" && pwd -P) || exit 1
+node=${SVC_NODE:-node}
+case $("$node" --version 2>/dev/null) in
+  v2[6-9].* | v[3-9][0-9].*) ;;
+  *)
+    echo "svc: needs Node 26 or newer: put it into PATH, or name it with SVC_NODE" >&2
+    exit 1
+    ;;
+esac
+# Compiled code is kept, so that the next start does not pay for it again; in a folder that nobody else can write.
+case "${XDG_CACHE_HOME:-}" in /*) cache=$XDG_CACHE_HOME ;; *) cache=${HOME:-/nonexistent}/.cache ;; esac
+NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$cache/svc/compile}
+export NODE_COMPILE_CACHE
+# As in the launcher of the sources: blocks of megabytes that come and go with each pack are not to be kept in pieces.
+export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
+exec "$node" --disable-warning=ExperimentalWarning "$folder/lib/main.js" "$@"

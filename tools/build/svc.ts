@@ -1,0 +1,106 @@
+import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { basename, dirname, join, resolve } from "node:path";
+import { build, type Plugin } from "esbuild";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const SOURCE = join(ROOT, "apps/svc/src");
+const RUNTIME_MAJOR = 26;
+
+/** Program and threads, each a file of its own; what they share is in files beside them, what is rarely used is loaded late. */
+const ENTRIES = {
+  main: join(SOURCE, "main.ts"),
+  "index-thread": join(SOURCE, "cache/index-thread.ts"),
+  "proof-worker": join(SOURCE, "cache/proof-worker.ts"),
+} as const;
+
+/** Files that pages serve, under the names by which the code asks for them beside itself. */
+const ASSETS = {
+  "admin-ui/svc.css": join(SOURCE, "admin-ui/svc.css"),
+  "admin-ui/mark.svg": join(SOURCE, "admin-ui/mark.svg"),
+  "kit.css": join(ROOT, "packages/web-kit/src/kit.css"),
+} as const;
+
+/**
+ * Bundles the service into a folder that needs Node 26 and nothing else.
+ *
+ * @param folder is made anew
+ * @returns the path of the launcher
+ */
+export async function buildSvc(folder: string): Promise<string> {
+  await rm(folder, { recursive: true, force: true });
+  const lib = join(folder, "lib");
+  await mkdir(lib, { recursive: true });
+  await build({
+    bundle: true,
+    platform: "node",
+    // Threads, and parts that are loaded when first needed, share code: CommonJS would hold it once for each.
+    format: "esm",
+    splitting: true,
+    target: `node${RUNTIME_MAJOR}`,
+    entryPoints: ENTRIES,
+    outdir: lib,
+    chunkNames: "[name]-[hash]",
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: "inline",
+    logLevel: "error",
+    // Packages in CommonJS ask for Node's own modules this way.
+    banner: {
+      js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);`,
+    },
+    external: ["pg-native"],
+    plugins: [THREADS_BESIDE, assetsBeside(lib)],
+  });
+  for (const [name, source] of Object.entries(ASSETS)) {
+    await mkdir(dirname(join(lib, name)), { recursive: true });
+    await copyFile(source, join(lib, name));
+  }
+  // The program reads its version there.
+  await copyFile(join(ROOT, "apps/svc/package.json"), join(folder, "package.json"));
+  const launcher = join(folder, "svc");
+  await copyFile(join(import.meta.dirname, "svc-launcher.sh"), launcher);
+  await chmod(launcher, 0o755);
+  return launcher;
+}
+
+/** `new URL("….ts", import.meta.url)` of a thread names its bundle instead. */
+const THREADS_BESIDE: Plugin = {
+  name: "threads-beside",
+  setup: (bundle) => {
+    bundle.onLoad({ filter: /cache\/(?:pack-stores|proof-thread)\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      const contents = text.replaceAll(
+        /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
+        (whole, name: string) => {
+          if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
+          return `new URL("${name}.js", import.meta.url)`;
+        },
+      );
+      return { contents, loader: "ts" };
+    });
+  },
+};
+
+/** Scripts of other packages that pages load lie beside the bundles. */
+function assetsBeside(lib: string): Plugin {
+  return {
+    name: "assets-beside",
+    setup: (bundle) => {
+      bundle.onLoad({ filter: /web-kit\/src\/assets\.ts$/ }, async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        const copies: Promise<void>[] = [];
+        const contents = text.replaceAll(
+          /new URL\(import\.meta\.resolve\("([^"]+)"\)\)/g,
+          (_whole, packaged: string) => {
+            const file = createRequire(path).resolve(packaged);
+            copies.push(copyFile(file, join(lib, basename(file))));
+            return `new URL("${basename(file)}", import.meta.url)`;
+          },
+        );
+        await Promise.all(copies);
+        return { contents, loader: "ts" };
+      });
+    },
+  };
+}
