@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { cpuSecondsOf, startPostgres, tempFolder } from "@devplat/testkit";
+import { buildSvc } from "../../tools/build/svc.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
 import { interleave, summarize, type Summary } from "../lib/statistics.ts";
 
-const LAUNCHER = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
+const SOURCES = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 /** Milliseconds from the command to the listening socket (the aim of the project). */
 const TARGET_MS = 400;
 
@@ -23,6 +24,7 @@ export async function run(rounds: number): Promise<Report> {
     const common = {
       PATH: process.env["PATH"],
       HOME: folder.path,
+      SVC_NODE: process.execPath,
       SVC_DATA_DIR: folder.path,
       SVC_ENCRYPTION_KEY: "5a".repeat(32),
       SVC_SERVER_LISTEN: "127.0.0.1:0",
@@ -33,12 +35,15 @@ export async function run(rounds: number): Promise<Report> {
     const dsn = await postgres.createDatabase();
     const onPostgres = { ...common, SVC_DATABASE_DRIVER: "postgres", SVC_DATABASE_DSN: dsn };
     // Databases made, and the code compiled: what every later start finds.
-    await start(common);
-    await start(onPostgres);
-    const samples = await interleave(
-      { sqlite: async () => start(common), postgres: async () => start(onPostgres) },
-      rounds,
-    );
+    const release = await buildSvc(join(folder.path, "release"));
+    const programs = {
+      "sqlite, sources": async () => start(SOURCES, common),
+      "sqlite, release": async () => start(release, common),
+      "postgres, sources": async () => start(SOURCES, onPostgres),
+      "postgres, release": async () => start(release, onPostgres),
+    };
+    for (const program of Object.values(programs)) await program();
+    const samples = await interleave(programs, rounds);
     const aim: Summary = { min: TARGET_MS, median: TARGET_MS, max: TARGET_MS, runs: 1 };
     const row = (kind: keyof typeof samples, what: keyof Sample): Row => ({
       what: `svc serve on ${kind} until it listens, ${what}`,
@@ -51,8 +56,11 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "svc-start",
       title: "Start-up of the service",
-      method: `Whole processes from the sources with the launcher, compile cache warm, the database there, ${rounds} rounds in turn. cpu is what all threads of the process used until then: on a machine that does nothing else, wall time is not above it.`,
-      rows: [row("sqlite", "wall"), row("sqlite", "cpu"), row("postgres", "wall"), row("postgres", "cpu")],
+      method: `Whole processes with their launchers, from the sources and as a release, compile cache warm, the database there, ${rounds} rounds in turn. cpu is what all threads of the process used until then: on a machine that does nothing else, wall time is not above it.`,
+      rows: (Object.keys(programs) as (keyof typeof programs)[]).flatMap((kind) => [
+        row(kind, "wall"),
+        row(kind, "cpu"),
+      ]),
     };
   } finally {
     await postgres.stop();
@@ -60,9 +68,9 @@ export async function run(rounds: number): Promise<Report> {
   }
 }
 
-async function start(env: NodeJS.ProcessEnv): Promise<Sample> {
+async function start(program: string, env: NodeJS.ProcessEnv): Promise<Sample> {
   const begin = performance.now();
-  const service = spawn(LAUNCHER, ["serve", "--migrate"], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const service = spawn(program, ["serve", "--migrate"], { env, stdio: ["ignore", "ignore", "pipe"] });
   const exited = once(service, "exit");
   let log = "";
   for await (const chunk of service.stderr) {

@@ -72,7 +72,7 @@ const THREADS_BESIDE: Plugin = {
       const text = await readFile(path, "utf8");
       const contents = text.replaceAll(
         /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,
-        (whole, name: string) => {
+        (_whole, name: string) => {
           if (!(name in ENTRIES)) throw new Error(`${path}: no bundle is made of the thread ${name}`);
           return `new URL("${name}.js", import.meta.url)`;
         },
