@@ -17,7 +17,7 @@ import { PlainBrowser } from "./agent-web/plain-browser.ts";
 const PASSWORD = "ada-hunter2-password";
 const RULE = "rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n";
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
 let vault: Vault;
 let slapd: Slapd;

@@ -7,7 +7,7 @@ import { signedIn } from "../../apps/agent/src/web/memory-view.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 /** Everything a form could change on its way: line endings, types, a leading line break, markup, long words. */
 const TRICKY = `{"lf":"a\\nb\\n","crlf":"a\\r\\nb","cr":"a\\rb","first":"\\n\\nx","n":9223372036854775808,"d":1.10,"t":true,"z":null,
 "list":[1, {"a":"b"}],"nul":"a\\u0000b","lone":"\\ud800","html":"</textarea><script>document.title='owned'</script>","empty":"","long":"${"x".repeat(300)}"}`;

@@ -20,12 +20,30 @@ function post(
   return server.send(path, { method: "POST", headers, body: new URLSearchParams(form).toString() });
 }
 
-const act = (
+/** Posts an action of an enrolment's page, and waits until nothing works on without the user. */
+async function act(
   server: TestServer,
   path: string,
   action: string,
   more: Record<string, string> = {},
-): Promise<Answer> => post(server, `/ui/enrolments/${path}/`, { action, ...more });
+): Promise<Answer> {
+  const answer = await post(server, `/ui/enrolments/${path}/`, { action, ...more });
+  const { enrolments } = server;
+  const isWorking = (): boolean =>
+    enrolments.list().some(({ key, state }) => {
+      const { form, visit } = enrolments.prompt(key);
+      return state === "running" && form === undefined && visit === undefined;
+    });
+  while (isWorking()) {
+    await new Promise<void>((resolve) => {
+      const release = enrolments.onChange(() => {
+        release();
+        resolve();
+      });
+    });
+  }
+  return answer;
+}
 const answerKey = (server: TestServer, from = ""): Promise<Answer> =>
   act(server, "ssh/work/key", "answer", { "field.0": PASSPHRASE, "again.0": PASSPHRASE, from });
 const root = async (server: TestServer): Promise<string | undefined> =>
