@@ -275,6 +275,10 @@ export class RepositoryStore {
 
   /** Opens it, or looks whether a fill, here or in another process, changed it. @param empty also without refs */
   async #current(empty = false): Promise<Open | undefined> {
+    return await despiteReplacement(() => this.#look(empty));
+  }
+
+  async #look(empty: boolean): Promise<Open | undefined> {
     const { path, hostUrl } = this.#options;
     if (this.#mending) return undefined;
     const inode = (await factsOf(join(path, "objects")))?.ino;
@@ -301,10 +305,8 @@ export class RepositoryStore {
     }
     const open = this.#open;
     if (open !== undefined && open.stamp !== stamp) {
-      await despiteReplacement(async () => {
-        open.repository.objects.refresh();
-        await open.index.refreshInSlices(this.#ended.signal);
-      });
+      open.repository.objects.refresh();
+      await open.index.refreshInSlices(this.#ended.signal);
       open.refs = await open.repository.refs();
       open.stamp = stamp;
     }
@@ -316,11 +318,8 @@ export class RepositoryStore {
     if (await repairWasCutShort(repository.path)) {
       throw new Error("a repair of stored packs was broken off");
     }
-    await despiteReplacement(async (again) => {
-      if (again) repository.objects.refresh();
-      const packs = repository.objects.packs.map((pack) => pack.path);
-      await this.#options.proofs.do({ kind: "checksum", format: repository.format, packs });
-    });
+    const packs = repository.objects.packs.map((pack) => pack.path);
+    await this.#options.proofs.do({ kind: "checksum", format: repository.format, packs });
   }
 
   /** Takes out what a killed process left; a process that is at work is left alone. */
@@ -341,10 +340,11 @@ export class RepositoryStore {
   async #take(repository: Repository): Promise<Open> {
     try {
       const inode = (await factsOf(join(repository.path, "objects")))?.ino ?? 0;
-      const index = await despiteReplacement((again) => {
-        if (again) repository.objects.refresh();
-        return ReachabilityIndex.openInSlices(repository.objects, GRAPH_MEMORY, this.#ended.signal);
-      });
+      const index = await ReachabilityIndex.openInSlices(
+        repository.objects,
+        GRAPH_MEMORY,
+        this.#ended.signal,
+      );
       this.#open = { repository, index, inode, stamp: "", refs: new Map() };
       return this.#open;
     } catch (error) {

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { it } from "node:test";
+import { loopSeconds } from "@devplat/testkit";
+import { HOST, startStoreStand } from "./svc-store-stand.ts";
+
+const CHILD = join(import.meta.dirname, "svc-store-kill-child.ts");
+const SHARE = 0.006;
+/** Views at least that must have been read from, however short the time. */
+const MIN_VIEWS = 20;
+
+it("a store that another process fills, merges, prunes and removes is read without an error all the time", async () => {
+  const stand = await startStoreStand({ steps: 8 });
+  const steps = stand.steps.map(({ oid, pack }) => ["refs/heads/main", oid, pack]);
+  const child = spawn(
+    process.execPath,
+    ["--disable-warning=ExperimentalWarning", CHILD, stand.path, HOST, JSON.stringify(steps)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  /** Times that the other process removed the store and began anew. */
+  const removals: number[] = [];
+  child.stdout.on("data", (bytes: Buffer) => {
+    if (bytes.includes("again")) removals.push(performance.now());
+  });
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  const store = stand.open();
+  try {
+    const until = performance.now() + loopSeconds(SHARE) * 1000;
+    let views = 0;
+    while (performance.now() < until || views < MIN_VIEWS || removals.length === 0) {
+      assert.equal(child.exitCode, null, "the other process is at work");
+      const view = await store.view("sha1");
+      if (view === undefined) continue;
+      const { graph } = view;
+      for (const { oid } of view.refs.values()) {
+        const number = graph.numbers.numberOfOid(oid);
+        assert.ok(number >= 0, `${oid} is named and not there`);
+        assert.ok(graph.read(number).content.length > 0);
+      }
+      views++;
+      view.release();
+    }
+  } finally {
+    store.close();
+    child.kill("SIGKILL");
+    await ended;
+    await stand.stop();
+  }
+});
