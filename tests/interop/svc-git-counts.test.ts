@@ -125,7 +125,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     const other = `${name}-busy`;
     const busy = await stand.codeHost.addRepository("org", other);
     stand.list("org", other);
-    stand.codeHost.inject({ path: new RegExp(other), command: "fetch", times: 1 }, { delayMs: 400 });
+    stand.codeHost.inject({ path: new RegExp(other), command: "fetch", times: 1 }, { delayMs: 2000 });
     const want = await git(["-C", busy.path, "rev-parse", "main"]);
     const first = stand.post(`org/${other}`, command("fetch", [`want ${want}`, "done"]));
     await until(() => stand.upstream("fetch") === 1);
@@ -243,7 +243,7 @@ describe("what the code host does not offer", { timeout: 240_000 }, () => {
 
 describe("a check-out by id", { timeout: 240_000 }, () => {
   it("of a branch that no recent ls-refs showed asks for branches and tags once, and is a hit", async () => {
-    const stand = await startStand({ listed: ["r"], grantSeconds: 0, tipsSeconds: 1 });
+    const stand = await startStand({ listed: ["r"], grantSeconds: 0, tipsSeconds: 2 });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r", {
         build: (dir) => repositories.linear(dir),
@@ -252,7 +252,7 @@ describe("a check-out by id", { timeout: 240_000 }, () => {
       await repositories.append(path, { branch: "dev", commits: 2 });
       await stand.git(["clone", "-q", "--mirror", `${stand.url}/org/r`, "first"]);
       await stand.cache.settled();
-      await new Promise((resolve) => setTimeout(resolve, 1100));
+      await new Promise((resolve) => setTimeout(resolve, 2100));
       stand.codeHost.resetCalls();
       const below = await git(["-C", path, "rev-parse", "refs/heads/dev~1"]);
       const answer = await stand.post("org/r", command("fetch", [`want ${below}`, "deepen 1", "done"]));

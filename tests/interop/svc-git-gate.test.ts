@@ -365,12 +365,12 @@ describe("gate: with grants that are not kept", () => {
   });
 
   it("tips that are older than tips_seconds serve nothing until the code host shows them again", async () => {
-    const stand = await startStand({ tipsSeconds: 1 });
+    const stand = await startStand({ tipsSeconds: 2 });
     try {
       const same = await warm(stand, "same");
       const purged = await warm(stand, "purged");
       await git(["-C", purged.path, "update-ref", "refs/heads/main", "main~2"]);
-      await sleep(1100);
+      await sleep(2100);
       assert.equal((await stand.post("org/purged", purged.fetch, AUTH)).headers["x-svc-cache"], "miss");
       const asked = stand.upstream("ls-refs");
       assert.equal((await stand.post("org/same", same.fetch, AUTH)).headers["x-svc-cache"], "hit");
