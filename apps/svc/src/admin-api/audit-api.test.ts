@@ -131,10 +131,17 @@ describe("GET /api/tokens, in pages", () => {
     assert.deepEqual(seen, seen.toSorted().toReversed(), "UUIDv7 order by time");
     assert.ok(seen.length >= 5);
     assert.deepEqual((await send("GET", "/api/tokens?mine=true")).json, []);
-    for (const bad of ["limit=0", "limit=1001", "limit=x", "mine=yes", "page=2", "limit=1&limit=2"]) {
+    for (const bad of [
+      "limit=0",
+      "limit=1001",
+      "limit=x",
+      "mine=yes",
+      "page=2",
+      "limit=1&limit=2",
+      "cursor=none",
+    ]) {
       assert.equal((await send("GET", `/api/tokens?${bad}`)).status, 400, bad);
     }
-    assert.deepEqual((await send("GET", "/api/tokens?cursor=none", undefined, user)).json, []);
   });
 });
 
@@ -224,13 +231,13 @@ describe("GET /api/audit", () => {
       "actor=",
       "actor=%00",
       "sort=asc",
+      "cursor=garbage",
       "action=token.created%27--",
     ]) {
       const { status } = await send("GET", `/api/audit?${bad}`);
       assert.equal(status, 400, bad);
     }
     assert.deepEqual(await audited("?actor=%27%20OR%201=1%20--"), []);
-    assert.deepEqual(await audited("?cursor=garbage"), []);
   });
 
   it("is for admins only", async () => {

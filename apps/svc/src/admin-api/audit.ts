@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS, type AuditAction } from "../audit/audit-event.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AuditQuery, AuditRecord, AuditStore } from "../storage/store.ts";
 import { operation, type Operation } from "./operation.ts";
-import { nextPage, pagingQuery } from "./paging.ts";
+import { nextPage, timePagingQuery } from "./paging.ts";
 
 const PATH = "/api/audit";
 const DEFAULT_LIMIT = 100;
@@ -51,8 +51,8 @@ export const auditQuerySchema = z.strictObject({
   outcome: z.enum(["allowed", "denied", "failed"]).optional(),
   from: instant.optional().meta({ description: "At or after" }),
   to: instant.optional().meta({ description: "Before" }),
-  ...pagingQuery,
-  limit: pagingQuery.limit.meta({ description: `Default ${DEFAULT_LIMIT}` }),
+  ...timePagingQuery,
+  limit: timePagingQuery.limit.meta({ description: `Default ${DEFAULT_LIMIT}` }),
 });
 
 /** Reading the audit trail. Nothing changes it but time. */

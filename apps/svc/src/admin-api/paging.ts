@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { positionOf } from "../storage/time-cursor.ts";
 import { ProblemError } from "./problem.ts";
 
 /** The query parameters of a list that comes in pages. */
@@ -8,6 +9,16 @@ export const pagingQuery = {
     .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
     .optional(),
   cursor: z.string().optional().meta({ description: "From the `Link` header of the page before" }),
+};
+
+/** The same for lists whose pages the database cuts, ordered by time. */
+export const timePagingQuery = {
+  ...pagingQuery,
+  cursor: z
+    .string()
+    .refine((text) => positionOf(text) !== undefined, "must be from the Link header of the page before")
+    .optional()
+    .meta({ description: "From the `Link` header of the page before" }),
 };
 
 /**

@@ -4,7 +4,7 @@ import type { TokenRecord } from "../storage/store.ts";
 import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
-import { nextPage, pagingQuery } from "./paging.ts";
+import { nextPage, timePagingQuery } from "./paging.ts";
 
 const PATH = "/api/tokens";
 /** Most repositories of one token; each is checked at the code host. */
@@ -132,8 +132,8 @@ export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation
       summary: "List your tokens; an admin sees all",
       description: `Newest first, at most ${MAX_LISTED} at once; a \`Link\` header leads to the next page.`,
       query: z.strictObject({
-        ...pagingQuery,
-        limit: pagingQuery.limit.meta({ description: `Default ${MAX_LISTED}` }),
+        ...timePagingQuery,
+        limit: timePagingQuery.limit.meta({ description: `Default ${MAX_LISTED}` }),
         mine: z.enum(["true", "false"]).optional().meta({ description: "true: an admin's own only" }),
       }),
       result: z.array(tokenSchema),
