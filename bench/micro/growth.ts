@@ -31,7 +31,7 @@ const FETCHES = [10, 25, 50, 100, 200];
 /** Packs that are merged at least, as the service does it. */
 const LEAST = 8;
 /** Requests per sample. */
-const TIMES = 20;
+const TIMES = 100;
 
 export async function run(rounds: number): Promise<Report> {
   const rows: Row[] = [];
