@@ -140,6 +140,21 @@ describe("postgres store", () => {
     }
   });
 
+  it("a connection that ends between two statements of a transaction fails the transaction, and no more", async () => {
+    const dsn = await server.createDatabase();
+    const db = await openPostgres({ dsn: new Secret(dsn), maxConnections: 2 });
+    const broken = db.transaction().execute(async (transaction) => {
+      const { rows } = await sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`.execute(transaction);
+      await sql`SELECT pg_terminate_backend(${rows[0]?.pid})`.execute(db);
+      // Until the end of the connection has come through, while no statement waits for an answer.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sql`SELECT 1`.execute(transaction);
+    });
+    await assert.rejects(broken);
+    await sql`SELECT 1`.execute(db);
+    await db.destroy();
+  });
+
   it("names are ordered by code point, whatever the database's own order of text", async () => {
     const name = "of_words";
     const creation = `CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`;

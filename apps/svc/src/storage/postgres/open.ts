@@ -51,8 +51,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Kysely<Tab
     keepAlive: true,
     types: { getTypeParser },
   } satisfies PoolConfig);
-  // Idle connections that the server ends: the pool drops them, and the next query opens another.
+  // Connections that the server ends. Idle ones the pool drops; of one that is in use, between two statements, nobody
+  // else would hear, and an error without a listener ends the process. The next statement on it fails.
   pool.on("error", () => undefined);
+  pool.on("connect", (client) => void client.on("error", () => undefined));
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: new CarefulPool(pool) }) });
   try {
     await sql`SELECT 1`.execute(db);
