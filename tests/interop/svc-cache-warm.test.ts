@@ -115,6 +115,22 @@ describe("warming with cache.service_token", { timeout: 240_000 }, () => {
     assert.equal(warmCalls("fetch"), 1);
   });
 
+  it("who asks while one runs gets another one after it: it may know of a push that the first did not see", async () => {
+    await stand.codeHost.push("org", name, { commits: 1 });
+    stand.codeHost.inject({ path: new RegExp(name), command: "fetch", times: 1 }, { delayMs: 300 });
+    assert.equal(await stand.cache.warm("org", name), "started");
+    while (warmCalls("fetch") === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await stand.codeHost.push("org", name, { commits: 1 });
+    assert.equal(await stand.cache.warm("org", name), "started");
+    await stand.cache.settled();
+    stand.codeHost.clearFaults();
+    assert.equal(warmCalls("fetch"), 2);
+    assert.equal(
+      await git(["-C", join(stand.storagePath, "org", `${name}.git`), "rev-parse", "main"]),
+      await git(["-C", path, "rev-parse", "main"]),
+    );
+  });
+
   it("a refused token counts as an error, says so, and is not tried again at once", async () => {
     stand.codeHost.inject({ path: new RegExp(`${name}.git/info`) }, { status: 403 });
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 1 })), [0, 1]);

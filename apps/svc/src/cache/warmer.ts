@@ -55,8 +55,11 @@ export interface WarmerParts {
 /** One repository's warming, as far as it goes beyond one run. */
 interface State {
   running: boolean;
-  /** What a running one has to look at again when it is over. */
-  again: boolean;
+  /**
+   * What came while one was running: a change, which it may have brought already, or a wish, which may know of a push
+   * that it did not see.
+   */
+  again: "no" | "changed" | "asked";
   failedAt: number | undefined;
   /** Branches, tags and HEAD as the last warming saw them. */
   refs: ReadonlyMap<string, string> | undefined;
@@ -91,7 +94,7 @@ export class Warmer {
     if (this.#compared.has(tips) || this.#ended.signal.aborted) return;
     const state = this.#state(repository);
     if (state.running) {
-      state.again = true;
+      if (state.again === "no") state.again = "changed";
       return;
     }
     if (this.#isResting(state)) return;
@@ -109,7 +112,7 @@ export class Warmer {
       return "no_credential";
     }
     const state = this.#state(repository);
-    if (state.running) state.again = true;
+    if (state.running) state.again = "asked";
     else this.#track(repository, async () => this.#begin(repository, 0));
     return "started";
   }
@@ -130,19 +133,24 @@ export class Warmer {
   async #begin(repository: CachedRepository, delayMs: number): Promise<void> {
     const state = this.#state(repository);
     if (state.running) {
-      state.again = true;
+      state.again = delayMs === 0 ? "asked" : "changed";
       return;
     }
     state.running = true;
     try {
       await this.#parts.clock.sleep(delayMs, this.#ended.signal);
       do {
-        state.again = false;
+        state.again = "no";
         if (!(await this.#attempt(repository, state))) return;
-      } while (state.again && (await this.#hasChanged(repository, repository.tips.recent(), false)));
+      } while (await this.#isDueAgain(repository, state));
     } finally {
       state.running = false;
     }
+  }
+
+  async #isDueAgain(repository: CachedRepository, { again }: State): Promise<boolean> {
+    if (again !== "changed") return again === "asked";
+    return await this.#hasChanged(repository, repository.tips.recent(), false);
   }
 
   /** @returns whether it worked */
@@ -283,7 +291,7 @@ export class Warmer {
   #state(repository: CachedRepository): State {
     const known = this.#states.get(repository);
     if (known !== undefined) return known;
-    const state: State = { running: false, again: false, failedAt: undefined, refs: undefined };
+    const state: State = { running: false, again: "no", failedAt: undefined, refs: undefined };
     this.#states.set(repository, state);
     return state;
   }
