@@ -186,6 +186,19 @@ describe("refusals", () => {
     assert.equal(ineffective(config).length, 2);
     const client = { SVC_HOST_CLIENT_ID: "x", SVC_HOST_CLIENT_SECRET: "planted" };
     assert.deepEqual(ineffective(load("", client).config), []);
+    const unwise = {
+      ...client,
+      SVC_SERVER_TRUSTED_PROXIES: "10.0.0.1,0.0.0.0/0",
+      SVC_HOST_URL: "http://code.example",
+      SVC_ENCRYPTION_KEY: "0".repeat(64),
+      SVC_SERVER_BASE_URL: "https://git.example/svc",
+    };
+    const warned = ineffective(load("", unwise).config);
+    assert.deepEqual(
+      warned.map((warning) => warning.split(" ")[0]),
+      ["server.trusted_proxies", "host.url", "encryption.key", "server.base_url"],
+    );
+    assert.doesNotMatch(warned.join(), /000/);
   });
 
   it("half an OAuth client, half an app, and an app with Gitea are refused", () => {

@@ -1,6 +1,10 @@
+import { isLoopbackHost } from "@devplat/web-kit";
 import { isLoopbackAddress, parseListen } from "./listen.ts";
 import { SvcError } from "../errors.ts";
 import type { Config } from "./schema.ts";
+
+/** 64 random digits hold fewer different ones less than once in a million. */
+const LEAST_DIGITS = 9;
 
 /** Keys of the documented interface whose part this version does not have. Ignoring them would be worse than a refusal. */
 const NOT_YET: readonly { readonly key: string; readonly isSet: (config: Config) => boolean }[] = [
@@ -52,6 +56,29 @@ export function ineffective(config: Config): string[] {
   }
   if (config.dev.mode_unsafe && !config.dev.mode) {
     warnings.push("dev.mode_unsafe has no effect without dev.mode");
+  }
+  return [...warnings, ...unwise(config)];
+}
+
+/** Settings with which the service works, and which few would want if they saw what they mean. */
+function unwise({ server, host, encryption, dev }: Config): string[] {
+  const warnings: string[] = [];
+  if (server.trusted_proxies.some((network) => network.endsWith("/0"))) {
+    warnings.push(
+      "server.trusted_proxies trusts everybody: any client can say that it comes from any address",
+    );
+  }
+  for (const [key, address] of Object.entries({ "host.url": host.url, "host.api_url": host.api_url })) {
+    const url = address === undefined ? null : URL.parse(address);
+    if (!dev.mode && url?.protocol === "http:" && !isLoopbackHost(url.host)) {
+      warnings.push(`${key} is http: credentials of users go to the code host in the clear`);
+    }
+  }
+  if (encryption.key !== undefined && new Set(encryption.key.reveal()).size < LEAST_DIGITS) {
+    warnings.push("encryption.key does not look random: make one with openssl rand -hex 32");
+  }
+  if (server.base_url !== undefined && new URL(server.base_url).pathname !== "/") {
+    warnings.push("server.base_url has a path, and the service answers at the root of its host name only");
   }
   return warnings;
 }
