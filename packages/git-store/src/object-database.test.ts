@@ -226,3 +226,22 @@ test("ObjectDatabase.read never gives a wrong object of a pack with a flipped bi
   }
   assert.ok(faults > 20, `only ${faults} faults were met`);
 });
+
+test("skipFaulty leaves out a pack whose index cannot be read, and only that", () => {
+  using folder = temporaryFolder();
+  const path = buildRepository(folder.path);
+  const packs = join(path, "objects/pack");
+  const sound = ObjectDatabase.open(join(path, "objects"));
+  const { name } = sound.packs[0]!;
+  sound.close();
+  const other = `pack-${"0".repeat(40)}`;
+  writeFileSync(join(packs, `${other}.pack`), readFileSync(join(packs, `${name}.pack`)));
+  writeFileSync(join(packs, `${other}.idx`), "damaged");
+  assert.throws(() => ObjectDatabase.open(join(path, "objects")), { code: "corrupt_index" });
+  const database = ObjectDatabase.open(join(path, "objects"), { skipFaulty: true });
+  assert.deepEqual(
+    database.packs.map((pack) => pack.name),
+    [name],
+  );
+  database.close();
+});
