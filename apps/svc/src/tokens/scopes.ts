@@ -28,6 +28,8 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 
 const ALIASES: ReadonlyMap<string, Resource> = new Map([["pulls", "pull_requests"]]);
+/** What is shown of a name that is not known: letters, as every resource has. Anything else may be a token in the wrong place. */
+const RESOURCE_FORM = /^[A-Za-z_-]{1,30}$/;
 /** Stands for every resource; only where unrestricted tokens are allowed. */
 export const EVERYTHING = "*";
 
@@ -58,8 +60,8 @@ export function parseScopes(text: string): ParsedScopes {
       faults.push("expected <resource>:<level> entries, separated by commas");
     } else if (resource === undefined) {
       const meant = suggest(name, [...RESOURCES, ...ALIASES.keys()]);
-      const shown = JSON.stringify(name.slice(0, 40));
-      faults.push(`unknown resource ${shown}${meant === undefined ? "" : `; did you mean ${meant}?`}`);
+      const shown = RESOURCE_FORM.test(name) ? ` "${name}"` : "";
+      faults.push(`unknown resource${shown}${meant === undefined ? "" : `; did you mean ${meant}?`}`);
     } else if (level !== "read" && level !== "write") {
       faults.push(`the level of ${resource} must be read or write`);
     } else if (levels.get(resource) !== "write") levels.set(resource, level);
