@@ -1,4 +1,5 @@
 import { mkdir, writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { cpuSecondsOf, run as runCommand, tempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
@@ -70,6 +71,9 @@ export async function run(rounds: number): Promise<Report> {
         row("bundledSync", "the same, release bundle", "cpu"),
         row("executableSync", "the same, single executable", "wall"),
         row("executableSync", "the same, single executable", "cpu"),
+      ],
+      notes: [
+        `The load of the machine at the end: ${(loadavg()[0] ?? 0).toFixed(0)}. More than its cores means that others shared it, and wall times mean little then.`,
       ],
     };
   } finally {
