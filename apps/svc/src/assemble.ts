@@ -137,6 +137,7 @@ export async function assemble({
     fillMaxMb: config.cache.fill_max_mb,
     maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
     dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
+    detectCollisions: config.cache.detect_sha1_collisions,
     fillQuietMs: config.cache.fill_quiet_seconds * 1000,
     pruneAfterMs: parseDuration(config.cache.prune_unreachable_after) || Infinity,
     warming: config.cache.enabled

@@ -51,6 +51,7 @@ export const HEADER_ROOM = 32;
  * The {@link HEADER_ROOM} bytes before `start` are overwritten.
  *
  * @param type a non-delta type number
+ * @returns where in the buffer the hashed bytes begin; they end with the content
  */
 export function hashInPlace(
   format: ObjectFormat,
@@ -60,13 +61,14 @@ export function hashInPlace(
   size: number,
   target: Buffer,
   targetStart: number,
-): void {
+): number {
   const header = `${NAMES[type]} ${size}\0`;
   const from = start - header.length;
   buffer.write(header, from, header.length, "latin1");
   // "latin1" and back is the cheapest way to take a digest out of crypto.hash (0.5 µs against 1.0 µs with "buffer").
   const digest = hash(format, buffer.subarray(from, start + size), "latin1");
   target.write(digest, targetStart, digest.length, "latin1");
+  return from;
 }
 
 /** The id of an object, in lower-case hex. */

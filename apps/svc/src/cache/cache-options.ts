@@ -26,6 +26,8 @@ export interface GitCacheOptions {
   readonly fillQuietMs?: number;
   /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
   readonly pruneAfterMs?: number;
+  /** `cache.detect_sha1_collisions`. Default false. */
+  readonly detectCollisions?: boolean;
   /** `cache.max_total_size_mb`. Default: no limit. */
   readonly maxTotalMb?: number;
   /** `cache.drop_unused_after`, in milliseconds. Default: never. */

@@ -52,9 +52,9 @@ export class GitCache implements CacheMaintenance {
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
-    const { fillQuietMs: quietMs, pruneAfterMs } = options;
+    const { fillQuietMs: quietMs, pruneAfterMs, detectCollisions, clock: fillClock } = options;
     this.#objects = new StoredObjects(
-      { storagePath, hostUrl, fill: background, quietMs, pruneAfterMs, clock: options.clock },
+      { storagePath, hostUrl, fill: background, quietMs, pruneAfterMs, detectCollisions, clock: fillClock },
       this.#slots,
       this.#faults,
     );

@@ -20,6 +20,7 @@ export interface PackStoresOptions {
   readonly quiet: Quiet;
   /** `cache.prune_unreachable_after`, in milliseconds; Infinity: never. */
   readonly pruneAfterMs: number;
+  readonly detectCollisions: boolean;
   /** Told of a store whose packs could not be merged. */
   readonly maintenanceFailed: (key: string, error: unknown) => Promise<void>;
 }
@@ -96,12 +97,13 @@ export class PackStores {
   }
 
   #make(id: RepositoryId): RepositoryStore {
-    const { hostUrl, clock, pruneAfterMs } = this.#options;
+    const { hostUrl, clock, pruneAfterMs, detectCollisions } = this.#options;
     const store: RepositoryStore = new RepositoryStore({
       path: this.#folder.path(id),
       hostUrl,
       workers: this.#workers,
       proofs: this.#proofs,
+      detectCollisions,
       discard: () => this.#folder.remove(id),
       clock,
       onFilled: () =>

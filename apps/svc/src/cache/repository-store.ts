@@ -82,6 +82,8 @@ export interface RepositoryStoreOptions {
   readonly hostUrl: string;
   readonly workers: IndexWorkers;
   readonly proofs: ProofThread;
+  /** `cache.detect_sha1_collisions`. Default false. */
+  readonly detectCollisions?: boolean;
   /** Removes the folder. */
   readonly discard: () => Promise<void>;
   readonly clock?: Clock;
@@ -210,7 +212,8 @@ export class RepositoryStore {
     const pack = await open(refsBefore);
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
-      const indexed = await repository.receivePack(pack, { workers: this.#options.workers, signal });
+      const { workers, detectCollisions = false } = this.#options;
+      const indexed = await repository.receivePack(pack, { workers, signal, detectCollisions });
       // Threads keep what they have used: one after the other they need less than side by side.
       const isLarge = indexed.objects > LARGE_PACK_OBJECTS;
       if (isLarge) await this.#options.workers.rest();

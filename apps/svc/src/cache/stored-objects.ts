@@ -43,6 +43,8 @@ export interface StoredObjectsOptions {
   readonly quietMs?: number | undefined;
   /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
   readonly pruneAfterMs?: number | undefined;
+  /** Default false. */
+  readonly detectCollisions?: boolean | undefined;
   readonly clock?: Clock;
 }
 
@@ -61,6 +63,7 @@ export class StoredObjects {
 
   constructor(options: StoredObjectsOptions, slots: UpstreamSlots, faults: FaultLog) {
     const { storagePath, hostUrl, fill, quietMs = 0, pruneAfterMs = Infinity, clock = systemClock } = options;
+    const { detectCollisions = false } = options;
     this.#quiet = new Quiet({ clock, quietMs });
     this.#stores = new PackStores({
       storagePath,
@@ -68,6 +71,7 @@ export class StoredObjects {
       clock,
       quiet: this.#quiet,
       pruneAfterMs,
+      detectCollisions,
       maintenanceFailed: async (key, error) => this.#maintenanceFailed(key, error),
     });
     this.#own = new OwnAnswers(this.#stores);

@@ -44,6 +44,11 @@ export interface IndexPackOptions {
   readonly deltaWindowBytes?: number;
   /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
+  /**
+   * Refuses objects that were made for a collision attack on SHA-1, at some 30 times the cost of hashing. Default: not
+   * looked at.
+   */
+  readonly detectCollisions?: boolean;
   /** Threads that are kept between packs; a service should have them. Without it a pack starts and ends its own. */
   readonly workers?: IndexWorkers;
 }
@@ -103,6 +108,7 @@ function jobOf(options: IndexPackOptions, aside: AsideNames): PipelineJob {
     indexPath: aside.idx,
     reversePath: aside.rev,
     format: options.format ?? "sha1",
+    detectCollisions: options.detectCollisions === true && (options.format ?? "sha1") === "sha1",
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     deltaWindowBytes: options.deltaWindowBytes ?? DEFAULT_DELTA_WINDOW_BYTES,
     packWindowBytes: (options.packWindowBytes ?? DEFAULT_PACK_WINDOW_BYTES) / threads,

@@ -20,6 +20,8 @@ export interface PipelineJob {
   readonly indexPath: string;
   readonly reversePath: string;
   readonly format: ObjectFormat;
+  /** Whether objects are looked through for collision attacks on SHA-1. */
+  readonly detectCollisions: boolean;
   readonly limits: IndexPackLimits;
   readonly deltaWindowBytes: number;
   /** Of one thread. */
@@ -55,7 +57,7 @@ export function leadPipeline(job: PipelineJob, onScanned: (share: ScanShare) => 
   const control = new Control(job.control);
   const fd = openSync(job.packPath, "r+");
   try {
-    const scanned = scanPack(fd, control, job.format, job.limits);
+    const scanned = scanPack(fd, control, job);
     const { tables, refs, packBytes } = scanned;
     onScanned({ tables, refs, packBytes });
     const resolver = new DeltaResolver(resolveJob(job, { tables, refs, packBytes }, fd, control));
@@ -84,8 +86,9 @@ export function helpResolve(job: PipelineJob, share: ScanShare): void {
 
 function resolveJob(job: PipelineJob, share: ScanShare, fd: number, control: Control): ResolveJob {
   const pack: PagedFile = { id: 0, fd, path: job.packPath, size: share.packBytes };
-  const { limits, deltaWindowBytes, packWindowBytes } = job;
-  return { pack, tables: share.tables, refs: share.refs, control, limits, deltaWindowBytes, packWindowBytes };
+  const { tables, refs } = share;
+  const { limits, detectCollisions, deltaWindowBytes, packWindowBytes } = job;
+  return { pack, tables, refs, control, limits, detectCollisions, deltaWindowBytes, packWindowBytes };
 }
 
 function finish(job: PipelineJob, fd: number, scanned: ScannedPack, resolver: DeltaResolver): PipelineResult {

@@ -3,6 +3,7 @@ import { GitStoreError } from "../errors.ts";
 import { freeBuffer } from "../free-buffer.ts";
 import { createInflater, inflateError } from "../inflate.ts";
 import { hashInPlace, HEADER_ROOM, oidBytes } from "../object-format.ts";
+import { refuseCollision } from "../sha1-collision.ts";
 import { EntryHeader } from "../pack-entry.ts";
 import { PageCache, type PagedFile } from "../page-cache.ts";
 import { BufferPool } from "./buffer-pool.ts";
@@ -31,6 +32,7 @@ export interface ResolveJob {
   readonly refs: RefDeltas;
   readonly control: Control;
   readonly limits: IndexPackLimits;
+  readonly detectCollisions: boolean;
   /** Memory for live objects, bytes. One path from base to delta may exceed it. */
   readonly deltaWindowBytes: number;
   /** Memory for pages of the pack, bytes. */
@@ -144,7 +146,7 @@ export class DeltaResolver {
       } catch (error) {
         throw atOffset(error, tables.offsets[entry]!);
       }
-      hashInPlace(
+      const from = hashInPlace(
         tables.format,
         type,
         made.buffer!,
@@ -153,6 +155,7 @@ export class DeltaResolver {
         this.#oids,
         entry * this.#oidLength,
       );
+      if (this.#job.detectCollisions) refuseCollision(made.buffer!.subarray(from, HEADER_ROOM + made.size));
       types[entry] = type | RESOLVED;
       linkWaiting(tables, this.#job.refs, entry);
       if (!frame.leaves && frame.next === 0) this.#release(frame);

@@ -12,6 +12,7 @@ import {
   typeName,
   type ObjectFormat,
 } from "../object-format.ts";
+import { CollisionDetector, collisionFound, refuseCollision } from "../sha1-collision.ts";
 import { decodePackHeader, EntryHeader, MAX_ENTRY_HEADER_BYTES, PACK_HEADER_BYTES } from "../pack-entry.ts";
 import type { Control } from "./control.ts";
 import { atOffset } from "./failure.ts";
@@ -51,19 +52,21 @@ export interface ScannedPack {
  *
  * @throws {GitStoreError} for all that can be wrong with a pack except the content of deltas
  */
-export function scanPack(
-  fd: number,
-  control: Control,
-  format: ObjectFormat,
-  limits: IndexPackLimits,
-): ScannedPack {
-  return new Scanner(fd, control, format, limits).scan();
+export function scanPack(fd: number, control: Control, options: ScanOptions): ScannedPack {
+  return new Scanner(fd, control, options).scan();
+}
+
+export interface ScanOptions {
+  readonly format: ObjectFormat;
+  readonly limits: IndexPackLimits;
+  readonly detectCollisions: boolean;
 }
 
 class Scanner {
   readonly #format: ObjectFormat;
   readonly #oidLength: number;
   readonly #limits: IndexPackLimits;
+  readonly #detectCollisions: boolean;
   readonly #control: Control;
   readonly #checksum: Hash;
   readonly #source: PackSource;
@@ -75,8 +78,9 @@ class Scanner {
   #expanded = 0;
   #deltas = 0;
 
-  constructor(fd: number, control: Control, format: ObjectFormat, limits: IndexPackLimits) {
+  constructor(fd: number, control: Control, { format, limits, detectCollisions }: ScanOptions) {
     this.#format = format;
+    this.#detectCollisions = detectCollisions;
     this.#oidLength = oidBytes(format);
     this.#limits = limits;
     this.#control = control;
@@ -145,7 +149,9 @@ class Scanner {
     tables.crcs[entry] = crc32(source.buffer.subarray(source.start, source.start + length));
     source.consume(length);
     if (!isDelta) {
-      hashInPlace(this.#format, type, this.#object, HEADER_ROOM, size, oids, entry * this.#oidLength);
+      const at = entry * this.#oidLength;
+      const from = hashInPlace(this.#format, type, this.#object, HEADER_ROOM, size, oids, at);
+      if (this.#detectCollisions) refuseCollision(this.#object.subarray(from, HEADER_ROOM + size));
     }
   }
 
@@ -184,8 +190,10 @@ class Scanner {
   ): void {
     const source = this.#source;
     const { type, size, length: headerLength } = this.#header;
-    const digest =
-      type < OFS_DELTA ? createHash(this.#format).update(`${typeName(type)} ${size}\0`) : undefined;
+    const title = type < OFS_DELTA ? `${typeName(type)} ${size}\0` : "";
+    const digest = createHash(this.#format).update(title);
+    const detector = this.#detectCollisions && type < OFS_DELTA ? new CollisionDetector() : undefined;
+    detector?.update(Buffer.from(title));
     if (this.#object.length < PIECE_BYTES) this.#object = Buffer.allocUnsafeSlow(PIECE_BYTES);
     const piece = this.#object.subarray(0, PIECE_BYTES);
     let crc = crc32(source.buffer.subarray(source.start, source.start + headerLength));
@@ -199,7 +207,9 @@ class Scanner {
       if (stream.consumed === 0 && stream.produced === 0) break;
       produced += stream.produced;
       if (produced > size) break;
-      digest?.update(piece.subarray(0, stream.produced));
+      const part = piece.subarray(0, stream.produced);
+      if (type < OFS_DELTA) digest.update(part);
+      if (detector?.update(part) === true) throw collisionFound();
       crc = crc32(source.buffer.subarray(source.start, source.start + stream.consumed), crc);
       source.consume(stream.consumed);
     }
@@ -213,8 +223,9 @@ class Scanner {
         },
       );
     }
+    if (detector?.end() === true) throw collisionFound();
     tables.crcs[entry] = crc;
-    digest?.digest().copy(oids, entry * this.#oidLength);
+    if (type < OFS_DELTA) digest.digest().copy(oids, entry * this.#oidLength);
   }
 
   #ofsBase(tables: PackTables, entry: number, offset: number): number {
