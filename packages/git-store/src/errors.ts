@@ -20,7 +20,7 @@
  * | `corrupt_index` | an `.idx` or `.rev` file contradicts itself or its pack |
  * | `corrupt_object` | an object's content does not parse, or does not hash to its id |
  * | `missing_object` | an object is not in the store |
- * | `sha1_collision` | an object was made to collide with another one under SHA-1 (only where that is looked for) |
+ * | `hash_collision` | an object was made to collide with another one under SHA-1 (only where that is looked for) |
  * | `bad_oid` | a string is not an object id of the repository's object format |
  * | `bad_ref_name` | a name is not allowed by `git check-ref-format` |
  * | `not_a_repository` | a folder does not hold a bare repository |
@@ -50,7 +50,7 @@ export const GIT_STORE_ERROR_CODES = [
   "corrupt_index",
   "corrupt_object",
   "missing_object",
-  "sha1_collision",
+  "hash_collision",
   "bad_oid",
   "bad_ref_name",
   "not_a_repository",

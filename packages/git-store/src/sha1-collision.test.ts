@@ -124,7 +124,7 @@ describe("indexPack with detectCollisions", () => {
       t.mock.method(CollisionDetector.prototype, "update", (piece: Buffer) =>
         piece.includes(content.subarray(0, 300)),
       );
-      await assert.rejects(taken(true), { code: "sha1_collision" });
+      await assert.rejects(taken(true), { code: "hash_collision" });
     }
   });
 });

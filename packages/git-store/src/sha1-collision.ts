@@ -240,11 +240,11 @@ function undo(words: Int32Array, last: number, state: Int32Array): void {
   state[3] = d;
   state[4] = e;
 }
-/** @throws GitStoreError `sha1_collision` if the message, header and content of an object, was made for an attack */
+/** @throws GitStoreError `hash_collision` if the message, header and content of an object, was made for an attack */
 export function refuseCollision(message: Buffer): void {
   if (CollisionDetector.finds(message)) throw collisionFound();
 }
 
 export function collisionFound(): GitStoreError {
-  return new GitStoreError("sha1_collision", "an object was made to collide with another one under SHA-1");
+  return new GitStoreError("hash_collision", "an object was made to collide with another one under SHA-1");
 }
