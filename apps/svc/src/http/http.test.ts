@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { rewriteLocation } from "../git/location.ts";
 import { MAX_UNLISTED_SERIES, RepositoryLabelling } from "../telemetry/repository-labels.ts";
 import { Surfaces, type Surface } from "./surface.ts";
-import { classifyTarget } from "./target.ts";
+import { classifyTarget, isManagementPath } from "./target.ts";
 
 const kindOf = (target: string, surface: Surface = "management"): string => {
   const found = classifyTarget(target, surface);
@@ -75,6 +75,16 @@ describe("classifyTarget", () => {
         },
       ),
     );
+  });
+});
+
+describe("isManagementPath", () => {
+  it("tells pages and API from git, whose errors are plain text", () => {
+    for (const path of ["/api/%zz", "/Admin//x", "/auth/../x?y"])
+      assert.equal(isManagementPath(path), true, path);
+    for (const path of ["/org/r/../info/refs", "/", "//api", "/apis/x", ""]) {
+      assert.equal(isManagementPath(path), false, path);
+    }
   });
 });
 

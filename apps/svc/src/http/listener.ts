@@ -9,7 +9,7 @@ import { ClientAddresses, setHost } from "./client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 import { createWebServer, type WebServer } from "./web-server.ts";
 import type { Surface, Surfaces } from "./surface.ts";
-import { classifyTarget, splitTarget, type Target } from "./target.ts";
+import { classifyTarget, splitTarget, type Target, isManagementPath } from "./target.ts";
 import { SANDBOX_HEADERS, answerProblem, answerText } from "./text-answer.ts";
 
 /** Milliseconds that a client gets to send the body of a management request (git routes have idle time-outs). */
@@ -123,7 +123,9 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   exchange.stage("classify", exchange.startedAt);
   if (!isApi && target.kind === "malformed") {
     const detail = `bad request: ${target.reason}`;
-    if (surface === "management") answerProblem(exchange, { status: 400, code: "malformed_path", detail });
+    // Git prints only text.
+    if (surface === "management" && isManagementPath(url))
+      answerProblem(exchange, { status: 400, code: "malformed_path", detail });
     else answerText(exchange, 400, detail);
   } else if (
     surface === "unknown" ||

@@ -44,6 +44,11 @@ const MANAGEMENT_WORDS = new Set(
 const DUMB_OBJECT =
   /^(?:HEAD|objects\/info\/[a-z-]+|objects\/[0-9a-f]{2}\/(?:[0-9a-f]{38}|[0-9a-f]{62})|objects\/pack\/pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|idx))$/;
 
+/** Whether a request target begins as those of pages and API do: a program or a browser asks, not git. */
+export function isManagementPath(requestTarget: string): boolean {
+  return MANAGEMENT_WORDS.has(splitTarget(requestTarget).path.split("/", 2)[1]?.toLowerCase() ?? "");
+}
+
 /** Path and query of a request target in origin form, or the part of an absolute form that is meant. */
 export function splitTarget(requestTarget: string): { readonly path: string; readonly query: string } {
   const origin = requestTarget.replace(/^https?:\/\/[^/?#]*/i, "");
