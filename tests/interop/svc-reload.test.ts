@@ -60,7 +60,7 @@ async function reload(signal: NodeJS.Signals): Promise<Record<string, unknown>> 
       .log()
       .slice(seen)
       .split("\n")
-      .find((each) => each.includes("reloaded"));
+      .find((each) => /"msg":"(?:not )?reloaded/.test(each));
     if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
   }
 }

@@ -29,11 +29,13 @@ export async function openStore(
   keys: () => Promise<EncryptionKeys>,
   migrateNow: boolean,
 ): Promise<Store> {
+  // First: that the key is missing is what somebody who sets the service up must hear before anything is made.
+  const known = settings.driver === "vault" ? undefined : await keys();
   const database = await openDatabase(settings);
   try {
     if (migrateNow) await database.migrate();
     requireCurrent(await database.state());
-    return await database.store(keys);
+    return await database.store(async () => known ?? keys());
   } catch (error) {
     await database.close();
     throw error;
