@@ -76,10 +76,11 @@ export async function daemon(place: Home, ready: () => Promise<boolean>): Promis
   };
 }
 
+/** Waits for three times the shortest poll interval, which a condition may have to wait for. */
 export async function until(condition: () => Promise<boolean>, describeState: () => string): Promise<void> {
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 600; i++) {
     if (await condition().catch(() => false)) return;
     await sleep(50);
   }
-  assert.fail(`not within 10 s: ${describeState()}`);
+  assert.fail(`not within 30 s: ${describeState()}`);
 }
