@@ -137,9 +137,9 @@ describe("the first run, as the guide tells it", { timeout: TIMEOUT_MS }, () => 
     await field.fill("half a passph");
     // Other state changes are pushed meanwhile.
     const updated = page.locator("#live-state time");
-    const before = await updated.getAttribute("datetime");
+    const shownBefore = await updated.getAttribute("datetime");
     await run.home.agent(["sync"]);
-    await until(async () => (await updated.getAttribute("datetime")) !== before);
+    await until(async () => (await updated.getAttribute("datetime")) !== shownBefore);
     assert.equal(await field.inputValue(), "half a passph");
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("Enrolled").waitFor();

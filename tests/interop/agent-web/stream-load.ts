@@ -20,7 +20,8 @@ const timer = setInterval(() => {
   });
 }, CHANGE_MS);
 process.stdout.write(`${server.url}\n`);
-for await (const _line of createInterface(process.stdin)) {
+for await (const question of createInterface(process.stdin)) {
+  if (question === "") continue;
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
   process.stdout.write(`${JSON.stringify({ bytes: heapUsed + external, changes })}\n`);

@@ -28,7 +28,11 @@ export function schemaFaults(
   if (Array.isArray(schema["enum"]) && !schema["enum"].includes(value))
     return [`${at}: not one of its values`];
   if ("const" in schema && schema["const"] !== value) return [`${at}: not ${String(schema["const"])}`];
-  if (schema["format"] === "date-time" && value !== null && Number.isNaN(Date.parse(String(value))))
+  if (
+    schema["format"] === "date-time" &&
+    value !== null &&
+    (typeof value !== "string" || Number.isNaN(Date.parse(value)))
+  )
     return [`${at}: no time`];
   if (Array.isArray(value))
     return value.flatMap((each, index) => faults(each, schema["items"] ?? {}, `${at}[${index}]`));

@@ -108,10 +108,10 @@ describe("endpoints: JSON API", () => {
   });
 
   it("POST /api/v1/sync: triggers an immediate sync cycle; CSRF token required", async () => {
-    const before = server.view.cycles;
+    const cyclesBefore = server.view.cycles;
     assert.equal((await server.send("/api/v1/sync", own())).status, 403);
     assert.equal((await change("POST", "/api/v1/sync")).status, 202);
-    assert.equal(server.view.cycles, before + 1);
+    assert.equal(server.view.cycles, cyclesBefore + 1);
   });
 
   it("GET /api/v1/csrf: {token}", async () => {
@@ -237,10 +237,10 @@ describe("removed endpoints", () => {
 
 describe("request protection", () => {
   it("1: browser POSTs require a present, same-origin Origin header", async () => {
-    const before = server.view.cycles;
+    const cyclesBefore = server.view.cycles;
     assert.equal((await server.send("/ui/sync", { method: "POST" })).status, 403);
     assert.equal((await server.send("/ui/sync", own())).status, 303);
-    assert.equal(server.view.cycles, before + 1);
+    assert.equal(server.view.cycles, cyclesBefore + 1);
   });
 
   it("2: JSON API mutations require the CSRF handshake; a token is good once", async () => {
