@@ -18,7 +18,11 @@ describe("runGroup", () => {
   after(() => folder.remove());
 
   /** Runs files of the given texts as one group, what they print put aside. */
-  async function outcome(texts: readonly string[], isolated = false): Promise<Omit<GroupResult, "seconds">> {
+  async function outcome(
+    texts: readonly string[],
+    isolated = false,
+    limitMs?: number,
+  ): Promise<Omit<GroupResult, "seconds">> {
     const files = await Promise.all(
       texts.map(async (text, at) => {
         const path = join(folder.path, `${isolated}-${at}.test.ts`);
@@ -29,11 +33,17 @@ describe("runGroup", () => {
     const { seconds, ...rest } = await runGroup(
       folder.path,
       { name: "group", files, isolated },
-      { concurrency: 1, quiet: true },
+      { concurrency: 1, quiet: true, ...(limitMs === undefined ? {} : { limitMs }) },
     );
     assert.ok(seconds > 0);
     return rest;
   }
+
+  it("names the tests of a group that hangs", async () => {
+    const hang = `it("ends", () => {}); it("never ends", async () => { await new Promise((ok) => setTimeout(ok, 60_000)); });`;
+    const { broken } = await outcome([hang], false, 3000);
+    assert.match(broken ?? "", /^not done after 3 s; begun and not ended:\n\S+:3 never ends$/);
+  });
 
   for (const isolated of [false, true]) {
     const way = isolated ? "isolated" : "in one process";

@@ -7,8 +7,10 @@ import { pathToFileURL } from "node:url";
 import type { Tally } from "./counter.ts";
 import type { Group } from "./files.ts";
 
-/** A group that takes longer hangs: no group is meant to take more than a minute or two. */
-const GROUP_LIMIT_MS = 15 * 60 * 1000;
+/** A group that takes longer hangs: in one process none is meant to take more than a minute or two. */
+const LIMIT_MS = { together: 5 * 60 * 1000, isolated: 15 * 60 * 1000 } as const;
+/** A test that sets no limit of its own fails after this, so that a hang has a name. */
+const TEST_LIMIT_MS = 2 * 60 * 1000;
 
 export interface GroupResult extends Tally {
   readonly seconds: number;
@@ -21,41 +23,66 @@ export interface RunGroupOptions {
   readonly concurrency: number;
   /** Whether nothing is printed. Default false. */
   readonly quiet?: boolean;
+  /** Milliseconds after which the group hangs. Default: 5 minutes in one process, 15 with a process for each file. */
+  readonly limitMs?: number;
 }
 
 /** Runs one group with node:test in a process of its own; failures print in full, passes only as a count. */
 export async function runGroup(root: string, group: Group, options: RunGroupOptions): Promise<GroupResult> {
   const output = options.quiet === true ? "ignore" : "inherit";
   const folder = mkdtempSync(join(tmpdir(), "devplat-tally-"));
-  const tallyPath = join(folder, "tally.json");
+  const paths = { tally: join(folder, "tally.json"), running: join(folder, "running.txt") };
   const begun = performance.now();
   try {
     const child = spawn(
       process.execPath,
       [
         "--disable-warning=ExperimentalWarning",
+        // One reporter more than node:test expects.
+        "--disable-warning=MaxListenersExceededWarning",
         "--test",
-        ...(group.isolated ? [`--test-concurrency=${options.concurrency}`] : ["--test-isolation=none"]),
+        ...(group.isolated
+          ? [`--test-concurrency=${options.concurrency}`]
+          : ["--test-isolation=none", `--test-timeout=${TEST_LIMIT_MS}`]),
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "failures.ts")).href}`,
         "--test-reporter-destination=stdout",
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "counter.ts")).href}`,
         "--test-reporter-destination=stderr",
+        `--test-reporter=${pathToFileURL(join(import.meta.dirname, "running.ts")).href}`,
+        "--test-reporter-destination=stderr",
         ...group.files,
       ],
-      { cwd: root, stdio: ["ignore", output, output], env: environment(tallyPath) },
+      { cwd: root, stdio: ["ignore", output, output], env: environment(paths) },
     );
-    const timer = setTimeout(() => child.kill("SIGKILL"), GROUP_LIMIT_MS);
+    const limit = options.limitMs ?? (group.isolated ? LIMIT_MS.isolated : LIMIT_MS.together);
+    let hung = false;
+    const timer = setTimeout(() => {
+      hung = true;
+      child.kill("SIGKILL");
+    }, limit);
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     clearTimeout(timer);
-    const tally = readTally(tallyPath);
+    const tally = readTally(paths.tally);
     const seconds = (performance.now() - begun) / 1000;
-    return { ...(tally ?? NOTHING), seconds, broken: whatBroke(tally, code, signal) };
+    const broken = hung ? whatHung(limit, paths.running) : whatBroke(tally, code, signal);
+    return { ...(tally ?? NOTHING), seconds, broken };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0 };
+
+/** What a group that was ended at its limit had begun and not finished. */
+function whatHung(limitMs: number, runningPath: string): string {
+  let running = "";
+  try {
+    running = readFileSync(runningPath, "utf8");
+  } catch {
+    // It hung before its first test.
+  }
+  return `not done after ${limitMs / 1000} s; begun and not ended:\n${running}`;
+}
 
 function whatBroke(
   tally: Tally | undefined,
@@ -79,8 +106,8 @@ function readTally(path: string): Tally | undefined {
 }
 
 /** NODE_TEST_CONTEXT would make the child believe it is a test file of another run, and run nothing. */
-function environment(tallyPath: string): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = { ...process.env, TEST_TALLY: tallyPath };
+function environment(paths: { tally: string; running: string }): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = { ...process.env, TEST_TALLY: paths.tally, TEST_RUNNING: paths.running };
   delete env["NODE_TEST_CONTEXT"];
   delete env["NODE_OPTIONS"];
   return env;

@@ -8,8 +8,12 @@ const files = testFiles(root, ".soak.ts", process.argv.slice(2));
 if (files.length === 0) {
   process.stdout.write("no soak tests yet\n");
 } else {
-  // One at a time: a soak measures, and must not measure its neighbour.
-  const result = await runGroup(root, { name: "soak", files, isolated: true }, { concurrency: 1 });
+  const result = await runGroup(
+    root,
+    { name: "soak", files, isolated: true },
+    // One at a time: a soak measures, and must not measure its neighbour. An hour each is what some are meant to take.
+    { concurrency: 1, limitMs: files.length * 90 * 60 * 1000 },
+  );
   if (result.broken !== undefined) process.stdout.write(`BROKEN soak: ${result.broken}\n`);
   const failed = result.failed + (result.broken === undefined ? 0 : 1);
   process.stdout.write(`${result.passed} passed, ${failed} failed\n`);

@@ -1,10 +1,14 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Browser, BrowserContext, Page } from "@devplat/testkit";
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1280, height: 800 };
+
+/** Chromium waits without a limit for a page to take a key or a script: longer than this, and it hangs. */
+const TAKEN_LIMIT_MS = 20_000;
 
 /** A page that fails the test on anything in its console (a violation of the policy too) and on outside requests. */
 export async function openWatchedPage(
@@ -14,6 +18,8 @@ export async function openWatchedPage(
 ): Promise<{ page: Page; context: BrowserContext; complaints: string[] }> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
+  nameHangs(page.keyboard, ["press", "type"]);
+  nameHangs(page, ["evaluate", "content"]);
   const complaints: string[] = [];
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
@@ -21,6 +27,29 @@ export async function openWatchedPage(
     if (!request.url().startsWith(`${url}/`)) complaints.push(`outside request: ${request.url()}`);
   });
   return { page, context, complaints };
+}
+
+/** Makes the methods reject with their name and arguments where they would never end. */
+function nameHangs<K extends string>(
+  target: Record<K, (...args: never[]) => Promise<unknown>>,
+  methods: readonly K[],
+): void {
+  for (const name of methods) {
+    const method = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
+    const limited = async (...args: unknown[]): Promise<unknown> => {
+      const done = new AbortController();
+      const limit = sleep(TAKEN_LIMIT_MS, undefined, { signal: done.signal }).then(() => {
+        throw new Error(`${name}(${JSON.stringify(args).slice(0, 80)}) is not taken by the page`);
+      });
+      try {
+        return await Promise.race([method(...args), limit]);
+      } finally {
+        limit.catch(() => undefined);
+        done.abort();
+      }
+    };
+    Object.assign(target, { [name]: limited });
+  }
 }
 
 interface Violation {

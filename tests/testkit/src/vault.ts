@@ -60,6 +60,8 @@ export interface Vault {
 const DEV_ROOT_TOKEN = "root-of-the-tests";
 /** Mounting KV v2 upgrades it in the background; requests until then get 400. */
 const MOUNT_LIMIT_MS = 10_000;
+/** A request that takes longer fails, so that a hang has a name. */
+const REQUEST_LIMIT_MS = 30_000;
 
 export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   const programs = vaultPrograms();
@@ -211,7 +213,8 @@ async function exchange(
   options: RequestOptions,
   body: string | undefined,
 ): Promise<{ status: number; text: string }> {
-  const outgoing = (url.startsWith("https:") ? httpsRequest : httpRequest)(url, options);
+  const signal = AbortSignal.timeout(REQUEST_LIMIT_MS);
+  const outgoing = (url.startsWith("https:") ? httpsRequest : httpRequest)(url, { ...options, signal });
   outgoing.end(body);
   const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
   return { status: incoming.statusCode ?? 0, text: await readAll(incoming) };

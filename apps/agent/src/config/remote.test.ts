@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, beforeEach, describe, it } from "node:test";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { systemClock } from "@devplat/base";
 import { addRemote, parseConfig, type LoadedConfig } from "./load.ts";
 import { parseRemote, withUserOverlay } from "./overlay.ts";
@@ -38,6 +38,7 @@ before(async () => {
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/fleet.yaml`;
 });
 after(() => server.close());
+afterEach(() => rm(cache, { recursive: true, force: true }));
 beforeEach(async () => {
   cache = await mkdtemp(join(tmpdir(), "agent-remote-"));
   requests = [];

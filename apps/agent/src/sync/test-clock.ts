@@ -17,6 +17,10 @@ export class HandClock implements Clock {
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(new Error("aborted"));
+        return;
+      }
       const sleeper = { at: this.#now + ms, wake: resolve };
       this.#sleepers.add(sleeper);
       signal?.addEventListener("abort", () => {
