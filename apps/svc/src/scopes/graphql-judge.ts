@@ -71,7 +71,7 @@ class Operation {
         deed = `mutation ${field.name.value}`;
       } else this.#query(field);
     }
-    await this.#resolve(limits, resolver);
+    await this.#resolve(limits, resolver, isMutation);
     const needs: Need[] = RESOURCES.flatMap((resource): Need[] => {
       if (this.#written.has(resource)) return [{ resource, level: "write" }];
       // Every token holds metadata:read.
@@ -162,8 +162,9 @@ class Operation {
     const type = String(values.get("type"));
     if (type.startsWith("ISSUE")) for (const kind of issueKindsOfSearch(query)) this.#walk.read.add(kind);
     else if (type === "DISCUSSION") this.#walk.read.add("discussions");
-    else if (type !== "REPOSITORY")
-      throw new GraphqlRefusal("Query.search searches beyond single repositories");
+    // It looks into the README, and whether the repository is found tells what stands there.
+    else if (type === "REPOSITORY") this.#walk.read.add("contents");
+    else throw new GraphqlRefusal("Query.search searches beyond single repositories");
   }
 
   #id(id: unknown): void {
@@ -179,7 +180,7 @@ class Operation {
   }
 
   /** Finds the repository of every id. What is not within the token is not told apart from what is not there. */
-  async #resolve(limits: TokenLimits, resolver: IdResolver): Promise<void> {
+  async #resolve(limits: TokenLimits, resolver: IdResolver, isMutation: boolean): Promise<void> {
     if (this.#ids.size === 0) return;
     const found = await resolver.nodes([...this.#ids]);
     for (const id of this.#ids) {
@@ -191,7 +192,14 @@ class Operation {
       }
       if (facts.repository !== undefined) this.#repositories.push(facts.repository);
       if (this.#subjects.has(id)) this.#written.add(this.#resourceOf(facts));
+      if (!isMutation) this.#found(facts);
     }
+  }
+
+  /** `node(id:) { __typename }` tells that something is there, and what. */
+  #found({ type }: NodeFacts): void {
+    const facts = this.#schema.types.get(type);
+    if (facts?.resource !== undefined && !facts.inherits) this.#walk.read.add(facts.resource);
   }
 
   #resourceOf({ type, onPullRequest }: NodeFacts): Resource {

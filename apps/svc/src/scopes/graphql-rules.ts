@@ -1,3 +1,5 @@
+import type { Resource } from "../tokens/scopes.ts";
+
 /**
  * Which parts of the code host's GraphQL schema limited tokens reach, kept by hand; `tools/scopes` applies it to the published
  * schema, and the result is graphql-table.ts. What is not named here is refused.
@@ -14,9 +16,9 @@ export const GRAPHQL_TYPES = `
 Repository metadata branchProtectionRules codeowners commitComments contactLinks codeOfConduct contributingGuidelines defaultBranchRef deployKeys deployments discussion discussionCategories discussionCategory discussions environment environments fundingLinks interactionAbility issue issueOrPullRequest issueTemplates issues label labels languages latestRelease licenseInfo mergeQueue milestone milestones object pinnedDiscussions pinnedEnvironments pinnedIssues planFeatures primaryLanguage pullRequest pullRequestTemplates pullRequests ref refs release releases repositoryTopics ruleset rulesets submodules vulnerabilityAlert vulnerabilityAlerts
 RepositoryCodeowners contents errors
 RepositoryCodeownersError contents
-RepositoryContactLink metadata
+RepositoryContactLink issues
 CodeOfConduct metadata
-ContributingGuidelines metadata
+ContributingGuidelines contents
 FundingLink metadata
 RepositoryInteractionAbility administration
 RepositoryPlanFeatures metadata
@@ -160,7 +162,19 @@ AddedToMergeQueueEvent pull_requests mergeQueue pullRequest
 RemovedFromMergeQueueEvent pull_requests mergeQueue pullRequest
 `;
 
-/** What a value of another repository, or of a resource that the token lacks, may show: names, addresses and little more. */
+/**
+ * Edges from what every token may read, behind which names are free all the same: REST shows them in `GET /repos/{owner}/{repo}`,
+ * too. Every other one needs the resource of what it leads to, even for a name, an id or a number of values.
+ */
+export const OPEN_EDGES: readonly string[] = ["Repository.defaultBranchRef"];
+
+/** What it takes to learn which kind of value, or whether any, stands behind an abstract type that nothing guarded led to. */
+export const ROOTED_ABSTRACT: Readonly<Record<string, readonly Resource[]>> = {
+  GitObject: ["contents"],
+  IssueOrPullRequest: ["issues", "pull_requests"],
+};
+
+/** What a value of another repository, or one beside what the token may read, may show: names, addresses and little more. */
 export const REFERENCE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "*": ["__typename", "id", "number", "oid", "abbreviatedOid", "url", "resourcePath"],
   // As the REST API shows of a fork's parent to whoever reads the fork; `gh` asks for it before it opens an issue.

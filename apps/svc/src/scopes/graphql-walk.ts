@@ -1,6 +1,6 @@
 import type { FieldNode, FragmentDefinitionNode, SelectionSetNode } from "graphql/language";
 import type { Resource } from "../tokens/scopes.ts";
-import { PROFILE_FIELDS, REFERENCE_FIELDS } from "./graphql-rules.ts";
+import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from "./graphql-rules.ts";
 import type { GraphqlTypes, TypeFacts } from "./graphql-types.ts";
 
 /** Fields that are looked at in one request, those of fragments once for each place; `gh` comes to 300. */
@@ -55,7 +55,7 @@ export class GraphqlWalk {
   /**
    * Notes what is selected on a value of the type.
    *
-   * @param rooted whether nothing that needs a resource led to it
+   * @param rooted whether nothing that needs a resource led to it: then that it is there at all is the resource's business
    * @throws GraphqlRefusal
    */
   walk(
@@ -67,6 +67,7 @@ export class GraphqlWalk {
   ): void {
     const facts = this.#schema.types.get(type);
     if (facts === undefined) throw new GraphqlRefusal(`the type ${type} is not for limited tokens`);
+    if (rooted) this.#arrived(facts);
     for (const selection of selections?.selections ?? []) {
       this.#count(depth);
       if (selection.kind === "Field") {
@@ -92,21 +93,36 @@ export class GraphqlWalk {
       if (origin === "other") {
         throw new GraphqlRefusal(`${facts.name}.${name} would be read of what may be another repository's`);
       }
-      if (facts.resource !== undefined && (rooted || !facts.inherits)) this.read.add(facts.resource);
+      if (facts.resource !== undefined && !facts.inherits) this.read.add(facts.resource);
     }
     if (facts.kind === "wrapper" && field.mark === "leaf" && origin === "same") this.#figure(facts);
     if (field.mark === "leaf") return;
     if (facts.name === "Ref" && name === "compare") this.#withinRepository(node);
     const next: Origin = field.mark === "profile" ? "profile" : field.mark === "other" ? "other" : origin;
-    this.walk(node.selectionSet, field.target, next, rooted && facts.kind !== "type", depth + 1);
+    const follows =
+      facts.kind === "type" ? isUnguarded(facts) && !OPEN_EDGES.includes(`${facts.name}.${name}`) : rooted;
+    this.walk(node.selectionSet, field.target, next, follows, depth + 1);
+  }
+
+  /** What it takes to learn that a value which nothing guarded led to is there, how many there are, and what they are called. */
+  #arrived(facts: TypeFacts): void {
+    if (facts.kind === "type" && facts.resource !== undefined) this.read.add(facts.resource);
+    for (const resource of ROOTED_ABSTRACT[facts.name] ?? []) this.read.add(resource);
+    if (facts.kind === "wrapper") for (const inner of this.#contained(facts)) this.#arrived(inner);
   }
 
   /** A figure of a connection (`totalCount`) tells something of what is in it. */
   #figure(facts: TypeFacts): void {
-    for (const name of ["nodes", "node", "edges"]) {
-      const inner = this.#schema.types.get(facts.fields.get(name)?.target ?? "");
-      if (inner?.resource !== undefined && !inner.inherits) this.read.add(inner.resource);
+    for (const { resource, inherits } of this.#contained(facts)) {
+      if (resource !== undefined && !inherits) this.read.add(resource);
     }
+  }
+
+  /** Types of what a connection or an edge holds. */
+  #contained(facts: TypeFacts): TypeFacts[] {
+    return ["nodes", "node"].flatMap(
+      (name) => this.#schema.types.get(facts.fields.get(name)?.target ?? "") ?? [],
+    );
   }
 
   /** Where a fragment's type condition leads. */
@@ -149,6 +165,11 @@ export class GraphqlWalk {
     if (++this.#fields > MAX_FIELDS) throw new GraphqlRefusal("the query selects too many fields");
     if (depth > MAX_DEPTH) throw new GraphqlRefusal("the query is nested too deeply");
   }
+}
+
+/** Whether the value is open to every token for its repository, so that nothing guards what it leads to. */
+function isUnguarded({ resource, inherits }: TypeFacts): boolean {
+  return resource === "metadata" && !inherits;
 }
 
 /** Whether a profile shows the field. */

@@ -296,6 +296,65 @@ describe("GraphQL scopes", () => {
     });
   }
 
+  // What REST asks for the same: neither texts nor names, ids, numbers, and whether something is there at all.
+  const guarded: [fields: string, needed: string][] = [
+    ["labels(first: 9) { nodes { name description } }", "issues:read"],
+    ["labels(first: 9) { totalCount }", "issues:read"],
+    ["labels(first: 9) { pageInfo { endCursor } }", "issues:read"],
+    ["labels(first: 9) { __typename }", "issues:read"],
+    ['label(name: "secret") { id }', "issues:read"],
+    ['label(name: "secret") { __typename }', "issues:read"],
+    ["milestones(first: 9) { edges { node { title } } }", "issues:read"],
+    ["milestones(first: 9) { edges { cursor } }", "issues:read"],
+    ["milestone(number: 1) { url }", "issues:read"],
+    ["issues(first: 9) { nodes { number url } }", "issues:read"],
+    ["issue(number: 1) { number }", "issues:read"],
+    ["contactLinks { about }", "issues:read"],
+    ["pullRequests(first: 9) { nodes { number } }", "pull_requests:read"],
+    ["pullRequest(number: 1) { id }", "pull_requests:read"],
+    ["issueOrPullRequest(number: 1) { __typename }", "issues:read,pull_requests:read"],
+    ['refs(refPrefix: "refs/heads/", first: 9) { nodes { name prefix } }', "contents:read"],
+    ['refs(refPrefix: "refs/heads/", first: 9) { pageInfo { endCursor } }', "contents:read"],
+    ['ref(qualifiedName: "refs/heads/secret") { name }', "contents:read"],
+    ["defaultBranchRef { target { oid } }", "contents:read"],
+    ['object(expression: "main:secret.txt") { oid }', "contents:read"],
+    ['object(expression: "main:secret.txt") { __typename }', "contents:read"],
+    ["latestRelease { url }", "contents:read"],
+    ['release(tagName: "secret") { id }', "contents:read"],
+    ["contributingGuidelines { body }", "contents:read"],
+    ["projectsV2(first: 9) { nodes { title } }", "projects:read"],
+    ["deployments(first: 9) { nodes { id } }", "deployments:read"],
+    ["vulnerabilityAlerts(first: 9) { nodes { number } }", "vulnerability_alerts:read"],
+    ["...F", "issues:read"],
+  ];
+  const F =
+    "fragment F on Repository { ...G } fragment G on Repository { all: labels(first: 1) { nodes { id } } }";
+  for (const [fields, needed] of guarded) {
+    it(`metadata:read does not show ${fields} of a repository, ${needed} does`, async () => {
+      const query = `{ ${OWN} { ${fields} } } ${fields === "...F" ? F : ""}`;
+      assert.match(await ofGraphql(limits("metadata:read"), query), /does not allow|lacks|needs|scope/);
+      assert.equal(await ofGraphql(limits(needed), query), "allowed");
+    });
+  }
+
+  it("a repository that a permitted value leads to is no way around what guards its labels", async () => {
+    const query = `{ ${OWN} { pullRequest(number: 1) { labels(first: 1) { nodes { name } } repository { labels(first: 1) { nodes { name } } } } } }`;
+    assert.notEqual(await ofGraphql(limits("pull_requests:read"), query), "allowed");
+    assert.equal(await ofGraphql(limits("pull_requests:read,issues:read"), query), "allowed");
+  });
+
+  it("an id and a search for a repository tell nothing beyond the token's scopes", async () => {
+    const held = limits("metadata:read");
+    for (const query of [
+      `{ node(id: "I_mine") { __typename } }`,
+      `{ node(id: "I_mine") { id } }`,
+      `{ nodes(ids: ["PR_mine"]) { ... on PullRequest { url } } }`,
+      `{ search(query: "repo:acme/widgets secret in:readme", type: REPOSITORY, first: 1) { repositoryCount } }`,
+    ]) {
+      assert.notEqual(await ofGraphql(held, query), "allowed", query);
+    }
+  });
+
   const ALL = limits(
     "contents:write,issues:write,pull_requests:write,administration:write,discussions:write,projects:write,checks:read,statuses:read",
   );
