@@ -7,6 +7,7 @@ import {
   run,
   startCodeHost,
   startSvc,
+  startVault,
   tempFolder,
   type CodeHost,
   type Svc,
@@ -101,6 +102,39 @@ describe("the release of svc", { timeout: 180_000 }, () => {
     assert.equal(await explain({ method: "POST", url: "/repos/org/r/issues" }), false);
     const graphql = '{ repository(owner: "org", name: "r") { issues(first: 1) { nodes { title } } } }';
     assert.equal(await explain({ graphql }), true);
+  });
+
+  it("asks the code host on its own behalf: before it makes a token, and for doctor", async () => {
+    const made = await fetch(`${svc.url}/api/tokens`, {
+      method: "POST",
+      headers: { ...json, Authorization: `Bearer ${session}` },
+      body: JSON.stringify({ repository: "org/r", scopes: "contents:read", duration: "1h" }),
+    });
+    assert.equal(made.status, 201, await made.text());
+    const settings = { SVC_HOST_URL: codeHost.url, SVC_HOST_API_URL: codeHost.apiUrl, SVC_DEV_MODE: "true" };
+    const doctor = await run(program, ["doctor", "--json"], {
+      cwd: folder.path,
+      env: { ...env, ...settings, SVC_DATA_DIR: svc.dataDir },
+    });
+    const { findings } = JSON.parse(doctor.stdout) as { findings: { check: string; state: string }[] };
+    const asked = findings.filter(({ check }) => check.startsWith("code host"));
+    assert.equal(asked.length, 2);
+    assert.ok(!asked.some(({ state }) => state === "fault"), doctor.stdout);
+  });
+
+  it("keeps its records in Vault", async () => {
+    const vault = await startVault();
+    const settings = {
+      SVC_DATABASE_DRIVER: "vault",
+      SVC_DATABASE_DSN: vault.address,
+      SVC_VAULT_TOKEN: vault.rootToken,
+    };
+    const migrated = await run(program, ["migrate"], {
+      cwd: folder.path,
+      env: { ...env, ...settings },
+    });
+    await vault.stop();
+    assert.equal(migrated.code, 0, migrated.stderr);
   });
 
   it("its pages have all they load", async () => {

@@ -1,5 +1,5 @@
 import { chmod, copyFile, mkdir, readFile, rm } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 
@@ -50,7 +50,7 @@ export async function buildSvc(folder: string): Promise<string> {
       js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);`,
     },
     external: ["pg-native"],
-    plugins: [THREADS_BESIDE, assetsBeside(lib)],
+    plugins: [THREADS_BESIDE, LATE_PACKAGES, assetsBeside(lib)],
   });
   for (const [name, source] of Object.entries(ASSETS)) {
     await mkdir(dirname(join(lib, name)), { recursive: true });
@@ -78,6 +78,30 @@ const THREADS_BESIDE: Plugin = {
         },
       );
       return { contents, loader: "ts" };
+    });
+  },
+};
+
+/**
+ * A package in CommonJS that is loaded late has no named exports in a bundle of ES modules: `await import("undici")` would
+ * give nothing but `default`. Between the two goes a module that names what the package exports.
+ */
+const LATE_PACKAGES: Plugin = {
+  name: "late-packages",
+  setup: (bundle) => {
+    bundle.onResolve({ filter: /^[@\w]/ }, ({ kind, path, resolveDir }) => {
+      const ours = isBuiltin(path) || path.startsWith("@devplat/");
+      if (kind !== "dynamic-import" || ours) return undefined;
+      return { path, namespace: "late-packages", pluginData: resolveDir };
+    });
+    bundle.onLoad({ filter: /./, namespace: "late-packages" }, async ({ path, pluginData }) => {
+      const resolveDir = String(pluginData);
+      const file = createRequire(join(resolveDir, "here.js")).resolve(path);
+      const names = Object.keys((await import(file)) as object).filter((name) =>
+        /^[a-z_$][\w$]*$/i.test(name),
+      );
+      const named = names.filter((name) => name !== "default").join(", ");
+      return { contents: `export { ${named} } from ${JSON.stringify(path)};`, resolveDir };
     });
   },
 };
