@@ -57,6 +57,14 @@ describe("svc command line", { timeout: 120_000 }, () => {
     assert.deepEqual([missing.code, missing.stderr], [2, "svc: none.yaml: no such file\n"]);
   });
 
+  it("config check refuses what serve would: no encryption key", async () => {
+    const { code, stderr } = await svc(["config", "check"]);
+    assert.equal(code, 2);
+    assert.match(stderr, /^svc: encryption\.key \(SVC_ENCRYPTION_KEY\) is not set$/m);
+    assert.equal((await svc(["config", "check"], { SVC_DEV_MODE: "true" })).code, 0);
+    assert.equal((await svc(["config", "check"], { SVC_DATABASE_DRIVER: "vault" })).code, 0);
+  });
+
   it("config print masks secrets", async () => {
     const { code, stdout } = await svc(["config", "print"], {
       SVC_ENCRYPTION_KEY: KEY,
@@ -70,7 +78,7 @@ describe("svc command line", { timeout: 120_000 }, () => {
     [
       "a missing encryption key",
       {},
-      1,
+      2,
       /^svc: encryption\.key \(SVC_ENCRYPTION_KEY\) is not set\nGenerate one with: openssl rand -hex 32\n$/,
     ],
     [

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { stat, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
@@ -169,6 +172,34 @@ describe("svc doctor", () => {
     assert.equal(code, 0, JSON.stringify(report));
     for (const check of ["configuration", "database", "cache folder", "code host", "service"]) {
       assert.equal(stateOf(report, check), "ok", check);
+    }
+  });
+
+  it("trusts the code host as the service does, by host.ca_file", async () => {
+    const authority = join(folder.path, "authority");
+    const subject = ["-subj", "/CN=code host", "-addext", "subjectAltName=DNS:localhost"];
+    const files = ["-keyout", `${authority}.key`, "-out", `${authority}.pem`];
+    const made = await run("openssl", [
+      "req",
+      "-x509",
+      "-newkey",
+      "rsa:2048",
+      "-nodes",
+      ...files,
+      ...subject,
+    ]);
+    assert.equal(made.code, 0, made.stderr);
+    const [key, cert] = await Promise.all([readFile(`${authority}.key`), readFile(`${authority}.pem`)]);
+    const server = createServer({ key, cert }, (_request, response) => void response.end("{}"));
+    await once(server.listen(0, "localhost"), "listening");
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+    const settings = { SVC_DEV_MODE: "true", SVC_HOST_URL: url, SVC_HOST_API_URL: url };
+    const trusting = await doctor({ ...settings, SVC_HOST_CA_FILE: `${authority}.pem` });
+    const doubtful = await doctor(settings);
+    server.close();
+    for (const check of ["code host", "code host API"]) {
+      assert.equal(stateOf(trusting.report, check), "ok", check);
+      assert.equal(stateOf(doubtful.report, check), "fault", check);
     }
   });
 

@@ -8,7 +8,9 @@ import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
 import { HostClient } from "../code-host/host-client.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
+import { UpstreamConnections } from "../upstream-connections.ts";
 import { TlsIdentities } from "../http/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
@@ -94,21 +96,21 @@ async function examine(config: Config, findings: Finding[]): Promise<void> {
       detail: "cache.enabled is false: everything passes through",
     });
   await attempt(findings, "certificates", async () => certificateFinding(config));
-  await attempt(findings, "code host", async () => {
-    const host = codeHostFor(config.host);
-    const { status } = await new HostClient().ask("GET", host.url);
-    return status < 500 ? `${host.url} answers` : { fault: `${host.url} answers ${status}` };
-  });
-  await attempt(findings, "code host API", async () => {
-    const host = codeHostFor(config.host);
-    const { status } = await new HostClient().ask(
-      "GET",
-      `${host.apiUrl}/${host.kind === "gitea" ? "version" : "meta"}`,
-    );
-    return status < 400
-      ? `${host.apiUrl} answers`
-      : { warning: `${host.apiUrl} answers ${status}: is host.api_url right?` };
-  });
+  await attempt(findings, "code host", async () =>
+    askCodeHost(config, async (client, host) => {
+      const { status } = await client.ask("GET", host.url);
+      return status < 500 ? `${host.url} answers` : { fault: `${host.url} answers ${status}` };
+    }),
+  );
+  await attempt(findings, "code host API", async () =>
+    askCodeHost(config, async (client, host) => {
+      const path = host.kind === "gitea" ? "version" : "meta";
+      const { status } = await client.ask("GET", `${host.apiUrl}/${path}`);
+      return status < 400
+        ? `${host.apiUrl} answers`
+        : { warning: `${host.apiUrl} answers ${status}: is host.api_url right?` };
+    }),
+  );
   await attempt(findings, "login", async () =>
     config.dev.mode
       ? { warning: "development mode: anybody who reaches it logs in as anybody" }
@@ -117,6 +119,19 @@ async function examine(config: Config, findings: Finding[]): Promise<void> {
         : "OAuth client configured",
   );
   await attempt(findings, "service", async () => serviceFinding(config));
+}
+
+/** With the trust and the proxies that the service itself would ask with. */
+async function askCodeHost(
+  { host }: Config,
+  ask: (client: HostClient, host: CodeHost) => Promise<Outcome>,
+): Promise<Outcome> {
+  const connections = new UpstreamConnections({ caFile: host.ca_file, environment: process.env });
+  try {
+    return await ask(new HostClient(async (url) => connections.dispatcher(url)), codeHostFor(host));
+  } finally {
+    await connections.close();
+  }
 }
 
 async function folderFinding(folder: string): Promise<Outcome> {

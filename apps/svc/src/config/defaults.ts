@@ -75,4 +75,4 @@ export const BOUNDS = {
 } as const;
 
 /** Names of variables under the prefix that are not keys of the configuration. */
-export const OTHER_VARIABLES = ["SVC_CONFIG", "SVC_URL", "SVC_TOKEN"] as const;
+export const OTHER_VARIABLES = ["SVC_CONFIG", "SVC_URL", "SVC_TOKEN", "SVC_NODE"] as const;

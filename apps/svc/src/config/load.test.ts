@@ -181,11 +181,15 @@ describe("refusals", () => {
     assert.equal(refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
   });
 
-  it("settings without effect, and no way to sign in, are warnings", () => {
+  it("settings without effect, no way to sign in, and nobody to administer are warnings", () => {
     const { config } = load("", { SVC_DEV_MODE_UNSAFE: "true" });
-    assert.equal(ineffective(config).length, 2);
-    const client = { SVC_HOST_CLIENT_ID: "x", SVC_HOST_CLIENT_SECRET: "planted" };
-    assert.deepEqual(ineffective(load("", client).config), []);
+    const about = (warnings: readonly string[]): unknown[] => warnings.map((each) => each.split(" ")[0]);
+    assert.deepEqual(about(ineffective(config)), ["host.client_id", "admins", "dev.mode_unsafe"]);
+    const client = { SVC_HOST_CLIENT_ID: "x", SVC_HOST_CLIENT_SECRET: "planted", SVC_ADMINS: "ada" };
+    assert.deepEqual(about(ineffective(load("", client).config)), ["server.base_url"]);
+    const whole = { ...client, SVC_SERVER_BASE_URL: "https://git.example" };
+    assert.deepEqual(ineffective(load("", whole).config), []);
+    assert.deepEqual(ineffective(load("", { SVC_DEV_MODE: "true" }).config), []);
     const unwise = {
       ...client,
       SVC_SERVER_TRUSTED_PROXIES: "10.0.0.1,0.0.0.0/0",
@@ -194,10 +198,12 @@ describe("refusals", () => {
       SVC_SERVER_BASE_URL: "https://git.example/svc",
     };
     const warned = ineffective(load("", unwise).config);
-    assert.deepEqual(
-      warned.map((warning) => warning.split(" ")[0]),
-      ["server.trusted_proxies", "host.url", "encryption.key", "server.base_url"],
-    );
+    assert.deepEqual(about(warned), [
+      "server.trusted_proxies",
+      "host.url",
+      "encryption.key",
+      "server.base_url",
+    ]);
     assert.doesNotMatch(warned.join(), /000/);
   });
 

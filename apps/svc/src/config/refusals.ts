@@ -54,6 +54,12 @@ export function ineffective(config: Config): string[] {
   if (config.host.client_id === undefined && !config.dev.mode) {
     warnings.push("host.client_id is not set: nobody can sign in");
   }
+  if (!config.dev.mode && config.admins.length === 0) {
+    warnings.push("admins is empty: nobody can list repositories or see the audit trail");
+  }
+  if (!config.dev.mode && config.host.client_id !== undefined && config.server.base_url === undefined) {
+    warnings.push("server.base_url is not set: logins end on this machine only, at localhost");
+  }
   if (config.dev.mode_unsafe && !config.dev.mode) {
     warnings.push("dev.mode_unsafe has no effect without dev.mode");
   }

@@ -21,19 +21,22 @@ export interface EncryptionKeySource {
  * The keys that stored secrets are encrypted with: the configured ones; in development mode otherwise one that is
  * generated once and kept in the data folder (0600).
  *
- * @throws SvcError `encryption_key` when there is none, or its file does not hold one
+ * @throws SvcError `config_refused` when there is none, `encryption_key` when its file does not hold one
  */
 export async function encryptionKeys(source: EncryptionKeySource): Promise<EncryptionKeys> {
   return { current: await currentKey(source), previous: source.key_previous };
 }
 
+/** Without a key nothing may be stored, except in development mode and where the secrets store encrypts. */
+export function noEncryptionKey(): SvcError {
+  return new SvcError("config_refused", "encryption.key (SVC_ENCRYPTION_KEY) is not set", {
+    hint: "Generate one with: openssl rand -hex 32",
+  });
+}
+
 async function currentKey(source: EncryptionKeySource): Promise<Secret> {
   if (source.key !== undefined) return source.key;
-  if (!source.developmentMode) {
-    throw new SvcError("encryption_key", "encryption.key (SVC_ENCRYPTION_KEY) is not set", {
-      hint: "Generate one with: openssl rand -hex 32",
-    });
-  }
+  if (!source.developmentMode) throw noEncryptionKey();
   const path = join(source.dataDir, KEY_FILE);
   try {
     const text = (await readFile(path, "utf8")).trim();
