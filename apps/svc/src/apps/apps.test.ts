@@ -56,6 +56,7 @@ describe("apps", () => {
     ahead = 0;
     events = [];
     store = await memoryStore();
+    await store.users.ensure(ADMIN.login, ADMIN.userId, now);
     [registry, tokens] = instance();
   });
   afterEach(async () => {
@@ -63,10 +64,10 @@ describe("apps", () => {
     await store.close();
   });
 
-  const instance = (): [AppRegistry, InstallationTokens] => {
+  const instance = (Client = HostAppsClient): [AppRegistry, InstallationTokens] => {
     const codeHost = codeHostFor({ kind: "github", url: host.url, api_url: host.apiUrl });
     const audit = { record: (event: AuditEvent) => void events.push(event) };
-    const hostApps = new HostAppsClient(codeHost, new HostClient(), clock);
+    const hostApps = new Client(codeHost, new HostClient(), clock);
     const given = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger: silentLogger });
     const kept = new AppRegistry({
       store: store.apps,
@@ -89,27 +90,34 @@ describe("apps", () => {
       ADMIN,
       NO_CLIENT,
     );
-  const agentToken = (appId: string, change: Partial<TokenRecord> = {}): TokenRecord => ({
-    id: "t1",
-    type: "agent",
-    tokenHash: "h",
-    tokenStart: "svca_x",
-    userId: "u1",
-    repositories: ["acme/app"],
-    scopes: { contents: "read", metadata: "read" },
-    description: undefined,
-    sessionId: undefined,
-    appId,
-    installation: "acme",
-    ipAllow: [],
-    createdAt: now,
-    expiresAt: now + HOUR,
-    revokedAt: undefined,
-    lastUsedAt: undefined,
-    lastIp: undefined,
-    useCount: 0,
-    ...change,
-  });
+  /** As it stands in the store. */
+  const agentToken = async (appId: string, change: Partial<TokenRecord> = {}): Promise<TokenRecord> => {
+    const record: TokenRecord = {
+      id: "t1",
+      type: "agent",
+      tokenHash: "h",
+      tokenStart: "svca_x",
+      userId: "u1",
+      repositories: ["acme/app"],
+      scopes: { contents: "read", metadata: "read" },
+      description: undefined,
+      sessionId: undefined,
+      appId,
+      installation: "acme",
+      ipAllow: [],
+      createdAt: now,
+      expiresAt: now + HOUR,
+      revokedAt: undefined,
+      lastUsedAt: undefined,
+      lastIp: undefined,
+      useCount: 0,
+      ...change,
+    };
+    if ((await store.tokens.get(record.id)) === undefined) {
+      await store.tokens.insert({ ...record, tokenHash: record.id });
+    }
+    return record;
+  };
   const works = async (token: string, name: string): Promise<number> =>
     (await fetch(`${host.apiUrl}/repos/acme/${name}`, { headers: { authorization: `Bearer ${token}` } }))
       .status;
@@ -226,7 +234,7 @@ describe("apps", () => {
   describe("installation tokens", () => {
     it("are narrowed to the agent token's repositories and scopes", async () => {
       const { id } = await register();
-      const outcome = await tokens.forToken(agentToken(id));
+      const outcome = await tokens.forToken(await agentToken(id));
       assert.equal(outcome.kind, "token");
       if (outcome.kind !== "token") return;
       assert.equal(await works(outcome.token.reveal(), "app"), 200);
@@ -241,7 +249,7 @@ describe("apps", () => {
     it("by the account, by the installation's number, and by the repository", async () => {
       const { id } = await register();
       for (const [index, where] of ["acme", String(installation), undefined].entries()) {
-        const record = agentToken(id, { id: `t${index}`, installation: where });
+        const record = await agentToken(id, { id: `t${index}`, installation: where });
         assert.equal((await tokens.forToken(record)).kind, "token", String(where));
       }
     });
@@ -250,16 +258,16 @@ describe("apps", () => {
       const { id } = await register();
       const count = (): number => host.apps.issued.length;
       const first = count();
-      await tokens.forToken(agentToken(id));
-      await tokens.forToken(agentToken(id));
-      await instance()[1].forToken(agentToken(id));
+      await tokens.forToken(await agentToken(id));
+      await tokens.forToken(await agentToken(id));
+      await instance()[1].forToken(await agentToken(id));
       assert.equal(count(), first + 1);
       ahead = HOUR - 5 * 60_000 - 2000;
-      await tokens.forToken(agentToken(id));
+      await tokens.forToken(await agentToken(id));
       assert.equal(count(), first + 1);
       ahead = 0;
       host.apps.lifetime = 299;
-      const short = agentToken(id, { id: "t9" });
+      const short = await agentToken(id, { id: "t9" });
       await tokens.forToken(short);
       await tokens.forToken(short);
       assert.equal(count(), first + 3);
@@ -269,13 +277,14 @@ describe("apps", () => {
     it("many requests at once ask once", async () => {
       const { id } = await register();
       const first = host.apps.issued.length;
-      await Promise.all(Array.from({ length: 10 }, async () => tokens.forToken(agentToken(id))));
+      const record = await agentToken(id);
+      await Promise.all(Array.from({ length: 10 }, async () => tokens.forToken(record)));
       assert.equal(host.apps.issued.length, first + 1);
     });
 
     it("are revoked with the agent token, by whichever instance", async () => {
       const { id } = await register();
-      const outcome = await tokens.forToken(agentToken(id));
+      const outcome = await tokens.forToken(await agentToken(id));
       const token = outcome.kind === "token" ? outcome.token.reveal() : "";
       await instance()[1].revokeFor("t1");
       assert.equal(host.apps.revoked.has(token), true);
@@ -286,19 +295,43 @@ describe("apps", () => {
       ]);
     });
 
+    const meanwhile: [what: string, end: (id: string) => Promise<unknown>][] = [
+      ["revoked", async () => store.tokens.revoke("t1", now)],
+      ["left without its app", async (id) => store.apps.delete(id)],
+    ];
+    for (const [what, end] of meanwhile) {
+      it(`end with the agent token that is ${what} while its first one is under way`, async () => {
+        const { id } = await register();
+        class Late extends HostAppsClient {
+          override async issue(...parameters: Parameters<HostAppsClient["issue"]>) {
+            const issued = await super.issue(...parameters);
+            await end(id);
+            // Of another instance, which knows nothing of what is under way here.
+            await instance()[1].revokeFor("t1");
+            return issued;
+          }
+        }
+        const first = host.apps.revoked.size;
+        const outcome = await instance(Late)[1].forToken(await agentToken(id));
+        assert.equal(outcome.kind, "refused");
+        assert.equal(host.apps.revoked.size, first + 1);
+        assert.equal(events.at(-1)?.action, "installation_token.revoked");
+      });
+    }
+
     it("a code host that is down during a revocation does not keep it from happening here", async () => {
       const { id } = await register();
-      await tokens.forToken(agentToken(id));
+      await tokens.forToken(await agentToken(id));
       host.inject({ path: /installation\/token$/ }, { status: 500 });
       await tokens.revokeFor("t1");
     });
 
     it("end with their app", async () => {
       const { id } = await register();
-      const outcome = await tokens.forToken(agentToken(id));
+      const outcome = await tokens.forToken(await agentToken(id));
       await registry.remove(id, anyVersion, ADMIN, NO_CLIENT);
       assert.equal(host.apps.revoked.has(outcome.kind === "token" ? outcome.token.reveal() : ""), true);
-      assert.deepEqual(await tokens.forToken(agentToken(id)), {
+      assert.deepEqual(await tokens.forToken(await agentToken(id)), {
         kind: "refused",
         message: "The app behind this agent token is not registered any more",
       });
@@ -325,7 +358,7 @@ describe("apps", () => {
     for (const [name, change, message] of refusals) {
       it(`refused with what to do: ${name}`, async () => {
         const { id } = await register();
-        const outcome = await tokens.forToken(agentToken(id, change));
+        const outcome = await tokens.forToken(await agentToken(id, change));
         assert.equal(outcome.kind, "refused");
         if (outcome.kind === "refused") assert.match(outcome.message, message);
       });
@@ -335,20 +368,20 @@ describe("apps", () => {
       const suspended = host.apps.addApp("sleeper");
       host.apps.suspend(host.apps.install(suspended, "acme"));
       const record = await register(suspended);
-      const outcome = await tokens.forToken(agentToken(record.id));
+      const outcome = await tokens.forToken(await agentToken(record.id));
       assert.match(outcome.kind === "refused" ? outcome.message : "", /is suspended$/);
       host.apps.removeApp(suspended);
-      const gone = await tokens.forToken(agentToken(record.id, { id: "t2" }));
+      const gone = await tokens.forToken(await agentToken(record.id, { id: "t2" }));
       assert.match(gone.kind === "refused" ? gone.message : "", /does not take the key of app/);
     });
 
     it("a code host that is down is no refusal, and is asked again", async () => {
       const { id } = await register();
       host.inject({ path: /access_tokens$/, times: 1 }, { status: 503, body: "planted" });
-      const outcome = await tokens.forToken(agentToken(id));
+      const outcome = await tokens.forToken(await agentToken(id));
       assert.equal(outcome.kind, "unavailable");
       assert.doesNotMatch(JSON.stringify(outcome), /planted/);
-      assert.equal((await tokens.forToken(agentToken(id))).kind, "token");
+      assert.equal((await tokens.forToken(await agentToken(id))).kind, "token");
     });
 
     it("for warming: read access to one repository by the default app, or nothing", async () => {
@@ -364,7 +397,7 @@ describe("apps", () => {
 
     it("are stored encrypted, and shown in no event", async () => {
       const { id } = await register();
-      await tokens.forToken(agentToken(id));
+      await tokens.forToken(await agentToken(id));
       assert.doesNotMatch(JSON.stringify(events), /planted|BEGIN/);
     });
   });

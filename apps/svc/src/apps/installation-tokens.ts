@@ -27,7 +27,7 @@ interface Issued {
 }
 
 export interface InstallationTokensOptions {
-  readonly store: Pick<Store, "apps" | "oneTime">;
+  readonly store: Pick<Store, "apps" | "oneTime" | "tokens">;
   readonly hostApps: HostAppsClient;
   readonly codeHost: CodeHost;
   readonly audit: AuditTrail;
@@ -195,7 +195,22 @@ export class InstallationTokens implements InstallationCredentials {
       target: record.id,
       details: { app_id: app.appId, installation: installation.id, account: installation.account },
     });
+    // Whoever ended it meanwhile found nothing to revoke. Asked after it was kept, so that one of the two sees the other.
+    if (await this.#isOver(record, app)) {
+      await this.revokeFor(record.id);
+      return { kind: "refused", message: "The agent token was revoked, or its app removed" };
+    }
     return { kind: "token", token, expiresAt };
+  }
+
+  /**
+   * Whether the agent token was revoked, or its app removed; read from the store, not from what is remembered. One that is
+   * not there is about to be minted: this is how that is tried out.
+   */
+  async #isOver(record: TokenRecord, app: AppRecord): Promise<boolean> {
+    const { store } = this.#options;
+    const [current, still] = await Promise.all([store.tokens.get(record.id), store.apps.get(app.id)]);
+    return current?.revokedAt !== undefined || still === undefined;
   }
 
   async #installationFor(record: TokenRecord, app: AppRecord): Promise<Installation | undefined> {
