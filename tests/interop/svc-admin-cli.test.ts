@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer as createHttpServer, type ServerResponse } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import { createServer, type AddressInfo } from "node:net";
 import { spawn, type ChildProcess } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, it } from "node:test";
@@ -159,6 +161,37 @@ describe("svc command line", { timeout: 120_000 }, () => {
     const tokenless = await svc(["repo", "list"]);
     assert.equal(tokenless.code, 2);
     assert.match(tokenless.stderr, /Not signed in to .*\nRun 'svc auth login', or set SVC_TOKEN/);
+  });
+
+  it("a command that meets no service behind its address says what it met, and what to do", async () => {
+    const names = ["-subj", "/CN=svc", "-addext", "subjectAltName=DNS:localhost"];
+    const files = ["-keyout", join(folder.path, "key.pem"), "-out", join(folder.path, "cert.pem")];
+    const made = await run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names]);
+    assert.equal(made.code, 0, made.stderr);
+    const [key, cert] = await Promise.all([readFile(files[1] ?? ""), readFile(files[3] ?? "")]);
+    const page = (_request: unknown, response: ServerResponse): void => void response.end("<h1>a page</h1>");
+    const servers = [createHttpsServer({ key, cert }, page), createHttpServer(page)];
+    await Promise.all(servers.map(async (server) => once(server.listen(0, "localhost"), "listening")));
+    const [tls = 0, plain = 0] = servers.map((server) => (server.address() as AddressInfo).port);
+    const trusted = { SSL_CERT_FILE: files[3] ?? "" };
+    const rows: [address: string, more: Record<string, string>, message: RegExp][] = [
+      [`https://localhost:${tls}`, {}, /no authority that is trusted here .*\n.*NODE_EXTRA_CA_CERTS/],
+      [`https://127.0.0.1:${tls}`, trusted, /its certificate is for other names/],
+      [`http://localhost:${tls}`, {}, /closed the connection\nIs its address https:/],
+      [`https://localhost:${plain}`, {}, /does not speak TLS\nIs its address http:/],
+      [`https://localhost:${tls}`, trusted, /answered 200, and not as this service does\nIs SVC_URL /],
+      ["https://nowhere.invalid", {}, /its name is not known/],
+    ];
+    for (const [address, more, message] of rows) {
+      const { code, stderr } = await svc(["repo", "list"], {
+        SVC_URL: address,
+        SVC_TOKEN: "svcr_x",
+        ...more,
+      });
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, message);
+    }
+    for (const server of servers) server.close();
   });
 
   it("development mode on :PORT answers on 127.0.0.1 and ::1 only, and warns of unknown variables", async () => {

@@ -20,4 +20,5 @@ NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$cache/svc/compile}
 export NODE_COMPILE_CACHE
 # As in the launcher of the sources: blocks of megabytes that come and go with each pack are not to be kept in pieces.
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
-exec "$node" --disable-warning=ExperimentalWarning "$folder/lib/main.js" "$@"
+# --use-system-ca: what git and curl trust on this machine is trusted here, too.
+exec "$node" --disable-warning=ExperimentalWarning --use-system-ca "$folder/lib/main.js" "$@"

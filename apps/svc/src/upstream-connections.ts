@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { rootCertificates } from "node:tls";
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { messageOf } from "@devplat/base";
 import { Pool, ProxyAgent, type Dispatcher } from "undici";
 import { SvcError } from "./errors.ts";
@@ -21,14 +21,16 @@ export interface UpstreamConnectionOptions {
 
 /** How the code host is reached, the same for git, API, login and apps: trust and proxies are settled here once. */
 export class UpstreamConnections {
-  readonly #ca: readonly string[] | undefined;
+  /** Made once: with the authorities as text each connection would read all of them again. */
+  readonly #trust: SecureContext | undefined;
   readonly #environment: Readonly<Record<string, string | undefined>>;
   readonly #shared = new Map<string, Dispatcher>();
 
   /** @throws SvcError `config_refused`: the file cannot be read, or holds no certificate */
   constructor({ caFile, environment = {} }: UpstreamConnectionOptions = {}) {
     this.#environment = environment;
-    this.#ca = caFile === undefined ? undefined : [...rootCertificates, readCertificates(caFile)];
+    if (caFile === undefined) return;
+    this.#trust = createSecureContext({ ca: [...getCACertificates("default"), readCertificates(caFile)] });
   }
 
   /**
@@ -37,7 +39,7 @@ export class UpstreamConnections {
    * @param connections at most so many at once
    */
   pool(origin: string, connections: number): Dispatcher {
-    const trust = this.#ca === undefined ? {} : { ca: [...this.#ca] };
+    const trust = this.#trust === undefined ? {} : { secureContext: this.#trust };
     const common = { connections, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: 0, bodyTimeout: 0 };
     const connect = { timeout: CONNECT_TIMEOUT_MS, ...trust };
     const proxy = this.proxyFor(origin);

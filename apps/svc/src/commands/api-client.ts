@@ -1,7 +1,7 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
-import { messageOf, systemCode } from "@devplat/base";
 import { SvcError } from "../errors.ts";
+import { connectionFault } from "./connection-fault.ts";
 import { credentialsPath, readCredentials } from "./credentials.ts";
 
 /** Milliseconds without a byte from the server. */
@@ -37,13 +37,15 @@ export async function callApi(
     ...(content === undefined ? {} : { "content-type": "application/json" }),
   });
   const parsed = parse(text);
+  // An answer of this API is JSON, or nothing at all.
+  if (parsed === undefined && text !== "") throw foreign(base, status);
   if (status >= 200 && status < 300) return parsed;
   const problem = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
     detail?: unknown;
     hint?: unknown;
   };
-  const detail = typeof problem.detail === "string" ? problem.detail : "no reason was given";
-  const message = `${base.host} answered ${status}: ${detail}`;
+  if (typeof problem.detail !== "string") throw foreign(base, status);
+  const message = `${base.host} answered ${status}: ${problem.detail}`;
   throw new SvcError(
     "server_refused",
     message,
@@ -116,7 +118,7 @@ async function exchange(
           let size = 0;
           answer.on("data", (chunk: Buffer) => {
             size += chunk.length;
-            if (size > MAX_ANSWER_BYTES) answer.destroy(new Error("the answer is too large"));
+            if (size > MAX_ANSWER_BYTES) answer.destroy(tooLarge(url));
             else chunks.push(chunk);
           });
           answer.on("error", reject);
@@ -130,12 +132,25 @@ async function exchange(
       outgoing.end(content);
     });
   } catch (error) {
-    const found = systemCode(error) === "ECONNREFUSED" ? "nothing listens there" : messageOf(error);
+    if (error instanceof SvcError) throw error;
+    const { found, hint } = connectionFault(error, url);
     throw new SvcError("server_unreachable", `Cannot reach the service at ${url.origin}: ${found}`, {
       cause: error,
-      hint: "Start it with 'svc serve', or set SVC_URL to its address.",
+      hint,
     });
   }
+}
+
+function foreign(base: URL, status: number): SvcError {
+  const message = `${base.host} answered ${status}, and not as this service does`;
+  return new SvcError("server_refused", message, { hint: "Is SVC_URL the address of svc?" });
+}
+
+function tooLarge(url: URL): SvcError {
+  return new SvcError(
+    "server_unreachable",
+    `The answer of ${url.origin} is too large to be one of the service`,
+  );
 }
 
 function parse(text: string): unknown {
