@@ -44,8 +44,19 @@ async function readText(request: Request, limit: number): Promise<string> {
   }
 }
 
-/** @throws ProblemError 400, 408, 413 */
-export async function readBytes(request: Request, limit: number): Promise<Buffer> {
+/**
+ * @param options.timeoutMs milliseconds for all of it; 30 seconds if not given
+ * @param options.signal broken off by it, as if it had come too late
+ * @throws ProblemError 400, 408, 413
+ */
+export async function readBytes(
+  request: Request,
+  limit: number,
+  {
+    timeoutMs = READ_TIMEOUT_MS,
+    signal,
+  }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+): Promise<Buffer> {
   const tooLarge = new ProblemError({
     status: 413,
     code: "body_too_large",
@@ -56,7 +67,7 @@ export async function readBytes(request: Request, limit: number): Promise<Buffer
   if (request.body === null) return Buffer.alloc(0);
   const reader = request.body.getReader();
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
+  const giveUp = (): void =>
     late.reject(
       new ProblemError({
         status: 408,
@@ -65,7 +76,8 @@ export async function readBytes(request: Request, limit: number): Promise<Buffer
         headers: { Connection: "close" },
       }),
     );
-  }, READ_TIMEOUT_MS);
+  const timer = setTimeout(giveUp, timeoutMs);
+  signal?.addEventListener("abort", giveUp, { once: true });
   late.promise.catch(() => undefined);
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -88,5 +100,6 @@ export async function readBytes(request: Request, limit: number): Promise<Buffer
     });
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
   }
 }

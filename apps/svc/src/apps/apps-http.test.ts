@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { request as startRequest } from "node:http";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { systemClock, type Clock } from "@devplat/base";
 import { startCodeHost, type CodeHost, type TestApp } from "@devplat/testkit";
 import { startAdministration, type TestAdministration } from "../administration.test-kit.ts";
 
@@ -328,6 +330,59 @@ describe("apps and webhooks over HTTP", () => {
       assert.equal((await deliver(push("acme/evil"), { headers })).status, 401);
       assert.equal((await deliver("x".repeat(8 * 1024 * 1024 + 1))).status, 413);
       assert.equal((await send("GET", "/hooks/push")).status, 405);
+    });
+
+    /** A delivery whose body never ends: its status, once there is one. */
+    const stuck = async (signature: string | undefined, at = svc.url): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const sent = startRequest(`${at}/hooks/push`, {
+          method: "POST",
+          headers: {
+            "content-length": "1000",
+            ...(signature === undefined ? {} : { "x-hub-signature-256": signature }),
+          },
+        });
+        sent.on("error", reject);
+        sent.on("response", (answer) => {
+          resolve(answer.statusCode ?? 0);
+          sent.destroy();
+        });
+        sent.write("{");
+      });
+
+    it("a body that nothing could have signed is not waited for", async () => {
+      assert.deepEqual(await Promise.all([stuck(undefined), stuck("sha256=00")]), [401, 401]);
+    });
+
+    it("eight slow strangers do not keep a delivery out", async () => {
+      let ahead = 0;
+      const clock: Clock = {
+        ...systemClock,
+        now: () => systemClock.now(),
+        monotonic: () => systemClock.monotonic() + ahead,
+      };
+      const slow = await startAdministration({
+        clock,
+        host: { url: host.url, api_url: host.apiUrl, webhook_secret: "planted-hook-secret" },
+        warm: () => "started",
+      });
+      const forged = `sha256=${"0".repeat(64)}`;
+      const answers = Array.from({ length: 8 }, async () => stuck(forged, slow.url));
+      answers.push(stuck(forged, slow.url));
+      // The ninth says that all places are taken.
+      assert.equal(await Promise.race(answers), 503);
+      ahead = 1000;
+      const body = push("acme/app");
+      const signature = createHmac("sha256", "planted-hook-secret").update(body).digest("hex");
+      const answer = await fetch(`${slow.url}/hooks/push`, {
+        method: "POST",
+        headers: { "x-github-event": "push", "x-hub-signature-256": `sha256=${signature}` },
+        body,
+      });
+      assert.equal(answer.status, 202);
+      await slow.stop();
+      const ended = await Promise.allSettled(answers);
+      assert.equal(ended.filter((each) => each.status === "fulfilled" && each.value === 408).length, 1);
     });
 
     it("without any secret there is nothing", async () => {

@@ -5,6 +5,11 @@ import { NAME_FORM } from "../repository-name.ts";
 
 const SIGNATURE_FORM = /^(?:sha256=)?([0-9a-f]{64})$/;
 
+/** Whether the header could hold a signature at all: if not, the body need not be read. */
+export function hasSignatureForm(signature: string | undefined): boolean {
+  return SIGNATURE_FORM.test(signature ?? "");
+}
+
 /**
  * Whether one of the secrets signed the body (HMAC-SHA-256, hexadecimal; GitHub writes `sha256=` in front, Gitea's own
  * header does not). Every secret is tried, in constant time each.

@@ -9,12 +9,13 @@ import type { LoginLimits } from "../login/login-limits.ts";
 import { digest } from "../login/random.ts";
 import type { Store } from "../storage/store.ts";
 import { HOOK_PATH } from "./hook-path.ts";
-import { isSigned, pushedRepository } from "./push-event.ts";
+import { hasSignatureForm, isSigned, pushedRepository } from "./push-event.ts";
+import { ReadingPlaces } from "./reading-places.ts";
 
 /** A push event lists up to 2048 commits, at about 1 KB each; in bytes. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
-/** Bodies that are read at once: anybody may send one, and it is judged only when it is whole. */
-const MAX_READING = 8;
+/** Milliseconds for a whole body: the code hosts themselves give a delivery up after 10 seconds (GitHub) or 5 (Gitea). */
+const READ_TIMEOUT_MS = 10_000;
 /** Milliseconds in which the same delivery counts once. */
 const REPLAY_MS = 60 * 60_000;
 const KIND = "webhook_delivery";
@@ -35,10 +36,11 @@ export interface PushReceiverOptions {
  */
 export class PushReceiver {
   readonly #options: PushReceiverOptions;
-  #reading = 0;
+  readonly #places: ReadingPlaces;
 
   constructor(options: PushReceiverOptions) {
     this.#options = options;
+    this.#places = new ReadingPlaces(options.clock);
   }
 
   addTo(app: Hono): void {
@@ -85,8 +87,9 @@ export class PushReceiver {
         detail: "No webhook secret is configured: host.webhook_secret, or that of an app",
       });
     }
-    const body = await this.#read(request);
-    if (!isSigned(body, from.signature, secrets)) {
+    // What cannot be signed is not worth reading.
+    const body = hasSignatureForm(from.signature) ? await this.#read(request, from.address) : undefined;
+    if (body === undefined || !isSigned(body, from.signature, secrets)) {
       limits.login(from.address);
       audit.record({
         action: "webhook.received",
@@ -99,6 +102,7 @@ export class PushReceiver {
         status: 401,
         code: "unauthorized",
         detail: "The signature is missing, or not made with a secret that is known here",
+        ...(body === undefined ? { headers: { Connection: "close" } } : {}),
       });
     }
     if (from.event !== "push") return "ignored";
@@ -122,20 +126,12 @@ export class PushReceiver {
     return outcome;
   }
 
-  async #read(request: Request): Promise<Buffer> {
-    if (this.#reading >= MAX_READING) {
-      throw new ProblemError({
-        status: 503,
-        code: "too_many_requests",
-        detail: "Too many deliveries at once",
-        headers: { "Retry-After": "5", Connection: "close" },
-      });
-    }
-    this.#reading++;
+  async #read(request: Request, address: string): Promise<Buffer> {
+    const place = this.#places.take(address);
     try {
-      return await readBytes(request, MAX_BODY_BYTES);
+      return await readBytes(request, MAX_BODY_BYTES, { timeoutMs: READ_TIMEOUT_MS, signal: place.signal });
     } finally {
-      this.#reading--;
+      place.leave();
     }
   }
 
