@@ -39,6 +39,8 @@ describe("svc command line", { timeout: 120_000 }, () => {
       ["repo", "add"],
       ["repo", "add", "a/b", "--limit", "x"],
       ["repo", "add", "ab"],
+      ["repo", "set", "a/b"],
+      ["app", "set", "1"],
     ]) {
       const { code, stdout, stderr } = await svc(args, { SVC_TOKEN: "svcr_x" });
       assert.equal(code, 2, args.join(" "));

@@ -203,6 +203,14 @@ describe("svc doctor", () => {
     }
   });
 
+  it("tells that the encryption key is not the one of the database", async () => {
+    const settings = { SVC_DATA_DIR: svc.dataDir, SVC_ENCRYPTION_KEY: "0123456789abcdef".repeat(4) };
+    const { report } = await doctor(settings);
+    const found = report.findings.find(({ check }) => check.startsWith("database"));
+    assert.equal(found?.state, "fault");
+    assert.match(found.detail, /encrypted with another key .*SVC_ENCRYPTION_KEY_PREVIOUS/);
+  });
+
   it("names each thing that is wrong, makes nothing, and shows no secret", async () => {
     const dataDir = join(folder.path, "nowhere");
     const { code, report } = await doctor({

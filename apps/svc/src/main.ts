@@ -180,7 +180,7 @@ function addRepositoryCommands(root: Command): void {
     .action(async (name: string) => (await commands()).removeRepository(name));
   repo
     .command("warm <owner/name>")
-    .description("fetch ahead what the code host has new (needs cache.service_token)")
+    .description("fetch ahead what the code host has new (needs cache.service_token, or an app)")
     .action(async (name: string) => (await commands()).warmRepository(name));
   repo
     .command("purge <owner/name>")

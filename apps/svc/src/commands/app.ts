@@ -75,6 +75,9 @@ export async function setApp(
   which: string,
   options: { readonly key?: string; readonly default?: boolean },
 ): Promise<void> {
+  if (options.key === undefined && options.default !== true) {
+    throw new SvcError("usage", "Give what to change: --key or --default");
+  }
   const { id } = await find(which);
   const app = (await callApi("PATCH", `${PATH}/${id}`, {
     ...(options.key === undefined ? {} : { private_key: await readKey(options.key) }),

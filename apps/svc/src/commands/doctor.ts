@@ -3,7 +3,7 @@ import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { dirname, join, resolve } from "node:path";
-import { messageOf, systemCode } from "@devplat/base";
+import { AppError, messageOf, systemCode } from "@devplat/base";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
@@ -79,9 +79,11 @@ async function examine(config: Config, findings: Finding[]): Promise<void> {
     try {
       const { pending, unknown } = await database.state();
       if (unknown.length > 0) return { fault: "a newer version of this program migrated it" };
-      return pending.length > 0
-        ? { fault: `${pending.length} migration(s) pending: run 'svc migrate'` }
-        : "up to date";
+      if (pending.length > 0) return { fault: `${pending.length} migration(s) pending: run 'svc migrate'` };
+      const { key, key_previous: previous } = config.encryption;
+      // Refuses keys that what is stored is not under; development mode's own would be made by asking for it.
+      if (key !== undefined) await database.store(async () => ({ current: key, previous }));
+      return "up to date";
     } finally {
       await database.close();
     }
@@ -199,6 +201,7 @@ async function attempt(findings: Finding[], check: string, action: () => Promise
     else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
     else findings.push({ check, state: "fault", detail: outcome.fault });
   } catch (error) {
-    findings.push({ check, state: "fault", detail: messageOf(error) });
+    const hint = error instanceof AppError ? error.hint : undefined;
+    findings.push({ check, state: "fault", detail: [messageOf(error), hint].filter(Boolean).join(". ") });
   }
 }

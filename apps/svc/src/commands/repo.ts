@@ -55,8 +55,7 @@ export async function addRepository(text: string, options: AddOptions): Promise<
 }
 
 export async function setRepository(text: string, options: SetOptions): Promise<void> {
-  const { id } = await find(text);
-  const changed = (await callApi("PATCH", `${PATH}/${id}`, {
+  const change = {
     ...(options.timeout === undefined
       ? {}
       : { timeout_seconds: options.timeout === "default" ? null : options.timeout }),
@@ -65,7 +64,12 @@ export async function setRepository(text: string, options: SetOptions): Promise<
       : { max_cache_size_mb: options.limit === "none" ? null : options.limit }),
     ...(options.enable === true ? { enabled: true } : {}),
     ...(options.disable === true ? { enabled: false } : {}),
-  })) as Repository;
+  };
+  if (Object.keys(change).length === 0) {
+    throw new SvcError("usage", "Give what to change: --timeout, --limit, --enable or --disable");
+  }
+  const { id } = await find(text);
+  const changed = (await callApi("PATCH", `${PATH}/${id}`, change)) as Repository;
   const limit = changed.max_cache_size_mb === null ? "no limit" : `${changed.max_cache_size_mb} MB`;
   const state = changed.enabled ? "enabled" : "disabled";
   process.stdout.write(

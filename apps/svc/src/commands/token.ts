@@ -55,9 +55,10 @@ export async function listTokens(json: boolean): Promise<void> {
     return;
   }
   printTable(
-    ["ID", "TOKEN", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
+    ["ID", "TYPE", "TOKEN", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
     found.map((each) => [
       each.id,
+      each.type,
       `${each.token_start}…`,
       each.repositories.join(","),
       scopesText(each),
