@@ -1,6 +1,9 @@
 import type { Clock } from "@devplat/base";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
+import type { TokenLimits } from "../tokens/admission.ts";
+import { isListed } from "../tokens/permit.ts";
+import { EVERYTHING } from "../tokens/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
 import { TimedMap } from "./timed-map.ts";
 
@@ -8,6 +11,11 @@ import { TimedMap } from "./timed-map.ts";
 const KEPT_MS = 60_000;
 /** Answers that are remembered, of each kind. */
 const MAX_KEPT = 10_000;
+
+/** Questions about a token's repositories at once. */
+const MAX_ASKED_AT_ONCE = 10;
+/** Milliseconds of which a refused id takes a whole number: how long the code host thought about it stays its own. */
+const EVEN_MS = 250;
 
 /** Where each kind of value says which repository it belongs to. */
 const REPOSITORY_OF: readonly (readonly [type: string, path: readonly string[]])[] = [
@@ -34,17 +42,24 @@ export const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename 
     `... on ${type} { at${index}: ${path.join(" { ")} { nameWithOwner ${"} ".repeat(path.length)}}`,
 ).join(" ")} } }`;
 
-/** Asks the code host what ids stand for, and remembers it for a minute, whoever asked: the facts are not secret, only held back. */
+/**
+ * Asks the code host what ids stand for, and remembers it for a minute, whoever asked. What lies outside of the token that
+ * asks is treated as what is not there, also in time: it is neither asked for by itself, nor answered from memory.
+ */
 export class HostIds {
-  readonly #upstream: ApiUpstream;
+  readonly #upstream: Pick<ApiUpstream, "ask">;
   readonly #host: Pick<CodeHost, "apiUrl" | "graphqlUrl">;
   readonly #userAgent: string;
+  readonly #clock: Clock;
+  /** Names by id, for credentials that are not held to single repositories. */
   readonly #repositories: TimedMap<string>;
+  /** Ids by name in lower case. */
+  readonly #numbers: TimedMap<string>;
   readonly #pullRequests: TimedMap<boolean>;
   readonly #nodeFacts: TimedMap<NodeFacts>;
 
   constructor(options: {
-    readonly upstream: ApiUpstream;
+    readonly upstream: Pick<ApiUpstream, "ask">;
     readonly host: Pick<CodeHost, "apiUrl" | "graphqlUrl">;
     readonly userAgent: string;
     readonly clock: Clock;
@@ -52,6 +67,8 @@ export class HostIds {
     this.#upstream = options.upstream;
     this.#host = options.host;
     this.#userAgent = options.userAgent;
+    this.#clock = options.clock;
+    this.#numbers = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
     this.#repositories = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
     this.#pullRequests = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
     this.#nodeFacts = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
@@ -60,10 +77,15 @@ export class HostIds {
   /**
    * The answers for one caller.
    *
+   * @param limits of the caller's token
    * @param authorization asked for when a question has to go to the code host
    * @throws ApiError from the questions
    */
-  as(authorization: () => Promise<string | undefined>, signal?: AbortSignal): IdResolver {
+  as(
+    limits: TokenLimits,
+    authorization: () => Promise<string | undefined>,
+    signal?: AbortSignal,
+  ): IdResolver {
     const rest = async (path: string): Promise<unknown> =>
       this.#upstream.ask({
         method: "GET",
@@ -73,7 +95,9 @@ export class HostIds {
       });
     return {
       repositoryById: async (id) =>
-        this.#repositories.getOr(id, async () => textOf(await rest(`/repositories/${id}`), "full_name")),
+        limits.repositories.some((each) => each.endsWith(EVERYTHING))
+          ? this.#repositories.getOr(id, async () => textOf(await rest(`/repositories/${id}`), "full_name"))
+          : this.#amongListed(id, limits.repositories, rest),
       isPullRequest: async (repository, number) => {
         if (!/^\d{1,12}$/.test(number)) return false;
         const found = await this.#pullRequests.getOr(`${repository.toLowerCase()} ${number}`, async () => {
@@ -82,12 +106,49 @@ export class HostIds {
         });
         return found === true;
       },
-      nodes: async (ids) => this.#nodes(ids, authorization, signal),
+      nodes: async (ids) => this.#nodes(ids, limits, authorization, signal),
     };
+  }
+
+  /**
+   * Judges something that may be refused for an id, such that the refusal does not tell by its time whether the id is there.
+   *
+   * @param conceals whether the outcome is such a refusal
+   */
+  async evenly<Outcome>(
+    judge: () => Promise<Outcome>,
+    conceals: (outcome: Outcome) => boolean,
+  ): Promise<Outcome> {
+    const begun = this.#clock.monotonic();
+    const outcome = await judge();
+    if (conceals(outcome)) {
+      await this.#clock.sleep(EVEN_MS - ((this.#clock.monotonic() - begun) % EVEN_MS));
+    }
+    return outcome;
+  }
+
+  /** Asks which numbers the token's own repositories have, not what the number stands for. */
+  async #amongListed(
+    id: string,
+    names: readonly string[],
+    rest: (path: string) => Promise<unknown>,
+  ): Promise<string | undefined> {
+    for (let from = 0; from < names.length; from += MAX_ASKED_AT_ONCE) {
+      const asked = names.slice(from, from + MAX_ASKED_AT_ONCE);
+      const numbers = await Promise.all(
+        asked.map(async (name) =>
+          this.#numbers.getOr(name.toLowerCase(), async () => numberOf(await rest(`/repos/${name}`))),
+        ),
+      );
+      const index = numbers.indexOf(id);
+      if (index !== -1) return asked[index];
+    }
+    return undefined;
   }
 
   async #nodes(
     ids: readonly string[],
+    limits: TokenLimits,
     authorization: () => Promise<string | undefined>,
     signal: AbortSignal | undefined,
   ): Promise<ReadonlyMap<string, NodeFacts>> {
@@ -95,7 +156,7 @@ export class HostIds {
     const missing: string[] = [];
     for (const id of ids) {
       const kept = this.#nodeFacts.get(id);
-      if (kept === undefined) missing.push(id);
+      if (kept === undefined || !isWithin(kept, limits)) missing.push(id);
       else found.set(id, kept);
     }
     if (missing.length === 0 || this.#host.graphqlUrl === undefined) return found;
@@ -124,6 +185,15 @@ export class HostIds {
       ...(authorization === undefined ? {} : { authorization }),
     };
   }
+}
+
+function isWithin({ repository }: NodeFacts, limits: TokenLimits): boolean {
+  return repository !== undefined && isListed(limits, repository);
+}
+
+function numberOf(repository: unknown): string | undefined {
+  const id = at(repository, "id");
+  return typeof id === "number" ? String(id) : undefined;
 }
 
 function nodeFacts(node: unknown): NodeFacts | undefined {

@@ -54,7 +54,9 @@ export class LimitedRequests {
     if (METHOD_OVERRIDES.some((name) => request.headers[name] !== undefined)) {
       return refusal(caller, OVERRIDES);
     }
-    const resolver = this.#ids.as(async () => authorizationOf(await credential()), exchange.gone);
+    const { limits } = caller;
+    if (limits === undefined) return refusal(caller, UNJUDGED);
+    const resolver = this.#ids.as(limits, async () => authorizationOf(await credential()), exchange.gone);
     return target.kind === "graphql"
       ? this.#graphql(exchange, target, caller, resolver)
       : this.#rest(exchange, target, caller, resolver);
@@ -128,7 +130,10 @@ export class LimitedRequests {
     exchange.continue();
     const request = readGraphqlRequest(await readJsonBody(exchange.request));
     if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
-    const judged = await judge.judge(request, limits, resolver);
+    const judged = await this.#ids.evenly(
+      async () => judge.judge(request, limits, resolver),
+      (outcome) => outcome.kind === "refused" && outcome.conceals === true,
+    );
     if (judged.kind === "refused") return refusal(caller, judged.message);
     const refused = caller.permits(judged.demand);
     if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };

@@ -7,7 +7,7 @@ import type { GraphqlRequest } from "./graphql-request.ts";
 import { collectNames } from "./graphql-input.ts";
 import { readGraphqlTypes, type GraphqlTypes, type MutationFacts } from "./graphql-types.ts";
 import { argumentValues, variableValues } from "./graphql-values.ts";
-import { GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
+import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
@@ -32,6 +32,7 @@ export class GraphqlJudge {
     try {
       return await new Operation(this.#schema, selected, request.variables).judge(rule, limits, resolver);
     } catch (error) {
+      if (error instanceof GraphqlIdRefusal) return { ...refused(rule, error.message), conceals: true };
       if (error instanceof GraphqlRefusal) return refused(rule, error.message);
       throw error;
     }
@@ -188,7 +189,7 @@ class Operation {
       const within = facts?.repository !== undefined && isListed(limits, facts.repository);
       const isPerson = facts !== undefined && this.#schema.types.get(facts.type)?.kind === "profile";
       if (facts === undefined || (!within && !(isPerson && !this.#subjects.has(id)))) {
-        throw new GraphqlRefusal("an id belongs to no repository of the token");
+        throw new GraphqlIdRefusal("an id belongs to no repository of the token");
       }
       if (facts.repository !== undefined) this.#repositories.push(facts.repository);
       if (this.#subjects.has(id)) this.#written.add(this.#resourceOf(facts));
@@ -212,6 +213,6 @@ class Operation {
   }
 }
 
-function refused(rule: string, reason: string): Judgement {
-  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
+function refused(rule: string, reason: string) {
+  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` } as const;
 }

@@ -18,6 +18,9 @@ type Origin = "same" | "other" | "profile";
 /** Thrown where a query asks for what limited tokens do not get; the message is for the caller. */
 export class GraphqlRefusal extends Error {}
 
+/** The same for an id; whether there is something behind it must not be told. */
+export class GraphqlIdRefusal extends GraphqlRefusal {}
+
 /** Walks selections and notes which resources they read. Directives are taken as present: what is skipped asks for less. */
 export class GraphqlWalk {
   /** Resources that are read. */

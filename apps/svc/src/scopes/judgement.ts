@@ -3,13 +3,14 @@ import type { Demand } from "../tokens/admission.ts";
 /**
  * What a request of the API needs of a token.
  * - `demand`: these rights, for these repositories.
- * - `refused`: no limited token may do it; `message` says why and names the route or field.
+ * - `refused`: no limited token may do it; `message` says why and names the route or field. `conceals`: for an id, of which
+ *   it must not be told, also not by the time that it took, whether it is there.
  *
  * `rule` names what was looked up: `GET /repos/{owner}/{repo}/issues`, `mutation createIssue`.
  */
 export type Judgement =
   | { readonly kind: "demand"; readonly rule: string; readonly demand: Demand }
-  | { readonly kind: "refused"; readonly rule: string; readonly message: string };
+  | { readonly kind: "refused"; readonly rule: string; readonly message: string; readonly conceals?: true };
 
 /** What stands behind an id of the code host. */
 export interface NodeFacts {
