@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { stat, utimes } from "node:fs/promises";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -207,6 +209,29 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
     assert.equal(away.code, 0);
     assert.match(away.stderr, /^agent: cannot reach the store at [^\n]+\n$/);
     assert.ok(await refreshed(place));
+  });
+
+  it("a store that does not answer holds a shell's start up for seconds, not for the time of a cycle", async () => {
+    const place = await home();
+    const sockets = new Set<Socket>();
+    const mute = createServer((socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
+    try {
+      await once(mute, "listening");
+      const { port } = mute.address() as AddressInfo;
+      await place.configure({ address: `http://127.0.0.1:${port}`, username: "ada" });
+      await place.write(".daemon-token", "hvs.x");
+      const begun = performance.now();
+      const [hook, status] = await Promise.all([place.agent(["login-check"]), place.agent(["status"])]);
+      assert.deepEqual([hook.code, status.code], [0, 0]);
+      assert.match(hook.stderr, /^agent: cannot reach the store at [^\n]+: no answer in time\n$/);
+      assert.match(status.stdout, /^Store: .*, not reachable$/m);
+      // Five seconds of patience, and the start of two programs on a loaded machine.
+      assert.ok(performance.now() - begun < 15_000);
+      assert.ok(await refreshed(place));
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      mute.close();
+    }
   });
 
   it("an interrupted login is exit 0 with the marker refreshed", async () => {

@@ -132,7 +132,7 @@ describe("--dry-run", () => {
     await place.agent("secrets", "put", "k", "t=hunter5");
     assert.match(
       (await place.agent("sync", "--dry-run")).stdout,
-      /^~\/key: no file -> 7 bytes\n1 files would change/,
+      /^~\/key: no file -> 7 bytes\n1 file would change/,
     );
   });
 });

@@ -42,7 +42,9 @@ describe("agent exec", () => {
     const dry = await place.ok("exec", "--dry-run", "--env", "T=tools/api#token", "--", "true");
     assert.equal(dry, "would set T\n");
     const gone = await place.agent(["exec", "--env", "T=tools/api#token", "--", "/no/such"]);
-    assert.match(gone.stderr, /could not be started/);
+    assert.match(gone.stderr, /cannot start \/no\/such \(ENOENT\)/);
+    const both = await place.agent(["exec", "--restart", "--signal", "HUP", "--", "true"]);
+    assert.deepEqual([both.code, both.stderr], [1, "agent: --restart and --signal exclude each other\n"]);
   });
 
   for (const [how, option] of [

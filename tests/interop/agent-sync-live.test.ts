@@ -75,6 +75,9 @@ describe("a running daemon", () => {
         () => running.log(),
       );
       assert.deepEqual(await config().then((now) => [now.problems, now.reload_needed]), [[], ["store"]]);
+      const text = await place.ok("status");
+      assert.match(text, /^Daemon: +running( for \w+)?, next cycle \d{4}-\S+Z, follows the store's events$/m);
+      assert.match(text, /^Warning: +changed, applies after the daemon's next start: store$/m);
     } finally {
       await running.stop();
     }
@@ -102,6 +105,45 @@ describe("a running daemon", () => {
 });
 
 describe("the command line", () => {
+  it("every reading command gives JSON too, with values masked as in its text", async () => {
+    const place = await home();
+    type Printed = { sources: string[]; config: { store: { driver: string } } };
+    const printed = JSON.parse(await place.ok("config", "print", "--json")) as Printed;
+    assert.deepEqual(
+      [printed.sources, printed.config.store.driver],
+      [[join(place.path, ".config/daemon/config.yaml")], "embedded"],
+    );
+    const diff = JSON.parse(await place.ok("rules", "diff", "a", "--json")) as Record<string, unknown>;
+    assert.deepEqual(diff, {
+      changes: [
+        {
+          path: "~/a.yaml",
+          rules: ["a"],
+          diff: "--- /dev/null\n+++ ~/a.yaml\n@@ -0,0 +1,1 @@\n+token: ••••\n",
+        },
+      ],
+      missing: {},
+      failed: {},
+    });
+    assert.match(await place.ok("status"), /^Daemon: +not running$/m);
+  });
+
+  it("a rule or an enrolment that is not there is named, with where to look", async () => {
+    const place = await home();
+    for (const action of ["pause", "resume", "diff"]) {
+      const { code, stderr } = await place.agent(["rules", action, "nope"]);
+      assert.deepEqual(
+        [code, stderr],
+        [1, "agent: there is no rule 'nope'\n'agent rules list' shows the rules.\n"],
+      );
+    }
+    for (const action of ["run", "skip", "reset"]) {
+      const { code, stderr } = await place.agent(["enrol", action, "nope"]);
+      assert.equal(code, 1);
+      assert.match(stderr, /under the key "nope"\n'agent enrol list' shows them\./);
+    }
+  });
+
   it("rules diff masks values, and --reveal is for terminals only", async () => {
     const place = await home();
     const shown = await place.ok("rules", "diff", "a");

@@ -57,7 +57,12 @@ export interface Host {
   readonly environment: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How long the proof of a token may wait for the store, in milliseconds. Default: the client's own time. */
+  readonly patienceMs?: number;
 }
+
+/** For what a person waits for without having asked the store for anything, in milliseconds. */
+export const SHORT_PATIENCE_MS = 5000;
 
 /** The secrets store and who is signed in to it. Close both with `close`. */
 export interface StoreParts {
@@ -109,13 +114,14 @@ export async function assembleStore(
   const tokenFile = new TokenFile(host.places.tokenFile, sealerOf(host, config));
   const pin = new IdentityPin(host.places.state, create);
   const { clock, logger } = host;
+  const patience = host.patienceMs === undefined ? {} : { timeoutMs: host.patienceMs };
   const peers = new PeerPool({ patterns: config.store.token_socket, home: host.places.home, clock, logger });
   const tokens = new TokenSignIn({
     environment: host.environment,
     tokenFile,
     pin,
     api: {
-      lookup: (token, signal) => client.lookupSelf({ token, signal }),
+      lookup: (token, signal) => client.lookupSelf({ token, signal, ...patience }),
       renew: async (token, signal) => void (await client.renewSelf({ token, signal })),
     },
     borrow: async function* (signal) {

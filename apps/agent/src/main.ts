@@ -22,9 +22,7 @@ async function main(args: readonly string[]): Promise<number> {
     parsed = parseCommandLine(args, COMMANDS, process.env);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(
-      `${BRAND.command}: ${error.message}\n'${BRAND.command} --help' lists the commands.\n`,
-    );
+    process.stderr.write(`${BRAND.command}: ${error.message}\n${error.hint}\n`);
     return 1;
   }
   if (parsed.kind === "help") {

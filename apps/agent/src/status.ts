@@ -96,6 +96,8 @@ export interface AgentStatus {
     readonly last_error: string | null;
   };
   readonly username: string;
+  /** Of the command line: whether this user's daemon answers; absent where it cannot be asked. */
+  readonly daemon?: { readonly running: boolean };
   readonly sync: {
     readonly state: "idle" | "running" | "waiting" | "stale";
     readonly last_cycle_at: string | null;

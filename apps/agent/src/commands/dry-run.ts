@@ -4,18 +4,23 @@ import { AgentError } from "../errors.ts";
 import { previewText } from "../sync/preview-text.ts";
 import { untilStopped } from "./signals.ts";
 
+export interface DryRunOptions {
+  /** Show values: on a terminal only, so that they end in no log. Default false. */
+  readonly reveal?: boolean;
+  /** The rule whose file is shown. Default: all. */
+  readonly only?: string;
+  /** One JSON document instead of the text; values stay masked. Default false. */
+  readonly json?: boolean;
+}
+
 /**
  * Prints what a cycle would change, every value masked, and leaves no trace: no file, folder, state, lock, login or
  * command. Exit code 1 without a valid token, and if a rule would fail.
- *
- * @param reveal show values: on a terminal only, so that they end in no log
- * @param only the rule whose file is shown. Default: all
  */
 export async function dryRun(
   host: Host,
   loaded: LoadedConfig,
-  reveal: boolean,
-  only?: string,
+  { reveal = false, only, json = false }: DryRunOptions,
 ): Promise<number> {
   if (reveal && !process.stdout.isTTY) {
     throw new AgentError("usage", "--reveal shows values on a terminal only, and this is none");
@@ -24,20 +29,24 @@ export async function dryRun(
   const stop = untilStopped();
   try {
     await parts.signIn.ensure(stop.signal);
-    const { files, failures, missing } = await parts.engine.preview(stop.signal);
-    let changes = 0;
-    for (const file of files) {
-      if (only !== undefined && !file.rules.includes(only)) continue;
-      const shown = previewText(file, reveal);
-      if (shown !== "") changes += 1;
-      process.stdout.write(shown);
-    }
+    const { files: previewed, failures, missing } = await parts.engine.preview(stop.signal);
+    const changes = previewed
+      .filter((file) => only === undefined || file.rules.includes(only))
+      .map((file) => ({ path: file.path, rules: file.rules, diff: previewText(file, reveal && !json) }))
+      .filter(({ diff }) => diff !== "");
     const concerned = ([rule]: readonly [string, string]): boolean => only === undefined || rule === only;
+    const absent = [...missing].filter(concerned);
     const failed = [...failures].filter(concerned);
-    for (const [rule, message] of [...missing].filter(concerned))
-      process.stdout.write(`${rule}: ${message}\n`);
-    for (const [rule, message] of failed) process.stderr.write(`${rule}: ${message}\n`);
-    process.stdout.write(`${changes} files would change; nothing was written\n`);
+    if (json) {
+      const shown = { changes, missing: Object.fromEntries(absent), failed: Object.fromEntries(failed) };
+      process.stdout.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+    } else {
+      for (const { diff } of changes) process.stdout.write(diff);
+      for (const [rule, message] of absent) process.stdout.write(`${rule}: ${message}\n`);
+      for (const [rule, message] of failed) process.stderr.write(`${rule}: ${message}\n`);
+      const files = changes.length === 1 ? "1 file" : `${changes.length} files`;
+      process.stdout.write(`${files} would change; nothing was written\n`);
+    }
     return failed.length === 0 ? 0 : 1;
   } finally {
     stop.release();

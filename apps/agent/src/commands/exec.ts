@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
+import { systemCode } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
 import { assemblePreview, type SyncParts } from "../assemble.ts";
 import { AgentError } from "../errors.ts";
@@ -44,7 +45,7 @@ export const run: RunCommand = async (invocation) => {
       ]);
     const variables = await read();
     if (invocation.flags.dryRun) {
-      process.stdout.write(`would set ${[...variables.keys()].join(", ")}\n`);
+      process.stdout.write(`would set ${[...variables.keys()].join(", ") || "nothing"}\n`);
       return 0;
     }
     const [program = "", ...args] = invocation.positionals;
@@ -82,8 +83,11 @@ function parseReference(text: string): Reference {
 
 /** What happens to the command when a secret changes; undefined: nothing. */
 function changeAction({ options }: Invocation): "restart" | NodeJS.Signals | undefined {
-  if (options["restart"] === true) return "restart";
   const given = options["signal"];
+  if (options["restart"] === true && given !== undefined) {
+    throw new AgentError("usage", "--restart and --signal exclude each other");
+  }
+  if (options["restart"] === true) return "restart";
   if (typeof given !== "string") return undefined;
   const name = `SIG${given.toUpperCase().replace(/^SIG/, "")}`;
   if (name in constants.signals) return name as NodeJS.Signals;
@@ -176,9 +180,10 @@ class Supervised {
     const env = { ...childEnvironment(this.#environment), ...Object.fromEntries(variables) };
     const child = spawn(this.#program, this.#args, { stdio: "inherit", env });
     this.#child = child;
-    child.on("error", () => {
+    child.on("error", (error) => {
+      const why = systemCode(error) ?? "unknown error";
       this.#end.reject(
-        new AgentError("run_failed", "the command could not be started", { hint: "Is it in PATH?" }),
+        new AgentError("run_failed", `cannot start ${this.#program} (${why})`, { hint: "Is it in PATH?" }),
       );
     });
     child.on("exit", (code, signal) => {

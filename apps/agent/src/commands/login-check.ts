@@ -6,7 +6,7 @@ import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
 import { tokenDigest } from "../auth/denied-tokens.ts";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
-import { assembleStore, type Host, type StoreParts } from "../assemble.ts";
+import { assembleStore, SHORT_PATIENCE_MS, type Host, type StoreParts } from "../assemble.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { methodParts } from "../config/store-section.ts";
@@ -82,8 +82,9 @@ async function hasPasswdEntry({ options, environment }: Invocation): Promise<boo
 }
 
 async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): Promise<number> {
-  // The sign-in's own warnings would be a second line for the same thing.
-  const parts = await assembleStore({ ...host, logger: silentLogger }, loaded, true);
+  // The sign-in's own warnings would be a second line for the same thing. A shell's start waits for this.
+  const impatient = { ...host, logger: silentLogger, patienceMs: SHORT_PATIENCE_MS };
+  const parts = await assembleStore(impatient, loaded, true);
   const stop = untilStopped();
   try {
     const isOs = methodParts(loaded.config.store.auth_method).suffix === "os";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { parseCommandLine } from "./parse.ts";
+import { parseCommandLine, UsageError } from "./parse.ts";
 import { COMMANDS } from "./table.ts";
 
 const parse = (...args: string[]) => parseCommandLine(args, COMMANDS, {});
@@ -49,6 +49,29 @@ describe("the command line", () => {
   ];
   for (const [name, args, message] of refused)
     it(`refuses ${name}`, () => assert.throws(() => parse(...args), message));
+
+  it("a wrong line of a command leads to that command's help, any other to the list", () => {
+    const hintOf = (...args: string[]): string => {
+      try {
+        parse(...args);
+      } catch (error) {
+        if (error instanceof UsageError) return error.hint;
+      }
+      return assert.fail("not refused");
+    };
+    assert.equal(hintOf("snyc"), "'agent --help' lists the commands.");
+    assert.equal(hintOf("secrets", "get"), "'agent secrets get --help' tells more.");
+    assert.equal(hintOf("sync", "--fast"), "'agent sync --help' tells more.");
+    assert.equal(hintOf("rules", "lsit"), "'agent rules --help' tells more.");
+    assert.throws(() => parse("rules", "lsit"), /unknown command below 'rules': lsit/);
+  });
+
+  it("--version alone is the command version", () => {
+    const parsed = parse("--version");
+    assert.ok(parsed.kind === "command");
+    assert.equal(parsed.command.name, "version");
+    assert.throws(() => parse("sync", "--version"), /unknown option of 'agent sync': --version/);
+  });
 
   it("repeats nothing that could be a value", () => {
     for (const args of [

@@ -8,7 +8,19 @@ const LOG_LEVELS = ["debug", "info", "warn", "error"];
 const LOG_FORMATS = ["auto", "text", "json"];
 
 /** The command line is wrong. The message never repeats an argument that could be a value. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  /** Where the right form stands, in words. */
+  readonly hint: string;
+
+  /** @param about a command or group whose help tells more. Default: the list of commands does */
+  constructor(message: string, about = "") {
+    super(message);
+    this.hint =
+      about === ""
+        ? `'${BRAND.command} --help' lists the commands.`
+        : `'${BRAND.command} ${about} --help' tells more.`;
+  }
+}
 
 export type Parsed =
   | { readonly kind: "help"; readonly command: CommandSpec | undefined; readonly group: string | undefined }
@@ -23,10 +35,16 @@ export function parseCommandLine(
   const { words, rest } = splitCommand(args, commands);
   const name = words.join(" ");
   const command = commands.find((candidate) => candidate.name === name);
+  // What every other program answers as well.
+  if (name === "" && args.length === 1 && args[0] === "--version") {
+    return parseCommandLine(["version"], commands, environment);
+  }
   const { options, positionals } = parseOptions(rest, command, commands);
   if (command === undefined) {
     const isGroup = name !== "" && commands.some((candidate) => candidate.name.startsWith(`${name} `));
-    if (isGroup && positionals.length > 0) throw new UsageError(`unknown command below '${name}'`);
+    if (isGroup && positionals.length > 0) {
+      throw new UsageError(`unknown command below '${name}'${nameable(positionals[0] ?? "")}`, name);
+    }
     if (isGroup || options["help"] === true || positionals.length === 0) {
       return { kind: "help", command: undefined, group: isGroup ? name : undefined };
     }
@@ -35,9 +53,9 @@ export function parseCommandLine(
   }
   if (options["help"] === true) return { kind: "help", command, group: undefined };
   const { min, max } = command.arguments ?? { min: 0, max: 0 };
-  if (positionals.length < min) throw new UsageError(`'${name}' needs: ${command.usage ?? ""}`);
+  if (positionals.length < min) throw new UsageError(`'${name}' needs: ${command.usage ?? ""}`, name);
   if (positionals.length > max)
-    throw new UsageError(`'${name}' takes ${max === 0 ? "no" : `at most ${max}`} arguments`);
+    throw new UsageError(`'${name}' takes ${max === 0 ? "no" : `at most ${max}`} arguments`, name);
   return {
     kind: "command",
     command,
@@ -118,7 +136,7 @@ function unknownOption(
     return new UsageError(`--${name} is an option of ${names} only`);
   }
   const where = command === undefined ? "" : ` of '${BRAND.command} ${command.name}'`;
-  return new UsageError(`unknown option${where}${nameable(raw)}`);
+  return new UsageError(`unknown option${where}${nameable(raw)}`, command?.name);
 }
 
 function globalFlags(options: Readonly<Record<string, string | boolean | readonly string[]>>): GlobalFlags {

@@ -7,5 +7,6 @@ import { findRule } from "./rules-pause.ts";
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { name } = findRule(loaded, invocation.positionals[0] ?? "");
-  return dryRun(host, loaded, invocation.options["reveal"] === true, name);
+  const { reveal, json } = invocation.options;
+  return dryRun(host, loaded, { reveal: reveal === true, only: name, json: json === true });
 };

@@ -35,7 +35,7 @@ export async function setPaused(invocation: Invocation, paused: boolean): Promis
 export function findRule(loaded: LoadedConfig, name: string): Rule {
   const rule = loaded.config.rules.find((candidate) => candidate.name === name);
   if (rule !== undefined) return rule;
-  throw new AgentError("usage", "there is no rule of that name", {
+  throw new AgentError("usage", `there is no rule '${name}'`, {
     hint: `'${BRAND.command} rules list' shows the rules.`,
   });
 }

@@ -14,7 +14,7 @@ export const run: RunCommand = async (invocation) => {
   // From the beginning: without a handler the signal would end the process.
   process.on("SIGHUP", () => reload());
   const { host, loaded } = await openContext(invocation, "refresh");
-  if (invocation.flags.dryRun) return dryRun(host, loaded, invocation.options["reveal"] === true);
+  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: invocation.options["reveal"] === true });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
   const { daemon, keeper, config, enrolments, web, localApi } = parts;

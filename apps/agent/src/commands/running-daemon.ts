@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { DaemonClient } from "../local-api/daemon-client.ts";
 import type { CycleResult, RuleStatus } from "../status.ts";
@@ -47,5 +48,8 @@ export async function syncByDaemon(
   throw new AgentError(
     "daemon_refused",
     `the running daemon could not sync: ${store?.last_error ?? "not signed in"}`,
+    store === undefined
+      ? { hint: `Run '${BRAND.command} login'. '${BRAND.command} status' tells more.` }
+      : {},
   );
 }

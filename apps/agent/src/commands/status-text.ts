@@ -18,12 +18,18 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
           `Token:          ${formatDuration(auth.token_ttl_seconds * 1000)} left${auth.renewable ? ", renewable" : ""}`,
         ]),
     `Store:          ${store.address} (${store.kv_mount}/${store.user_prefix}${status.username})${store.reachable ? "" : ", not reachable"}`,
+    ...daemonLine(status),
     `Last sync:      ${sync.last_cycle_at ?? "never"}${staleSince === null ? "" : `, stale since ${staleSince}`}`,
     ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
     `Configuration:  ${config.sources.join(", ")}`,
     ...enrolmentLines(status),
     ...socketLines(status),
     ...config.problems.map((problem) => `Warning:        ${problem}`),
+    ...(config.reload_needed.length === 0
+      ? []
+      : [
+          `Warning:        changed, applies after the daemon's next start: ${config.reload_needed.join(", ")}`,
+        ]),
   ];
   lines.push(...dockerLines(status));
   const rules = Object.entries(status.rules).map(([name, rule]) => [
@@ -44,6 +50,17 @@ function certificateLines({ enrolled, identity, backend, expires_at, fault }: Ce
     `Certificate:    ${enrolled ? `enrolled as ${identity ?? ""}` : `not enrolled (${fault ?? ""})`}`,
     `  Backend:      ${backend}`,
     ...(expires_at === null ? [] : [`  Expires:      ${expires_at}`]),
+  ];
+}
+
+/** Nothing where it cannot be asked: it has neither socket nor port then. */
+function daemonLine({ daemon, uptime_seconds: uptime, sync }: AgentStatus): string[] {
+  if (daemon === undefined) return [];
+  if (!daemon.running) return ["Daemon:         not running"];
+  const next = sync.next_cycle_at === null ? "" : `, next cycle ${sync.next_cycle_at}`;
+  const events = sync.events === "connected" ? ", follows the store's events" : "";
+  return [
+    `Daemon:         running${uptime === 0 ? "" : ` for ${formatDuration(uptime * 1000)}`}${next}${events}`,
   ];
 }
 

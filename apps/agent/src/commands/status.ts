@@ -1,9 +1,9 @@
 import { SecretStoreError } from "@devplat/secret-store";
-import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner, SHORT_PATIENCE_MS, type SyncParts } from "../assemble.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
-import { lookAtSockets } from "../local-api/socket-look.ts";
+import { lookAtDaemon, type DaemonLook } from "../local-api/daemon-look.ts";
 import type { AgentStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import { StatusReport } from "../sync/status-report.ts";
@@ -12,25 +12,28 @@ import { openContext } from "./context.ts";
 import { statusText } from "./status-text.ts";
 import { untilStopped } from "./signals.ts";
 
-/** Who is signed in, and the state of every rule as the last cycle left it. Writes nothing. */
+/**
+ * Who is signed in, and the state of every rule as the last cycle left it; of a running daemon also what it alone
+ * knows. Writes nothing.
+ */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
-  const parts = await assemblePreview(host, loaded);
+  const parts = await assemblePreview({ ...host, patienceMs: SHORT_PATIENCE_MS }, loaded);
   const stop = untilStopped();
   try {
-    let storeError: string | null = null;
+    let fault: SecretStoreError | undefined;
     const certificate = await certificateOf(parts, loaded.config);
     try {
       // Where the certificate says it all, nobody is signed in for a look.
       if (certificate === undefined) await parts.signIn.ensure(stop.signal);
     } catch (error) {
       if (!(error instanceof AgentError || error instanceof SecretStoreError)) throw error;
-      if (!(error instanceof AgentError)) storeError = publicMessage(error);
+      if (!(error instanceof AgentError)) fault = error;
     }
     const runner = enrolmentRunner(host, loaded, parts, () => undefined);
     await runner.look(stop.signal).catch((error: unknown) => {
       if (!(error instanceof SecretStoreError)) throw error;
-      storeError ??= publicMessage(error);
+      fault ??= error;
     });
     const report = new StatusReport(parts.facts, host.clock);
     const { document } = parts.state;
@@ -43,10 +46,10 @@ export const run: RunCommand = async (invocation) => {
       events: "polling",
       enrolments: runner.list(),
     });
-    const status = {
-      ...withCertificate(storeError === null ? seen : unreachable(seen, storeError), certificate),
-      ...(await lookAtSockets(host.places, loaded.config.api)),
-    };
+    const status = withDaemon(
+      withCertificate(withFault(seen, fault), certificate),
+      await lookAtDaemon(host.places, loaded.config),
+    );
     const text =
       invocation.options["json"] === true
         ? `${JSON.stringify(status, undefined, 2)}\n`
@@ -59,8 +62,16 @@ export const run: RunCommand = async (invocation) => {
   }
 };
 
-function unreachable(status: AgentStatus, error: string): AgentStatus {
-  return { ...status, store: { ...status.store, reachable: false, last_error: error } };
+/** A store that says no is there. */
+function withFault(status: AgentStatus, fault: SecretStoreError | undefined): AgentStatus {
+  if (fault === undefined) return status;
+  const reachable = fault.code === "denied" && status.store.reachable;
+  return { ...status, store: { ...status.store, reachable, last_error: publicMessage(fault) } };
+}
+
+/** The daemon's word counts for what happens in it; who is signed in was proven here and now. */
+function withDaemon(status: AgentStatus, { config, ...look }: DaemonLook): AgentStatus {
+  return { ...status, ...look, config: { ...status.config, ...config } };
 }
 
 /** Under `mtls+os`, whose certificate stands for a token; undefined under any other method. */
@@ -80,5 +91,5 @@ function withCertificate(status: AgentStatus, certificate: CertificateStatus | u
 function hasTrouble({ rules, sync, store, authenticated, certificate }: AgentStatus): boolean {
   const failed = Object.values(rules).some((rule) => rule.state === "failed");
   const canSignIn = certificate === undefined ? authenticated : certificate.enrolled;
-  return failed || sync.state === "stale" || !canSignIn || !store.reachable;
+  return failed || sync.state === "stale" || !canSignIn || !store.reachable || store.last_error !== null;
 }

@@ -12,7 +12,7 @@ import { untilStopped } from "./signals.ts";
 /** One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation, "refresh");
-  if (invocation.flags.dryRun) return dryRun(host, loaded, invocation.options["reveal"] === true);
+  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: invocation.options["reveal"] === true });
   // The running daemon has its own configuration; one that was named here must not be left out in silence.
   const mayAsk = invocation.flags.config === undefined && invocation.options["once"] !== true;
   const parts = mayAsk ? await assembleOrAsk(host, loaded) : await assembleSync(host, loaded);

@@ -125,7 +125,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "rules diff",
     usage: "RULE",
     summary: "Show what a rule would change, values masked.",
-    options: { reveal: { type: "boolean", description: "Show values, on a terminal only." } },
+    options: { json, reveal: { type: "boolean", description: "Show values, on a terminal only." } },
     arguments: { min: 1, max: 1 },
     load: () => import("./rules-diff.ts"),
   },
@@ -182,6 +182,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   {
     name: "config print",
     summary: "Print the configuration with its defaults.",
+    options: { json },
     load: () => import("./config-print.ts"),
   },
   {

@@ -1,6 +1,7 @@
 import { AppError, Secret, backoffMs, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type Fields, type SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
+import { BRAND } from "../brand.ts";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentStatus } from "../status.ts";
@@ -382,7 +383,9 @@ export class EnrolmentRunner {
   #entry(key: string): Entry {
     const entry = this.#entries.get(key);
     if (entry === undefined) {
-      throw new AgentError("enrolment_unknown", "no enrolment is configured under that key");
+      throw new AgentError("enrolment_unknown", `no enrolment is configured under the key "${key}"`, {
+        hint: `'${BRAND.command} enrol list' shows them.`,
+      });
     }
     return entry;
   }

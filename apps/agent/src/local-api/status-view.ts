@@ -21,8 +21,8 @@ export class SocketStatusView implements DaemonView {
     return this.#daemon.rules();
   }
 
-  syncNow(): { readonly job: string; readonly done: Promise<CycleResult> } {
-    return this.#daemon.syncNow();
+  syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
+    return this.#daemon.syncNow(rule);
   }
 
   onChange(listener: () => void, signal: AbortSignal): void {

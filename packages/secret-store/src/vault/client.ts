@@ -151,7 +151,9 @@ export class VaultClient {
   }
 
   /** What the store knows of a token: the client's, or a candidate. @throws SecretStoreError `unauthenticated` */
-  async lookupSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<TokenInfo> {
+  async lookupSelf(
+    options: { token?: Secret; signal?: AbortSignal; timeoutMs?: number } = {},
+  ): Promise<TokenInfo> {
     const answer = await this.request({ method: "GET", path: LOOKUP_SELF, ...options });
     return readTokenInfo(answer.get("data"), (this.#options.clock ?? systemClock).now());
   }

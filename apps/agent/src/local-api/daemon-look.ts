@@ -1,0 +1,57 @@
+import { lstat } from "node:fs/promises";
+import { z } from "zod";
+import type { Places } from "../config/places.ts";
+import type { Config } from "../config/schema.ts";
+import type { AgentStatus } from "../status.ts";
+import { DaemonClient } from "./daemon-client.ts";
+import { apiSocketPath } from "./places.ts";
+
+const texts = z.array(z.string());
+/** Whoever is not signed in is told of the time alone. */
+const statusSchema = z.object({
+  uptime_seconds: z.number().optional(),
+  sync: z
+    .object({
+      state: z.enum(["idle", "running", "waiting", "stale"]),
+      last_cycle_at: z.string().nullable(),
+      next_cycle_at: z.string().nullable(),
+      events: z.enum(["connected", "polling", "unsupported"]),
+    })
+    .optional(),
+  config: z.object({ problems: texts, reload_needed: texts }).optional(),
+  peers: z
+    .object({
+      socket: z.string(),
+      offers: texts,
+      token_handouts: z.number(),
+      last_token_handout_at: z.string().nullable(),
+    })
+    .optional(),
+});
+
+/** What only the running daemon knows, and what of it shows from outside. */
+export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
+  Partial<Pick<AgentStatus, "uptime_seconds" | "sync">> & {
+    readonly config?: Pick<AgentStatus["config"], "problems" | "reload_needed">;
+  };
+
+/** Asks the running daemon, where the configuration has a place to ask it. Never throws. */
+export async function lookAtDaemon(places: Places, { api, web }: Config): Promise<DaemonLook> {
+  if (!api.enabled && !web.enabled) return {};
+  const socket = api.enabled ? apiSocketPath(places, api) : undefined;
+  const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
+  const seen = statusSchema.safeParse(answer?.body).data;
+  const { uptime_seconds: uptime, sync, config, peers } = seen ?? {};
+  return {
+    daemon: { running: seen !== undefined },
+    ...(uptime !== undefined && { uptime_seconds: uptime }),
+    ...(sync !== undefined && { sync }),
+    ...(config !== undefined && { config }),
+    ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
+    ...(peers !== undefined && { peers }),
+  };
+}
+
+async function isSocket(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined))?.isSocket() === true;
+}
