@@ -134,6 +134,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
         message: "no token opens LFS on this stand",
       }),
     carriesOwnToken: (text) => /svc[rxa]_/.test(text),
+    strayFault: () => undefined,
   };
   const hostUrl = options.hostUrl ?? codeHost.url;
   const metrics = new Metrics({

@@ -53,6 +53,7 @@ const credentials: CredentialGate = {
     };
   },
   carriesOwnToken: holdsTokenPrefix,
+  strayFault: () => undefined,
 };
 
 before(async () => {

@@ -6,7 +6,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { hasBody } from "../http/has-body.ts";
 import type { ApiHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
-import { splitTarget } from "../http/target.ts";
+import { queryValues, splitTarget } from "../http/target.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
 import { isUnlimited } from "../tokens/permit.ts";
@@ -71,6 +71,14 @@ export class ApiRoutes implements ApiHandler {
     const fault = requestFault(exchange, target, (text) => credentials.carriesOwnToken(text));
     if (fault !== undefined) {
       answerApiError(exchange, fault.status, fault.message, fault.headers);
+      return;
+    }
+    const stray = credentials.strayFault([
+      ...queryValues(target.query),
+      ...Object.values(forwardedHeaders(request.headers, undefined)).flat(),
+    ]);
+    if (stray !== undefined) {
+      this.#refuse(exchange, target, stray);
       return;
     }
     const admittedAt = performance.now();

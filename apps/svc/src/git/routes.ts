@@ -6,7 +6,7 @@ import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { GitHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
-import type { RepositoryTail, Target } from "../http/target.ts";
+import { queryValues, splitTarget, type RepositoryTail, type Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
@@ -160,7 +160,7 @@ export class GitRoutes implements GitHandler {
       return;
     }
     const admittedAt = performance.now();
-    const { admission, batch } = await this.#admit(exchange, target);
+    const { admission, batch } = await this.#admit(exchange, target, Object.values(given).flat());
     exchange.stage("admission", admittedAt);
     exchange.principal = admission.principal;
     if (admission.kind === "refuse") {
@@ -201,8 +201,12 @@ export class GitRoutes implements GitHandler {
   async #admit(
     exchange: Exchange,
     target: Exclude<Target, { kind: "malformed" }>,
+    headers: readonly string[],
   ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
     const { credentials } = this.#options;
+    const { query } = splitTarget(target.upstreamPath);
+    const stray = credentials.strayFault([...queryValues(query), ...headers]);
+    if (stray !== undefined) return { admission: stray };
     const { authorization } = exchange.request.headers;
     const action = actionOf(target, exchange.request.method ?? "");
     const isBatch =

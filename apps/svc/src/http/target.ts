@@ -58,6 +58,14 @@ export function splitTarget(requestTarget: string): { readonly path: string; rea
     : { path: origin.slice(0, mark), query: origin.slice(mark + 1) };
 }
 
+/** The values in a query, decoded, as any server might split it: also at semicolons, and with `+` for a blank. */
+export function queryValues(query: string): string[] {
+  return query.split(/[&;]/).flatMap((part) => {
+    const value = part.slice(part.indexOf("=") + 1);
+    return [...new URLSearchParams({ value }).values(), ...new URLSearchParams(`value=${value}`).values()];
+  });
+}
+
 /**
  * Classifies a request target. Percent-encoding is undone once; dot segments, doubled slashes, encoded slashes in
  * anything that concerns a repository, and control characters are refused, so that what is judged here is what the

@@ -103,4 +103,10 @@ export interface CredentialGate {
   authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal>;
   /** Whether a header or query value holds one of our token prefixes: such a request must not go upstream as it is. */
   carriesOwnToken(text: string): boolean;
+  /**
+   * What stands against a credential of others beside `Authorization`, whoever sends the request.
+   *
+   * @param values of the query's parameters and of the headers that go to the code host
+   */
+  strayFault(values: readonly string[]): Refusal | undefined;
 }

@@ -20,6 +20,7 @@ const inner: CredentialGate = {
     forward: async () => admission(authorization),
   }),
   carriesOwnToken: () => false,
+  strayFault: () => undefined,
 };
 function principalOf(authorization: string | undefined): Principal {
   const kind =
@@ -46,6 +47,10 @@ describe("border policy", () => {
       "token github_pat_x",
       `Basic ${btoa("x:ghp_x")}`,
       `Basic ${btoa("ghp_x:")}`,
+      "ghp_x",
+      "Bearer other, token=ghp_x",
+      'Bearer "ghp_x"',
+      `Digest ${btoa("x ghp_xyz")}`,
     ]) {
       assert.equal(await git(policy, refused), 403, refused);
     }
@@ -54,7 +59,19 @@ describe("border policy", () => {
     assert.equal(await git(policy, undefined), 200);
   });
 
+  it("border.block_token_prefixes refuses them beside Authorization, too, but not words of a sentence", () => {
+    const gate = new BorderGate(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] });
+    for (const value of ["ghp_x", " ghp_x", "token ghp_x", `Basic ${btoa("ghp_x:x-oauth-basic")}`]) {
+      assert.equal(gate.strayFault(["1", value])?.status, 403, value);
+    }
+    assert.equal(gate.strayFault(["is:open find ghp_ tokens", "svc-client (ghp_)"]), undefined);
+    assert.equal(new BorderGate(inner, OPEN).strayFault(["ghp_x"]), undefined);
+  });
+
   it("border.block_anonymous_git asks git for a credential", async () => {
+    for (const nothing of ["", "Bearer", "Bearer ", "Basic Og==", "Basic", "Anything else", "Negotiate x"]) {
+      assert.equal(await git({ blockAnonymousGit: true }, nothing), 401, nothing);
+    }
     assert.equal(await git({ blockAnonymousGit: true }, undefined), 401);
     assert.equal(await git({ blockAnonymousGit: true }, "Bearer x"), 200);
   });

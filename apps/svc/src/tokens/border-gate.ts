@@ -1,7 +1,7 @@
 import { BRAND } from "../brand.ts";
 import type { Admission, Caller, CredentialGate, Demand, GitAction, Refusal } from "./admission.ts";
 import { demandFault } from "./permit.ts";
-import { credentialCandidates } from "./presented.ts";
+import { credentialCandidates, credentialWords, presentsCredential } from "./presented.ts";
 import { EVERYTHING } from "./scopes.ts";
 
 /** What others' credentials may do here (spec/svc.md section 4.2). */
@@ -13,6 +13,8 @@ export interface BorderPolicy {
   /** Owners whose repositories they reach; empty: all. */
   readonly allowedOwners: readonly string[];
 }
+
+const BLOCKED = "Credentials of this kind are not taken here: mint a token of this service";
 
 /** Holds requests without a token of ours to the border policy; the others are the inner gate's. */
 export class BorderGate implements CredentialGate {
@@ -32,7 +34,9 @@ export class BorderGate implements CredentialGate {
     const caller = await this.authenticate(authorization, remoteAddress);
     if (caller.kind === "refuse") return caller;
     const { principal } = caller;
-    if (principal.kind === "anonymous" && this.#policy.blockAnonymousGit) {
+    const isStranger = principal.kind === "anonymous" || principal.kind === "foreign";
+    // Code hosts serve public repositories to a header that says nothing, too.
+    if (isStranger && this.#policy.blockAnonymousGit && !presentsCredential(authorization)) {
       const message = "This service does not serve git without a credential";
       return { ...refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` }), principal };
     }
@@ -46,14 +50,10 @@ export class BorderGate implements CredentialGate {
   async authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal> {
     const caller = await this.#inner.authenticate(authorization, remoteAddress);
     if (caller.kind === "refuse" || caller.limits !== undefined) return caller;
-    const { blockTokenPrefixes, allowedOwners } = this.#policy;
+    const { allowedOwners } = this.#policy;
     const { principal } = caller;
-    const blocked = credentialCandidates(authorization ?? "").some((text) =>
-      blockTokenPrefixes.some((prefix) => text.startsWith(prefix)),
-    );
-    if (blocked) {
-      const message = "Credentials of this kind are not taken here: mint a token of this service";
-      return { ...refuse(403, message), principal };
+    if (authorization !== undefined && credentialWords(authorization).some((word) => this.#blocks(word))) {
+      return { ...refuse(403, BLOCKED), principal };
     }
     if (allowedOwners.length === 0) return caller;
     const limits = {
@@ -76,6 +76,18 @@ export class BorderGate implements CredentialGate {
 
   carriesOwnToken(text: string): boolean {
     return this.#inner.carriesOwnToken(text);
+  }
+
+  strayFault(values: readonly string[]): Refusal | undefined {
+    // Only where the value is the credential: a user agent's words may begin with anything.
+    const found = values.some((value) =>
+      [value.trim(), ...credentialCandidates(value)].some((text) => this.#blocks(text)),
+    );
+    return found ? refuse(403, BLOCKED) : this.#inner.strayFault(values);
+  }
+
+  #blocks(text: string): boolean {
+    return this.#policy.blockTokenPrefixes.some((prefix) => text.startsWith(prefix));
   }
 }
 

@@ -35,6 +35,16 @@ export function credentialCandidates(authorization: string): string[] {
   return colon === -1 ? [decoded] : [decoded.slice(colon + 1), decoded.slice(0, colon)];
 }
 
+/** Whether the header presents anything: an empty field or a scheme that code hosts do not know is as good as none. */
+export function presentsCredential(authorization: string | undefined): boolean {
+  return credentialCandidates(authorization ?? "").some((text) => text !== "");
+}
+
+/** Every word of a header, also of what it decodes to: where a lenient reader might find a credential. */
+export function credentialWords(authorization: string): string[] {
+  return [authorization, ...hiddenTexts(authorization)].flatMap((text) => text.split(/[\s,;:="'\0]+/));
+}
+
 /** What the words of a header decode to as base64, in any scheme; without the NULs of UTF-16. */
 function hiddenTexts(authorization: string): string[] {
   const words = authorization.match(/[A-Za-z0-9+/_-]{8,}/g) ?? [];

@@ -67,6 +67,10 @@ export class TokenGate implements CredentialGate {
     return holdsTokenPrefix(text);
   }
 
+  strayFault(): undefined {
+    return undefined;
+  }
+
   async #known(text: string, remoteAddress: string): Promise<Caller | Refusal> {
     const { lookup, clock, rate } = this.#options;
     let token: KnownToken | undefined;
