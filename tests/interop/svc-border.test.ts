@@ -61,7 +61,7 @@ describe("border policy on the wire", () => {
       const headers = new Headers(authorization === undefined ? undefined : { authorization });
       const advertisement = "/acme/widgets.git/info/refs?service=git-upload-pack";
       const answer = await fetch(stand.svc.url + advertisement, { headers });
-      assert.equal(answer.status, 401, authorization);
+      assert.equal(answer.status, 401, authorization ?? "none");
       assert.match(await answer.text(), /without a credential/);
     }
   });
