@@ -8,7 +8,9 @@ import {
   type CodeHostProcess,
   type Svc,
 } from "@devplat/testkit";
+import { DEFAULTS } from "../../apps/svc/src/config/defaults.ts";
 import { Administration } from "../lib/administration.ts";
+import { filled } from "../lib/filled.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
 import { inParallel } from "../lib/parallel.ts";
@@ -75,7 +77,9 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   });
   const direct = `${upstream.url}/bench/${name}.git/git-upload-pack`;
   const request = await recordFullFetch(`${upstream.url}/bench/${name}.git`, work, name);
-  const start = (): Promise<Svc> => startSvc({ codeHost: upstream, dataDir: bench.dataDir });
+  // As it is set unless an administrator says otherwise; tests have 0.
+  const env = { SVC_CACHE_FILL_QUIET_SECONDS: String(DEFAULTS.fillQuietSeconds) };
+  const start = (): Promise<Svc> => startSvc({ codeHost: upstream, dataDir: bench.dataDir, env });
   const through = (svc: Svc): string => `${svc.url}/bench/${name}.git/git-upload-pack`;
 
   let svc = await start();
@@ -99,6 +103,8 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
     rounds,
   );
   await postRaw(`${svc.url}/bench/${name}.git`, request, join(work, "static", name));
+  // The store is filled once, behind the first clone: it is not part of serving the later ones.
+  await filled(administration, id, svc.pid);
   await svc.stop();
 
   svc = await start();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuSecondsOf, git, startCodeHostProcess, startSvc, type CodeHostProcess } from "@devplat/testkit";
 import { Administration } from "../lib/administration.ts";
+import { filled } from "../lib/filled.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
@@ -72,8 +73,7 @@ async function fillOnce(
     resetPeak(svc.pid);
     const before = cpuSecondsOf(svc.pid).own;
     await git(["clone", "-q", "--bare", `${svc.url}/bench/${repository.name}`, copy], { timeoutMs: 600_000 });
-    while ((await administration.packs(id)) === 0) await sleep(200);
-    await idle(svc.pid);
+    await filled(administration, id, svc.pid);
     const cpuSeconds = cpuSecondsOf(svc.pid).own - before;
     const peakMb = peakMegabytes(svc.pid);
     await sleep(REST_MS);
@@ -82,15 +82,6 @@ async function fillOnce(
   } finally {
     await svc.stop();
     await rm(copy, { recursive: true, force: true });
-  }
-}
-
-/** Waits until a process has used no CPU for a while. */
-async function idle(pid: number): Promise<void> {
-  for (let before = -1; ; await sleep(1500)) {
-    const { own } = cpuSecondsOf(pid);
-    if (own - before < 0.05) return;
-    before = own;
   }
 }
 

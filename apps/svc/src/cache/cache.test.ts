@@ -19,6 +19,7 @@ import { Flight, FlightCut, type FlightReader } from "./flight.ts";
 import { Grants, grantKey } from "./grants.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { isStorableRequest, responseKey } from "./response-key.ts";
+import { Slices } from "./slices.ts";
 import { UpstreamSlots } from "./slots.ts";
 import { Tips } from "./tips.ts";
 
@@ -355,12 +356,13 @@ describe("UpstreamSlots", () => {
 describe("Flight", () => {
   const drain = async (reader: FlightReader): Promise<Buffer> => {
     const parts: Buffer[] = [];
-    const buffer = Buffer.alloc(1000);
     for (;;) {
-      const part = await reader.read(() => Promise.resolve(buffer));
+      const part = await reader.read();
       if (part === undefined) return Buffer.concat(parts);
-      if (part.kind === "read") parts.push(Buffer.from(part.bytes));
-      else parts.push(...part.chunks);
+      if (part.kind === "stored") {
+        parts.push(Buffer.from(part.slice.bytes));
+        part.slice.release();
+      } else parts.push(...part.chunks);
     }
   };
   async function* chunksOf(bytes: Buffer, step: number, cutAt = Infinity): AsyncGenerator<Buffer> {
@@ -384,7 +386,7 @@ describe("Flight", () => {
   it("gives every reader the whole answer, from the beginning, whenever it joined", async () => {
     await withFile(async (fd) => {
       const answer = answerOf(100_000);
-      const flight = new Flight(new AnswerCheck("sha1"));
+      const flight = new Flight(new AnswerCheck("sha1"), new Slices());
       const first = drain(flight.join());
       const run = flight.run(chunksOf(answer, 1500), fd);
       assert.equal(await flight.shared, true);
@@ -400,9 +402,43 @@ describe("Flight", () => {
     });
   });
 
+  it("gives readers of any speed the same bytes, from memory, slices of the file and what has just arrived", async () => {
+    await withFile(async (fd) => {
+      const answer = answerOf(5_000_000);
+      const slices = new Slices();
+      const flight = new Flight(new AnswerCheck("sha1"), slices);
+      const kinds = new Set<string>();
+      const readSlowly = async (reader: FlightReader, turns: number): Promise<Buffer> => {
+        const parts: Buffer[] = [];
+        for (let part = await reader.read(); part !== undefined; part = await reader.read()) {
+          kinds.add(part.kind);
+          if (part.kind === "live") parts.push(...part.chunks);
+          else {
+            for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+            // Only now: nobody may have changed it meanwhile.
+            parts.push(Buffer.from(part.slice.bytes));
+            part.slice.release();
+          }
+        }
+        reader.leave();
+        return Buffer.concat(parts);
+      };
+      const first = readSlowly(flight.join(), 0);
+      const run = flight.run(chunksOf(answer, 37_000), fd);
+      assert.equal(await flight.shared, true);
+      const others = Array.from({ length: 12 }, (_, n) => readSlowly(flight.join(), n * 3));
+      for (const read of [first, ...others]) assert.ok((await read).equals(answer));
+      await run;
+      assert.deepEqual([...kinds].toSorted(), ["live", "stored"]);
+      flight.seal();
+      await flight.landed;
+      assert.equal(slices.bytes, 0, "nothing of it stays in memory");
+    });
+  });
+
   it("keeps the file open for a reader that joins after all others left, until it is sealed and left", async () => {
     await withFile(async (fd) => {
-      const flight = new Flight(new AnswerCheck("sha1"));
+      const flight = new Flight(new AnswerCheck("sha1"), new Slices());
       let landed = false;
       void flight.landed.then(() => (landed = true));
       const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -427,7 +463,7 @@ describe("Flight", () => {
 
   it("a cut answer ends at the border of a packet, and tells where an error belongs", async () => {
     await withFile(async (fd) => {
-      const flight = new Flight(new AnswerCheck("sha1"));
+      const flight = new Flight(new AnswerCheck("sha1"), new Slices());
       const reader = flight.join();
       const run = flight.run(chunksOf(answerOf(200_000), 1500, 90_000), fd);
       await assert.rejects(drain(reader), (error) => error instanceof FlightCut && error.inPackfile);
@@ -439,7 +475,7 @@ describe("Flight", () => {
 
   it("an error before the first pack byte is not shared", async () => {
     await withFile(async (fd) => {
-      const flight = new Flight(new AnswerCheck("sha1"));
+      const flight = new Flight(new AnswerCheck("sha1"), new Slices());
       const reader = flight.join();
       const run = flight.run(chunksOf(encodeErrorLine("not our ref"), 3), fd);
       assert.equal(await flight.shared, false);
@@ -452,7 +488,7 @@ describe("Flight", () => {
   it("a disk that fails in the middle is not noticed by the readers that are there", async () => {
     await withFile(async (fd) => {
       const answer = answerOf(300_000);
-      const flight = new Flight(new AnswerCheck("sha1"));
+      const flight = new Flight(new AnswerCheck("sha1"), new Slices());
       const readers = [drain(flight.join()), drain(flight.join())];
       // A descriptor that can be read and not written stands for a full disk.
       const readOnly = await open(`/proc/self/fd/${fd}`, "r").catch(() => undefined);
@@ -467,7 +503,7 @@ describe("Flight", () => {
 
   it("without a file the slowest present reader sets the pace, and memory stays bounded", async () => {
     const answer = answerOf(20_000_000);
-    const flight = new Flight(new AnswerCheck("sha1"));
+    const flight = new Flight(new AnswerCheck("sha1"), new Slices());
     let given = 0;
     async function* counted(): AsyncGenerator<Buffer> {
       for await (const chunk of chunksOf(answer, 1_000_000)) {
@@ -484,7 +520,7 @@ describe("Flight", () => {
   });
 
   it("is cancelled when the last reader leaves, not before", () => {
-    const flight = new Flight(new AnswerCheck("sha1"));
+    const flight = new Flight(new AnswerCheck("sha1"), new Slices());
     const [one, two] = [flight.join(), flight.join()];
     one.leave();
     one.leave();

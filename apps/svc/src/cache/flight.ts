@@ -1,8 +1,12 @@
 import type { AnswerCheck } from "./answer-check.ts";
-import { readAt, writeAllAt } from "./file-io.ts";
+import { writeAllAt } from "./file-io.ts";
+import { SLICE_BYTES, type Slice, type Slices } from "./slices.ts";
 
 /** Bytes that arrived and are not on disk yet, at most; then the code host is read no faster than the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
+/** With more readers than this, what arrives within a few milliseconds is sent to each of them with one call. */
+const FEW_READERS = 8;
+const GATHER_MS = 5;
 
 /** The upstream answer broke off, or a reader's part of the file cannot be read. */
 export class FlightCut extends Error {
@@ -16,20 +20,15 @@ export class FlightCut extends Error {
   }
 }
 
-/** Bytes for a reader: read into the buffer that it gave, or the chunks as they arrived. */
+/** Bytes for a reader: a slice of the file, which the reader gives back, or the chunks as they arrived. */
 export type FlightPart =
-  | { readonly kind: "read"; readonly bytes: Buffer }
+  | { readonly kind: "stored"; readonly slice: Slice }
   | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
 
 /** One caller's place in a flight. Leaving twice does nothing. */
 export interface FlightReader {
-  /**
-   * The next bytes, or undefined at the end.
-   *
-   * @param takeBuffer asked for a buffer only if bytes must be read from the file
-   * @throws FlightCut
-   */
-  read(takeBuffer: () => Promise<Buffer>): Promise<FlightPart | undefined>;
+  /** The next bytes, or undefined at the end. @throws FlightCut */
+  read(): Promise<FlightPart | undefined>;
   leave(): void;
 }
 
@@ -53,6 +52,8 @@ interface Place {
   offset: number;
 }
 
+let flights = 0;
+
 /**
  * One upstream answer, shared by everyone who asked the same at the same time. It is drained to a file as fast as it
  * comes; each reader follows at its own speed, from the file, or with the chunks as they arrive if it has caught up.
@@ -63,6 +64,9 @@ interface Place {
  */
 export class Flight {
   readonly #check: AnswerCheck;
+  readonly #slices: Slices;
+  /** What the slices of its file are known by. */
+  readonly #name = `flight ${flights++}`;
   readonly #controller = new AbortController();
   readonly #shared = Promise.withResolvers<boolean>();
   readonly #landed = Promise.withResolvers<void>();
@@ -72,7 +76,7 @@ export class Flight {
   /** Whether nothing more goes to disk: there is no file, or writing failed. */
   #diskless = false;
   #diskError: unknown;
-  /** What arrived and is not on disk; without a disk, what some reader has not had yet. */
+  /** What arrived and is no whole slice on disk; without a disk, what some reader has not had yet. */
   #tail: TailChunk[] = [];
   #received = 0;
   #persisted = 0;
@@ -83,8 +87,9 @@ export class Flight {
   #wake = Promise.withResolvers<void>();
   #waking = false;
 
-  constructor(check: AnswerCheck) {
+  constructor(check: AnswerCheck, slices: Slices) {
     this.#check = check;
+    this.#slices = slices;
   }
 
   /** Aborts when nobody is left. */
@@ -134,7 +139,7 @@ export class Flight {
     const place: Place = { offset: 0 };
     this.#places.add(place);
     return {
-      read: (takeBuffer) => this.#read(place, takeBuffer),
+      read: () => this.#read(place),
       leave: () => {
         if (!this.#places.delete(place)) return;
         this.#dropTail();
@@ -187,6 +192,12 @@ export class Flight {
     return this.#check.fault === undefined ? this.#check.boundary : this.#received;
   }
 
+  /** Bytes that readers may have and that are on disk, in whole slices: they are read from there. */
+  get #sliced(): number {
+    const onDisk = Math.min(this.#readable, this.#persisted);
+    return onDisk - (onDisk % SLICE_BYTES);
+  }
+
   get #tailBytes(): number {
     return this.#received - (this.#tail[0]?.offset ?? this.#received);
   }
@@ -205,8 +216,8 @@ export class Flight {
   /** Writes the tail to the file until there is none. What arrives during one write goes with the next. */
   async #persist(): Promise<void> {
     this.#persisting = true;
-    while (this.#fd !== undefined && this.#tail.length > 0 && !this.#diskless) {
-      const batch = this.#tail.map((chunk) => chunk.bytes);
+    while (this.#fd !== undefined && this.#persisted < this.#received && !this.#diskless) {
+      const batch = this.#tail.filter((chunk) => chunk.offset >= this.#persisted).map((chunk) => chunk.bytes);
       const end = this.#received;
       try {
         await writeAllAt(this.#fd, batch, this.#persisted);
@@ -224,26 +235,21 @@ export class Flight {
   }
 
   #dropTail(): void {
-    const done = this.#diskless
-      ? Math.min(...[...this.#places].map((place) => place.offset))
-      : this.#persisted;
+    const done = this.#diskless ? Math.min(...[...this.#places].map((place) => place.offset)) : this.#sliced;
     const first = this.#tail.findIndex((chunk) => chunk.offset + chunk.bytes.length > done);
     if (first > 0) this.#tail.splice(0, first);
     else if (first < 0) this.#tail.length = 0;
   }
 
-  async #read(place: Place, takeBuffer: () => Promise<Buffer>): Promise<FlightPart | undefined> {
+  async #read(place: Place): Promise<FlightPart | undefined> {
     for (;;) {
       if (!this.#places.has(place)) throw new FlightCut(this.#check.inPackfile);
-      const readable = this.#readable;
-      const onDisk = Math.min(readable, this.#persisted);
-      if (place.offset < onDisk && this.#fd !== undefined) {
-        const buffer = await takeBuffer();
-        const length = Math.min(buffer.length, onDisk - place.offset);
-        const count = await this.#readFile(this.#fd, buffer, length, place.offset);
-        place.offset += count;
-        return { kind: "read", bytes: buffer.subarray(0, count) };
+      if (place.offset < this.#sliced && this.#fd !== undefined) {
+        const slice = await this.#slice(this.#fd, place.offset);
+        place.offset += slice.bytes.length;
+        return { kind: "stored", slice };
       }
+      const readable = this.#readable;
       if (place.offset < readable) {
         const chunks = this.#fromTail(place.offset, readable);
         place.offset = readable;
@@ -259,14 +265,12 @@ export class Flight {
     }
   }
 
-  async #readFile(fd: number, buffer: Buffer, length: number, position: number): Promise<number> {
+  async #slice(fd: number, offset: number): Promise<Slice> {
     try {
-      const count = await readAt(fd, buffer, length, position);
-      if (count > 0) return count;
+      return await this.#slices.take(this.#name, fd, offset, this.#sliced);
     } catch (error) {
       throw new FlightCut(this.#check.inPackfile, error);
     }
-    throw new FlightCut(this.#check.inPackfile);
   }
 
   #fromTail(offset: number, end: number): Buffer[] {
@@ -286,21 +290,25 @@ export class Flight {
 
   #land(): void {
     const idle = this.#state !== "running" && !this.#persisting && this.#places.size === 0;
-    if (idle && this.#sealed) this.#landed.resolve();
+    if (!idle || !this.#sealed) return;
+    this.#slices.forget(this.#name);
+    this.#landed.resolve();
   }
 
   /**
-   * Wakes readers and writer, once per turn of the event loop: what arrives in one turn is then sent, and written to
-   * the file, with one call.
+   * Wakes readers and writer, once per turn of the event loop, and less often if there are many: what arrives meanwhile
+   * is then sent, and written to the file, with one call.
    */
   #notify(): void {
     if (this.#waking) return;
     this.#waking = true;
-    setImmediate(() => {
+    const wake = (): void => {
       this.#waking = false;
       const { resolve } = this.#wake;
       this.#wake = Promise.withResolvers<void>();
       resolve();
-    });
+    };
+    if (this.#places.size > FEW_READERS && this.#state === "running") setTimeout(wake, GATHER_MS);
+    else setImmediate(wake);
   }
 }

@@ -15,6 +15,7 @@ import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
+import { Slices } from "./slices.ts";
 import { UpstreamSlots } from "./slots.ts";
 import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
@@ -33,6 +34,7 @@ const MEGABYTE = 1024 * 1024;
 export class GitCache implements CacheMaintenance {
   readonly #options: GitCacheOptions;
   readonly #files: ResponseFiles;
+  readonly #slices = new Slices();
   readonly #slots: UpstreamSlots;
   readonly #repositories = new Map<string, CachedRepository>();
   readonly #flights = new Map<string, Flight>();
@@ -47,7 +49,7 @@ export class GitCache implements CacheMaintenance {
 
   constructor(options: GitCacheOptions) {
     this.#options = options;
-    this.#files = new ResponseFiles(options.storagePath, options.hostUrl);
+    this.#files = new ResponseFiles(options.storagePath, options.hostUrl, this.#slices);
     this.#faults = new FaultLog(options.logger);
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
@@ -297,7 +299,7 @@ export class GitCache implements CacheMaintenance {
     const { repository, gone } = job;
     let { generation } = repository;
     const check = new AnswerCheck(job.format);
-    const flight = new Flight(check);
+    const flight = new Flight(check, this.#slices);
     const reader = flight.join();
     const leave = (): void => reader.leave();
     gone.addEventListener("abort", leave, { once: true });

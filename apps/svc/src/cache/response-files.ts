@@ -3,9 +3,8 @@ import { constants } from "node:fs";
 import { mkdir, open, readFile, readdir, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ASIDE_SUFFIX, syncFolder, systemCode, writeAtomically } from "@devplat/base";
-import { readAt } from "./file-io.ts";
-import { HotAnswers, type FileIdentity } from "./hot-answers.ts";
 import type { RepositoryId } from "./repository-id.ts";
+import type { Slice, Slices } from "./slices.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
 export const RESPONSES_FOLDER = "_responses";
@@ -22,8 +21,11 @@ const TOUCH_INTERVAL_MS = 1000;
 export interface OpenResponse {
   readonly fd: number;
   readonly size: number;
-  /** All its bytes, if they are kept in memory. Not to be changed. */
-  readonly bytes: Buffer | undefined;
+  /** Some bytes from the offset on, from memory or from the file. @throws what reading threw */
+  slice(offset: number): Slice | Promise<Slice>;
+  /** Whether nothing should be read ahead: see {@link Slices}. */
+  crowded(): boolean;
+  /** To be called when no slice is waited for. */
   close(): Promise<void>;
 }
 
@@ -54,13 +56,12 @@ export class ResponseFiles {
   readonly #ready = new Map<string, Promise<void>>();
   readonly #touched = new Map<string, number>();
   readonly #removals = new Set<Promise<void>>();
-  readonly #hot = new HotAnswers();
-  /** Answers that are being read into memory. */
-  readonly #loading = new Map<string, Promise<Buffer | undefined>>();
+  readonly #slices: Slices;
 
-  constructor(storagePath: string, hostUrl: string) {
+  constructor(storagePath: string, hostUrl: string, slices: Slices) {
     this.#root = join(storagePath, RESPONSES_FOLDER);
     this.#hostUrl = hostUrl;
+    this.#slices = slices;
   }
 
   /** Opens a stored answer and marks it as used now; undefined if there is none. Other failures are thrown. */
@@ -75,10 +76,20 @@ export class ResponseFiles {
       throw error;
     }
     try {
-      const { size, ino } = await handle.stat();
+      const { size, ino, birthtimeMs } = await handle.stat();
       await this.#touch(path, handle);
-      const bytes = await this.#bytes(path, handle.fd, { inode: ino, size });
-      return { fd: handle.fd, size, bytes, close: () => handle.close() };
+      const { fd } = handle;
+      const slices = this.#slices;
+      // The file is opened for each request, so that nothing that was evicted, purged or set aside is sent from memory,
+      // and one that was replaced is another file.
+      const identity = `${path}\0${ino}\0${birthtimeMs}\0${size}`;
+      return {
+        fd,
+        size,
+        slice: (offset) => slices.take(identity, fd, offset, size),
+        crowded: () => slices.crowded,
+        close: () => handle.close(),
+      };
     } catch (error) {
       await handle.close();
       throw error;
@@ -172,7 +183,6 @@ export class ResponseFiles {
   async remove(id: RepositoryId, name: string): Promise<void> {
     const path = join(this.#folder(id), name);
     this.#touched.delete(path);
-    this.#hot.forget(path);
     await unlink(path);
   }
 
@@ -235,38 +245,12 @@ export class ResponseFiles {
     if (there === undefined) await writeAtomically(path, `${JSON.stringify({ host_url: this.#hostUrl })}\n`);
   }
 
-  /** The bytes from memory, or into memory if the answer is worth it; read once, however many ask meanwhile. */
-  async #bytes(path: string, fd: number, file: FileIdentity): Promise<Buffer | undefined> {
-    const kept = this.#hot.get(path, file);
-    if (kept !== undefined) return kept;
-    const place = `${path} ${file.inode}`;
-    const running = this.#loading.get(place);
-    if (running !== undefined) return await running;
-    if (!this.#hot.wants(path, file)) return undefined;
-    const loading = readWhole(fd, file.size).finally(() => this.#loading.delete(place));
-    this.#loading.set(place, loading);
-    const bytes = await loading;
-    if (bytes !== undefined) this.#hot.put(path, file, bytes);
-    return bytes;
-  }
-
   async #touch(path: string, handle: FileHandle): Promise<void> {
     const now = Date.now();
     if (now - (this.#touched.get(path) ?? 0) < TOUCH_INTERVAL_MS) return;
     this.#touched.set(path, now);
     await handle.utimes(now / 1000, now / 1000);
   }
-}
-
-/** Undefined: the file became shorter. */
-async function readWhole(fd: number, size: number): Promise<Buffer | undefined> {
-  const bytes = Buffer.allocUnsafeSlow(size);
-  for (let at = 0; at < size;) {
-    const count = await readAt(fd, bytes.subarray(at), size - at, at);
-    if (count === 0) return undefined;
-    at += count;
-  }
-  return bytes;
 }
 
 async function names(folder: string): Promise<string[]> {

@@ -1,38 +1,20 @@
-import { BufferRing } from "../cache/buffer-ring.ts";
-import { readAt } from "../cache/file-io.ts";
 import type { FlightReader } from "../cache/flight.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
+import type { Slice } from "../cache/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
-/** Bytes of a kept answer that are handed to the socket at once: the client's speed is looked at between them. */
-const SLICE_BYTES = 512 * 1024;
-
-/** Sends a stored answer, from memory or else from its file. @returns the bytes sent */
+/** Sends a stored answer, one slice being read while the one before is on its way. @returns the bytes sent */
 export async function sendFile(file: OpenResponse, sink: ClientSink): Promise<number> {
-  if (file.bytes === undefined) return sendByTurns(file, sink);
-  for (let at = 0; at < file.size; at += SLICE_BYTES) {
-    await sink.write(file.bytes.subarray(at, at + SLICE_BYTES));
+  const slices = new SliceSender(sink);
+  let sent = 0;
+  while (sent < file.size) {
+    if (file.crowded()) await slices.sent();
+    const slice = await file.slice(sent);
+    sent += slice.bytes.length;
+    await slices.send(slice);
   }
-  return file.size;
-}
-
-/** One buffer is read while the other is sent. */
-async function sendByTurns(file: OpenResponse, sink: ClientSink): Promise<number> {
-  const ring = new BufferRing();
-  let position = 0;
-  try {
-    while (position < file.size) {
-      const buffer = await ring.take();
-      const count = await readAt(file.fd, buffer, Math.min(buffer.length, file.size - position), position);
-      if (count === 0) throw new Error("a stored answer became shorter");
-      ring.sending(sink.writeThrough(buffer.subarray(0, count)));
-      position += count;
-    }
-    await ring.drained();
-    return position;
-  } finally {
-    ring.release();
-  }
+  await slices.sent();
+  return sent;
 }
 
 /**
@@ -43,25 +25,59 @@ async function sendByTurns(file: OpenResponse, sink: ClientSink): Promise<number
  * @throws FlightCut, or the sink's error
  */
 export async function sendFlight(reader: FlightReader, sink: ClientSink, begin: () => void): Promise<number> {
-  const ring = new BufferRing();
-  const takeBuffer = (): Promise<Buffer> => ring.take();
+  const slices = new SliceSender(sink);
   let sent = 0;
-  try {
-    let part = await reader.read(takeBuffer);
-    begin();
-    while (part !== undefined) {
-      if (part.kind === "read") {
-        sent += part.bytes.length;
-        ring.sending(sink.writeThrough(part.bytes));
-      } else {
-        sent += part.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-        await sink.writeAll(part.chunks);
-      }
-      part = await reader.read(takeBuffer);
+  let part = await reader.read();
+  begin();
+  while (part !== undefined) {
+    if (part.kind === "stored") {
+      sent += part.slice.bytes.length;
+      await slices.send(part.slice);
+    } else {
+      sent += part.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      await slices.sent();
+      await sink.writeAll(part.chunks);
     }
-    await ring.drained();
-    return sent;
-  } finally {
-    ring.release();
+    part = await reader.read();
+  }
+  await slices.sent();
+  return sent;
+}
+
+/** Slices on their way to a client, one at a time: the next one can be read meanwhile. */
+class SliceSender {
+  readonly #sink: ClientSink;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(sink: ClientSink) {
+    this.#sink = sink;
+  }
+
+  /** Begins to send once the slice before is sent. @throws what sending that one failed with */
+  async send(slice: Slice): Promise<void> {
+    try {
+      await this.#sending;
+    } catch (error) {
+      slice.release();
+      throw error;
+    }
+    this.#sending = this.#write(slice);
+    // Whoever sends the next slice is told; until then it is nobody's failure.
+    this.#sending.catch(() => undefined);
+  }
+
+  /** Resolves when all are sent. @throws what sending failed with */
+  sent(): Promise<void> {
+    return this.#sending;
+  }
+
+  async #write(slice: Slice): Promise<void> {
+    try {
+      await this.#sink.writeThrough(slice.bytes);
+    } catch (error) {
+      slice.abandon();
+      throw error;
+    }
+    slice.release();
   }
 }

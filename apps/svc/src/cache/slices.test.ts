@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { mkdtemp, open, rm, type FileHandle } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { SLICE_BYTES, Slices } from "./slices.ts";
+
+const COUNT = 12;
+const SIZE = COUNT * SLICE_BYTES + 7;
+
+describe("Slices", () => {
+  let folder: string;
+  let handle: FileHandle;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "slices-"));
+    handle = await open(join(folder, "f"), "wx+");
+    for (let index = 0; index < COUNT; index++) await handle.write(Buffer.alloc(SLICE_BYTES, index + 1));
+    await handle.write("the end");
+  });
+  after(async () => {
+    await handle.close();
+    await rm(folder, { recursive: true });
+  });
+  const take = async (slices: Slices, index: number, file = "f") =>
+    slices.take(file, handle.fd, index * SLICE_BYTES, SIZE);
+
+  it("reads a slice once for all who take it at the same time, and later ones need not wait", async () => {
+    const slices = new Slices();
+    const [one, two] = await Promise.all([take(slices, 3), take(slices, 3)]);
+    assert.equal(one.bytes, two.bytes);
+    assert.ok(one.bytes.every((byte) => byte === 4));
+    assert.equal(slices.bytes, SLICE_BYTES);
+    const third = slices.take("f", -1, 3 * SLICE_BYTES, SIZE);
+    assert.ok(!(third instanceof Promise), "it is in memory: no file is needed");
+    assert.equal(third.bytes, one.bytes);
+  });
+
+  it("gives the file's last bytes in a slice of their length, and an error beyond its end", async () => {
+    const slices = new Slices();
+    const last = await take(slices, COUNT);
+    assert.equal(last.bytes.toString(), "the end");
+    await assert.rejects(
+      async () => slices.take("g", handle.fd, COUNT * SLICE_BYTES, SIZE + 1),
+      /became shorter/,
+    );
+    await assert.rejects(async () => slices.take("f", -1, SLICE_BYTES, SIZE), { code: "ERR_OUT_OF_RANGE" });
+    assert.equal(slices.bytes, 7, "what failed is not kept");
+    (await take(slices, 1)).release();
+  });
+
+  it("evicts what was used longest ago, and nothing that is in use", async () => {
+    const slices = new Slices(4 * SLICE_BYTES);
+    const held = await take(slices, 0);
+    for (const index of [1, 2, 3, 4, 5]) (await take(slices, index)).release();
+    assert.equal(slices.bytes, 4 * SLICE_BYTES);
+    assert.ok(held.bytes.every((byte) => byte === 1));
+    assert.ok(!(slices.take("f", -1, 0, SIZE) instanceof Promise));
+    const evicted = slices.take("f", handle.fd, SLICE_BYTES, SIZE);
+    assert.ok(evicted instanceof Promise);
+    assert.ok((await evicted).bytes.every((byte) => byte === 2));
+  });
+
+  it("a large file that is read once does not sweep out what was used twice", async () => {
+    const slices = new Slices(4 * SLICE_BYTES);
+    for (let count = 0; count < 2; count++) {
+      for (const index of [0, 1]) (await take(slices, index, "popular")).release();
+    }
+    for (let index = 0; index < COUNT; index++) (await take(slices, index, "large")).release();
+    for (const index of [0, 1]) {
+      assert.ok(!(slices.take("popular", -1, index * SLICE_BYTES, SIZE) instanceof Promise));
+    }
+  });
+
+  it("shares nothing more while much is in use: whoever needs it gets a little memory of its own", async () => {
+    const slices = new Slices(4 * SLICE_BYTES);
+    const held = await Promise.all([0, 1, 2].map((index) => take(slices, index)));
+    assert.equal(slices.crowded, true);
+    const own = await slices.take("f", handle.fd, 3 * SLICE_BYTES + 5, SIZE);
+    assert.ok(own.bytes.length < SLICE_BYTES && own.bytes.every((byte) => byte === 4));
+    assert.ok(!(slices.take("f", -1, 2 * SLICE_BYTES, SIZE) instanceof Promise), "what is there is shared");
+    const last = await slices.take("f", handle.fd, COUNT * SLICE_BYTES + 4, SIZE);
+    assert.equal(last.bytes.toString(), "end");
+    for (const slice of held.slice(0, 2)) slice.release();
+    assert.equal(slices.crowded, false);
+    assert.equal((await take(slices, 3)).bytes.length, SLICE_BYTES);
+  });
+
+  it("gives the rest of a slice from an offset within it", async () => {
+    const slices = new Slices();
+    const rest = await slices.take("f", handle.fd, 2 * SLICE_BYTES - 3, SIZE);
+    assert.deepEqual([...rest.bytes], [2, 2, 2]);
+    rest.release();
+    assert.deepEqual([...(await slices.take("f", -1, 2 * SLICE_BYTES - 2, SIZE)).bytes], [2, 2]);
+  });
+
+  it("uses memory again once all have released it, never while somebody holds it", async () => {
+    const slices = new Slices(4 * SLICE_BYTES);
+    const [one, two] = await Promise.all([take(slices, 0), take(slices, 0)]);
+    one.release();
+    one.release();
+    slices.forget("f");
+    const other = await take(slices, 1, "g");
+    assert.notEqual(other.bytes, two.bytes);
+    assert.ok(two.bytes.every((byte) => byte === 1));
+    two.release();
+    assert.equal((await take(slices, 2, "g")).bytes, two.bytes);
+  });
+
+  it("never uses memory again that a client's kernel may still read", async () => {
+    const slices = new Slices(4 * SLICE_BYTES);
+    const slice = await take(slices, 0);
+    slice.abandon();
+    slices.forget("f");
+    const next = await take(slices, 1, "g");
+    assert.notEqual(next.bytes, slice.bytes);
+    assert.ok(slice.bytes.every((byte) => byte === 1));
+  });
+
+  it("forgets a file, and the same name is then read anew", async () => {
+    const slices = new Slices();
+    (await take(slices, 0)).release();
+    slices.forget("f");
+    assert.equal(slices.bytes, 0);
+    assert.ok(slices.take("f", handle.fd, 0, SIZE) instanceof Promise);
+  });
+});

@@ -1,0 +1,212 @@
+import { readAt } from "./file-io.ts";
+
+/** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
+export const SLICE_BYTES = 512 * 1024;
+/** Bytes of all kept slices together: the small answers of many repositories, or what a crowd reads of a large one. */
+const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
+/**
+ * Share of it for slices that were used once. So little that a single large clone sweeps nothing out that many ask for,
+ * and goes through memory that the processor's cache holds.
+ */
+const FRESH_SHARE = 1 / 12;
+/** Bytes that a sender of its own gets while so much is in use that nothing more is shared. */
+const PRIVATE_BYTES = 128 * 1024;
+/** Buffers of whole slices that are kept for the next file. */
+const MAX_IDLE_BUFFERS = 32;
+
+/** A piece of a file, in memory that others may send too. Nobody may change it. */
+export interface Slice {
+  readonly bytes: Buffer;
+  /** It has been sent, or is not needed. */
+  release(): void;
+  /** It may not have been sent: the kernel may still take bytes of it, so its memory is never used for another one. */
+  abandon(): void;
+}
+
+interface Kept {
+  readonly file: string;
+  readonly index: number;
+  readonly bytes: Buffer;
+  /** Until it is read. */
+  loading: Promise<unknown> | undefined;
+  users: number;
+  abandoned: boolean;
+  /** It is to be found no more; its memory is given back by its last user. */
+  dropped: boolean;
+}
+
+/**
+ * Slices of stored answers in memory. Whoever sends a file takes one slice after the other: what others have just sent
+ * is there already, so that many clones of one repository read it once, and what is asked for often is not read at
+ * all. What is in use is never evicted; beyond the limit nothing else is kept.
+ */
+export class Slices {
+  readonly #maxBytes: number;
+  readonly #files = new Map<string, Map<number, Kept>>();
+  /** In the order of use, oldest first: used once, and more often. */
+  readonly #fresh = new Set<Kept>();
+  readonly #popular = new Set<Kept>();
+  #freshBytes = 0;
+  #total = 0;
+  #inUse = 0;
+  readonly #idle: Buffer[] = [];
+
+  constructor(maxBytes = MAX_TOTAL_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether so much is in use that nobody should hold a second slice ahead of its need. */
+  get crowded(): boolean {
+    return this.#inUse > this.#maxBytes / 2;
+  }
+
+  /** Bytes in memory. */
+  get bytes(): number {
+    return this.#total;
+  }
+
+  /**
+   * The bytes from the offset to the end of the slice that it is in, or fewer.
+   *
+   * @param file names this very content: another file under the same path needs another name
+   * @param fd of the file; it must stay open until the promise is settled
+   * @param size of the file, or at least up to the end of this slice
+   * @returns a promise only if it must be waited for
+   * @throws what reading threw, or Error if the file is shorter
+   */
+  take(file: string, fd: number, offset: number, size: number): Slice | Promise<Slice> {
+    const from = offset % SLICE_BYTES;
+    const index = (offset - from) / SLICE_BYTES;
+    const length = Math.min(SLICE_BYTES, size - (offset - from));
+    let kept = this.#files.get(file)?.get(index);
+    if (kept === undefined) {
+      if (this.crowded) return readPrivately(fd, offset, Math.min(length - from, PRIVATE_BYTES));
+      kept = this.#load(file, fd, index, length);
+    } else if (this.#fresh.delete(kept)) {
+      this.#freshBytes -= kept.bytes.length;
+      this.#popular.add(kept);
+    } else {
+      this.#popular.delete(kept);
+      this.#popular.add(kept);
+    }
+    if (kept.users++ === 0) this.#inUse += kept.bytes.length;
+    // Only now: it must not make room by dropping itself.
+    this.#makeRoom();
+    const { loading } = kept;
+    if (loading === undefined) return this.#lend(kept, from);
+    const mine = kept;
+    return loading.then(
+      () => this.#lend(mine, from),
+      (error: unknown) => {
+        this.#giveBack(mine);
+        throw error;
+      },
+    );
+  }
+
+  /** Nobody asks for this file again. */
+  forget(file: string): void {
+    for (const kept of this.#files.get(file)?.values() ?? []) this.#drop(kept);
+  }
+
+  #load(file: string, fd: number, index: number, length: number): Kept {
+    const whole = length === SLICE_BYTES;
+    const bytes = (whole ? this.#idle.pop() : undefined) ?? Buffer.allocUnsafeSlow(length);
+    const kept: Kept = {
+      file,
+      index,
+      bytes,
+      loading: undefined,
+      users: 0,
+      abandoned: false,
+      dropped: false,
+    };
+    kept.loading = readWhole(fd, bytes, index * SLICE_BYTES).then(
+      () => (kept.loading = undefined),
+      (error: unknown) => {
+        this.#drop(kept);
+        throw error;
+      },
+    );
+    let slices = this.#files.get(file);
+    if (slices === undefined) this.#files.set(file, (slices = new Map()));
+    slices.set(index, kept);
+    this.#fresh.add(kept);
+    this.#freshBytes += length;
+    this.#total += length;
+    return kept;
+  }
+
+  #lend(kept: Kept, from: number): Slice {
+    let held = true;
+    const end = (): void => {
+      if (held) this.#giveBack(kept);
+      held = false;
+    };
+    return {
+      bytes: from === 0 ? kept.bytes : kept.bytes.subarray(from),
+      release: end,
+      abandon: () => {
+        kept.abandoned = true;
+        end();
+      },
+    };
+  }
+
+  #giveBack(kept: Kept): void {
+    if (--kept.users > 0) return;
+    this.#inUse -= kept.bytes.length;
+    if (kept.dropped) this.#reuse(kept);
+    else this.#makeRoom();
+  }
+
+  #makeRoom(): void {
+    while (this.#total > this.#maxBytes) {
+      const [first, second] =
+        this.#freshBytes > this.#maxBytes * FRESH_SHARE
+          ? [this.#fresh, this.#popular]
+          : [this.#popular, this.#fresh];
+      const oldest = unused(first) ?? unused(second);
+      if (oldest === undefined) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(kept: Kept): void {
+    if (kept.dropped) return;
+    kept.dropped = true;
+    const slices = this.#files.get(kept.file);
+    slices?.delete(kept.index);
+    if (slices?.size === 0) this.#files.delete(kept.file);
+    if (this.#fresh.delete(kept)) this.#freshBytes -= kept.bytes.length;
+    else this.#popular.delete(kept);
+    this.#total -= kept.bytes.length;
+    if (kept.users === 0) this.#reuse(kept);
+  }
+
+  #reuse(kept: Kept): void {
+    if (kept.abandoned || kept.bytes.length !== SLICE_BYTES || this.#idle.length >= MAX_IDLE_BUFFERS) return;
+    this.#idle.push(kept.bytes);
+  }
+}
+
+function unused(slices: ReadonlySet<Kept>): Kept | undefined {
+  for (const kept of slices) if (kept.users === 0) return kept;
+  return undefined;
+}
+
+/** Memory of one sender alone. */
+async function readPrivately(fd: number, position: number, length: number): Promise<Slice> {
+  const bytes = Buffer.allocUnsafeSlow(length);
+  await readWhole(fd, bytes, position);
+  const nothing = (): void => undefined;
+  return { bytes, release: nothing, abandon: nothing };
+}
+
+async function readWhole(fd: number, bytes: Buffer, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    const count = await readAt(fd, bytes.subarray(at), bytes.length - at, position + at);
+    if (count === 0) throw new Error("a stored answer became shorter");
+    at += count;
+  }
+}

@@ -1,0 +1,18 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { cpuSecondsOf } from "@devplat/testkit";
+import type { Administration } from "./administration.ts";
+
+/** Waits until a repository's store is filled and the service rests: what comes then is serving alone. */
+export async function filled(administration: Administration, id: string, pid: number): Promise<void> {
+  while ((await administration.packs(id)) === 0) await sleep(200);
+  await idle(pid);
+}
+
+/** Waits until a process has used no CPU for a while. */
+async function idle(pid: number): Promise<void> {
+  for (let before = -1; ; await sleep(1500)) {
+    const { own } = cpuSecondsOf(pid);
+    if (own - before < 0.05) return;
+    before = own;
+  }
+}
