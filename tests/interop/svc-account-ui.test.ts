@@ -136,6 +136,7 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 120_000 },
     await page.keyboard.type(await deviceCode());
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Connect svc-cli?" }).waitFor();
+    assert.equal(await page.getByLabel("With my admin rights").isChecked(), false);
     await page.getByRole("button", { name: "Approve" }).focus();
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");

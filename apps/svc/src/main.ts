@@ -204,6 +204,7 @@ function addAuthCommands(root: Command): void {
     .command("login")
     .description("sign in by a code that you approve in a browser; the session is kept for other commands")
     .option("--url <address>", "the service; it becomes the default of SVC_URL")
+    .option("--admin", "ask for the admin role, which whoever approves the code may give")
     .option("--json", "as JSON")
     .action(async (options: LoginOptions) => (await commands()).login(options));
   auth

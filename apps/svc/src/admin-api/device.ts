@@ -46,7 +46,9 @@ export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceE
       limits.login(client.address);
       const clientId = form.get("client_id") ?? "";
       if (!CLIENT_ID.test(clientId)) throw new OauthError("invalid_client", "client_id: a short name");
-      const code = await flow.begin(clientId, client);
+      // Other words mean something elsewhere (RFC 8628 section 3.1, RFC 6749 section 3.3), and nothing here.
+      const wantsAdmin = (form.get("scope") ?? "").split(" ").includes("admin");
+      const code = await flow.begin(clientId, client, wantsAdmin);
       const page = address.baseUrl + DEVICE_PAGE_PATH;
       return {
         device_code: code.deviceCode,

@@ -67,7 +67,14 @@ export function requestFacts(context: Context): RequestFacts {
 export function requireAccess(caller: Caller, access: Access): Identity | undefined {
   if (caller.kind === "identity") {
     if (access === "admin" && caller.identity.role !== "admin") {
-      throw new ProblemError({ status: 403, code: "forbidden", detail: "This needs the admin role" });
+      throw new ProblemError({
+        status: 403,
+        code: "forbidden",
+        detail: "This needs the admin role",
+        ...(caller.identity.device === undefined
+          ? {}
+          : { hint: `Sign in again with "${BRAND.command} auth login --admin", if you are an admin.` }),
+      });
     }
     return caller.identity;
   }

@@ -31,6 +31,10 @@ const listedSessionSchema = z
     last_seen_at: time.nullable(),
     created_ip: z.string().nullable(),
     user_agent: z.string().nullable(),
+    device: z
+      .string()
+      .nullable()
+      .meta({ description: "The program that was approved by a code; null: a browser" }),
     current: z.boolean().meta({ description: "Whether it makes this request" }),
   })
   .meta({ id: "LoginSession" });
@@ -90,6 +94,7 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
       refusals: { 404: "No session of yours has this id" },
       async handle({ identity, parameters, client }) {
         const caller = required(identity);
+        if (parameters["id"] !== caller.sessionId) requirePerson(caller);
         const ended = await sessions.revoke(caller, parameters["id"] ?? "");
         recordEnd(audit, caller, ended, client);
         return { status: 204 };
@@ -105,6 +110,7 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
       refusals: { 404: "No account is connected" },
       async handle({ identity, client }) {
         const caller = required(identity);
+        requirePerson(caller);
         if (!(await accounts.disconnect(caller.userId))) {
           throw new SvcError("not_found", "No code-host account is connected");
         }
@@ -151,8 +157,15 @@ function sessionView(
     last_seen_at: record.lastSeenAt === undefined ? null : new Date(record.lastSeenAt).toISOString(),
     created_ip: record.createdIp ?? null,
     user_agent: record.userAgent ?? null,
+    device: identity.device ?? null,
     current: record.id === current,
   };
+}
+
+/** A program that somebody approved has no say in where that person is signed in. @throws SvcError `forbidden` */
+function requirePerson({ device }: Identity): void {
+  if (device === undefined) return;
+  throw new SvcError("forbidden", "The session of a program may not do this: sign in in a browser");
 }
 
 function required(identity: Identity | undefined): Identity {

@@ -52,8 +52,9 @@ function confirm(request: DeviceRequest, { identity, now }: DevicePageOptions): 
     <h1>Connect ${request.clientId}?</h1>
     <p>
       The program <strong>${request.clientId}</strong> wants to act here as
-      <strong>${identity.login}</strong>: everything that you can do here, it can do for 30 days, or until you
-      end its session.
+      <strong>${identity.login}</strong>, for 30 days, or until you end its session: make proxy tokens for any
+      repository that you can reach, see yours, and revoke them. It cannot open these pages, approve other
+      programs, end your sessions or disconnect your account.
     </p>
     <dl class="facts">
       <div>
@@ -73,10 +74,23 @@ function confirm(request: DeviceRequest, { identity, now }: DevicePageOptions): 
       Approve only if you started this yourself, just now, and your program shows this very code. Somebody who
       sent you here wants into your account.
     </p>
-    <form class="form-actions" method="post" action="/auth/device">
+    <form class="stack" method="post" action="/auth/device">
       <input type="hidden" name="user_code" value="${request.userCode}" />
-      <button class="primary" name="decision" value="approve">Approve</button>
-      <button name="decision" value="deny">Decline</button>
+      ${
+        identity.role === "admin"
+          ? html`<label class="check">
+              <input type="checkbox" name="role" value="admin" />
+              <span
+                >With my admin rights${request.wantsAdmin ? " (the program asks for them)" : ""}: everything
+                that the administration API can do, administration tokens and all</span
+              >
+            </label>`
+          : ""
+      }
+      <div class="form-actions">
+        <button class="primary" name="decision" value="approve">Approve</button>
+        <button name="decision" value="deny">Decline</button>
+      </div>
     </form>
   </div>`;
 }

@@ -41,9 +41,12 @@ export function addDeviceRoutes({ pages, assets, version, deviceFlow, limits, cl
     limits.userCode(identity.userId, client.address);
     try {
       // Whatever is not the word for yes is no.
-      const approved = form["decision"] === "approve";
-      const { clientId } = await deviceFlow.decide(typed, identity, approved, client);
-      return await pages.show(context, page(identity, { kind: "decided", approved, clientId }));
+      const answer = form["decision"] !== "approve" ? "deny" : form["role"] === "admin" ? "admin" : "user";
+      const { clientId } = await deviceFlow.decide(typed, identity, answer, client);
+      return await pages.show(
+        context,
+        page(identity, { kind: "decided", approved: answer !== "deny", clientId }),
+      );
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== "not_found") throw error;
       return pages.show(context, page(identity, { kind: "ask", typed, fault: UNKNOWN }), 404);

@@ -76,7 +76,8 @@ export class Pages {
     try {
       const caller = await this.#options.authenticator.identify(requestFacts(context));
       if (caller.kind === "refused") return await this.say(context, 403, "Not allowed", caller.message);
-      if (caller.kind === "nobody") {
+      // Pages are for people: what a program may do, the API does.
+      if (caller.kind === "nobody" || caller.identity.device !== undefined) {
         if (posted) return context.redirect("/admin", 303);
         const { pathname, search } = new URL(context.req.url);
         return await this.show(context, this.#options.loginPage(pathname + search));

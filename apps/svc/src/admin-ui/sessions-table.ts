@@ -39,13 +39,17 @@ export function sessionsTable({ sessions, withUser, current, path, now }: Sessio
     <tbody>
       ${sessions.map(({ record, identity }) => {
         const program = record.userAgent ?? "unknown";
+        const device =
+          identity.device === undefined
+            ? ""
+            : html` <span class="badge">approved program${identity.role === "admin" ? ", admin" : ""}</span>`;
         const badge = record.id === current ? html` <span class="badge accent">this one</span>` : "";
         return html`<tr>
           ${
             withUser
               ? html`<th scope="row">${identity.login} <span class="badge">${identity.role}</span></th>
-                  <td data-label="Program" class="wrap small"><span>${program}${badge}</span></td>`
-              : html`<th scope="row" class="wrap small">${program}${badge}</th>`
+                  <td data-label="Program" class="wrap small"><span>${program}${device}${badge}</span></td>`
+              : html`<th scope="row" class="wrap small">${program}${device}${badge}</th>`
           }
           <td data-label="From">
             <span class="mono small">${breakable(record.createdIp ?? "unknown")}</span>

@@ -13,6 +13,8 @@ export interface LoginOptions {
   /** Default `SVC_URL`, or the service that was signed in to last. */
   readonly url?: string;
   readonly json?: boolean;
+  /** Whether to ask for the admin role; who approves the code decides. */
+  readonly admin?: boolean;
 }
 
 interface Caller {
@@ -22,16 +24,21 @@ interface Caller {
 }
 
 /** Signs in by the device flow (RFC 8628): shows a code, which a person approves in any browser, and keeps the session. */
-export async function login({ url, json = false }: LoginOptions): Promise<void> {
+export async function login({ url, json = false, admin = false }: LoginOptions): Promise<void> {
   const base = serviceAddress(url);
-  const begun = await postForm(new URL("/auth/device/code", base), { client_id: CLIENT_ID });
+  const begun = await postForm(new URL("/auth/device/code", base), {
+    client_id: CLIENT_ID,
+    ...(admin ? { scope: "admin" } : {}),
+  });
   const [deviceCode, userCode, page] = ["device_code", "user_code", "verification_uri"].map((name) =>
     textOf(begun, name),
   );
   if (deviceCode === undefined || userCode === undefined || page === undefined) {
     throw refused(base, begun);
   }
-  process.stderr.write(`Open ${page}\nand type the code ${userCode}\n`);
+  process.stderr.write(
+    `Open ${page}\nand type the code ${userCode}\n${admin ? "and approve it with your admin rights\n" : ""}`,
+  );
   const end = Date.now() + numberOf(begun, "expires_in", 900) * 1000;
   let interval = numberOf(begun, "interval", 5);
   while (Date.now() < end) {

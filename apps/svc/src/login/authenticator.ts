@@ -65,7 +65,11 @@ export class Authenticator {
         message: `With a session cookie, changes are taken only from pages under ${this.#address.baseUrl}`,
       };
     }
-    return this.#bySession(token);
+    const caller = await this.#bySession(token);
+    // A program has no browser: a session of its that comes as a cookie was put there by somebody.
+    return caller.kind === "identity" && caller.identity.device !== undefined
+      ? { kind: "nobody", message: "The session of a program is no session of a browser" }
+      : caller;
   }
 
   async #bySession(token: string): Promise<Caller> {

@@ -44,8 +44,9 @@ describe("the device flow (RFC 8628)", () => {
       clientId: "cli",
       address: "192.0.2.9",
       at: now - 5000,
+      wantsAdmin: false,
     });
-    await flow.decide(begun.userCode, alice, true, NO_CLIENT);
+    await flow.decide(begun.userCode, alice, "user", NO_CLIENT);
     const answer = await flow.poll(begun.deviceCode, "cli", DEVICE);
     assert.equal(answer.kind, "session");
     if (answer.kind !== "session") return;
@@ -61,15 +62,59 @@ describe("the device flow (RFC 8628)", () => {
 
   it("of racing questions exactly one gets the session", async () => {
     const { deviceCode, userCode: code } = await flow.begin("cli", DEVICE);
-    await flow.decide(code, alice, true, NO_CLIENT);
+    await flow.decide(code, alice, "user", NO_CLIENT);
     const answers = await Promise.all(Array.from({ length: 5 }, async () => poll(deviceCode)));
     assert.equal(answers.filter((answer) => answer === "alice").length, 1);
   });
 
   it("access_denied when the person declines", async () => {
     const { deviceCode, userCode: code } = await flow.begin("cli", DEVICE);
-    await flow.decide(code, alice, false, NO_CLIENT);
+    await flow.decide(code, alice, "deny", NO_CLIENT);
     assert.equal(await poll(deviceCode), "access_denied");
+  });
+
+  /** What a session is that an admin approved so. */
+  const approved = async (answer: "user" | "admin", who: Identity): Promise<Identity | undefined> => {
+    const begun = await flow.begin("cli", DEVICE, true);
+    await flow.decide(begun.userCode, who, answer, NO_CLIENT);
+    const given = await flow.poll(begun.deviceCode, "cli", DEVICE);
+    return given.kind === "session" ? sessions.authenticate(given.session.token.reveal()) : undefined;
+  };
+
+  it("an admin's program is no admin unless the admin says so, and then as long as the admin is one", async () => {
+    sessions.setAdmins(["alice"]);
+    const admin: Identity = { ...alice, role: "admin" };
+    assert.deepEqual(
+      [(await approved("user", admin))?.role, (await approved("admin", admin))?.role],
+      ["user", "admin"],
+    );
+    const begun = await flow.begin("cli", DEVICE, true);
+    await flow.decide(begun.userCode, admin, "admin", NO_CLIENT);
+    const given = await flow.poll(begun.deviceCode, "cli", DEVICE);
+    const token = given.kind === "session" ? given.session.token.reveal() : "";
+    sessions.setAdmins([]);
+    assert.equal((await sessions.authenticate(token))?.role, "user");
+  });
+
+  it("a user gives no admin role, also not one that comes later", async () => {
+    assert.equal((await approved("admin", alice))?.role, "user");
+    const later = await flow.begin("cli", DEVICE);
+    await flow.decide(later.userCode, alice, "admin", NO_CLIENT);
+    sessions.setAdmins(["alice"]);
+    const given = await flow.poll(later.deviceCode, "cli", DEVICE);
+    assert.equal(given.kind === "session" ? given.session.identity.role : "", "user");
+  });
+
+  it("a program approves no program", async () => {
+    const device = await approved("user", alice);
+    assert.equal(device?.device, "cli");
+    const begun = await flow.begin("cli", DEVICE);
+    for (const who of [device, { ...alice, kind: "administration" as const }]) {
+      await assert.rejects(flow.decide(begun.userCode, who ?? alice, "user", NO_CLIENT), {
+        code: "forbidden",
+      });
+    }
+    assert.equal(await poll(begun.deviceCode), "slow_down");
   });
 
   it("slow_down when the device asks too fast, by 5 seconds more each time", async () => {
@@ -87,21 +132,21 @@ describe("the device flow (RFC 8628)", () => {
     now += 15 * 60_000;
     assert.equal(await poll(deviceCode), "expired_token");
     assert.equal(await flow.find(code), undefined);
-    await assert.rejects(flow.decide(code, alice, true, NO_CLIENT), { code: "not_found" });
+    await assert.rejects(flow.decide(code, alice, "user", NO_CLIENT), { code: "not_found" });
   });
 
   it("a code is decided once", async () => {
     const { userCode: code } = await flow.begin("cli", DEVICE);
     const outcomes = await Promise.allSettled(
-      [true, false, true].map(async (approve) => flow.decide(code, alice, approve, NO_CLIENT)),
+      (["user", "deny", "admin"] as const).map(async (answer) => flow.decide(code, alice, answer, NO_CLIENT)),
     );
     assert.equal(outcomes.filter(({ status }) => status === "fulfilled").length, 1);
-    await assert.rejects(flow.decide(code, alice, true, NO_CLIENT), { code: "not_found" });
+    await assert.rejects(flow.decide(code, alice, "user", NO_CLIENT), { code: "not_found" });
   });
 
   it("a device code of another client, and one that was never given out, give nothing", async () => {
     const { deviceCode, userCode: code } = await flow.begin("cli", DEVICE);
-    await flow.decide(code, alice, true, NO_CLIENT);
+    await flow.decide(code, alice, "user", NO_CLIENT);
     assert.equal(await poll(deviceCode, "other"), "invalid_grant");
     assert.equal(await poll("guess"), "expired_token");
     assert.equal(await poll(code), "expired_token");

@@ -30,7 +30,12 @@ export interface DeviceRequest {
   readonly clientId: string;
   readonly address: string;
   readonly at: number;
+  /** Whether it asks for the admin role (scope `admin`); the person decides. */
+  readonly wantsAdmin: boolean;
 }
+
+/** A person's answer: no, or yes with the role that the program gets. */
+export type DeviceDecision = "deny" | Role;
 
 /** What a question of a device is answered with; the words of section 3.5 for those that are no session. */
 export type DeviceAnswer =
@@ -51,6 +56,7 @@ interface Kept {
   readonly at: number;
   readonly polledAt: number;
   readonly intervalSeconds: number;
+  readonly wantsAdmin?: boolean;
   readonly decision:
     | { readonly kind: "pending" }
     | { readonly kind: "denied" }
@@ -75,7 +81,7 @@ export class DeviceFlow {
     this.#options = options;
   }
 
-  async begin(clientId: string, client: Client): Promise<DeviceCode> {
+  async begin(clientId: string, client: Client, wantsAdmin = false): Promise<DeviceCode> {
     const { store, clock } = this.#options;
     const now = clock.now();
     const expiresAt = now + LIFETIME_MS;
@@ -91,6 +97,7 @@ export class DeviceFlow {
       at: now,
       polledAt: now,
       intervalSeconds: INTERVAL_SECONDS,
+      wantsAdmin,
       decision: { kind: "pending" },
     };
     await store.oneTime.put({ kind: DEVICE_KIND, key, value: JSON.stringify(kept), expiresAt }, now);
@@ -106,22 +113,31 @@ export class DeviceFlow {
   async find(typed: string): Promise<DeviceRequest | undefined> {
     const found = await this.#waiting(typed);
     if (found === undefined) return undefined;
-    const { clientId, address, at } = found.kept;
-    return { userCode: found.userCode, clientId, address, at };
+    return requestOf(found);
   }
 
   /**
    * A person's answer. From then on the code is used.
    *
-   * @throws SvcError `not_found`: no request waits under this code
+   * @param answer `admin` counts only from an admin
+   * @throws SvcError `not_found`: no request waits under this code; `forbidden`: it is no person who answers
    */
-  async decide(typed: string, identity: Identity, approve: boolean, client: Client): Promise<DeviceRequest> {
+  async decide(
+    typed: string,
+    identity: Identity,
+    answer: DeviceDecision,
+    client: Client,
+  ): Promise<DeviceRequest> {
     const { store, audit, clock } = this.#options;
+    // Else whoever got one session out of a person would have as many as they like, for ever.
+    if (identity.kind !== "session" || identity.device !== undefined) {
+      throw new SvcError("forbidden", "Programs are approved by people, signed in in a browser");
+    }
     const found = await this.#waiting(typed);
     if (found === undefined) throw unknownCode();
-    const decision: Kept["decision"] = approve
-      ? { kind: "approved", userId: identity.userId, role: identity.role }
-      : { kind: "denied" };
+    const role = answer === "admin" ? identity.role : "user";
+    const decision: Kept["decision"] =
+      answer === "deny" ? { kind: "denied" } : { kind: "approved", userId: identity.userId, role };
     const now = clock.now();
     // The person wins over a question of the device that comes at the same moment; of two persons, the first.
     for (let entry: OneTimeRecord | undefined = found.entry; ;) {
@@ -132,17 +148,17 @@ export class DeviceFlow {
       entry = await store.oneTime.get(DEVICE_KIND, entry.key, now);
     }
     await store.oneTime.take(USER_KIND, digest(found.userCode), now);
-    const { clientId, address, at } = found.kept;
+    const request = requestOf(found);
     audit.record({
-      action: approve ? "login.succeeded" : "login.failed",
-      outcome: approve ? "allowed" : "denied",
+      action: answer === "deny" ? "login.failed" : "login.succeeded",
+      outcome: answer === "deny" ? "denied" : "allowed",
       actor: { kind: "user", login: identity.login, credentialId: identity.sessionId },
-      target: clientId,
+      target: request.clientId,
       remoteAddress: client.address,
       requestId: client.requestId,
-      details: { method: "device", device_address: address },
+      details: { method: "device", device_address: request.address, ...(answer === "deny" ? {} : { role }) },
     });
-    return { userCode: found.userCode, clientId, address, at };
+    return request;
   }
 
   /** A device's question. */
@@ -167,7 +183,7 @@ export class DeviceFlow {
     const user = await store.users.get(kept.decision.userId);
     if (user === undefined) return refusal("access_denied");
     const userAgent = [clientId, client.userAgent].filter((part) => part !== undefined).join(", ");
-    const session = await sessions.start(user, kept.decision.role, { ...client, userAgent });
+    const session = await sessions.start(user, kept.decision.role, { ...client, userAgent }, clientId);
     return { kind: "session", session };
   }
 
@@ -183,6 +199,17 @@ export class DeviceFlow {
     const kept = JSON.parse(entry.value) as Kept;
     return kept.decision.kind === "pending" ? { userCode: code, entry, kept } : undefined;
   }
+}
+
+function requestOf({
+  userCode: code,
+  kept,
+}: {
+  readonly userCode: string;
+  readonly kept: Kept;
+}): DeviceRequest {
+  const { clientId, address, at, wantsAdmin = false } = kept;
+  return { userCode: code, clientId, address, at, wantsAdmin };
 }
 
 function refusal(error: Extract<DeviceAnswer, { kind: "error" }>["error"]): DeviceAnswer {

@@ -360,6 +360,32 @@ describe("login over HTTP, in production mode", () => {
         headers: { authorization: `Bearer ${String(token["access_token"])}` },
       });
       assert.equal((await json(me))["username"], "alice");
+      const bearer = { authorization: `Bearer ${String(token["access_token"])}` };
+      const listed = (await (await fetch(`${svc.url}/api/sessions`, { headers: bearer })).json()) as Record<
+        string,
+        unknown
+      >[];
+      assert.deepEqual(new Set(listed.map(({ device }) => device)), new Set(["svc-cli", null]));
+      // What is a person's own: other sessions, the account, pages, other programs.
+      const browsers = listed.find(({ device }) => device === null);
+      for (const own of [`/api/sessions/${String(browsers?.["id"])}`, "/api/account"]) {
+        const refused = await fetch(svc.url + own, { method: "DELETE", headers: bearer });
+        assert.equal(refused.status, 403, own);
+        assert.match(await refused.text(), /sign in in a browser/);
+      }
+      const cookie = { cookie: `svc_session=${String(token["access_token"])}` };
+      for (const headers of [bearer, cookie]) {
+        const page = await fetch(`${svc.url}/auth/device?user_code=BCDF-GHJK`, { headers });
+        assert.match(await page.text(), /Sign in/);
+      }
+      assert.equal((await fetch(`${svc.url}/api/session`, { headers: cookie })).status, 401);
+      const minted = await fetch(`${svc.url}/api/admin-tokens`, {
+        method: "POST",
+        headers: { ...bearer, "content-type": "application/json" },
+        body: "{}",
+      });
+      assert.match(await minted.text(), /auth login --admin/);
+      assert.equal((await fetch(`${svc.url}/auth/logout`, { method: "POST", headers: bearer })).status, 204);
       assert.equal((await poll(String(code["device_code"])))["error"], "expired_token");
     });
 

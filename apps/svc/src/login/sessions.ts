@@ -19,6 +19,8 @@ export interface Identity {
   readonly sessionId: string;
   /** Whether a login session or an administration token was shown. */
   readonly kind: SessionRecord["kind"];
+  /** The program that a person approved by the device flow; undefined: a session of a person's browser. */
+  readonly device?: string;
 }
 
 export interface StartedSession {
@@ -63,8 +65,12 @@ export class Sessions {
     this.#admins = lowerCaseSet(admins);
   }
 
-  /** Begins a session of a user. */
-  async start(user: UserRecord, role: Role, client: Client): Promise<StartedSession> {
+  /**
+   * Begins a session of a user.
+   *
+   * @param device the program that gets it by the device flow: it then has the admin role only if `role` says so, too
+   */
+  async start(user: UserRecord, role: Role, client: Client, device?: string): Promise<StartedSession> {
     const now = this.#clock.now();
     const token = createToken("session");
     const record: SessionRecord = {
@@ -74,7 +80,7 @@ export class Sessions {
       tokenStart: tokenStart(token),
       userId: user.id,
       role,
-      name: undefined,
+      name: device,
       createdIp: client.address === "" ? undefined : client.address,
       userAgent: client.userAgent,
       createdAt: now,
@@ -135,12 +141,15 @@ export class Sessions {
 
   #identity(record: SessionRecord, login: string): Identity {
     const recorded = this.#recordedRoles ? record.role : "user";
+    const role = this.isAdmin(login) ? "admin" : recorded;
+    const device = record.kind === "session" ? record.name : undefined;
     return {
       userId: record.userId,
       login,
-      role: this.isAdmin(login) ? "admin" : recorded,
+      role: device !== undefined && record.role !== "admin" ? "user" : role,
       sessionId: record.id,
       kind: record.kind,
+      ...(device === undefined ? {} : { device }),
     };
   }
 }

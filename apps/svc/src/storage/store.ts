@@ -40,7 +40,7 @@ export interface SessionRecord {
   readonly tokenStart: string;
   readonly userId: string;
   readonly role: Role;
-  /** What an administration token is for; undefined for sessions. */
+  /** What an administration token is for; of a session the program that got it by the device flow, if one did. */
   readonly name: string | undefined;
   readonly createdIp: string | undefined;
   /** The `User-Agent` that it began with, shortened by the caller. */
