@@ -56,7 +56,7 @@ export function assembleAdministration(parts: AdministrationParts): {
   const config = live.current;
   const { identity } = parts;
   const { sessions, accounts } = identity;
-  const authenticator = new Authenticator(sessions, address);
+  const authenticator = new Authenticator(sessions, address, identity.allowed);
   const testLogin = config.dev.mode
     ? new TestLogin({ store, sessions, accounts, clock, defaultHostToken: config.dev.host_token })
     : undefined;

@@ -25,7 +25,7 @@ import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
 import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
-import { assembleIdentity } from "./identity.ts";
+import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { ScopeJudges } from "./scopes/scope-judges.ts";
@@ -167,6 +167,7 @@ export async function assemble({
     uses,
     rate,
     accounts: identity.accounts,
+    allowed: identity.allowed,
     installations: identity.installations,
     codeHost: identity.codeHost,
     address,
@@ -286,6 +287,7 @@ export async function assemble({
     }
     tls?.reload(files);
     identity.sessions.setAdmins(next.admins);
+    identity.allowed.setAllowed(allowedLogins(next), next.login.recheck_minutes * 60_000);
     rate.setPerMinute(next.tokens.requests_per_minute);
   });
   let inEffect = live.current;

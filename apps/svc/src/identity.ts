@@ -11,6 +11,7 @@ import type { CodeHost } from "./code-host/code-host.ts";
 import { HostClient } from "./code-host/host-client.ts";
 import { HostOauth } from "./code-host/host-oauth.ts";
 import type { Config } from "./config/schema.ts";
+import { AllowedUsers, type AllowedLogins } from "./login/allowed-users.ts";
 import { DeviceFlow } from "./login/device-flow.ts";
 import { LoginLimits } from "./login/login-limits.ts";
 import { Sessions } from "./login/sessions.ts";
@@ -34,6 +35,7 @@ export interface IdentityParts {
   readonly codeHost: CodeHost;
   readonly accounts: Accounts;
   readonly sessions: Sessions;
+  readonly allowed: AllowedUsers;
   /** Undefined: no OAuth client is configured. */
   readonly webLogin: WebLogin | undefined;
   readonly deviceFlow: DeviceFlow;
@@ -55,6 +57,16 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
       : new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
   const accounts = new Accounts({ store, oauth, clock, logger });
   const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
+  const allowed = new AllowedUsers({
+    oauth,
+    accounts,
+    isAdmin: (login) => sessions.isAdmin(login),
+    allowed: allowedLogins(config),
+    // Development mode lets in anybody under any name.
+    recheckMs: config.dev.mode ? undefined : config.login.recheck_minutes * 60_000,
+    clock,
+    logger,
+  });
   const hostApps = new HostAppsClient(codeHost, client, clock);
   const installations = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger });
   const apps = new AppRegistry({
@@ -69,6 +81,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
     codeHost,
     accounts,
     sessions,
+    allowed,
     webLogin:
       oauth === undefined
         ? undefined
@@ -78,10 +91,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
             sessions,
             accounts,
             address,
-            allowed: {
-              users: config.login.allowed_users,
-              organizations: config.login.allowed_organizations,
-            },
+            allowed,
             audit,
             clock,
           }),
@@ -98,4 +108,9 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
     }),
     installations,
   };
+}
+
+/** The lists of the configuration. */
+export function allowedLogins({ login }: Pick<Config, "login">): AllowedLogins {
+  return { users: login.allowed_users, organizations: login.allowed_organizations };
 }

@@ -46,6 +46,8 @@ export const DEFAULTS = {
   adminTokenMaxDuration: "365d",
   /** Days that audit records are kept: what investigations commonly look back to; a row takes about 500 bytes. */
   auditRetentionDays: 90,
+  /** Minutes between two questions about a user's memberships: one call of the user's 5000 an hour. */
+  recheckMinutes: 60,
   /** Requests of one token per minute: 100 in a second, where the code host itself takes 5000 in an hour of its API. */
   requestsPerMinute: 6000,
 } as const;
@@ -55,6 +57,8 @@ export const BOUNDS = {
   auditRetentionDays: { min: 0, max: 36_500 },
   databaseConnections: { min: 1, max: 1000 },
   requestsPerMinute: { min: 0, max: 1_000_000 },
+  /** To a week: by then nobody would call it checking. */
+  recheckMinutes: { min: 1, max: 10_080 },
   /** A day: longer than any clone. */
   drainSeconds: { min: 0, max: 86_400 },
   /** 0 = a yes is never kept. An hour would make a revocation upstream lag by an hour. */

@@ -102,6 +102,8 @@ export const configSchema = z.strictObject({
       allowed_users: z.array(text).default([]),
       /** Organizations of the code host whose members may sign in. */
       allowed_organizations: z.array(text).default([]),
+      /** How often the code host is asked whether a user is still a member, as long as sessions and tokens are used. */
+      recheck_minutes: bounded(BOUNDS.recheckMinutes).default(DEFAULTS.recheckMinutes),
     })
     .prefault({}),
   database: z

@@ -1,6 +1,7 @@
 import { isOwnOrigin, readCookie } from "@devplat/web-kit";
 import type { OwnAddress } from "../own-address.ts";
 import { presentedCredential } from "../tokens/presented.ts";
+import type { AllowedUsers } from "./allowed-users.ts";
 import type { Identity, Sessions } from "./sessions.ts";
 
 export const SESSION_COOKIE = "svc_session";
@@ -30,10 +31,12 @@ const SAFE_METHODS: readonly string[] = ["GET", "HEAD"];
 export class Authenticator {
   readonly #sessions: Sessions;
   readonly #address: OwnAddress;
+  readonly #allowed: Pick<AllowedUsers, "isStillAllowed">;
 
-  constructor(sessions: Sessions, address: OwnAddress) {
+  constructor(sessions: Sessions, address: OwnAddress, allowed: Pick<AllowedUsers, "isStillAllowed">) {
     this.#sessions = sessions;
     this.#address = address;
+    this.#allowed = allowed;
   }
 
   async identify(facts: RequestFacts): Promise<Caller> {
@@ -74,8 +77,9 @@ export class Authenticator {
 
   async #bySession(token: string): Promise<Caller> {
     const identity = await this.#sessions.authenticate(token);
-    return identity === undefined
-      ? { kind: "nobody", message: "The session is unknown or over" }
-      : { kind: "identity", identity };
+    if (identity === undefined) return { kind: "nobody", message: "The session is unknown or over" };
+    return (await this.#allowed.isStillAllowed(identity))
+      ? { kind: "identity", identity }
+      : { kind: "nobody", message: "This account may not use the service any more; sign in again if it may" };
   }
 }

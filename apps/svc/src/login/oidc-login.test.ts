@@ -42,7 +42,7 @@ describe("login against a certified OpenID provider", () => {
       sessions,
       accounts,
       address,
-      allowed: { users: [], organizations: [] },
+      allowed: { mayLogIn: async () => true, confirm: () => undefined },
       audit: { record: () => undefined },
       clock,
     });

@@ -12,7 +12,8 @@ import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
 import { NO_CLIENT } from "./client.ts";
 import { Sessions } from "./sessions.ts";
-import { WebLogin, type AllowedLogins, type BegunLogin, type LoginCallback } from "./web-login.ts";
+import { WebLogin, type BegunLogin, type LoginCallback } from "./web-login.ts";
+import { AllowedUsers, type AllowedLogins } from "./allowed-users.ts";
 
 const BASE = "https://svc.example";
 
@@ -55,13 +56,22 @@ describe("login with an account of the code host", () => {
       clientSecret: new Secret(change.clientSecret ?? host.oauth.clientSecret),
       clock,
     });
+    const accounts = new Accounts({ store, oauth, clock, logger: silentLogger });
     return new WebLogin({
       store,
       oauth,
       sessions: new Sessions(store, clock, { admins: [], recordedRoles: false }),
-      accounts: new Accounts({ store, oauth, clock, logger: silentLogger }),
+      accounts,
       address: new OwnAddress(change.baseUrl ?? BASE),
-      allowed: { users: [], organizations: [], ...change.allowed },
+      allowed: new AllowedUsers({
+        oauth,
+        accounts,
+        isAdmin: () => false,
+        allowed: { users: [], organizations: [], ...change.allowed },
+        recheckMs: undefined,
+        clock,
+        logger: silentLogger,
+      }),
       audit: { record: (event) => void events.push(event) },
       clock,
     });

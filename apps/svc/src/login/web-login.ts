@@ -6,6 +6,7 @@ import type { HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Store } from "../storage/store.ts";
+import type { AllowedUsers } from "./allowed-users.ts";
 import type { Client } from "./client.ts";
 import { digest, randomText } from "./random.ts";
 import { returnPath } from "./return-to.ts";
@@ -22,16 +23,9 @@ export interface WebLoginOptions {
   readonly sessions: Sessions;
   readonly accounts: Pick<Accounts, "connect">;
   readonly address: OwnAddress;
-  readonly allowed: AllowedLogins;
+  readonly allowed: Pick<AllowedUsers, "mayLogIn" | "confirm">;
   readonly audit: AuditTrail;
   readonly clock: Clock;
-}
-
-/** Who may sign in; both lists empty: everybody with an account of the code host. */
-export interface AllowedLogins {
-  readonly users: readonly string[];
-  /** Whose members may. */
-  readonly organizations: readonly string[];
 }
 
 /** What the browser that begins a login is told. */
@@ -164,27 +158,18 @@ export class WebLogin {
     await this.#requireAllowed(found.login, credential.accessToken);
     const user = await store.users.ensureHost(found.id, found.login, randomUUIDv7(), clock.now());
     await accounts.connect(user.id, credential);
+    this.#options.allowed.confirm(user.id);
     return { session: await sessions.start(user, "user", client), returnTo: kept.returnTo };
   }
 
-  /** Admins may always. The code host is asked for organizations only where they count. */
   async #requireAllowed(login: string, accessToken: Secret): Promise<void> {
-    const { oauth, sessions, allowed } = this.#options;
-    if (allowed.users.length === 0 && allowed.organizations.length === 0) return;
-    if (sessions.isAdmin(login) || includesFolded(allowed.users, login)) return;
-    if (allowed.organizations.length > 0) {
-      const theirs = await oauth.organizations(accessToken);
-      if (theirs.some((each) => includesFolded(allowed.organizations, each))) return;
-    }
+    const { oauth, allowed } = this.#options;
+    if (await allowed.mayLogIn(login, accessToken)) return;
     await oauth.revoke(accessToken).catch(() => false);
     throw new SvcError("login_refused", `The account ${login} may not sign in here`, {
       hint: "Ask the administrator (login.allowed_users, login.allowed_organizations).",
     });
   }
-}
-
-function includesFolded(list: readonly string[], name: string): boolean {
-  return list.some((each) => each.toLowerCase() === name.toLowerCase());
 }
 
 function cookieName(state: string): string {

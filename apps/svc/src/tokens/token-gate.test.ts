@@ -38,9 +38,13 @@ interface Given {
   readonly record?: Partial<TokenRecord>;
   readonly accounts?: Partial<HostAccounts>;
   readonly outcome?: InstallationOutcome;
+  readonly stillAllowed?: boolean;
 }
 
-function gateOf({ record = {}, accounts = {}, outcome }: Given): { gate: TokenGate; used: string[] } {
+function gateOf({ record = {}, accounts = {}, outcome, stillAllowed = true }: Given): {
+  gate: TokenGate;
+  used: string[];
+} {
   const used: string[] = [];
   const installations: InstallationCredentials | undefined =
     outcome === undefined
@@ -61,6 +65,7 @@ function gateOf({ record = {}, accounts = {}, outcome }: Given): { gate: TokenGa
       renewAfterRefusal: async () => undefined,
       ...accounts,
     },
+    allowed: { isStillAllowed: async () => stillAllowed },
     installations,
     codeHost: codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined }),
     address: new OwnAddress("http://svc.example"),
@@ -99,6 +104,16 @@ describe("the credential behind a token", () => {
     const { admission, used } = await forwarded({ record: { type: "agent" }, outcome });
     assert.equal(authorization(admission), "Bearer ghs_installation");
     assert.deepEqual(used, ["t1"]);
+  });
+
+  it("a proxy token ends with its user's right to be here, before any credential is touched; an agent token is the app's", async () => {
+    const accounts = { accessToken: async () => assert.fail("its credential was used") };
+    const { gate } = gateOf({ stillAllowed: false, accounts });
+    const refused = await gate.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
+    assert.equal(refused.kind === "refuse" ? refused.status : 0, 403);
+    const outcome = { kind: "token", token: new Secret("ghs_installation"), expiresAt: 1 } as const;
+    const agent = await forwarded({ record: { type: "agent" }, outcome, stillAllowed: false });
+    assert.equal(authorization(agent.admission), "Bearer ghs_installation");
   });
 
   it("without an app, or with one that gives none, an agent token is refused with the reason, and no use is counted", async () => {

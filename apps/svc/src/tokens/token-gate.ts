@@ -3,6 +3,7 @@ import type { HostAccounts } from "../accounts/host-account.ts";
 import type { InstallationCredentials } from "../apps/installation-credentials.ts";
 import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
+import type { AllowedUsers } from "../login/allowed-users.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type {
   Admission,
@@ -26,6 +27,7 @@ export interface TokenGateOptions {
   readonly uses: TokenUses;
   readonly rate: TokenRate;
   readonly accounts: HostAccounts;
+  readonly allowed: Pick<AllowedUsers, "isStillAllowed">;
   /** Undefined: no app can be registered, and agent tokens open nothing. */
   readonly installations: InstallationCredentials | undefined;
   readonly codeHost: Pick<CodeHost, "gitAuthorization" | "apiAuthorization">;
@@ -98,6 +100,18 @@ export class TokenGate implements CredentialGate {
     if (waitSeconds !== undefined) {
       const message = "The token makes more requests than tokens.requests_per_minute allows; try again later";
       return { ...refuse(429, message, { "Retry-After": String(waitSeconds) }), principal };
+    }
+    // An agent token is the app's, whoever made it.
+    if (record.type === "proxy") {
+      try {
+        const user = { userId: record.userId, login: token.login };
+        if (!(await this.#options.allowed.isStillAllowed(user))) {
+          const message = `The account of ${token.login} may not use this service any more; sign in again if it may`;
+          return { ...refuse(403, message), principal };
+        }
+      } catch (error) {
+        return this.#unavailable(error);
+      }
     }
     return this.#caller(token, principal, remoteAddress);
   }

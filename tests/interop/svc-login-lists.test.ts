@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  startCodeHost,
+  startSvc,
+  tempFolder,
+  type CodeHost,
+  type Svc,
+  type TempFolder,
+} from "@devplat/testkit";
+
+let codeHost: CodeHost;
+let folder: TempFolder;
+let file: string;
+let svc: Svc;
+
+before(async () => {
+  codeHost = await startCodeHost();
+  codeHost.oauth.settings.consent = { login: "alice" };
+  await codeHost.addRepository("acme", "widgets");
+  folder = await tempFolder("svc-login-lists");
+  file = join(folder.path, "svc.yaml");
+  await writeFile(file, "login: { allowed_users: [alice] }\n");
+  svc = await startSvc({
+    codeHost,
+    args: ["--config", file],
+    env: {
+      SVC_DEV_MODE: undefined,
+      SVC_ENCRYPTION_KEY: "0123456789abcdef".repeat(4),
+      SVC_HOST_CLIENT_ID: codeHost.oauth.clientId,
+      SVC_HOST_CLIENT_SECRET: codeHost.oauth.clientSecret,
+    },
+  });
+});
+after(async () => {
+  await svc.stop();
+  await codeHost.stop();
+  await folder.remove();
+});
+
+/** Signs in as a browser does. @returns the session */
+async function signIn(): Promise<string> {
+  const begun = await fetch(`${svc.url}/auth/login?return_to=/ui`, { redirect: "manual" });
+  const [cookie = ""] = (begun.headers.getSetCookie()[0] ?? "").split(";");
+  const consent = await fetch(begun.headers.get("location") ?? "", { redirect: "manual" });
+  const callback = new URL(consent.headers.get("location") ?? "");
+  const ended = await fetch(`${svc.url}${callback.pathname}${callback.search}`, {
+    redirect: "manual",
+    headers: { cookie },
+  });
+  const session = ended.headers.getSetCookie().find((line) => line.startsWith("svc_session=")) ?? "";
+  return session.slice("svc_session=".length).split(";")[0] ?? "";
+}
+
+async function reload(text: string): Promise<void> {
+  await writeFile(file, text);
+  const seen = svc.log().length;
+  process.kill(svc.pid, "SIGHUP");
+  while (!/"msg":"reloaded/.test(svc.log().slice(seen))) await sleep(20);
+}
+
+it("a login that a reload takes off login.allowed_users is out at once, with sessions and proxy tokens, and back with it", async () => {
+  const bearer = { authorization: `Bearer ${await signIn()}` };
+  const minted = await fetch(`${svc.url}/api/tokens`, {
+    method: "POST",
+    headers: { ...bearer, "content-type": "application/json" },
+    body: JSON.stringify({ repository: "acme/widgets", scopes: "contents:read", duration: "1h" }),
+  });
+  const { token } = (await minted.json()) as { token: string };
+  const statuses = async (): Promise<number[]> => {
+    const session = await fetch(`${svc.url}/api/session`, { headers: bearer });
+    const git = await fetch(`${svc.url}/acme/widgets.git/info/refs?service=git-upload-pack`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return [session.status, git.status];
+  };
+  assert.deepEqual(await statuses(), [200, 200]);
+  await reload("login: { allowed_users: [bob] }\n");
+  assert.deepEqual(await statuses(), [401, 403]);
+  await reload("login: { allowed_organizations: [acme] }\n");
+  assert.deepEqual(await statuses(), [401, 403]);
+  codeHost.oauth.settings.organizations = ["acme"];
+  await reload("login: { allowed_organizations: [ACME] }\n");
+  assert.deepEqual(await statuses(), [200, 200]);
+});
