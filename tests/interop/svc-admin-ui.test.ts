@@ -22,11 +22,12 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
 
   const open = async (
     options: Parameters<Browser["newContext"]>[0],
+    path = "/admin",
   ): Promise<{ context: BrowserContext; page: Page }> => {
     const context = await browser.newContext({ viewport: DESK, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(20_000);
-    await page.goto(`${stand.svc.url}/admin`);
+    await page.goto(stand.svc.url + path);
     return { context, page };
   };
   const signIn = async (page: Page, name: string, role: "admin" | "user"): Promise<void> => {
@@ -38,7 +39,7 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
 
   for (const javaScriptEnabled of [false, true]) {
     it(`adds, edits, disables, purges and deletes a repository with scripting ${javaScriptEnabled ? "on" : "off"}`, async () => {
-      const { context, page } = await open({ javaScriptEnabled });
+      const { context, page } = await open({ javaScriptEnabled }, "/admin/repositories");
       const complaints: string[] = [];
       page.on("console", (message) => {
         if (/Content Security Policy/.test(message.text())) complaints.push(message.text());
@@ -115,6 +116,66 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     });
   }
 
+  it("the dashboard follows what happens without being loaded again, and stays where the reader is", async () => {
+    const repository = { owner: "acme", name: "other" };
+    const { body } = await stand.call("POST", "/api/cached-repos", repository);
+    const { context, page } = await open({});
+    const complaints: string[] = [];
+    page.on("console", (message) => complaints.push(message.text()));
+    await signIn(page, "watcher", "admin");
+    const figure = async (name: string): Promise<string> =>
+      (await page.locator(".figures > div").filter({ hasText: name }).innerText()).replaceAll(/\s+/g, " ");
+    await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor();
+    const rateBefore = await figure("Hit rate");
+    const all = page.getByRole("link", { name: "All", exact: true });
+    await all.focus();
+    const { token } = await stand.mint("acme/other", "contents:read");
+    for (const _ of [1, 2]) assert.equal((await stand.clone("acme/other", `x:${token}`)).code, 0);
+    assert.notEqual((await stand.clone("acme/other", "x:svcx_wrong")).code, 0);
+    const slow = page.getByRole("region", { name: "Slowest fetches" });
+    await slow
+      .getByRole("row")
+      .filter({ hasText: "acme/other" })
+      .filter({ hasText: "Hit" })
+      .first()
+      .waitFor();
+    await page.getByRole("region", { name: "Recent denials" }).getByText("access.denied").first().waitFor();
+    await page.getByRole("img", { name: /Requests per minute.*Hit: [1-9]/ }).waitFor();
+    assert.notEqual(await figure("Hit rate"), rateBefore);
+    assert.equal(await all.evaluate((element) => element === element.ownerDocument.activeElement), true);
+    assert.deepEqual(complaints, []);
+    await stand.call("DELETE", `/api/cached-repos/${String(body["id"])}`);
+    await context.close();
+  });
+
+  it("the dashboard is whole without scripting", async () => {
+    const { context, page } = await open({ javaScriptEnabled: false });
+    await signIn(page, "reader", "admin");
+    for (const name of ["Health", "Requests", "Slowest fetches", "Recent denials", "Cached Repositories"]) {
+      await page.getByRole("region", { name }).waitFor();
+    }
+    await page.getByRole("link", { name: "Manage" }).click();
+    await page.getByRole("heading", { name: "Cached Repositories", level: 1 }).waitFor();
+    await context.close();
+  });
+
+  it("nothing of a wide table is cut off on a desk", async () => {
+    const { context, page } = await open({}, "/admin/repositories");
+    await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "widgets", timeout_seconds: 3600 });
+    await signIn(page, "looker", "admin");
+    await page.reload();
+    const cut = await page
+      .getByRole("table")
+      .evaluateAll((tables) =>
+        tables.map(
+          (table) =>
+            table.getBoundingClientRect().right - (table.parentElement?.getBoundingClientRect().right ?? 0),
+        ),
+      );
+    assert.ok(cut.length > 0 && cut.every((over) => over <= 0), cut.join());
+    await context.close();
+  });
+
   it("mints a token that clones, and revokes it", async () => {
     const { context, page } = await open({ javaScriptEnabled: false });
     await signIn(page, "minter", "user");
@@ -183,7 +244,7 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     // The name has the focus from the start.
     await page.keyboard.type("keys");
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Cached Repositories", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor();
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
     await page.keyboard.press("Enter");
@@ -217,7 +278,8 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
       await signIn(page, "looker", "admin");
       for (const path of [
         "",
-        `?edit=${String(body["id"])}`,
+        "/repositories",
+        `/repositories?edit=${String(body["id"])}`,
         `/repositories/${String(body["id"])}/delete`,
         "/tokens",
         "/repositories/none/delete",

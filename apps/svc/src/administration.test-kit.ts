@@ -9,6 +9,9 @@ import type { CacheStats, WarmStart } from "./cache/policy.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { LiveConfig } from "./config/live-config.ts";
 import { configSchema } from "./config/schema.ts";
+import { Health } from "./health.ts";
+import type { LiveDashboard } from "./admin-ui/live-dashboard.ts";
+import { Activity } from "./telemetry/activity.ts";
 import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "./own-address.ts";
 import { memoryStore } from "./storage/memory.test-kit.ts";
@@ -37,6 +40,8 @@ export interface TestAdministration {
   readonly store: Store;
   readonly repositories: CachedRepositories;
   readonly operations: readonly Operation[];
+  readonly activity: Activity;
+  readonly dashboard: LiveDashboard;
   /** `owner/name` of each purge. */
   readonly purged: string[];
   /** What was audited, newest first. */
@@ -65,7 +70,18 @@ export async function startAdministration(options: AdministrationOptions = {}): 
   const purged: string[] = [];
   const clock = options.clock ?? systemClock;
   const audit = new AuditRecorder({ store: store.audit, auditLog: logger, logger, clock });
-  const { listener, operations } = assembleAdministration({
+  const activity = new Activity(clock);
+  const health = new Health({
+    activity,
+    ping: async () => store.ping(),
+    cacheFolder: undefined,
+    certificateEnd: () => undefined,
+    codeHost: "code.example",
+    clock,
+  });
+  const { listener, operations, dashboard } = assembleAdministration({
+    activity,
+    health,
     live: new LiveConfig(config),
     store,
     repositories,
@@ -100,6 +116,8 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     repositories,
     operations,
     purged,
+    activity,
+    dashboard,
     log: () => lines.join(""),
     async audited() {
       await audit.flush();

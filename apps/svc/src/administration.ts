@@ -18,6 +18,9 @@ import type { LiveConfig } from "./config/live-config.ts";
 import type { IdentityParts } from "./identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
 import { TestLogin } from "./login/test-login.ts";
+import type { Health } from "./health.ts";
+import { LiveDashboard } from "./admin-ui/live-dashboard.ts";
+import type { Activity } from "./telemetry/activity.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "./own-address.ts";
 import { ScopeExplainer } from "./scopes/explain.ts";
@@ -42,6 +45,8 @@ export interface AdministrationParts {
   readonly address: OwnAddress;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
   readonly notReady: () => Promise<string | undefined>;
+  readonly activity: Activity;
+  readonly health: Health;
   readonly version: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,6 +56,7 @@ export interface AdministrationParts {
 export function assembleAdministration(parts: AdministrationParts): {
   readonly operations: readonly Operation[];
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly dashboard: LiveDashboard;
 } {
   const { live, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
   const config = live.current;
@@ -109,6 +115,14 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...scopeOperations(new ScopeExplainer(parts.judges, identity.codeHost), lookup),
     ...appOperations(identity.apps, identity.codeHost, address),
   ];
+  const dashboard = new LiveDashboard({
+    repositories,
+    maintenance,
+    activity: parts.activity,
+    health: parts.health,
+    clock,
+    logger,
+  });
   const operations = [...described, openApiOperation(described, version)];
   const listener = managementListener({
     operations,
@@ -131,6 +145,7 @@ export function assembleAdministration(parts: AdministrationParts): {
       assets,
       version,
       live,
+      dashboard,
       auditStore: store.audit,
       repositories,
       maintenance,
@@ -147,5 +162,5 @@ export function assembleAdministration(parts: AdministrationParts): {
       logger,
     },
   });
-  return { operations, listener };
+  return { operations, listener, dashboard };
 }

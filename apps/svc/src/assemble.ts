@@ -20,6 +20,7 @@ import { SvcError } from "./errors.ts";
 import { GitRoutes, hostBasePath } from "./git/routes.ts";
 import { Upstream } from "./git/upstream.ts";
 import { WarmUpstream } from "./git/warm-upstream.ts";
+import { Health } from "./health.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
@@ -32,6 +33,7 @@ import { ScopeJudges } from "./scopes/scope-judges.ts";
 import { databaseSettings } from "./storage/database-settings.ts";
 import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
+import { Activity } from "./telemetry/activity.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
@@ -95,8 +97,10 @@ export async function assemble({
     migrate || developmentMode,
   );
   const repositories = await CachedRepositories.open(store.cachedRepositories, clock);
+  const activity = new Activity(clock);
   const metrics = new Metrics({
     version,
+    onUpstream: (status) => activity.upstream(status),
     activeRepositories: () =>
       config.cache.enabled ? repositories.all().filter(({ enabled }) => enabled).length : 0,
   });
@@ -105,6 +109,7 @@ export async function assemble({
     auditLog: logger.child({ log: "audit" }),
     logger,
     clock,
+    onRecorded: (event) => activity.audited(event),
     onDropped: (count) => metrics.auditDropped(count),
   });
   const lookup = new TokenLookup(store, clock);
@@ -125,9 +130,10 @@ export async function assemble({
   const { app_id: appId, private_key: privateKey } = config.host;
   if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
   const userAgent = `${BRAND.command}/${version}`;
+  const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
   const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
   const cache = new GitCache({
-    storagePath: resolve(config.cache.storage_path ?? join(dataDir, "cache")),
+    storagePath,
     hostUrl: config.host.url,
     policies: repositories,
     tipsSeconds: config.cache.tips_seconds,
@@ -219,6 +225,15 @@ export async function assemble({
     probe: new GitRepositoryProbe(codeHost, (url) => connections.dispatcher(url)),
     address,
     renderMetrics: async () => metrics.render(),
+    activity,
+    health: new Health({
+      activity,
+      ping: async () => store.ping(),
+      cacheFolder: config.cache.enabled ? storagePath : undefined,
+      certificateEnd: () => tls?.notAfter,
+      codeHost: new URL(config.host.url).host,
+      clock,
+    }),
     notReady: async () => {
       if (stopping) return "the service is stopping";
       await store.ping();
@@ -254,6 +269,7 @@ export async function assemble({
         management: administration.listener,
         metrics,
         telemetry,
+        activity,
         accessLog: logger.child({ log: "access" }),
         logger,
         ...(config.dev.mode && !config.dev.mode_unsafe
@@ -272,6 +288,7 @@ export async function assemble({
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
     async (signal) => repositories.run(signal),
+    async (signal) => administration.dashboard.run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
@@ -330,6 +347,7 @@ export async function assemble({
     // The reverse of the start: no new requests, the running ones finish, what serves them ends, the store last.
     async stop() {
       stopping = true;
+      administration.dashboard.close();
       await main.close(config.server.drain_seconds * 1000);
       abort.abort();
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));

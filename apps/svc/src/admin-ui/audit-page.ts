@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { AuditRecord } from "../storage/store.ts";
 import { selectField, textField, type FormState } from "./form.ts";
-import { formatTime } from "./format.ts";
+import { breakableName, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
 
 export interface AuditPageOptions {
@@ -77,7 +77,7 @@ export function auditPage(options: AuditPageOptions): Html {
               </p>`
             : recordsTable(records)
         }
-        ${older === undefined ? "" : html`<p class="card-foot"><a class="button" href="${older}">Older</a></p>`}
+        ${older === undefined ? "" : html`<p class="pager"><a class="button" href="${older}">Older</a></p>`}
       </section>`,
   });
 }
@@ -113,12 +113,12 @@ function recordsTable(records: readonly AuditRecord[]): Html {
                 <span class="small muted">${actor.kind.replaceAll("_", " ")}</span></span
               >
             </td>
-            <td data-label="Target" class="wrap"><span>${target ?? ""}</span></td>
+            <td data-label="Target" class="wrap target"><span>${breakableName(target ?? "")}</span></td>
             <td data-label="From"><span class="mono small">${remoteAddress ?? ""}</span></td>
-            <td data-label="More" class="wrap small">
+            <td data-label="More" class="wrap small more">
               <span
                 >${Object.entries(details ?? {})
-                  .map(([name, value]) => `${name}: ${value}`)
+                  .map(([name, value]) => `${name}: ${String(value).replaceAll(",", ", ")}`)
                   .join(", ")}</span
               >
             </td>

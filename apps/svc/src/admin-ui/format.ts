@@ -1,3 +1,5 @@
+import { html, type Html } from "@devplat/web-kit";
+
 const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
 
 /** Bytes for people, in steps of 1024, the step that the size limit counts in: `12.3 MB`. */
@@ -10,6 +12,19 @@ export function formatBytes(bytes: number): string {
   }
   const digits = unit === 0 || value >= 100 ? 0 : 1;
   return `${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+/** A length of time for people: `850 ms`, `12.3 s`, `4 min`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60_000)} min`;
+}
+
+/** `owner/name`, which may break behind the slash. */
+export function breakableName(name: string): Html {
+  const [first = "", ...rest] = name.split("/");
+  return html`${first}${rest.map((part) => html`/<wbr />${part}`)}`;
 }
 
 /** How long ago, for people; undefined: `never`. */

@@ -3,7 +3,8 @@ import type { Identity } from "../login/sessions.ts";
 
 /** The sections, in the order of the navigation. */
 const SECTIONS = [
-  { path: "/admin", name: "Cached Repositories", adminOnly: true },
+  { path: "/admin", name: "Dashboard", adminOnly: true },
+  { path: "/admin/repositories", name: "Cached Repositories", adminOnly: true },
   { path: "/admin/tokens", name: "Tokens", adminOnly: false },
   { path: "/admin/apps", name: "Apps", adminOnly: true },
   { path: "/admin/users", name: "Users", adminOnly: true },
@@ -22,6 +23,8 @@ export interface LayoutOptions {
   readonly identity?: Identity | undefined;
   /** The section that is shown. */
   readonly section?: SectionPath;
+  /** Address of the event stream that keeps parts of the page current; undefined: a page without scripts. */
+  readonly live?: string;
   /** For a form alone. */
   readonly narrow?: boolean;
 }
@@ -35,6 +38,7 @@ export function layout(options: LayoutOptions): Html {
     assets,
     styles: ["svc.css"],
     icon: "mark.svg",
+    ...(options.live === undefined ? {} : { scripts: [] }),
     body: html`<a class="skip" href="#content">Skip to content</a>
       <header class="topbar">
         <a class="brand" href="/admin">
@@ -60,6 +64,7 @@ export function layout(options: LayoutOptions): Html {
       </header>
       <main class="page ${options.narrow === true ? "narrow" : ""}" id="content" tabindex="-1">
         ${options.content}
-      </main>`,
+      </main>
+      ${options.live === undefined ? "" : html`<div hx-sse:connect="${options.live}" hx-swap="none"></div>`}`,
   });
 }

@@ -3,9 +3,13 @@ import type { CacheMaintenance, CacheStats } from "../cache/policy.ts";
 import { DEFAULT_TIMEOUT_SECONDS } from "../cached-repositories.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
+import { cacheFigures } from "./cache-figures.ts";
 import { EMPTY_FORM, formMessage, textField, type FormState } from "./form.ts";
-import { formatAgo, formatBytes, formatShare } from "./format.ts";
+import { breakableName, formatAgo, formatBytes } from "./format.ts";
 import { layout } from "./layout.ts";
+
+/** Repositories on one page. */
+export const REPOSITORIES_PER_PAGE = 100;
 
 /** What was just done, as the page after it says; the key travels in the address. */
 const DONE: ReadonlyMap<string, string> = new Map(
@@ -23,11 +27,25 @@ const DONE: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+export interface RepositoriesShown {
+  readonly records: readonly CachedRepositoryRecord[];
+  /** What was searched for; empty: nothing. */
+  readonly search: string;
+  /** From 1. */
+  readonly page: number;
+  readonly pages: number;
+  /** How many fit the search, over all pages. */
+  readonly found: number;
+}
+
 export interface RepositoriesPageOptions {
   readonly assets: Assets;
   readonly version: string;
   readonly identity: Identity;
+  /** All that are listed. */
   readonly repositories: readonly CachedRepositoryRecord[];
+  /** Those of them that the page shows. */
+  readonly shown: RepositoriesShown;
   readonly maintenance: CacheMaintenance;
   readonly baseUrl: string;
   /** Whether `cache.enabled` is set. */
@@ -41,19 +59,39 @@ export interface RepositoriesPageOptions {
   readonly editing?: { readonly id: string; readonly form: FormState } | undefined;
 }
 
+/**
+ * The page of the list that is asked for.
+ *
+ * @param search part of `owner/name`, in any case
+ * @param wanted number of the page, or the id of a record that is to be on it
+ */
+export function showRepositories(
+  all: readonly CachedRepositoryRecord[],
+  search: string,
+  wanted: number | string | undefined,
+): RepositoriesShown {
+  const part = search.trim().toLowerCase();
+  const found = all.filter(({ owner, name }) => `${owner}/${name}`.toLowerCase().includes(part));
+  const pages = Math.max(1, Math.ceil(found.length / REPOSITORIES_PER_PAGE));
+  const index = found.findIndex(({ id }) => id === wanted);
+  const asked = typeof wanted === "number" ? wanted : Math.floor(index / REPOSITORIES_PER_PAGE) + 1;
+  const page = Math.min(Math.max(1, asked), pages);
+  const from = (page - 1) * REPOSITORIES_PER_PAGE;
+  const records = found.slice(from, from + REPOSITORIES_PER_PAGE);
+  return { records, search: search.trim(), page, pages, found: found.length };
+}
+
 export function repositoriesPage(options: RepositoriesPageOptions): Html {
-  const { repositories, cacheEnabled } = options;
+  const { repositories, cacheEnabled, shown } = options;
   const done = DONE.get(options.done ?? "");
-  const rows = repositories.map((record) => ({
-    record,
-    stats: options.maintenance.stats(record.owner, record.name),
-  }));
+  const rowsOf = (records: readonly CachedRepositoryRecord[]): Row[] =>
+    records.map((record) => ({ record, stats: options.maintenance.stats(record.owner, record.name) }));
   return layout({
     title: "Cached Repositories",
     assets: options.assets,
     version: options.version,
     identity: options.identity,
-    section: "/admin",
+    section: "/admin/repositories",
     content: html`<div>
         <h1>Cached Repositories</h1>
         <p class="lead">
@@ -70,17 +108,25 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
             </p>`
       }
       ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
-      ${figures(
-        rows.map(({ stats }) => stats),
-        repositories,
-      )}
-      ${addCard(options.addForm ?? EMPTY_FORM)}
+      ${cacheFigures(rowsOf(repositories))} ${addCard(options.addForm ?? EMPTY_FORM)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
           <h2 id="list-heading">Repositories</h2>
-          <span class="badge">${repositories.length}</span>
+          <div class="cluster">
+            ${repositories.length > REPOSITORIES_PER_PAGE || shown.search !== "" ? searchForm(shown) : ""}
+            <span class="badge"
+              >${shown.search === "" ? repositories.length : `${shown.found} of ${repositories.length}`}</span
+            >
+          </div>
         </div>
-        ${rows.length === 0 ? emptyList() : table(rows, options)}
+        ${
+          shown.records.length > 0
+            ? table(rowsOf(shown.records), options)
+            : shown.search === ""
+              ? emptyList()
+              : html`<p class="empty">No repository on the list has this in its name.</p>`
+        }
+        ${shown.pages > 1 ? pager(shown) : ""}
         <p class="clone small muted">
           Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
         </p>
@@ -88,30 +134,25 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
   });
 }
 
-function figures(stats: readonly CacheStats[], repositories: readonly CachedRepositoryRecord[]): Html {
-  const sum = (pick: (each: CacheStats) => number): number =>
-    stats.reduce((total, each) => total + pick(each), 0);
-  const hits = sum((each) => each.hits);
-  const asked = hits + sum((each) => each.misses);
-  const active = repositories.filter(({ enabled }) => enabled).length;
-  return html`<dl class="figures">
-    <div>
-      <dt>Active</dt>
-      <dd>${active} <span class="small">of ${repositories.length}</span></dd>
-    </div>
-    <div>
-      <dt>Hit rate</dt>
-      <dd>${formatShare(hits, asked)} <span class="small">of ${asked}</span></dd>
-    </div>
-    <div>
-      <dt>Egress saved</dt>
-      <dd>${formatBytes(sum((each) => each.bytesSaved))}</dd>
-    </div>
-    <div>
-      <dt>On disk</dt>
-      <dd>${formatBytes(sum((each) => each.sizeBytes))}</dd>
-    </div>
-  </dl>`;
+function searchForm({ search }: RepositoriesShown): Html {
+  return html`<form class="cluster search" method="get" action="/admin/repositories" role="search">
+    <label class="visually-hidden" for="search">Search by owner or name</label>
+    <input id="search" name="search" type="search" value="${search}" placeholder="owner or name" />
+    <button class="small">Search</button>
+    ${search === "" ? "" : html`<a class="button small" href="/admin/repositories">Clear</a>`}
+  </form>`;
+}
+
+function pager({ page, pages, search }: RepositoriesShown): Html {
+  const to = (number: number): string => {
+    const query = new URLSearchParams({ ...(search === "" ? {} : { search }), page: String(number) });
+    return `/admin/repositories?${query.toString()}`;
+  };
+  return html`<nav class="cluster pager" aria-label="Pages of the list">
+    ${page > 1 ? html`<a class="button small" href="${to(page - 1)}">Previous</a>` : ""}
+    <span class="small muted">page ${page} of ${pages}</span>
+    ${page < pages ? html`<a class="button small" href="${to(page + 1)}">Next</a>` : ""}
+  </nav>`;
 }
 
 function addCard(form: FormState): Html {
@@ -166,11 +207,9 @@ function table(rows: readonly Row[], options: RepositoriesPageOptions): Html {
       <tr>
         <th scope="col">Repository</th>
         <th scope="col">State</th>
-        <th scope="col">Timeout</th>
-        <th scope="col">Size limit</th>
+        <th scope="col">Limits</th>
         <th scope="col">On disk</th>
         <th scope="col">Hits</th>
-        <th scope="col">Last fetch</th>
         <th scope="col"><span class="visually-hidden">Actions</span></th>
       </tr>
     </thead>
@@ -185,15 +224,19 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
   const at = `/admin/repositories/${record.id}`;
   return html`<tr id="repo-${record.id}">
     <th scope="row" class="name">
-      ${record.owner}/<wbr />${record.name}
+      ${breakableName(name)}
       ${stats.lastError === undefined ? "" : html`<div class="error small">Last error: ${stats.lastError}</div>`}
     </th>
     <td data-label="State">
       ${record.enabled ? html`<span class="status good">Enabled</span>` : html`<span class="status idle">Disabled</span>`}
     </td>
-    <td data-label="Timeout" class="nowrap">${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s</td>
-    <td data-label="Size limit" class="nowrap">
-      ${record.maxCacheSizeMb === undefined ? html`<span class="muted">none</span>` : `${record.maxCacheSizeMb} MB`}
+    <td data-label="Limits" class="nowrap">
+      <div>
+        ${record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS} s <span class="small muted">timeout</span>
+        <div class="small muted">
+          ${record.maxCacheSizeMb === undefined ? "no size limit" : `${record.maxCacheSizeMb} MB at most`}
+        </div>
+      </div>
     </td>
     <td data-label="On disk" class="nowrap">
       <div>
@@ -205,12 +248,14 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
       <div>
         ${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span>
         <div class="small muted">${formatBytes(stats.bytesSaved)} saved</div>
+        <div class="small muted">
+          ${stats.lastFetchAt === undefined ? "no fetch yet" : `last ${formatAgo(stats.lastFetchAt, now)}`}
+        </div>
       </div>
     </td>
-    <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
-    <td>
+    <td class="buttons">
       <div class="actions">
-        <form method="get" action="/admin#repo-${record.id}">
+        <form method="get" action="/admin/repositories#repo-${record.id}">
           <input type="hidden" name="edit" value="${record.id}" />
           <button class="small" aria-label="Edit ${name}">Edit</button>
         </form>
@@ -238,7 +283,7 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
 function editRow({ record }: Row, form: FormState): Html {
   const name = `${record.owner}/${record.name}`;
   return html`<tr id="repo-${record.id}" class="editing">
-    <td colspan="8">
+    <td colspan="6">
       <form class="stack" method="post" action="/admin/repositories/${record.id}" aria-label="Edit ${name}">
         <h3 class="wrap">${name}</h3>
         ${formMessage(form)}
@@ -246,7 +291,7 @@ function editRow({ record }: Row, form: FormState): Html {
         <div class="fields">${limitFields("edit", form)}</div>
         <div class="form-actions">
           <button class="primary">Save</button>
-          <a class="button" href="/admin">Cancel</a>
+          <a class="button" href="/admin/repositories">Cancel</a>
         </div>
       </form>
     </td>
@@ -273,7 +318,9 @@ export function editFormOf(record: CachedRepositoryRecord): FormState {
 
 /** Asks before a repository is taken off the list. */
 export function deletePage(
-  options: Omit<RepositoriesPageOptions, "repositories"> & { readonly record: CachedRepositoryRecord },
+  options: Omit<RepositoriesPageOptions, "repositories" | "shown"> & {
+    readonly record: CachedRepositoryRecord;
+  },
 ): Html {
   const { record } = options;
   const name = `${record.owner}/${record.name}`;
@@ -283,7 +330,7 @@ export function deletePage(
     assets: options.assets,
     version: options.version,
     identity: options.identity,
-    section: "/admin",
+    section: "/admin/repositories",
     narrow: true,
     content: html`<div class="card stack">
       <h1 class="wrap">Delete ${name}?</h1>
@@ -294,7 +341,7 @@ export function deletePage(
       <form method="post" action="/admin/repositories/${record.id}/delete">
         <div class="form-actions">
           <button class="danger">Delete</button>
-          <a class="button" href="/admin">Cancel</a>
+          <a class="button" href="/admin/repositories">Cancel</a>
         </div>
       </form>
     </div>`,

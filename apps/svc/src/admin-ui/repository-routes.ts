@@ -24,6 +24,7 @@ import {
   deletePage,
   editFormOf,
   repositoriesPage,
+  showRepositories,
   type RepositoriesPageOptions,
 } from "./repositories-page.ts";
 
@@ -52,21 +53,25 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     action: Parameters<typeof repositoryEvent>[0],
     record: CachedRepositoryRecord,
   ): void => audit.record(repositoryEvent(action, record, identity, clientOf(context)));
-  const pageFor = (identity: Identity): RepositoriesPageOptions => ({
+  /** @param wanted number of a page, or id of a record that is to be on it */
+  const pageFor = (identity: Identity, wanted?: number | string, search = ""): RepositoriesPageOptions => ({
     assets: options.assets,
     version: options.version,
     identity,
     repositories: repositories.list(),
+    shown: showRepositories(repositories.list(), search, wanted),
     maintenance: options.maintenance,
     baseUrl: options.address.baseUrl,
     cacheEnabled: options.cacheEnabled,
     now: options.clock.now(),
   });
 
-  pages.get("/admin", true, async (context, identity) => {
-    const edited = repositories.list().find(({ id }) => id === context.req.query("edit"));
+  pages.get("/admin/repositories", true, async (context, identity) => {
+    const { edit, at, page: number = "", search } = context.req.query();
+    const edited = repositories.list().find(({ id }) => id === edit);
+    const numbered = /^\d{1,6}$/.test(number) ? Number(number) : undefined;
     const page = repositoriesPage({
-      ...pageFor(identity),
+      ...pageFor(identity, edit ?? at ?? numbered, search),
       done: context.req.query("done"),
       editing: edited === undefined ? undefined : { id: edited.id, form: editFormOf(edited) },
     });
@@ -88,7 +93,7 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
         maxCacheSizeMb: body.max_cache_size_mb ?? undefined,
       });
       note(context, identity, "cached_repository.added", record);
-      return context.redirect("/admin?done=added", 303);
+      return context.redirect(done("added", record), 303);
     } catch (error) {
       const addForm = refusedForm(error, form, ADD_FIELDS);
       if (addForm === undefined) throw error;
@@ -102,11 +107,11 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
       const change = changeOf(validateBody(repositoryChangeSchema, limitsOf(form)));
       const record = await repositories.change(id, change, Number(form["version"]) || undefined);
       note(context, identity, "cached_repository.updated", record);
-      return context.redirect("/admin?done=saved", 303);
+      return context.redirect(done("saved", record), 303);
     } catch (error) {
       const refused = overtaken(error, form, repositories, id) ?? refusedForm(error, form, LIMIT_FIELDS);
       if (refused === undefined) throw error;
-      const page = repositoriesPage({ ...pageFor(identity), editing: { id, form: refused } });
+      const page = repositoriesPage({ ...pageFor(identity, id), editing: { id, form: refused } });
       return pages.show(context, page, refusalStatus(error));
     }
   });
@@ -118,7 +123,7 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     pages.post(`/admin/repositories/:id/${word}`, true, async (context, identity) => {
       const record = await repositories.change(idOf(context), { enabled });
       note(context, identity, "cached_repository.updated", record);
-      return context.redirect(`/admin?done=${word}d`, 303);
+      return context.redirect(done(`${word}d`, record), 303);
     });
   }
 
@@ -126,14 +131,14 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     const record = repositories.get(idOf(context));
     const start = await options.maintenance.warm(record.owner, record.name);
     if (start === "started") note(context, identity, "cached_repository.warmed", record);
-    return context.redirect(`/admin?done=warm-${start}`, 303);
+    return context.redirect(done(`warm-${start}`, record), 303);
   });
 
   pages.post("/admin/repositories/:id/purge", true, async (context, identity) => {
     const record = repositories.get(idOf(context));
     purgeRepository(options, record);
     note(context, identity, "cached_repository.purged", record);
-    return context.redirect("/admin?done=purged", 303);
+    return context.redirect(done("purged", record), 303);
   });
 
   pages.get("/admin/repositories/:id/delete", true, async (context, identity) =>
@@ -144,14 +149,18 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     const record = repositories.get(idOf(context));
     await removeRepository(options, record.id);
     note(context, identity, "cached_repository.removed", record);
-    return context.redirect("/admin?done=deleted", 303);
+    return context.redirect("/admin/repositories?done=deleted", 303);
   });
 
   // A page that answered a post, loaded again.
-  pages.get("/admin/repositories", true, async (context) => context.redirect("/admin", 303));
   pages.get("/admin/repositories/:id", true, async (context) =>
-    context.redirect(`/admin?edit=${repositories.get(idOf(context)).id}`, 303),
+    context.redirect(`/admin/repositories?edit=${repositories.get(idOf(context)).id}`, 303),
   );
+}
+
+/** The page of the list that the record is on, saying what was done. */
+function done(what: string, { id }: CachedRepositoryRecord): string {
+  return `/admin/repositories?done=${what}&at=${id}`;
 }
 
 /** An emptied field is null, which resets the value. */

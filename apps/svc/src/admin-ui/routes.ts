@@ -3,6 +3,7 @@ import { addAccountRoutes, type AccountRoutes } from "./account-routes.ts";
 import { addAppRoutes, type AppRoutes } from "./app-routes.ts";
 import { addAuditRoutes, type AuditRoutes } from "./audit-routes.ts";
 import { addConfigurationRoutes, type ConfigurationRoutes } from "./configuration-routes.ts";
+import { addDashboardRoutes, type DashboardRoutes } from "./dashboard-routes.ts";
 import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
 import { EMPTY_FORM } from "./form.ts";
 import { loginPage } from "./login-page.ts";
@@ -20,6 +21,7 @@ export type AdminUiOptions = Omit<
     AppRoutes &
     AuditRoutes &
     ConfigurationRoutes &
+    DashboardRoutes &
     RepositoryRoutes &
     TokenRoutes,
   "app" | "pages" | "loginPage"
@@ -43,6 +45,7 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
   addAppRoutes({ ...options, pages });
   addAuditRoutes({ ...options, pages });
   addConfigurationRoutes({ ...options, pages });
+  addDashboardRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
   for (const path of ["/admin/*", "/ui/*"]) {

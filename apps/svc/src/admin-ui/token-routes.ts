@@ -30,22 +30,32 @@ function chosenScopes(form: Form): string {
   return [form["scopes"] ?? "", ...others].join(",");
 }
 
+/** Tokens on one page. */
+const TOKENS_PER_PAGE = 100;
+
 const FIELDS = ["repository", "scopes", "duration", "description"] as const;
 
 /** The "Tokens" section; for every user. */
 export function addTokenRoutes({ pages, assets, version, mint, apps, address, clock }: TokenRoutes): void {
-  const pageFor = async (identity: Identity): Promise<TokensPageOptions> => ({
+  const pageFor = async (identity: Identity, cursor?: string): Promise<TokensPageOptions> => ({
     apps: identity.role === "admin" ? await apps.list() : [],
     assets,
     version,
     identity,
-    tokens: (await mint.list(identity)).records,
+    tokens: await mint.list(identity, { limit: TOKENS_PER_PAGE, cursor }),
+    isLater: cursor !== undefined,
     baseUrl: address.baseUrl,
     now: clock.now(),
   });
 
   pages.get("/admin/tokens", false, async (context, identity) =>
-    pages.show(context, tokensPage({ ...(await pageFor(identity)), done: context.req.query("done") })),
+    pages.show(
+      context,
+      tokensPage({
+        ...(await pageFor(identity, context.req.query("cursor"))),
+        done: context.req.query("done"),
+      }),
+    ),
   );
 
   pages.post("/admin/tokens", false, async (context, identity, form) => {

@@ -1,9 +1,9 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
-import type { AppRecord, TokenRecord } from "../storage/store.ts";
+import type { AppRecord, TokenPage, TokenRecord } from "../storage/store.ts";
 import { RESOURCES } from "../tokens/scopes.ts";
 import { formMessage, textField, EMPTY_FORM, type FormState } from "./form.ts";
-import { formatAgo, formatTime } from "./format.ts";
+import { breakableName, formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
 
 const SCOPES = [
@@ -40,7 +40,9 @@ export interface TokensPageOptions {
   readonly assets: Assets;
   readonly version: string;
   readonly identity: Identity;
-  readonly tokens: readonly TokenRecord[];
+  readonly tokens: TokenPage;
+  /** Whether newer ones are on a page before. */
+  readonly isLater: boolean;
   readonly baseUrl: string;
   readonly now: number;
   readonly done?: string | undefined;
@@ -50,6 +52,7 @@ export interface TokensPageOptions {
 }
 
 export function tokensPage(options: TokensPageOptions): Html {
+  const { records, next } = options.tokens;
   const done = DONE.get(options.done ?? "");
   return layout({
     title: "Tokens",
@@ -72,9 +75,26 @@ export function tokensPage(options: TokensPageOptions): Html {
           <h2 id="list-heading">
             ${options.identity.role === "admin" ? "Tokens of all users" : "Your tokens"}
           </h2>
-          <span class="badge">${options.tokens.length}</span>
+          ${
+            options.isLater
+              ? html`<a class="button small" href="/admin/tokens">Newest</a>`
+              : next === undefined
+                ? html`<span class="badge">${records.length}</span>`
+                : ""
+          }
         </div>
-        ${options.tokens.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(options)}
+        ${records.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(records, options.now)}
+        ${
+          next === undefined
+            ? ""
+            : html`<p class="pager">
+                <a
+                  class="button small"
+                  href="/admin/tokens?${new URLSearchParams({ cursor: next }).toString()}"
+                  >Older</a
+                >
+              </p>`
+        }
       </section>`,
   });
 }
@@ -173,7 +193,7 @@ function choice(
   </div>`;
 }
 
-function table({ tokens, now }: TokensPageOptions): Html {
+function table(tokens: readonly TokenRecord[], now: number): Html {
   return html`<table class="table">
     <caption class="visually-hidden">
       Tokens with their repositories, access and use
@@ -206,7 +226,11 @@ function row(token: TokenRecord, now: number): Html {
       ${token.type === "agent" ? html`<span class="badge">agent</span>` : ""}
       ${token.description === undefined ? "" : html`<div class="small muted wrap">${token.description}</div>`}
     </th>
-    <td data-label="Repositories" class="wrap">${token.repositories.join(", ")}</td>
+    <td data-label="Repositories" class="wrap">
+      <span
+        >${token.repositories.map((name, index) => html`${index === 0 ? "" : ", "}${breakableName(name)}`)}</span
+      >
+    </td>
     <td data-label="Access" class="wrap">${scopes.join(", ")}</td>
     <td data-label="Expires">
       ${

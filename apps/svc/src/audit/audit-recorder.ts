@@ -23,6 +23,8 @@ export interface AuditRecorderOptions {
   readonly auditLog: Logger;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Told of each event that is written down. */
+  readonly onRecorded?: (event: AuditEvent) => void;
   /** Told of records that are lost to the store. */
   readonly onDropped?: (count: number) => void;
 }
@@ -45,6 +47,7 @@ export class AuditRecorder implements AuditTrail {
   record(event: AuditEvent): void {
     const verdict = this.#bounds.judge(event);
     if (verdict === "leave_out") return;
+    this.#options.onRecorded?.(event);
     const last = verdict === "record_as_last";
     const record = this.#clean(last ? { ...event, details: { ...event.details, more: LAST_DENIAL } } : event);
     const { action, outcome, actor, target, remoteAddress, requestId, details, id } = record;

@@ -11,6 +11,7 @@ import { HostClient } from "../code-host/host-client.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
+import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
 import { TlsIdentities } from "../http/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
@@ -23,10 +24,6 @@ interface Finding {
 }
 type Outcome = string | { readonly warning: string } | { readonly fault: string };
 
-/** Bytes of free space under which the cache's folder is worth a warning. */
-const LITTLE_SPACE = 5 * 1024 ** 3;
-/** Milliseconds before the end of a certificate from which it is worth a warning. */
-const SOON_MS = 14 * 24 * 60 * 60 * 1000;
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;
 
@@ -167,7 +164,8 @@ async function certificateFinding({ tls }: Config): Promise<Outcome> {
   const [first] = files;
   const subject = new X509Certificate(await readFile(first?.certFile ?? "")).subject.replaceAll("\n", ", ");
   if (end.getTime() <= Date.now()) return { fault: `one is over since ${end.toISOString()}` };
-  if (end.getTime() - Date.now() < SOON_MS) return { warning: `one ends at ${end.toISOString()}` };
+  if (end.getTime() - Date.now() < CERTIFICATE_SOON_MS)
+    return { warning: `one ends at ${end.toISOString()}` };
   return `${subject}, good until ${end.toISOString()}`;
 }
 

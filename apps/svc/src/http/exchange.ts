@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { DecisionStage, Metrics } from "../telemetry/metrics.ts";
 import type { Principal } from "../tokens/admission.ts";
+import type { RepositoryTail } from "./target.ts";
 
 /** An id that a proxy in front may give; anything else is replaced by ours. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{8,64}$/;
@@ -12,6 +13,13 @@ const MAX_SHOWN = 300;
 
 /** What the access log says of the cache (mission 000, "Cache outcome vocabularies"); empty: not a cached request. */
 export type CacheState = "" | "hit" | "miss" | "rejected" | "error" | "passthrough";
+
+/** What of the code host's a request is for. */
+export interface RequestSubject {
+  readonly tail: RepositoryTail["kind"] | "api" | "other";
+  /** `owner/name` as the client wrote it, fit to be shown. */
+  readonly repository: string | undefined;
+}
 
 /** One request and its answer, with what is learnt of them on the way for the log, the metrics and `Server-Timing`. */
 export class Exchange {
@@ -24,6 +32,8 @@ export class Exchange {
   /** Aborts when the client is gone before its answer was complete. */
   readonly gone: AbortSignal;
   principal: Principal | undefined;
+  /** Undefined: it was refused before that was known, or is for the service itself. */
+  subject: RequestSubject | undefined;
   cacheState: CacheState = "";
   /** The command of protocol v2 that a POST to upload-pack begins with, once it is known. */
   gitCommand: string | undefined;

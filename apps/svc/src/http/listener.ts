@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf, type Logger } from "@devplat/base";
 import type { OpenTelemetry } from "../telemetry/otel.ts";
+import type { Activity } from "../telemetry/activity.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { logAccess } from "./access-log.ts";
-import { Exchange } from "./exchange.ts";
+import { Exchange, type RequestSubject } from "./exchange.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { ClientAddresses, setHost } from "./client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
@@ -58,6 +59,8 @@ export interface ListenerOptions {
   readonly accessLog: Logger;
   /** Undefined: no traces are exported. */
   readonly telemetry?: OpenTelemetry | undefined;
+  /** Told of each request when it is over. Undefined: nobody looks. */
+  readonly activity?: Activity | undefined;
   readonly logger: Logger;
   /** Whether git is answered on the management surface under this `Host`. Default: under every one. */
   readonly answersHost?: (host: string | undefined) => boolean;
@@ -90,6 +93,7 @@ export function createListener(options: ListenerOptions): WebServer {
     response.once("close", () => {
       logAccess(options.accessLog, exchange, options);
       options.telemetry?.request(exchange);
+      options.activity?.request(exchange);
     });
     response.setHeader("X-Request-Id", exchange.id);
     if (!busy.begin(exchange)) {
@@ -136,14 +140,21 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   ) {
     answerText(exchange, 421, "this service does not answer under this host name");
   } else if (isApi) {
+    exchange.subject = { tail: "api", repository: undefined };
     await options.api?.handle(exchange, surface);
   } else if (surface === "code_host_api" || surface === "code_host_uploads" || target.kind === "malformed") {
     answerText(exchange, 404, "this service does not proxy the code host's API on this name");
   } else if (surface === "management" && target.kind === "other") {
     manage(options, exchange);
   } else {
+    exchange.subject = subjectOf(exchange, target);
     await options.git.handle(exchange, target, surface);
   }
+}
+
+function subjectOf(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>): RequestSubject {
+  if (target.kind === "other") return { tail: "other", repository: undefined };
+  return { tail: target.tail.kind, repository: exchange.shown(`${target.owner}/${target.name}`) };
 }
 
 function manage(options: ListenerOptions, exchange: Exchange): void {

@@ -25,6 +25,8 @@ export interface MetricsOptions {
   readonly version: string;
   /** Repositories with caching enabled, asked at each scrape. */
   readonly activeRepositories?: () => number;
+  /** Told of each answer of the code host. @param status 0: none came */
+  readonly onUpstream?: (status: number) => void;
   /** Also gives process metrics (memory, CPU, event loop). Default true. */
   readonly processMetrics?: boolean;
 }
@@ -45,8 +47,10 @@ export class Metrics {
   readonly #auditDropped: Counter;
   readonly #pack: Histogram;
   readonly #upstream: Histogram<"kind" | "status">;
+  readonly #onUpstream: ((status: number) => void) | undefined;
 
   constructor(options: MetricsOptions) {
+    this.#onUpstream = options.onUpstream;
     const registers = [this.registry];
     const counter = <T extends string = never>(
       name: string,
@@ -183,6 +187,7 @@ export class Metrics {
   /** @param status the code host's status; 0: no answer came */
   upstream(kind: UpstreamKind, status: number, seconds: number): void {
     this.#upstream.observe({ kind, status: String(status) }, seconds);
+    this.#onUpstream?.(status);
   }
 
   /** The text exposition format, and its content type. */

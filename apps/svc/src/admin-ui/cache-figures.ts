@@ -1,0 +1,33 @@
+import { html, type Html } from "@devplat/web-kit";
+import type { CacheStats } from "../cache/policy.ts";
+import type { CachedRepositoryRecord } from "../storage/store.ts";
+import { formatBytes, formatShare } from "./format.ts";
+
+/** The cache in four figures. */
+export function cacheFigures(
+  rows: readonly { readonly record: CachedRepositoryRecord; readonly stats: CacheStats }[],
+): Html {
+  const sum = (pick: (each: CacheStats) => number): number =>
+    rows.reduce((total, { stats }) => total + pick(stats), 0);
+  const hits = sum((each) => each.hits);
+  const asked = hits + sum((each) => each.misses);
+  const active = rows.filter(({ record }) => record.enabled).length;
+  return html`<dl class="figures">
+    <div>
+      <dt>Active</dt>
+      <dd>${active} <span class="small">of ${rows.length}</span></dd>
+    </div>
+    <div>
+      <dt>Hit rate</dt>
+      <dd>${formatShare(hits, asked)} <span class="small">of ${asked}</span></dd>
+    </div>
+    <div>
+      <dt>Egress saved</dt>
+      <dd>${formatBytes(sum((each) => each.bytesSaved))}</dd>
+    </div>
+    <div>
+      <dt>On disk</dt>
+      <dd>${formatBytes(sum((each) => each.sizeBytes))}</dd>
+    </div>
+  </dl>`;
+}

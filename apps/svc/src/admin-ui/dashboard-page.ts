@@ -1,0 +1,216 @@
+import { html, type Assets, type Html } from "@devplat/web-kit";
+import type { CacheStats } from "../cache/policy.ts";
+import type { HealthItem } from "../health.ts";
+import type { Identity } from "../login/sessions.ts";
+import type { CachedRepositoryRecord } from "../storage/store.ts";
+import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../telemetry/activity.ts";
+import { activityChart, KIND_NAMES } from "./activity-chart.ts";
+import { cacheFigures } from "./cache-figures.ts";
+import { breakableName, formatAgo, formatBytes, formatDuration, formatShare, formatTime } from "./format.ts";
+import { layout } from "./layout.ts";
+
+/** Repositories that the page names: the busiest. */
+const SHOWN_REPOSITORIES = 5;
+/** Id of what the live stream replaces. */
+export const DASHBOARD_ID = "dashboard";
+/** Where the live stream is. */
+export const DASHBOARD_STREAM = "/admin/live";
+
+export interface DashboardState {
+  readonly repositories: readonly { readonly record: CachedRepositoryRecord; readonly stats: CacheStats }[];
+  readonly activity: ActivitySnapshot;
+  readonly health: readonly HealthItem[];
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export interface DashboardPageOptions {
+  readonly assets: Assets;
+  readonly version: string;
+  readonly identity: Identity;
+  readonly state: DashboardState;
+}
+
+/** The start page: how the cache does, what goes on, what was refused, and whether all is well. */
+export function dashboardPage({ assets, version, identity, state }: DashboardPageOptions): Html {
+  return layout({
+    title: "Dashboard",
+    assets,
+    version,
+    identity,
+    section: "/admin",
+    live: DASHBOARD_STREAM,
+    content: html`<div>
+        <h1>Dashboard</h1>
+        <p class="lead">
+          This instance since ${formatTime(state.activity.since)}; the chart and the slowest fetches look back
+          an hour.
+        </p>
+      </div>
+      <div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,
+  });
+}
+
+/** The part that stays current. */
+export function dashboardContent({ repositories, activity, health, now }: DashboardState): Html {
+  return html`${cacheFigures(repositories)}
+    <section class="card stack" aria-labelledby="health-heading">
+      <h2 id="health-heading">Health</h2>
+      <dl class="facts">
+        ${health.map(
+          ({ name, state, detail }) =>
+            html`<div>
+              <dt>${name}</dt>
+              <dd><span class="status ${state} wrap">${detail}</span></dd>
+            </div>`,
+        )}
+        <div>
+          <dt>Tokens in use</dt>
+          <dd>${activity.tokensInUse} <span class="small muted">in the last hour</span></dd>
+        </div>
+      </dl>
+    </section>
+    <section class="card stack" aria-labelledby="requests-heading">
+      <h2 id="requests-heading">Requests</h2>
+      ${activityChart(activity.minutes)}
+    </section>
+    <div class="halves">
+      <section class="card flush" aria-labelledby="slow-heading">
+        <div class="card-head"><h2 id="slow-heading">Slowest fetches</h2></div>
+        ${
+          activity.slowest.length === 0
+            ? html`<p class="empty">No fetch within the last hour.</p>`
+            : slowest(activity.slowest, now)
+        }
+      </section>
+      <section class="card flush" aria-labelledby="denials-heading">
+        <div class="card-head">
+          <h2 id="denials-heading">Recent denials</h2>
+          <a class="button small" href="/admin/audit?outcome=denied">All</a>
+        </div>
+        ${
+          activity.denials.length === 0
+            ? html`<p class="empty">Nothing was refused since the start.</p>`
+            : denials(activity.denials, now)
+        }
+      </section>
+    </div>
+    <section class="card flush" aria-labelledby="repositories-heading">
+      <div class="card-head">
+        <h2 id="repositories-heading">Cached Repositories</h2>
+        <a class="button small" href="/admin/repositories">Manage</a>
+      </div>
+      ${
+        repositories.length === 0
+          ? html`<p class="empty">
+              Nothing is cached yet. <a href="/admin/repositories">Add a repository</a>
+            </p>`
+          : busiest(repositories, now)
+      }
+    </section>`;
+}
+
+function slowest(fetches: readonly SlowFetch[], now: number): Html {
+  const longest = Math.max(1, ...fetches.map(({ durationMs }) => durationMs));
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      The slowest fetches of the last hour
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Repository</th>
+        <th scope="col">Time</th>
+        <th scope="col">Outcome</th>
+        <th scope="col">When</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${fetches.map(
+        ({ repository, kind, durationMs, bytes, at }) =>
+          html`<tr>
+            <th scope="row" class="name">${breakableName(repository)}</th>
+            <td data-label="Time" class="nowrap">
+              <div>
+                ${formatDuration(durationMs)} <span class="small muted">${formatBytes(bytes)}</span>
+                <svg class="measure" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="${kind}" width="${Math.ceil((100 * durationMs) / longest)}" height="4"></rect>
+                </svg>
+              </div>
+            </td>
+            <td data-label="Outcome">${KIND_NAMES[kind]}</td>
+            <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+function denials(recent: readonly RecentDenial[], now: number): Html {
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      What was refused last
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">What</th>
+        <th scope="col">Who</th>
+        <th scope="col">When</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${recent.map(
+        ({ event: { action, actor, target, remoteAddress }, at }) =>
+          html`<tr>
+            <th scope="row" class="name">
+              <code>${action}</code>
+              <div class="small">${breakableName(target ?? "")}</div>
+            </th>
+            <td data-label="Who">
+              <div>
+                ${actor.login ?? actor.kind.replaceAll("_", " ")}
+                <div class="small muted mono">${remoteAddress ?? ""}</div>
+              </div>
+            </td>
+            <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+function busiest(repositories: DashboardState["repositories"], now: number): Html {
+  const asked = ({ stats }: DashboardState["repositories"][number]): number => stats.hits + stats.misses;
+  const shown = repositories.toSorted((one, other) => asked(other) - asked(one)).slice(0, SHOWN_REPOSITORIES);
+  return html`<table class="table">
+    <caption class="visually-hidden">
+      The repositories that are asked for most
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Repository</th>
+        <th scope="col">Hit rate</th>
+        <th scope="col">Fetches</th>
+        <th scope="col">Egress saved</th>
+        <th scope="col">On disk</th>
+        <th scope="col">Last fetch</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${shown.map(
+        ({ record, stats }) =>
+          html`<tr>
+            <th scope="row" class="name">
+              ${breakableName(`${record.owner}/${record.name}`)}
+              ${record.enabled ? "" : html`<span class="badge">disabled</span>`}
+              ${stats.lastError === undefined ? "" : html`<div class="error small">${stats.lastError}</div>`}
+            </th>
+            <td data-label="Hit rate">${formatShare(stats.hits, stats.hits + stats.misses)}</td>
+            <td data-label="Fetches">${stats.hits + stats.misses}</td>
+            <td data-label="Egress saved" class="nowrap">${formatBytes(stats.bytesSaved)}</td>
+            <td data-label="On disk" class="nowrap">${formatBytes(stats.sizeBytes)}</td>
+            <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}

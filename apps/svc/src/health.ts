@@ -1,0 +1,98 @@
+import { statfs } from "node:fs/promises";
+import { setTimeout as after } from "node:timers/promises";
+import type { Clock } from "@devplat/base";
+import type { Activity } from "./telemetry/activity.ts";
+
+/** Milliseconds that the database gets: somebody waits in front of a page. */
+const PING_MS = 2000;
+/** Bytes of free space under which the cache's folder is worth a warning. */
+export const LITTLE_SPACE = 5 * 1024 ** 3;
+/** Milliseconds before the end of a certificate from which it is worth a warning. */
+export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
+
+/** One thing that the service depends on. */
+export interface HealthItem {
+  readonly name: string;
+  readonly state: "good" | "warn" | "bad" | "idle";
+  readonly detail: string;
+}
+
+export interface HealthOptions {
+  readonly activity: Activity;
+  /** Rejects while the database does not answer. */
+  readonly ping: () => Promise<void>;
+  /** Undefined: the cache is off. */
+  readonly cacheFolder: string | undefined;
+  /** When the first certificate ends; undefined: TLS is not ours. */
+  readonly certificateEnd: () => Date | undefined;
+  /** Its host name, with the port. */
+  readonly codeHost: string;
+  readonly clock: Clock;
+}
+
+/** How the running service is, at a glance; `svc doctor` looks closer. */
+export class Health {
+  readonly #options: HealthOptions;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. */
+  async look(): Promise<readonly HealthItem[]> {
+    const certificate = this.#certificate();
+    return [
+      await this.#database(),
+      this.#codeHost(),
+      await this.#cache(),
+      ...(certificate === undefined ? [] : [certificate]),
+    ];
+  }
+
+  async #database(): Promise<HealthItem> {
+    const ended = new AbortController();
+    const late = after(PING_MS, false, { signal: ended.signal }).catch(() => false);
+    const answered = this.#options.ping().then(
+      () => true,
+      () => false,
+    );
+    const isThere = await Promise.race([answered, late]);
+    ended.abort();
+    return isThere
+      ? { name: "Database", state: "good", detail: "answers" }
+      : { name: "Database", state: "bad", detail: "does not answer" };
+  }
+
+  #codeHost(): HealthItem {
+    const { activity, codeHost } = this.#options;
+    const name = `Code host ${codeHost}`;
+    const { codeHost: last } = activity.snapshot();
+    if (last === undefined) return { name, state: "idle", detail: "not asked yet" };
+    if (last.status === 0) return { name, state: "bad", detail: "did not answer the last request" };
+    return last.status >= 500
+      ? { name, state: "warn", detail: `answered the last request with ${last.status}` }
+      : { name, state: "good", detail: "answers" };
+  }
+
+  async #cache(): Promise<HealthItem> {
+    const { cacheFolder } = this.#options;
+    const name = "Cache";
+    if (cacheFolder === undefined) return { name, state: "warn", detail: "off: everything passes through" };
+    try {
+      const { bavail, bsize } = await statfs(cacheFolder);
+      const free = bavail * bsize;
+      const detail = `${Math.floor(free / 1024 ** 3)} GiB free on its disk`;
+      return { name, state: free < LITTLE_SPACE ? "warn" : "good", detail };
+    } catch {
+      return { name, state: "bad", detail: "its folder cannot be read" };
+    }
+  }
+
+  #certificate(): HealthItem | undefined {
+    const end = this.#options.certificateEnd();
+    if (end === undefined) return undefined;
+    const left = end.getTime() - this.#options.clock.now();
+    const state = left <= 0 ? "bad" : left < CERTIFICATE_SOON_MS ? "warn" : "good";
+    return { name: "Certificate", state, detail: `until ${end.toISOString().slice(0, 10)}` };
+  }
+}
