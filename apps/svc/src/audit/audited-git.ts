@@ -61,8 +61,7 @@ function deedOf(exchange: Exchange, target: Answered, status: number): AuditActi
 
 function outcomeOf(exchange: Exchange, status: number): AuditOutcome {
   if ([401, 403, 404, 429].includes(status) || exchange.cacheState === "rejected") return "denied";
-  const complete = exchange.response.writableFinished;
-  return status < 400 && complete && exchange.cacheState !== "error" ? "allowed" : "failed";
+  return status < 400 && exchange.complete && exchange.cacheState !== "error" ? "allowed" : "failed";
 }
 
 function serviceOf(tail: RepositoryTail): string {

@@ -159,6 +159,7 @@ export class FetchCommand {
     try {
       answer.beginOwn("hit", file.size);
       const bytes = await sendFile(file, answer.sink);
+      call.request.exchange.delivered = true;
       this.#options.cache.counted(call.repository, "hit", "response", bytes);
       this.#count(call, "hit");
       return true;
@@ -177,6 +178,7 @@ export class FetchCommand {
     const failed = plan.kind === "lead" && plan.failed;
     try {
       const bytes = await sendFlight(reader, answer.sink, () => answer.beginOwn(result));
+      request.exchange.delivered = true;
       this.#options.cache.counted(
         call.repository,
         result,

@@ -17,7 +17,7 @@ export function logAccess(log: Logger, exchange: Exchange, options: { readonly w
       status: response.headersSent ? response.statusCode : 0,
       bytes: exchange.bytes,
       duration_ms: Math.round((performance.now() - exchange.startedAt) * 100) / 100,
-      complete: response.writableFinished,
+      complete: exchange.complete,
       remote: exchange.remoteAddress,
       principal: principalText(exchange.principal),
       ...(options.withCache ? { cache_state: exchange.cacheState, cache_repo: exchange.cacheRepo } : {}),

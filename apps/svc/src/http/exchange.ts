@@ -39,6 +39,8 @@ export class Exchange {
   gitCommand: string | undefined;
   /** Whether the body is the lone flush-pkt by which git tests its credential before a large request. */
   gitProbe = false;
+  /** Whether every byte of a fetch's answer was handed over: git leaves on the last one, before HTTP's own end. */
+  delivered = false;
   /** `owner/name` of a cache-enabled repository. */
   cacheRepo = "";
   readonly #ownToken: (text: string) => boolean;
@@ -74,6 +76,11 @@ export class Exchange {
     response.once("close", () => {
       if (!response.writableFinished) controller.abort();
     });
+  }
+
+  /** Whether the client got all of its answer; known when the answer is closed. */
+  get complete(): boolean {
+    return this.delivered || this.response.writableFinished;
   }
 
   /** Bytes written to the connection for this answer, its head included. */
