@@ -194,6 +194,21 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     assert.notEqual((await stand.clone("acme/widgets", `x:${token}`)).code, 0);
     await context.close();
   });
+  it("before a token is made, it can be asked what it would open", async () => {
+    const { context, page } = await open({ javaScriptEnabled: false }, "/admin/tokens");
+    await signIn(page, "asker", "user");
+    await page.getByLabel("Repository").fill("acme/widgets");
+    await page.getByRole("button", { name: "What would it open?" }).click();
+    await page.getByLabel("Request").fill("/repos/acme/widgets/issues");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("Refused.").waitFor();
+    assert.match(await page.getByRole("status").innerText(), /issues:read/);
+    await page.getByLabel("Request").fill("/repos/acme/widgets/commits");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("Allowed.").waitFor();
+    await context.close();
+  });
+
   it("a plain user sees the tokens, not the repositories, and signing out ends the session", async () => {
     const { context, page } = await open({});
     await signIn(page, "plain", "user");
@@ -282,6 +297,7 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
         `/repositories?edit=${String(body["id"])}`,
         `/repositories/${String(body["id"])}/delete`,
         "/tokens",
+        "/tokens/explain?repository=acme%2Fwidgets&scopes=contents%3Aread&url=%2Frepos%2Facme%2Fwidgets",
         "/repositories/none/delete",
       ]) {
         await page.goto(`${stand.svc.url}/admin${path}`);

@@ -96,6 +96,11 @@ export function assembleAdministration(parts: AdministrationParts): {
   addCommonAssets(assets);
   assets.add("svc.css", new URL("admin-ui/svc.css", import.meta.url));
   assets.add("mark.svg", new URL("admin-ui/mark.svg", import.meta.url));
+  const explainer = new ScopeExplainer(
+    parts.judges,
+    identity.codeHost,
+    () => live.current.tokens.push_needs_workflows,
+  );
   const described: Operation[] = [
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
     logoutOperation(sessions, audit),
@@ -112,7 +117,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     ...tokenOperations(mint, address),
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(store.audit, address),
-    ...scopeOperations(new ScopeExplainer(parts.judges, identity.codeHost), lookup),
+    ...scopeOperations(explainer, lookup),
     ...appOperations(identity.apps, identity.codeHost, address),
   ];
   const dashboard = new LiveDashboard({
@@ -146,6 +151,7 @@ export function assembleAdministration(parts: AdministrationParts): {
       version,
       live,
       dashboard,
+      explainer,
       auditStore: store.audit,
       repositories,
       maintenance,

@@ -108,7 +108,8 @@ async function knownLimits(lookup: TokenLookup, text: string): Promise<TokenLimi
   return known.record;
 }
 
-function givenLimits(body: z.output<typeof explainRequestSchema>): TokenLimits {
+/** The limits of a token that is not made yet. @throws FieldError */
+export function givenLimits(body: z.output<typeof explainRequestSchema>): TokenLimits {
   const { scopes, faults } = parseScopes(body.scopes ?? "");
   const repositories = body.repositories ?? [];
   const wrong = repositories.flatMap((text, index) => {

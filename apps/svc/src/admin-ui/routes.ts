@@ -5,6 +5,7 @@ import { addAuditRoutes, type AuditRoutes } from "./audit-routes.ts";
 import { addConfigurationRoutes, type ConfigurationRoutes } from "./configuration-routes.ts";
 import { addDashboardRoutes, type DashboardRoutes } from "./dashboard-routes.ts";
 import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
+import { addExplainRoutes, type ExplainRoutes } from "./explain-routes.ts";
 import { EMPTY_FORM } from "./form.ts";
 import { loginPage } from "./login-page.ts";
 import { addLoginRoutes, type LoginRoutes } from "./login-routes.ts";
@@ -22,6 +23,7 @@ export type AdminUiOptions = Omit<
     AuditRoutes &
     ConfigurationRoutes &
     DashboardRoutes &
+    ExplainRoutes &
     RepositoryRoutes &
     TokenRoutes,
   "app" | "pages" | "loginPage"
@@ -47,6 +49,7 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
   addConfigurationRoutes({ ...options, pages });
   addDashboardRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
+  addExplainRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
   for (const path of ["/admin/*", "/ui/*"]) {
     pages.get(path, false, async (context, identity) =>

@@ -22,7 +22,7 @@ export interface TokenRoutes {
 }
 
 /** The access that was chosen, and what else was. */
-function chosenScopes(form: Form): string {
+export function chosenScopes(form: Form): string {
   const others = OTHER_RESOURCES.flatMap((resource) => {
     const level = form[scopeField(resource)] ?? "";
     return level === "" ? [] : [`${resource}:${level}`];

@@ -135,7 +135,10 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
       ${moreRights(form)}
-      <div class="form-actions"><button class="primary">Create token</button></div>
+      <div class="form-actions">
+        <button class="primary">Create token</button>
+        <button formmethod="get" formaction="/admin/tokens/explain">What would it open?</button>
+      </div>
     </form>
   </section>`;
 }
@@ -245,6 +248,12 @@ function row(token: TokenRecord, now: number): Html {
     <td data-label="Last use" class="nowrap">${formatAgo(token.lastUsedAt, now)}</td>
     <td>
       <div class="actions">
+        <a
+          class="button small"
+          href="/admin/tokens/explain?token=${token.id}"
+          aria-label="Explain ${token.tokenStart}"
+          >Explain</a
+        >
         <form method="post" action="/admin/tokens/${token.id}/revoke">
           <button class="small danger" aria-label="Revoke ${token.tokenStart}">Revoke</button>
         </form>
