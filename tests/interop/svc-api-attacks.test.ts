@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { after, afterEach, before, describe, it } from "node:test";
 import { request as httpRequest } from "node:http";
 import { startApiStand, type ApiStand } from "./svc-api-stand.ts";
 
@@ -84,6 +84,71 @@ describe("what a limited token is judged by is what the code host gets", () => {
     stand.codeHost.resetCalls();
     assert.equal((await stand.ask(reader, "GET", "/api/v3/repositories%2F1/issues")).status, 403);
     assert.equal(stand.codeHost.calls.length, 0);
+  });
+});
+
+describe("workflows and contents:write", () => {
+  const REFS = "/api/v3/repos/acme/widgets/git/refs";
+  const MERGE = "/api/v3/repos/acme/widgets/pulls/7/merge";
+  const json = { headers: { "content-type": "application/json" } };
+  const EVIL = "e".repeat(40);
+  const shows = (path: RegExp, body: unknown): void =>
+    stand.codeHost.inject({ path }, { status: 200, body: JSON.stringify(body) });
+  const folder = (sha: string) => ({ tree: [{ path: ".github", type: "tree", sha }], truncated: false });
+  const workflows = (sha: string) => ({ tree: [{ path: "workflows", type: "tree", sha }], truncated: false });
+  const changed = (): string[] =>
+    stand.codeHost.calls
+      .filter(({ method }) => method !== "GET")
+      .map(({ method, path }) => `${method} ${path}`);
+  afterEach(() => stand.codeHost.clearFaults());
+
+  it("a ref to a commit with other workflows is not made, whatever trees and commits were made before", async () => {
+    const token = await stand.mint("contents:write");
+    shows(/git\/trees\/e{40}$/, folder("1"));
+    shows(/git\/trees\/1$/, workflows("evil"));
+    shows(/git\/trees\/HEAD$/, folder("2"));
+    shows(/git\/trees\/2$/, workflows("good"));
+    shows(/branches-where-head$/, []);
+    stand.codeHost.resetCalls();
+    const body = JSON.stringify({ ref: "refs/heads/x", sha: EVIL });
+    const answer = await stand.ask(token, "POST", REFS, { ...json, body });
+    assert.equal(answer.status, 403);
+    assert.match(await answer.text(), /lacks the scope workflows:write/);
+    assert.deepEqual(changed(), []);
+    stand.codeHost.clearFaults();
+    shows(/git\/trees\/(?:e{40}|HEAD)$/, folder("2"));
+    shows(/git\/trees\/2$/, workflows("good"));
+    shows(/git\/refs$/, {});
+    assert.equal((await stand.ask(token, "POST", REFS, { ...json, body })).status, 200);
+    assert.equal(changed().length, 1);
+  });
+
+  it("a pull request that changes workflows is not merged, one that does not is; workflows:write asks nothing", async () => {
+    const token = await stand.mint("contents:write,pull_requests:write");
+    stand.codeHost.resetCalls();
+    shows(/pulls\/7\/files$/, [{ filename: ".github/workflows/ci.yml" }]);
+    assert.equal((await stand.ask(token, "PUT", MERGE, { ...json, body: "{}" })).status, 403);
+    assert.deepEqual(changed(), []);
+    stand.codeHost.clearFaults();
+    shows(/pulls\/7\/files$/, []);
+    shows(/pulls\/7\/merge$/, { merged: true });
+    assert.equal((await stand.ask(token, "PUT", MERGE, { ...json, body: "{}" })).status, 200);
+    const wider = await stand.mint("contents:write,pull_requests:write,workflows:write");
+    stand.codeHost.resetCalls();
+    assert.equal((await stand.ask(wider, "PUT", MERGE, { ...json, body: "{}" })).status, 200);
+    assert.equal(stand.codeHost.calls.length, 1);
+  });
+
+  it("a merge that the code host answers at its leisure needs contents:write, too", async () => {
+    const token = await stand.mint("pull_requests:write,workflows:write");
+    for (const path of ["merge-async", "update-branch"]) {
+      const answer = await stand.ask(token, "PUT", `/api/v3/repos/acme/widgets/pulls/7/${path}`, {
+        ...json,
+        body: "{}",
+      });
+      assert.equal(answer.status, 403, path);
+      assert.match(await answer.text(), /contents:write/);
+    }
   });
 });
 

@@ -180,11 +180,15 @@ export async function assemble({
     clock,
     logger,
   });
-  const gate = new BorderGate(tokenGate, {
-    blockTokenPrefixes: config.border.block_token_prefixes,
-    blockAnonymousGit: config.border.block_anonymous_git,
-    allowedOwners: config.border.allowed_owners,
-  });
+  const gate = new BorderGate(
+    tokenGate,
+    {
+      blockTokenPrefixes: config.border.block_token_prefixes,
+      blockAnonymousGit: config.border.block_anonymous_git,
+      allowedOwners: config.border.allowed_owners,
+    },
+    () => live.current.tokens.push_needs_workflows,
+  );
   const { codeHost } = identity;
   const apiUpstream = new ApiUpstream({ connections, metrics });
   const judges = new ScopeJudges(codeHost.kind);

@@ -5,6 +5,8 @@ import type { TokenLimits } from "../tokens/admission.ts";
 import { isListed } from "../tokens/permit.ts";
 import { EVERYTHING } from "../tokens/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
+import type { WorkflowLook } from "../scopes/workflow-writes.ts";
+import { WorkflowFiles } from "./workflow-files.ts";
 import { TimedMap } from "./timed-map.ts";
 
 /** Milliseconds that an answer stands: a repository may be renamed, an issue transferred. */
@@ -37,7 +39,7 @@ const REPOSITORY_OF: readonly (readonly [type: string, path: readonly string[]])
 
 /** The question about ids; each place under an alias of its own, because some may be null and others not. */
 export const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename ... on Repository { nameWithOwner } \
-... on IssueComment { pullRequest { id } } ${REPOSITORY_OF.map(
+... on IssueComment { pullRequest { id } } ... on PullRequest { number } ${REPOSITORY_OF.map(
   ([type, path], index) =>
     `... on ${type} { at${index}: ${path.join(" { ")} { nameWithOwner ${"} ".repeat(path.length)}}`,
 ).join(" ")} } }`;
@@ -85,7 +87,7 @@ export class HostIds {
     limits: TokenLimits,
     authorization: () => Promise<string | undefined>,
     signal?: AbortSignal,
-  ): IdResolver {
+  ): IdResolver & { readonly workflows: WorkflowLook } {
     const rest = async (path: string): Promise<unknown> =>
       this.#upstream.ask({
         method: "GET",
@@ -107,6 +109,7 @@ export class HostIds {
         return found === true;
       },
       nodes: async (ids) => this.#nodes(ids, limits, authorization, signal),
+      workflows: new WorkflowFiles(rest),
     };
   }
 
@@ -204,8 +207,14 @@ function nodeFacts(node: unknown): NodeFacts | undefined {
     REPOSITORY_OF.map(([, path], index) =>
       textOf(at(node, `at${index}`, ...path.slice(1)), "nameWithOwner"),
     ).find((name) => name !== undefined);
+  const number = at(node, "number");
   const onPullRequest = type === "IssueComment" && isObject(at(node, "pullRequest"));
-  return { type, repository, ...(onPullRequest ? { onPullRequest } : {}) };
+  return {
+    type,
+    repository,
+    ...(typeof number === "number" ? { number: String(number) } : {}),
+    ...(onPullRequest ? { onPullRequest } : {}),
+  };
 }
 
 function at(value: unknown, ...names: readonly string[]): unknown {

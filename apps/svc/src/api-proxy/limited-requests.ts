@@ -4,6 +4,8 @@ import { parseApiPath } from "../scopes/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql-request.ts";
 import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
 import type { ScopeJudges } from "../scopes/scope-judges.ts";
+import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
+import { allows } from "../tokens/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
 import type { ApiTarget } from "./api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
@@ -87,13 +89,21 @@ export class LimitedRequests {
     const refused = caller.permits(judged.demand);
     if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
     let body: string | undefined;
-    if (BODY_JUDGED.has(judged.rule)) {
+    const repository = judged.demand.repositories[0] ?? "";
+    const brings = [...(judged.brings ?? [])];
+    const mayWorkflows = allows(limits.scopes, "workflows", "write");
+    if (BODY_JUDGED.has(judged.rule) || (!mayWorkflows && bringsByBody(judged.rule))) {
       exchange.continue();
       const given = await readJsonBody(request);
-      const fault = restBodyFault(judged.demand.repositories[0] ?? "", given, limits);
+      const fault = BODY_JUDGED.has(judged.rule) ? restBodyFault(repository, given, limits) : undefined;
+      const brought = broughtByBody(judged.rule, repository, judged.parameters?.["ref"] ?? "", given);
       if (fault !== undefined) return refusal(caller, fault);
+      if (typeof brought === "string") return refusal(caller, brought);
+      brings.push(...brought);
       body = JSON.stringify(given);
     }
+    if (!mayWorkflows && (await changesWorkflows(brings, resolver)))
+      return refusal(caller, noWorkflows(judged.rule));
     return {
       kind: "admitted",
       path: path.normalised,
@@ -137,6 +147,12 @@ export class LimitedRequests {
     if (judged.kind === "refused") return refusal(caller, judged.message);
     const refused = caller.permits(judged.demand);
     if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
+    if (
+      !allows(limits.scopes, "workflows", "write") &&
+      (await changesWorkflows(judged.brings ?? [], resolver))
+    ) {
+      return refusal(caller, noWorkflows(judged.rule));
+    }
     const { query, operationName, variables } = request;
     return {
       kind: "admitted",
@@ -147,6 +163,22 @@ export class LimitedRequests {
       deed: judged.rule,
     };
   }
+}
+
+/** Commits and pull requests that one request may bring and that are looked into; each takes some questions. */
+const MAX_BROUGHT = 20;
+
+async function changesWorkflows(
+  brings: readonly Brought[],
+  { workflows }: { readonly workflows: WorkflowLook },
+): Promise<boolean> {
+  if (brings.length > MAX_BROUGHT) return true;
+  for (const each of brings) if (await workflows.changes(each)) return true;
+  return false;
+}
+
+function noWorkflows(rule: string): string {
+  return `The token lacks the scope workflows:write: this would change workflows, or it cannot be told whether (${rule})`;
 }
 
 /** Operations whose answer holds a credential of the code host's for the repository, which any token might get by `metadata:read`. */

@@ -190,6 +190,8 @@ export const configSchema = z.strictObject({
       max_duration: duration.default(DEFAULTS.tokenMaxDuration),
       /** Whether a proxy token may be for every repository or every scope (`*`). */
       allow_unrestricted: z.boolean().default(false),
+      /** Whether a push needs `workflows:write` beside `contents:write`: nobody looks into it. */
+      push_needs_workflows: z.boolean().default(false),
       /** Whether a token may be without expiry (`never`). */
       allow_never: z.boolean().default(false),
       /** Longest life of an administration token. */

@@ -2,7 +2,8 @@ import type { CodeHost } from "../code-host/code-host.ts";
 import { ApiAddresses } from "../api-proxy/api-address.ts";
 import { lfsDeed } from "../git/lfs.ts";
 import { classifyTarget, splitTarget, type Target } from "../http/target.ts";
-import type { Demand, TokenLimits } from "../tokens/admission.ts";
+import type { TokenLimits } from "../tokens/admission.ts";
+import { gitDemand } from "../tokens/git-demand.ts";
 import { demandFault, isUnlimited, needText } from "../tokens/permit.ts";
 import { parseApiPath } from "./api-path.ts";
 import { readGraphqlRequest } from "./graphql-request.ts";
@@ -30,8 +31,11 @@ export class ScopeExplainer {
   readonly #judges: ScopeJudges;
   readonly #host: CodeHost;
   readonly #addresses: ApiAddresses;
+  readonly #pushNeedsWorkflows: () => boolean;
 
-  constructor(judges: ScopeJudges, host: CodeHost) {
+  /** @param pushNeedsWorkflows `tokens.push_needs_workflows`, as it is now */
+  constructor(judges: ScopeJudges, host: CodeHost, pushNeedsWorkflows: () => boolean) {
+    this.#pushNeedsWorkflows = pushNeedsWorkflows;
     this.#judges = judges;
     this.#host = host;
     this.#addresses = new ApiAddresses(host);
@@ -81,7 +85,7 @@ export class ScopeExplainer {
       return judge.judge({ method, path, query }, limits, resolver);
     }
     const git = classifyTarget(target, "code_host", new URL(this.#host.url).pathname.replace(/\/+$/, ""));
-    return gitJudgement(method, git);
+    return gitJudgement(method, git, this.#pushNeedsWorkflows());
   }
 
   async #graphql(limits: TokenLimits, body: unknown, resolver: IdResolver): Promise<Judgement> {
@@ -110,17 +114,15 @@ function joined({ path, query }: { readonly path: string; readonly query: string
   return (path === "" ? "/" : path) + (query === "" ? "" : `?${query}`);
 }
 
-function gitJudgement(method: string, target: Target): Judgement {
+function gitJudgement(method: string, target: Target, pushNeedsWorkflows: boolean): Judgement {
   if (target.kind !== "repository") return refused(method, "Tokens of this service do not open this address");
   const { owner, name, tail } = target;
   const writes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
   const deed = tail.kind === "lfs" ? lfsDeed(method, target.upstreamPath) : writes ? "write" : "read";
   if (deed === undefined) return refused("git lfs", "This is no request of LFS");
-  const demand: Demand = {
-    needs: [{ resource: "contents", level: deed === "read" ? "read" : "write" }],
-    repositories: [`${owner}/${name}`],
-  };
+  const level = deed === "read" ? "read" : "write";
+  const demand = gitDemand({ owner, name, resource: "contents", level }, pushNeedsWorkflows);
   return { kind: "demand", rule: `git ${tail.kind.replaceAll("_", "-")}`, demand };
 }
 

@@ -44,9 +44,9 @@ POST ~/file-contents contents:read
 GET ~/languages metadata
 GET ~/licenses metadata
 GET ~/media/{path} contents
-POST ~/merge-upstream contents
+POST ~/merge-upstream contents+workflows
 * ~/milestones issues
-POST ~/mirror-sync contents
+POST ~/mirror-sync contents+workflows
 GET ~/new_pin_allowed issues
 * ~/notifications refused notifications belong to an account
 GET ~/pulls/{index}/merge pull_requests

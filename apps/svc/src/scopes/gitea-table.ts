@@ -279,13 +279,13 @@ DELETE /repos/{owner}/{repo}/labels/{id} issues:write
 GET /repos/{owner}/{repo}/languages metadata:read
 GET /repos/{owner}/{repo}/licenses metadata:read
 GET /repos/{owner}/{repo}/media/{path} contents:read
-POST /repos/{owner}/{repo}/merge-upstream contents:write
+POST /repos/{owner}/{repo}/merge-upstream contents:write+workflows:write
 GET /repos/{owner}/{repo}/milestones issues:read
 POST /repos/{owner}/{repo}/milestones issues:write
 GET /repos/{owner}/{repo}/milestones/{id} issues:read
 PATCH /repos/{owner}/{repo}/milestones/{id} issues:write
 DELETE /repos/{owner}/{repo}/milestones/{id} issues:write
-POST /repos/{owner}/{repo}/mirror-sync contents:write
+POST /repos/{owner}/{repo}/mirror-sync contents:write+workflows:write
 GET /repos/{owner}/{repo}/new_pin_allowed issues:read
 GET /repos/{owner}/{repo}/notifications refused notifications belong to an account
 PUT /repos/{owner}/{repo}/notifications refused notifications belong to an account

@@ -9,6 +9,8 @@ import { readGraphqlTypes, type GraphqlTypes, type MutationFacts } from "./graph
 import { argumentValues, variableValues } from "./graphql-values.ts";
 import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
+import { broughtByMutation, broughtOf, pathsOfCommit, type BroughtByMutation } from "./graphql-workflows.ts";
+import { isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
 /** Ids in one request at most: the code host takes 100 in `nodes(ids:)`. */
@@ -48,6 +50,7 @@ class Operation {
   readonly #repositories: string[] = [];
   readonly #ids = new Set<string>();
   readonly #written = new Set<Resource>();
+  readonly #brings: BroughtByMutation[] = [];
   /** Ids whose type says which resource is written. */
   readonly #subjects = new Set<string>();
 
@@ -72,7 +75,8 @@ class Operation {
         deed = `mutation ${field.name.value}`;
       } else this.#query(field);
     }
-    await this.#resolve(limits, resolver, isMutation);
+    const found = await this.#resolve(limits, resolver, isMutation);
+    const brings = this.#brings.map((each) => broughtOf(each, found));
     const needs: Need[] = RESOURCES.flatMap((resource): Need[] => {
       if (this.#written.has(resource)) return [{ resource, level: "write" }];
       // Every token holds metadata:read.
@@ -82,7 +86,12 @@ class Operation {
     const demand = { needs, repositories };
     // Nothing of any repository was asked: people's profiles, the schema, the rate limit.
     const anyRepository = !isMutation && repositories.length === 0 && needs.length === 0;
-    return { kind: "demand", rule: deed, demand: anyRepository ? { ...demand, anyRepository } : demand };
+    return {
+      kind: "demand",
+      rule: deed,
+      demand: anyRepository ? { ...demand, anyRepository } : demand,
+      brings,
+    };
   }
 
   #query(field: FieldNode): void {
@@ -124,6 +133,8 @@ class Operation {
     this.#repositories.push(...named.repositories);
     for (const resource of facts.resources) this.#written.add(resource);
     if (facts.subject !== undefined) this.#subject(facts, input);
+    if (pathsOfCommit(name, input).some(isWorkflowPath)) this.#written.add("workflows");
+    this.#brings.push(...broughtByMutation(name, input));
     this.#walk.walk(field.selectionSet, facts.payload);
   }
 
@@ -181,8 +192,12 @@ class Operation {
   }
 
   /** Finds the repository of every id. What is not within the token is not told apart from what is not there. */
-  async #resolve(limits: TokenLimits, resolver: IdResolver, isMutation: boolean): Promise<void> {
-    if (this.#ids.size === 0) return;
+  async #resolve(
+    limits: TokenLimits,
+    resolver: IdResolver,
+    isMutation: boolean,
+  ): Promise<ReadonlyMap<string, NodeFacts>> {
+    if (this.#ids.size === 0) return new Map();
     const found = await resolver.nodes([...this.#ids]);
     for (const id of this.#ids) {
       const facts = found.get(id);
@@ -195,6 +210,7 @@ class Operation {
       if (this.#subjects.has(id)) this.#written.add(this.#resourceOf(facts));
       if (!isMutation) this.#found(facts);
     }
+    return found;
   }
 
   /** `node(id:) { __typename }` tells that something is there, and what. */

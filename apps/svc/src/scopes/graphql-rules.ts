@@ -345,7 +345,7 @@ reopenPullRequest pull_requests
 requestReviews pull_requests
 rerequestCheckSuite checks
 resolveReviewThread pull_requests
-revertPullRequest pull_requests+contents
+revertPullRequest pull_requests+contents+workflows
 submitPullRequestReview pull_requests
 unlockLockable @lockableId
 unmarkDiscussionCommentAsAnswer discussions

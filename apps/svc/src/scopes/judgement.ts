@@ -1,15 +1,23 @@
 import type { Demand } from "../tokens/admission.ts";
+import type { Brought } from "./workflow-writes.ts";
 
 /**
  * What a request of the API needs of a token.
- * - `demand`: these rights, for these repositories.
+ * - `demand`: these rights, for these repositories. `brings`: and `workflows:write`, where any of it changes workflows.
+ *   `parameters`: those of REST's path, decoded.
  * - `refused`: no limited token may do it; `message` says why and names the route or field. `conceals`: for an id, of which
  *   it must not be told, also not by the time that it took, whether it is there.
  *
  * `rule` names what was looked up: `GET /repos/{owner}/{repo}/issues`, `mutation createIssue`.
  */
 export type Judgement =
-  | { readonly kind: "demand"; readonly rule: string; readonly demand: Demand }
+  | {
+      readonly kind: "demand";
+      readonly rule: string;
+      readonly demand: Demand;
+      readonly brings?: readonly Brought[];
+      readonly parameters?: Readonly<Record<string, string>>;
+    }
   | { readonly kind: "refused"; readonly rule: string; readonly message: string; readonly conceals?: true };
 
 /** What stands behind an id of the code host. */
@@ -18,6 +26,8 @@ export interface NodeFacts {
   readonly type: string;
   /** `owner/name`; undefined: it belongs to none. */
   readonly repository: string | undefined;
+  /** Of a pull request. */
+  readonly number?: string;
   /** A comment, of a pull request rather than an issue. */
   readonly onPullRequest?: boolean;
 }

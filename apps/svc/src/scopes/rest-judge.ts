@@ -5,6 +5,7 @@ import { foldCase } from "../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
 import { RestRoutes, type RestMatch } from "./rest-routes.ts";
+import { broughtByPath, isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
 export interface RestRequest {
@@ -46,6 +47,8 @@ export class RestJudge {
       // Whoever decodes slashes before choosing a route sees another one: both must be allowed.
       const other = this.#routes.find(method, path.unfolded);
       if (other !== undefined) readings.push(other);
+      if (other !== undefined && other.template !== match.template && match.method !== "GET")
+        return refused(shown, "its path can be read in two ways");
     }
     const judged = await Promise.all(
       readings.map(async (each) => judgeMatch(each, request, limits, resolver)),
@@ -90,14 +93,11 @@ async function judgeMatch(
     return refused(rule, "it compares with another repository");
   }
   const needs = needsOf(right);
-  // A workflow is code that runs with the repository's secrets.
-  if (
-    match.method !== "GET" &&
-    /^\.(?:github|gitea|forgejo)\/workflows(?:\/|$)/i.test(parameters["path"] ?? "")
-  ) {
+  if (match.method !== "GET" && isWorkflowPath(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
   }
-  return demand(needs, { repositories });
+  const brings = broughtByPath(rule, repository, parameters);
+  return { kind: "demand", rule, demand: { needs, repositories }, parameters, brings };
 }
 
 async function judgeSearch(
@@ -173,6 +173,7 @@ function both(one: Judgement, other: Judgement): Judgement {
   if (other.kind === "refused") return other;
   return {
     ...one,
+    brings: [...(one.brings ?? []), ...(other.brings ?? [])],
     demand: {
       needs: [...one.demand.needs, ...other.demand.needs],
       repositories: [...one.demand.repositories, ...other.demand.repositories],

@@ -40,6 +40,7 @@ POST ~/branches/{branch}/rename contents:write+administration:write
 * ~/check-runs checks
 * ~/check-suites checks
 * ~/code-quality security_events
+POST ~/code-scanning/alerts/{alert_number}/autofix/commits security_events:write+contents:write
 * ~/code-scanning security_events
 * ~/code-security-configuration administration
 * ~/codeowners contents
@@ -90,7 +91,7 @@ GET ~/issue-types metadata
 * ~/labels issues
 GET ~/languages metadata
 GET ~/license contents
-* ~/merge-upstream contents
+* ~/merge-upstream contents+workflows
 * ~/merges contents
 * ~/milestones issues
 * ~/notifications refused notifications belong to an account
@@ -99,6 +100,8 @@ GET ~/license contents
 GET ~/properties metadata
 * ~/properties administration
 PUT ~/pulls/{pull_number}/merge pull_requests:write+contents:write
+PUT ~/pulls/{pull_number}/merge-async pull_requests:write+contents:write
+PUT ~/pulls/{pull_number}/update-branch pull_requests:write+contents:write
 POST ~/pulls/{pull_number}/codespaces refused codespaces belong to an account
 * ~/pulls pull_requests
 GET ~/readme contents

@@ -688,7 +688,7 @@ GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number} security_events:re
 PATCH /repos/{owner}/{repo}/code-scanning/alerts/{alert_number} security_events:write
 GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix security_events:read
 POST /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix security_events:write
-POST /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix/commits security_events:write
+POST /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/autofix/commits security_events:write+contents:write
 GET /repos/{owner}/{repo}/code-scanning/alerts/{alert_number}/instances security_events:read
 GET /repos/{owner}/{repo}/code-scanning/analyses security_events:read
 GET /repos/{owner}/{repo}/code-scanning/analyses/{analysis_id} security_events:read
@@ -902,7 +902,7 @@ DELETE /repos/{owner}/{repo}/labels/{name} issues:write
 PATCH /repos/{owner}/{repo}/labels/{name} issues:write
 GET /repos/{owner}/{repo}/languages metadata:read
 GET /repos/{owner}/{repo}/license contents:read
-POST /repos/{owner}/{repo}/merge-upstream contents:write
+POST /repos/{owner}/{repo}/merge-upstream contents:write+workflows:write
 POST /repos/{owner}/{repo}/merges contents:write
 GET /repos/{owner}/{repo}/milestones issues:read
 POST /repos/{owner}/{repo}/milestones issues:write
@@ -948,7 +948,7 @@ GET /repos/{owner}/{repo}/pulls/{pull_number}/commits pull_requests:read
 GET /repos/{owner}/{repo}/pulls/{pull_number}/files pull_requests:read
 GET /repos/{owner}/{repo}/pulls/{pull_number}/merge pull_requests:read
 PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge pull_requests:write+contents:write
-PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async pull_requests:write
+PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async pull_requests:write+contents:write
 GET /repos/{owner}/{repo}/pulls/{pull_number}/merge-async/{uuid} pull_requests:read
 GET /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers pull_requests:read
 POST /repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers pull_requests:write
@@ -961,7 +961,7 @@ DELETE /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id} pull_reques
 GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments pull_requests:read
 PUT /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/dismissals pull_requests:write
 POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/events pull_requests:write
-PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch pull_requests:write
+PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch pull_requests:write+contents:write
 GET /repos/{owner}/{repo}/readme contents:read
 GET /repos/{owner}/{repo}/readme/{dir} contents:read
 GET /repos/{owner}/{repo}/releases contents:read

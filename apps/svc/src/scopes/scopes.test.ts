@@ -77,6 +77,8 @@ describe("REST scopes", () => {
     ["contents:read", "GET", "/repos/acme/widgets/branches/feature%2Fx"],
     ["contents:read", "GET", "/repos/acme/widgets/compare/main...acme:topic"],
     ["contents:write,workflows:write", "PUT", "/repos/acme/widgets/contents/.github/workflows/ci.yml"],
+    ["contents:write,workflows:write", "POST", "/repos/acme/widgets/merge-upstream"],
+    ["contents:write", "PUT", "/repos/acme/widgets/contents/.github/CODEOWNERS"],
     ["issues:read,pull_requests:read", "GET", "/search/issues?q=repo%3Aacme%2Fwidgets+bug"],
     ["issues:read", "GET", "/search/issues?q=is%3Aissue+repo%3Aacme%2Fwidgets"],
     ["issues:read", "GET", '/search/issues?q=is:issue+label:"good+first","bug"+repo:"acme/widgets"'],

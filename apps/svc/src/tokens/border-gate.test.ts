@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Admission, Caller, CredentialGate, GitAction, Principal } from "./admission.ts";
+import { needText } from "./permit.ts";
 import { BorderGate, type BorderPolicy } from "./border-gate.ts";
 
 const OPEN: BorderPolicy = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };
@@ -35,7 +36,11 @@ async function git(
   authorization: string | undefined,
   action: GitAction | undefined = READ,
 ) {
-  const found = await new BorderGate(inner, { ...OPEN, ...policy }).admit(authorization, action, "10.0.0.1");
+  const found = await new BorderGate(inner, { ...OPEN, ...policy }, () => false).admit(
+    authorization,
+    action,
+    "10.0.0.1",
+  );
   return found.kind === "forward" ? 200 : found.status;
 }
 
@@ -60,12 +65,12 @@ describe("border policy", () => {
   });
 
   it("border.block_token_prefixes refuses them beside Authorization, too, but not words of a sentence", () => {
-    const gate = new BorderGate(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] });
+    const gate = new BorderGate(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] }, () => false);
     for (const value of ["ghp_x", " ghp_x", "token ghp_x", `Basic ${btoa("ghp_x:x-oauth-basic")}`]) {
       assert.equal(gate.strayFault(["1", value])?.status, 403, value);
     }
     assert.equal(gate.strayFault(["is:open find ghp_ tokens", "svc-client (ghp_)"]), undefined);
-    assert.equal(new BorderGate(inner, OPEN).strayFault(["ghp_x"]), undefined);
+    assert.equal(new BorderGate(inner, OPEN, () => false).strayFault(["ghp_x"]), undefined);
   });
 
   it("border.block_anonymous_git asks git for a credential", async () => {
@@ -82,7 +87,7 @@ describe("border policy", () => {
       assert.equal(await git(policy, authorization), 200);
       assert.equal(await git(policy, authorization, { ...READ, owner: "other" }), 403);
       assert.equal(await git(policy, authorization, { ...READ, owner: "acmeextra" }), 403);
-      const unknown = await new BorderGate(inner, { ...OPEN, ...policy }).admit(
+      const unknown = await new BorderGate(inner, { ...OPEN, ...policy }, () => false).admit(
         authorization,
         undefined,
         "10.0.0.1",
@@ -90,6 +95,30 @@ describe("border policy", () => {
       assert.equal(unknown.kind, "refuse");
     }
     assert.equal(await git(policy, "Bearer svcx_x", { ...READ, owner: "other" }), 200);
+  });
+
+  it("tokens.push_needs_workflows: a push asks for workflows:write, a fetch does not", async () => {
+    const asked: string[] = [];
+    const limited: CredentialGate = {
+      ...inner,
+      authenticate: async (authorization) => ({
+        kind: "caller",
+        principal: principalOf(authorization),
+        limits: { repositories: ["*"], scopes: { contents: "write" } },
+        permits: (demand) => {
+          asked.push(demand?.needs.map(needText).join("+") ?? "");
+          return undefined;
+        },
+        forward: async () => admission(authorization),
+      }),
+    };
+    let needed = true;
+    const gate = new BorderGate(limited, OPEN, () => needed);
+    await gate.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
+    await gate.admit("Bearer svcx_x", READ, "10.0.0.1");
+    needed = false;
+    await gate.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
+    assert.deepEqual(asked, ["contents:write+workflows:write", "contents:read", "contents:write"]);
   });
 
   it("without a policy nothing changes", async () => {
@@ -105,7 +134,7 @@ describe("border policy", () => {
         return inner.authenticate(...from);
       },
     };
-    await new BorderGate(counting, OPEN).admit("Bearer svcx_x", READ, "10.0.0.1");
+    await new BorderGate(counting, OPEN, () => false).admit("Bearer svcx_x", READ, "10.0.0.1");
     assert.equal(looks, 1);
   });
 });

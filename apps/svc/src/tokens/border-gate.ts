@@ -1,5 +1,6 @@
 import { BRAND } from "../brand.ts";
 import type { Admission, Caller, CredentialGate, Demand, GitAction, Refusal } from "./admission.ts";
+import { gitDemand } from "./git-demand.ts";
 import { demandFault } from "./permit.ts";
 import { credentialCandidates, credentialWords, presentsCredential } from "./presented.ts";
 import { EVERYTHING } from "./scopes.ts";
@@ -20,10 +21,13 @@ const BLOCKED = "Credentials of this kind are not taken here: mint a token of th
 export class BorderGate implements CredentialGate {
   readonly #inner: CredentialGate;
   readonly #policy: BorderPolicy;
+  readonly #pushNeedsWorkflows: () => boolean;
 
-  constructor(inner: CredentialGate, policy: BorderPolicy) {
+  /** @param pushNeedsWorkflows `tokens.push_needs_workflows`, as it is now */
+  constructor(inner: CredentialGate, policy: BorderPolicy, pushNeedsWorkflows: () => boolean) {
     this.#inner = inner;
     this.#policy = policy;
+    this.#pushNeedsWorkflows = pushNeedsWorkflows;
   }
 
   async admit(
@@ -40,10 +44,7 @@ export class BorderGate implements CredentialGate {
       const message = "This service does not serve git without a credential";
       return { ...refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` }), principal };
     }
-    const demand = action && {
-      needs: [{ resource: action.resource, level: action.level }],
-      repositories: [`${action.owner}/${action.name}`],
-    };
+    const demand = action && gitDemand(action, this.#pushNeedsWorkflows());
     return caller.permits(demand) ?? (await caller.forward("git"));
   }
 

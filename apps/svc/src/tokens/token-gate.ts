@@ -10,7 +10,6 @@ import type {
   Caller,
   CredentialForm,
   CredentialGate,
-  Demand,
   GitAction,
   Principal,
   Refusal,
@@ -18,6 +17,7 @@ import type {
 import { holdsTokenPrefix, isWellFormed } from "./format.ts";
 import { demandFault, isUnlimited } from "./permit.ts";
 import { presentedCredential } from "./presented.ts";
+import { gitDemand } from "./git-demand.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -51,7 +51,7 @@ export class TokenGate implements CredentialGate {
   ): Promise<Admission> {
     const caller = await this.authenticate(authorization, remoteAddress);
     if (caller.kind === "refuse") return caller;
-    return caller.permits(action && gitDemand(action)) ?? (await caller.forward("git"));
+    return caller.permits(action && gitDemand(action, false)) ?? (await caller.forward("git"));
   }
 
   async authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal> {
@@ -201,10 +201,6 @@ export class TokenGate implements CredentialGate {
     this.#options.logger.error({ err: error }, "a token could not be looked up");
     return refuse(503, "The token could not be checked; try again shortly", { "Retry-After": "5" });
   }
-}
-
-function gitDemand({ owner, name, resource, level }: GitAction): Demand {
-  return { needs: [{ resource, level }], repositories: [`${owner}/${name}`] };
 }
 
 /** Somebody without a token of ours: the code host alone judges. */

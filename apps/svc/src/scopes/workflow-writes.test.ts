@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { parseScopes } from "../tokens/scopes.ts";
+import { GraphqlJudge } from "./graphql-judge.ts";
+import type { IdResolver, Judgement } from "./judgement.ts";
+import { broughtByBody, isWorkflowPath } from "./workflow-writes.ts";
+
+const REFS = "/repos/{owner}/{repo}/git/refs";
+
+describe("what a write brings besides files that it names", () => {
+  it("paths of workflows are known however they are written", () => {
+    for (const path of [
+      ".github/workflows/ci.yml",
+      ".github/workflows",
+      ".GitHub/Workflows/x",
+      "./.github/workflows/x",
+      "/.github//workflows/x",
+      ".gitea/workflows/x",
+      ".forgejo/workflows/x",
+      ".github\\workflows\\x",
+      "docs/../.github/workflows/x",
+      ".github",
+    ]) {
+      assert.ok(isWorkflowPath(path), path);
+    }
+    for (const path of ["", "README.md", ".github/CODEOWNERS", "docs/.github/workflows/x", "workflows/x"]) {
+      assert.ok(!isWorkflowPath(path), path);
+    }
+  });
+
+  it("refs, merges, releases, Gitea's branches and tags name commits in their bodies", () => {
+    const rows: [rule: string, body: unknown, brought: unknown][] = [
+      [`POST ${REFS}`, { ref: "refs/heads/x", sha: "abc" }, [{ revision: "abc" }]],
+      [`PATCH ${REFS}/{ref}`, { sha: "abc", force: true }, [{ revision: "abc", onto: "heads/main" }]],
+      ["POST /repos/{owner}/{repo}/merges", { base: "main", head: "x" }, [{ revision: "x", onto: "main" }]],
+      ["POST /repos/{owner}/{repo}/releases", { tag_name: "v1" }, []],
+      ["POST /repos/{owner}/{repo}/releases", { target_commitish: "abc" }, [{ revision: "abc" }]],
+      [
+        "POST /repos/{owner}/{repo}/branches",
+        { old_ref_name: "refs/pull/1/head" },
+        [{ revision: "refs/pull/1/head" }],
+      ],
+      ["POST /repos/{owner}/{repo}/tags", { target: "abc" }, [{ revision: "abc" }]],
+    ];
+    for (const [rule, body, brought] of rows) {
+      const found = broughtByBody(rule, "acme/widgets", "heads/main", body);
+      const wanted = (brought as object[]).map((each) => ({
+        kind: "revision",
+        repository: "acme/widgets",
+        ...each,
+      }));
+      assert.deepEqual(found, wanted, rule);
+    }
+    for (const body of [[], "x", null, { SHA: "abc" }, { sha: ["abc"] }]) {
+      assert.equal(typeof broughtByBody(`POST ${REFS}`, "acme/widgets", "", body), "string");
+    }
+  });
+
+  const resolver: IdResolver = {
+    repositoryById: async () => undefined,
+    isPullRequest: async () => false,
+    nodes: async (ids) =>
+      new Map(
+        ids.map((id) => [
+          id,
+          { type: id === "P" ? "PullRequest" : "Repository", repository: "acme/widgets", number: "7" },
+        ]),
+      ),
+  };
+  const limits = {
+    repositories: ["acme/widgets"],
+    scopes: parseScopes("contents:write,pull_requests:write,issues:write").scopes,
+  };
+  const judge = new GraphqlJudge();
+  const judged = async (mutation: string): Promise<Extract<Judgement, { kind: "demand" }>> => {
+    const query = `mutation { ${mutation} { clientMutationId } }`;
+    const found = await judge.judge({ query, operationName: undefined, variables: {} }, limits, resolver);
+    assert.ok(found.kind === "demand", JSON.stringify(found));
+    return found;
+  };
+
+  it("GraphQL: refs, merges and pull requests bring what their ids stand for", async () => {
+    const repository = "acme/widgets";
+    const rows: [mutation: string, brought: object][] = [
+      ['createRef(input: { repositoryId: "R", name: "refs/heads/x", oid: "abc" })', { revision: "abc" }],
+      ['updateRef(input: { refId: "F", oid: "abc", force: true })', { revision: "abc" }],
+      [
+        'updateRefs(input: { repositoryId: "R", refUpdates: [{ name: "refs/heads/x", afterOid: "abc" }] })',
+        { revision: "abc", onto: "refs/heads/x" },
+      ],
+      [
+        'updateRefs(input: { repositoryId: "R", refUpdates: { name: "refs/heads/x", afterOid: "abc" } })',
+        { revision: "abc", onto: "refs/heads/x" },
+      ],
+      ['createLinkedBranch(input: { issueId: "I", oid: "abc" })', { revision: "abc" }],
+      [
+        'mergeBranch(input: { repositoryId: "R", base: "main", head: "abc" })',
+        { revision: "abc", onto: "main" },
+      ],
+    ];
+    for (const [mutation, brought] of rows) {
+      assert.deepEqual(
+        (await judged(mutation)).brings,
+        [{ kind: "revision", repository, ...brought }],
+        mutation,
+      );
+    }
+    for (const name of ["mergePullRequest", "enablePullRequestAutoMerge", "enqueuePullRequest"]) {
+      const { brings } = await judged(`${name}(input: { pullRequestId: "P" })`);
+      assert.deepEqual(brings, [{ kind: "pull_request", repository, number: "7" }], name);
+    }
+  });
+
+  it("GraphQL: createCommitOnBranch needs workflows:write for their paths, revertPullRequest always", async () => {
+    const commit = (changes: string): string =>
+      `createCommitOnBranch(input: { branch: { repositoryNameWithOwner: "acme/widgets", branchName: "main" }, message: { headline: "x" }, expectedHeadOid: "0", fileChanges: { ${changes} } })`;
+    const rows: [mutation: string, needed: boolean][] = [
+      [commit('additions: [{ path: "README.md", contents: "" }]'), false],
+      [commit('additions: [{ path: ".github/workflows/x.yml", contents: "" }]'), true],
+      [commit('additions: { path: ".github/workflows/x.yml", contents: "" }'), true],
+      [commit('deletions: [{ path: ".github/workflows/x.yml" }]'), true],
+      ['revertPullRequest(input: { pullRequestId: "P" })', true],
+    ];
+    for (const [mutation, needed] of rows) {
+      const { demand } = await judged(mutation);
+      assert.equal(
+        demand.needs.some(({ resource }) => resource === "workflows"),
+        needed,
+        mutation,
+      );
+    }
+  });
+});
