@@ -20,24 +20,29 @@ function rowsOf(markdown: string): Row[] {
     .map(([, , file = "", ...rest]) => ({ file, test: rest.slice(0, -1).join("|") }));
 }
 
-describe("docs/cache-rules.md", () => {
-  const rows = rowsOf(readFileSync(join(ROOT, "docs/cache-rules.md"), "utf8"));
+for (const [page, least] of [
+  ["docs/cache-rules.md", 60],
+  ["docs/interface-rules.md", 60],
+] as const) {
+  describe(page, () => {
+    const rows = rowsOf(readFileSync(join(ROOT, page), "utf8"));
 
-  it("names for each rule a test that exists", () => {
-    assert.ok(rows.length > 60);
-    const titles = new Map<string, string[]>();
-    const missing: string[] = [];
-    for (const { file, test } of rows) {
-      const path = join(ROOT, file.includes("/") ? file : `tests/interop/${file}`);
-      assert.ok(existsSync(path), file);
-      const known =
-        titles.get(path) ??
-        [...readFileSync(path, "utf8").matchAll(TITLES)].map(
-          ([, plain, template]) => plain ?? template ?? "",
-        );
-      titles.set(path, known);
-      if (test === "" || !known.some((title) => title.includes(test))) missing.push(`${file}: ${test}`);
-    }
-    assert.deepEqual(missing, []);
+    it("names for each rule a test that exists", () => {
+      assert.ok(rows.length > least);
+      const titles = new Map<string, string[]>();
+      const missing: string[] = [];
+      for (const { file, test } of rows) {
+        const path = join(ROOT, file.includes("/") ? file : `tests/interop/${file}`);
+        assert.ok(existsSync(path), file);
+        const known =
+          titles.get(path) ??
+          [...readFileSync(path, "utf8").matchAll(TITLES)].map(
+            ([, plain, template]) => plain ?? template ?? "",
+          );
+        titles.set(path, known);
+        if (test === "" || !known.some((title) => title.includes(test))) missing.push(`${file}: ${test}`);
+      }
+      assert.deepEqual(missing, []);
+    });
   });
-});
+}
