@@ -299,6 +299,8 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
         "/tokens",
         "/tokens/explain?repository=acme%2Fwidgets&scopes=contents%3Aread&url=%2Frepos%2Facme%2Fwidgets",
         "/repositories/none/delete",
+        "/../docs",
+        "/../cli",
       ]) {
         await page.goto(`${stand.svc.url}/admin${path}`);
         await check(path);

@@ -152,6 +152,8 @@ export function assembleAdministration(parts: AdministrationParts): {
       live,
       dashboard,
       explainer,
+      operations,
+      hostUrl: identity.codeHost.url,
       auditStore: store.audit,
       repositories,
       maintenance,

@@ -65,6 +65,7 @@ export function layout(options: LayoutOptions): Html {
       <main class="page ${options.narrow === true ? "narrow" : ""}" id="content" tabindex="-1">
         ${options.content}
       </main>
+      <footer class="footer"><a href="/docs">API</a> · <a href="/cli">Command line</a></footer>
       ${options.live === undefined ? "" : html`<div hx-sse:connect="${options.live}" hx-swap="none"></div>`}`,
   });
 }

@@ -43,6 +43,19 @@ export class Pages {
     this.#options.app.post(path, async (context) => this.#serve(context, adminOnly, handler));
   }
 
+  /** A page for everybody; who is signed in sees the sections, too. */
+  open(path: string, handler: (context: Context, identity: Identity | undefined) => Promise<Response>): void {
+    this.#options.app.get(path, async (context) => {
+      try {
+        const caller = await this.#options.authenticator.identify(requestFacts(context));
+        const shown = caller.kind === "identity" && caller.identity.device === undefined;
+        return await handler(context, shown ? caller.identity : undefined);
+      } catch (error) {
+        return this.fail(context, error);
+      }
+    });
+  }
+
   async show(context: Context, html: Html, status: PageStatus = 200): Promise<Response> {
     return context.html(await html, status);
   }

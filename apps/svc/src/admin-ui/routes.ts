@@ -7,6 +7,7 @@ import { addDashboardRoutes, type DashboardRoutes } from "./dashboard-routes.ts"
 import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
 import { addExplainRoutes, type ExplainRoutes } from "./explain-routes.ts";
 import { EMPTY_FORM } from "./form.ts";
+import { addHelpRoutes, type HelpRoutes } from "./help-routes.ts";
 import { loginPage } from "./login-page.ts";
 import { addLoginRoutes, type LoginRoutes } from "./login-routes.ts";
 import { Pages, type PagesOptions } from "./pages.ts";
@@ -24,6 +25,7 @@ export type AdminUiOptions = Omit<
     ConfigurationRoutes &
     DashboardRoutes &
     ExplainRoutes &
+    HelpRoutes &
     RepositoryRoutes &
     TokenRoutes,
   "app" | "pages" | "loginPage"
@@ -48,6 +50,7 @@ export function addAdminUi(app: Hono, options: AdminUiOptions): void {
   addAuditRoutes({ ...options, pages });
   addConfigurationRoutes({ ...options, pages });
   addDashboardRoutes({ ...options, pages });
+  addHelpRoutes({ ...options, pages });
   addRepositoryRoutes({ ...options, pages });
   addExplainRoutes({ ...options, pages });
   addTokenRoutes({ ...options, pages });
