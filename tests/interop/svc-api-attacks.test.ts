@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import { startApiStand, type ApiStand } from "./svc-api-stand.ts";
 
 let stand: ApiStand;
@@ -83,6 +84,31 @@ describe("what a limited token is judged by is what the code host gets", () => {
   it("a number behind an encoded slash is refused", async () => {
     stand.codeHost.resetCalls();
     assert.equal((await stand.ask(reader, "GET", "/api/v3/repositories%2F1/issues")).status, 403);
+    assert.equal(stand.codeHost.calls.length, 0);
+  });
+});
+
+describe("a request that has two readings", () => {
+  const raw = async (...lines: string[]): Promise<string> => {
+    const socket = connect(Number(new URL(stand.svc.url).port), "127.0.0.1");
+    socket.end(`${lines.join("\r\n")}\r\nConnection: close\r\n\r\n`);
+    let answer = "";
+    for await (const chunk of socket.setEncoding("latin1")) answer += String(chunk);
+    return answer.split("\r\n", 1)[0] ?? "";
+  };
+  const GET = "GET /api/v3/repos/acme/widgets HTTP/1.1";
+
+  it("two Host headers, two credentials, or another host in the target: 400, and nothing is forwarded", async () => {
+    const bearer = `Authorization: Bearer ${reader}`;
+    assert.match(await raw(GET, "Host: localhost", bearer), /^HTTP\/1.1 200/);
+    stand.codeHost.resetCalls();
+    for (const lines of [
+      [GET, "Host: localhost", "Host: api.github.com", bearer],
+      [GET, "Host: localhost", bearer, "authorization: Bearer ghp_other"],
+      [GET.replace("/api", "http://api.github.com/api"), "Host: localhost", bearer],
+    ]) {
+      assert.match(await raw(...lines), /^HTTP\/1.1 400/, lines.join());
+    }
     assert.equal(stand.codeHost.calls.length, 0);
   });
 });

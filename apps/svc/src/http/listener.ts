@@ -3,6 +3,7 @@ import { messageOf, type Logger } from "@devplat/base";
 import type { OpenTelemetry } from "../telemetry/otel.ts";
 import type { Activity } from "../telemetry/activity.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { ambiguity } from "./request-line.ts";
 import { logAccess } from "./access-log.ts";
 import { Exchange, type RequestSubject } from "./exchange.ts";
 import { RequestCounts } from "./request-counts.ts";
@@ -88,6 +89,8 @@ export function createListener(options: ListenerOptions): WebServer {
       expectsContinue,
       ownToken: options.ownToken,
     });
+    // Before Host is replaced by what a trusted proxy, or HTTP/2, says it is.
+    const twofold = ambiguity(request);
     const host = addresses.hostOf(request);
     if (host !== undefined && host !== request.headers.host) setHost(request, host);
     response.once("close", () => {
@@ -96,6 +99,10 @@ export function createListener(options: ListenerOptions): WebServer {
       options.activity?.request(exchange);
     });
     response.setHeader("X-Request-Id", exchange.id);
+    if (twofold !== undefined) {
+      answerText(exchange, 400, `bad request: ${twofold}`);
+      return;
+    }
     if (!busy.begin(exchange)) {
       answerText(exchange, 429, "too many requests at once from this address; try again", {
         "Retry-After": "1",

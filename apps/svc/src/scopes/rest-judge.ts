@@ -92,6 +92,8 @@ async function judgeMatch(
   ) {
     return refused(rule, "it compares with another repository");
   }
+  if (namesElsewhere(parameters, query))
+    return refused(rule, "a ref with a colon may be another repository's");
   const needs = needsOf(right);
   if (match.method !== "GET" && isWorkflowPath(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
@@ -146,6 +148,15 @@ async function resolveNumeric(
     segments: [...parts, ...path.segments.slice(2)],
     unfolded: [...parts, ...path.unfolded.slice(2)],
   };
+}
+
+/** Parameters that name a commit or ref. No ref's name has a colon (git-check-ref-format), but `owner:branch` of a fork does. */
+const REVISIONS: readonly string[] = ["ref", "sha", "commit_sha", "tree_sha", "branch"];
+
+function namesElsewhere(parameters: Readonly<Record<string, string>>, query: URLSearchParams): boolean {
+  return REVISIONS.some((name) =>
+    [parameters[name] ?? "", ...query.getAll(name)].some((value) => value.includes(":")),
+  );
 }
 
 function needsOf(right: string): Need[] {
