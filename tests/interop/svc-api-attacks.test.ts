@@ -91,7 +91,7 @@ describe("what a limited token is judged by is what the code host gets", () => {
 describe("a request that has two readings", () => {
   const raw = async (...lines: string[]): Promise<string> => {
     const socket = connect(Number(new URL(stand.svc.url).port), "127.0.0.1");
-    socket.end(`${lines.join("\r\n")}\r\nConnection: close\r\n\r\n`);
+    socket.write(`${lines.join("\r\n")}\r\nConnection: close\r\n\r\n`);
     let answer = "";
     for await (const chunk of socket.setEncoding("latin1")) answer += String(chunk);
     return answer.split("\r\n", 1)[0] ?? "";
