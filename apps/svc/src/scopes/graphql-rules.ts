@@ -206,6 +206,25 @@ export const GRAPHQL_WITHHELD = [
   "Repository.viewerSubscription",
   "Repository.viewerPossibleCommitEmails",
   "Repository.forks",
+  "Repository.hasVulnerabilityAlertsEnabled",
+  // What REST refuses for the same reason: they name repositories that only the credential behind the token may see.
+  "Topic.repositories",
+  "Issue.parent",
+  "Issue.subIssues",
+  "Issue.trackedInIssues",
+  "Issue.trackedIssues",
+  "CrossReferencedEvent.source",
+  "ConnectedEvent.source",
+  "ConnectedEvent.subject",
+  "DisconnectedEvent.source",
+  "DisconnectedEvent.subject",
+  "MarkedAsDuplicateEvent.canonical",
+  "MarkedAsDuplicateEvent.duplicate",
+  "UnmarkedAsDuplicateEvent.canonical",
+  "UnmarkedAsDuplicateEvent.duplicate",
+  "ReferencedEvent.commit",
+  "ReferencedEvent.commitRepository",
+  "TransferredEvent.fromRepository",
 ];
 
 /** People, teams and organizations: only their public profile, and an organization's name behind a team. */

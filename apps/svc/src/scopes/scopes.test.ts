@@ -397,11 +397,27 @@ describe("GraphQL scopes", () => {
       /Organization.repository/,
     ],
     [`{ ${OWN} { issue(number: 1) { author { ... on User { email } } } } }`, /User.email/],
-    [`{ ${OWN} { issue(number: 1) { parent { title } } } }`, /Issue.title/],
-    [`{ ${OWN} { issue(number: 1) { subIssues(first: 9) { nodes { body } } } } }`, /Issue.body/],
+    [`{ ${OWN} { issue(number: 1) { parent { url } } } }`, /Issue.parent/],
+    [`{ ${OWN} { issue(number: 1) { subIssues(first: 9) { nodes { url } } } } }`, /Issue.subIssues/],
+    [`{ ${OWN} { issue(number: 1) { trackedInIssues(first: 9) { nodes { url } } } } }`, /trackedInIssues/],
     [
-      `{ ${OWN} { issue(number: 1) { timelineItems(first: 9) { nodes { ... on CrossReferencedEvent { source { ... on Issue { title } } } } } } } }`,
+      `{ ${OWN} { repositoryTopics(first: 9) { nodes { topic { repositories(first: 9) { nodes { nameWithOwner } } } } } } }`,
+      /Topic.repositories/,
+    ],
+    [`{ ${OWN} { hasVulnerabilityAlertsEnabled } }`, /hasVulnerabilityAlertsEnabled/],
+    ...["ReferencedEvent { commitRepository { name } }", "TransferredEvent { fromRepository { name } }"].map(
+      (event): [string, RegExp] => [
+        `{ ${OWN} { issue(number: 1) { timelineItems(first: 9) { nodes { ... on ${event} } } } } }`,
+        /Event.(?:commitRepository|fromRepository)/,
+      ],
+    ),
+    [
+      `{ ${OWN} { pullRequest(number: 1) { closingIssuesReferences(first: 9) { nodes { title } } } } }`,
       /Issue.title/,
+    ],
+    [
+      `{ ${OWN} { issue(number: 1) { timelineItems(first: 9) { nodes { ... on CrossReferencedEvent { source { ... on Issue { url } } } } } } } }`,
+      /CrossReferencedEvent.source/,
     ],
     [
       `{ ${OWN} { pullRequest(number: 1) { headRepository { object(expression: "main") { id } } } } }`,
@@ -432,7 +448,7 @@ describe("GraphQL scopes", () => {
     ],
     [
       `{ repository(owner: "acme", name: "widgets") { issue(number: 1) { timelineItems(first: 1) { nodes { ... on ConnectedEvent { source { ... on Issue { title } } } } } } } }`,
-      /another repository/,
+      /ConnectedEvent.source/,
     ],
     [
       `{ repository(owner: "acme", name: "widgets") { pullRequest(number: 1) { commits(first: 1) { nodes { commit { repository { pushedAt } } } } } } }`,
