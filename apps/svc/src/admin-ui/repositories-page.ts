@@ -249,7 +249,7 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
         ${stats.hits} <span class="small muted">of ${stats.hits + stats.misses}</span>
         <div class="small muted">${formatBytes(stats.bytesSaved)} saved</div>
         <div class="small muted">
-          ${stats.lastFetchAt === undefined ? "no fetch yet" : `last ${formatAgo(stats.lastFetchAt, now)}`}
+          ${stats.lastFetchAt === undefined ? "no fetch yet" : `last fetch ${formatAgo(stats.lastFetchAt, now)}`}
         </div>
       </div>
     </td>
