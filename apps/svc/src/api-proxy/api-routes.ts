@@ -73,7 +73,7 @@ export class ApiRoutes implements ApiHandler {
       answerApiError(exchange, fault.status, fault.message, fault.headers);
       return;
     }
-    const stray = credentials.strayFault([
+    const stray = credentials.strayFault(() => [
       ...queryValues(target.query),
       ...Object.values(forwardedHeaders(request.headers, undefined)).flat(),
     ]);

@@ -204,8 +204,10 @@ export class GitRoutes implements GitHandler {
     headers: readonly string[],
   ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
     const { credentials } = this.#options;
-    const { query } = splitTarget(target.upstreamPath);
-    const stray = credentials.strayFault([...queryValues(query), ...headers]);
+    const stray = credentials.strayFault(() => [
+      ...queryValues(splitTarget(target.upstreamPath).query),
+      ...headers,
+    ]);
     if (stray !== undefined) return { admission: stray };
     const { authorization } = exchange.request.headers;
     const action = actionOf(target, exchange.request.method ?? "");

@@ -106,7 +106,7 @@ export interface CredentialGate {
   /**
    * What stands against a credential of others beside `Authorization`, whoever sends the request.
    *
-   * @param values of the query's parameters and of the headers that go to the code host
+   * @param values of the query's parameters and of the headers that go to the code host; looked at only where they matter
    */
-  strayFault(values: readonly string[]): Refusal | undefined;
+  strayFault(values: () => readonly string[]): Refusal | undefined;
 }

@@ -53,7 +53,11 @@ export class BorderGate implements CredentialGate {
     if (caller.kind === "refuse" || caller.limits !== undefined) return caller;
     const { allowedOwners } = this.#policy;
     const { principal } = caller;
-    if (authorization !== undefined && credentialWords(authorization).some((word) => this.#blocks(word))) {
+    if (
+      authorization !== undefined &&
+      this.#policy.blockTokenPrefixes.length > 0 &&
+      credentialWords(authorization).some((word) => this.#blocks(word))
+    ) {
       return { ...refuse(403, BLOCKED), principal };
     }
     if (allowedOwners.length === 0) return caller;
@@ -79,9 +83,10 @@ export class BorderGate implements CredentialGate {
     return this.#inner.carriesOwnToken(text);
   }
 
-  strayFault(values: readonly string[]): Refusal | undefined {
+  strayFault(values: () => readonly string[]): Refusal | undefined {
+    if (this.#policy.blockTokenPrefixes.length === 0) return this.#inner.strayFault(values);
     // Only where the value is the credential: a user agent's words may begin with anything.
-    const found = values.some((value) =>
+    const found = values().some((value) =>
       [value.trim(), ...credentialCandidates(value)].some((text) => this.#blocks(text)),
     );
     return found ? refuse(403, BLOCKED) : this.#inner.strayFault(values);
