@@ -59,6 +59,7 @@ describe("workflows in what a write brings", () => {
     ["others", EVIL, undefined, true],
     ["others, by the name of a pull request's ref", "refs/pull/5/head", undefined, true],
     ["those of the branch that moves", OLD, "release-1", false],
+    ["those of the branch that moves, by its ref", OLD, "heads/release-1", false],
     ["those at the end of another branch", OLD, undefined, false],
     ["a branch of the repository", "release-1", undefined, false],
     ["a commit that cannot be read", "f".repeat(40), undefined, true],

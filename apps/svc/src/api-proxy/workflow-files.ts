@@ -54,7 +54,7 @@ export class WorkflowFiles implements WorkflowLook {
     const found = await this.#workflowsAt(repository, revision);
     if (found === undefined) return true;
     if (found === NONE) return false;
-    for (const known of [onto, "HEAD"]) {
+    for (const known of [onto?.replace(/^(?:refs\/)?heads\//, ""), "HEAD"]) {
       if (known !== undefined && (await this.#workflowsAt(repository, known)) === found) return false;
     }
     return !(await this.#isBranch(repository, revision));

@@ -4,10 +4,12 @@ import { lfsDeed } from "../git/lfs.ts";
 import { classifyTarget, splitTarget, type Target } from "../http/target.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
 import { gitDemand } from "../tokens/git-demand.ts";
+import { allows } from "../tokens/scopes.ts";
 import { demandFault, isUnlimited, needText } from "../tokens/permit.ts";
 import { parseApiPath } from "./api-path.ts";
 import { readGraphqlRequest } from "./graphql-request.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
+import { bringsByBody } from "./workflow-writes.ts";
 import type { ScopeJudges } from "./scope-judges.ts";
 
 /** The request that is asked about. */
@@ -61,12 +63,19 @@ export class ScopeExplainer {
     }
     const { needs, repositories } = judged.demand;
     const fault = demandFault(limits, judged.demand);
+    const looksFurther =
+      !allows(limits.scopes, "workflows", "write") &&
+      ((judged.brings?.length ?? 0) > 0 || bringsByBody(judged.rule));
     return {
       allowed: fault === undefined,
       rule: judged.rule,
       needs: needs.map(needText),
       repositories,
-      message: fault ?? "The token allows it",
+      message:
+        fault ??
+        (looksFurther
+          ? "The token allows it as long as it changes no workflows: that needs workflows:write"
+          : "The token allows it"),
     };
   }
 

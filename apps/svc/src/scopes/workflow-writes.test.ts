@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { codeHostFor } from "../code-host/code-host-for.ts";
 import { parseScopes } from "../tokens/scopes.ts";
+import { ScopeExplainer } from "./explain.ts";
 import { GraphqlJudge } from "./graphql-judge.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
+import { ScopeJudges } from "./scope-judges.ts";
 import { broughtByBody, isWorkflowPath } from "./workflow-writes.ts";
 
 const REFS = "/repos/{owner}/{repo}/git/refs";
@@ -109,6 +112,22 @@ describe("what a write brings besides files that it names", () => {
       const { brings } = await judged(`${name}(input: { pullRequestId: "P" })`);
       assert.deepEqual(brings, [{ kind: "pull_request", repository, number: "7" }], name);
     }
+  });
+
+  it("scopes explain says where workflows are looked for, and tokens.push_needs_workflows", async () => {
+    const host = codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined });
+    const explained = async (method: string, url: string, pushNeedsWorkflows = false): Promise<string> => {
+      const explainer = new ScopeExplainer(new ScopeJudges("github"), host, () => pushNeedsWorkflows);
+      const { message } = await explainer.explain(limits, { kind: "address", method, url });
+      return message;
+    };
+    const looked = /as long as it changes no workflows/;
+    assert.match(await explained("PUT", "/repos/acme/widgets/pulls/7/merge"), looked);
+    assert.match(await explained("POST", "/repos/acme/widgets/git/refs"), looked);
+    assert.equal(await explained("POST", "/repos/acme/widgets/issues"), "The token allows it");
+    const push = "https://github.com/acme/widgets.git/git-receive-pack";
+    assert.equal(await explained("POST", push), "The token allows it");
+    assert.match(await explained("POST", push, true), /lacks the scope workflows:write/);
   });
 
   it("GraphQL: createCommitOnBranch needs workflows:write for their paths, revertPullRequest always", async () => {
