@@ -9,7 +9,7 @@ GET ~$ metadata
 * ~/actions/runners administration
 * ~/actions/secrets secrets
 * ~/actions actions
-* ~/activities metadata
+GET ~/activities contents+issues+pull_requests
 * ~/archive contents
 GET ~/assignees issues
 * ~/avatar administration

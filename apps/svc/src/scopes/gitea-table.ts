@@ -149,7 +149,7 @@ GET /repos/{owner}/{repo}/actions/workflows/{workflow_id} actions:read
 PUT /repos/{owner}/{repo}/actions/workflows/{workflow_id}/disable actions:write
 POST /repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches actions:write
 PUT /repos/{owner}/{repo}/actions/workflows/{workflow_id}/enable actions:write
-GET /repos/{owner}/{repo}/activities/feeds metadata:read
+GET /repos/{owner}/{repo}/activities/feeds contents:read+issues:read+pull_requests:read
 GET /repos/{owner}/{repo}/archive/{archive} contents:read
 GET /repos/{owner}/{repo}/assignees issues:read
 POST /repos/{owner}/{repo}/avatar administration:write

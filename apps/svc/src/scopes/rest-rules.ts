@@ -69,7 +69,7 @@ POST ~/dispatches contents
 * ~/environments/{environment_name}/secrets secrets+environments
 * ~/environments/{environment_name}/variables environments
 * ~/environments environments
-GET ~/events metadata
+GET ~/events contents+issues+pull_requests
 * ~/forks refused it reaches other repositories
 * ~/git contents
 GET ~/hash-algorithm metadata

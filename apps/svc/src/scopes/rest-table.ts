@@ -790,7 +790,7 @@ POST /repos/{owner}/{repo}/environments/{environment_name}/variables environment
 GET /repos/{owner}/{repo}/environments/{environment_name}/variables/{name} environments:read
 DELETE /repos/{owner}/{repo}/environments/{environment_name}/variables/{name} environments:write
 PATCH /repos/{owner}/{repo}/environments/{environment_name}/variables/{name} environments:write
-GET /repos/{owner}/{repo}/events metadata:read
+GET /repos/{owner}/{repo}/events contents:read+issues:read+pull_requests:read
 GET /repos/{owner}/{repo}/forks refused it reaches other repositories
 POST /repos/{owner}/{repo}/forks refused it reaches other repositories
 POST /repos/{owner}/{repo}/git/blobs contents:write

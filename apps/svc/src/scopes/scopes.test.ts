@@ -156,6 +156,13 @@ describe("REST scopes", () => {
     ["pull_requests:write", "POST", "/repos/acme/widgets/issues/1/comments", /lacks the scope issues:write/],
     ["pull_requests:write", "PUT", "/repos/acme/widgets/pulls/7/merge", /contents:write/],
     ["metadata:read", "GET", "/repos/acme/widgets/issues", /issues:read/],
+    // Events show texts of issues, messages of commits and names of branches.
+    [
+      "metadata:read",
+      "GET",
+      "/repos/acme/widgets/events",
+      /contents:read and issues:read and pull_requests:read/,
+    ],
     ["contents:write", "POST", "/repos/acme/widgets/keys", /administration:write/],
     ["actions:write", "PUT", "/repos/acme/widgets/actions/secrets/X", /secrets:write/],
   ];
