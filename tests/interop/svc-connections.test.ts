@@ -117,6 +117,26 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
     }
   });
 
+  it("the log has the bytes of each answer, in both versions", async () => {
+    for (const [option, path] of [
+      ["--http2", "/admin?two"],
+      ["--http1.1", "/admin?one"],
+    ] as const) {
+      const { out } = await curl(["--cacert", local.cert, option, svc.url + path]);
+      await sleep(50);
+      const line = svc
+        .log()
+        .split("\n")
+        .findLast((each) => each.includes('"path":"/admin"'));
+      const { bytes } = JSON.parse(line ?? "{}") as { bytes: number };
+      const length = Buffer.byteLength(out);
+      assert.ok(
+        length > 500 && bytes >= length && bytes < length + 2000,
+        `${option}: ${bytes}, not ${length}`,
+      );
+    }
+  });
+
   it("shows the certificate of the name that was asked for, the first one otherwise", async () => {
     const port = new URL(svc.url).port;
     const subjectFor = async (name?: string): Promise<string> => {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import type { DecisionStage, Metrics } from "../telemetry/metrics.ts";
 import type { Principal } from "../tokens/admission.ts";
+import { answerBytes } from "./answer-bytes.ts";
 import type { RepositoryTail } from "./target.ts";
 
 /** An id that a proxy in front may give; anything else is replaced by ours. */
@@ -46,8 +46,7 @@ export class Exchange {
   readonly #ownToken: (text: string) => boolean;
   readonly #metrics: Metrics;
   readonly #timings: string[] = [];
-  readonly #socket: Socket;
-  readonly #bytesBefore: number;
+  readonly #bytes: () => number;
   #expectsContinue: boolean;
 
   constructor(
@@ -65,8 +64,7 @@ export class Exchange {
     this.#metrics = metrics;
     this.#ownToken = options.ownToken;
     this.#expectsContinue = options.expectsContinue;
-    this.#socket = request.socket;
-    this.#bytesBefore = this.#socket.bytesWritten;
+    this.#bytes = answerBytes(request, response);
     this.remoteAddress = options.remoteAddress;
     const given = request.headers["x-request-id"];
     const sane = typeof given === "string" && SANE_REQUEST_ID.test(given) && !options.ownToken(given);
@@ -83,9 +81,9 @@ export class Exchange {
     return this.delivered || this.response.writableFinished;
   }
 
-  /** Bytes written to the connection for this answer, its head included. */
+  /** Bytes written for this answer, see {@link answerBytes}. */
   get bytes(): number {
-    return this.#socket.bytesWritten - this.#bytesBefore;
+    return this.#bytes();
   }
 
   /** A text that the client chose, as it may stand in a log: not too long, and none of our tokens. */
