@@ -10,8 +10,9 @@ folder=$(CDPATH='' cd -P -- "$(dirname -- "$self")" && pwd -P) || exit 1
 case "${XDG_CACHE_HOME:-}" in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$cache/daemon/compile}
 export NODE_COMPILE_CACHE
-# The young generation of its heap is kept small, and C memory in one piece: a daemon that mostly sleeps needs no more,
-# and starts quicker.
+# A daemon that mostly sleeps: the young generation of its heap is kept small, C memory in one piece, and
+# code is interpreted or compiled plainly. The optimizing compilers and their code would cost 25 MB for good.
 MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-1}
 export MALLOC_ARENA_MAX
-exec "${AGENT_NODE:-node}" --disable-warning=ExperimentalWarning --max-semi-space-size=1 "$folder/agent.cjs" "$@"
+exec "${AGENT_NODE:-node}" --disable-warning=ExperimentalWarning --max-semi-space-size=1 --optimize-for-size \
+  --no-opt --no-maglev "$folder/agent.cjs" "$@"

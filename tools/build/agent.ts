@@ -75,6 +75,9 @@ const MAIN_BESIDE: Plugin = {
   },
 };
 
+/** As in agent-launcher.sh. Compiled code is of use only under the flags that it was compiled with. */
+const ENGINE_FLAGS = ["--max-semi-space-size=1", "--optimize-for-size", "--no-opt", "--no-maglev"];
+
 const REFUSE_OLDER_RUNTIMES = `if (parseInt(process.versions.node, 10) < ${RUNTIME_MAJOR}) {
   process.stderr.write("agent: needs Node ${RUNTIME_MAJOR} or newer, and this is " + process.version + "\\n");
   process.exit(1);
@@ -133,11 +136,12 @@ async function singleFile(entry: string, folder: string): Promise<string> {
       output: basename(output),
       useCodeCache: true,
       disableExperimentalSEAWarning: true,
-      // As in agent-launcher.sh.
-      execArgv: ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=1"],
+      execArgv: ["--disable-warning=ExperimentalWarning", ...ENGINE_FLAGS],
     }),
   );
-  await promisify(execFile)(process.execPath, ["--build-sea", config], { cwd: dirname(config) });
+  await promisify(execFile)(process.execPath, [...ENGINE_FLAGS, "--build-sea", config], {
+    cwd: dirname(config),
+  });
   await chmod(output, 0o755);
   await rm(bundle);
   await rm(config);

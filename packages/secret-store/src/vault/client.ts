@@ -121,6 +121,9 @@ export class VaultClient {
       isOpen = true;
       opened();
     };
+    // Asked without an upgrade first: what a WebSocket needs is loaded only where there is a stream to open.
+    const refusal = await this.#whyNotOpened(request, token, signal);
+    if (refusal.code !== "unavailable") throw refusal;
     try {
       for await (const text of this.#transport.messages(url, headers, signal, open)) {
         yield ResponsePart.parse(text, path);

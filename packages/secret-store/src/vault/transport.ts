@@ -1,3 +1,5 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { Secret, systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { SecretStoreError } from "../errors.ts";
@@ -30,15 +32,16 @@ export interface TransportResponse {
   readonly text: string;
 }
 
+/**
+ * An idle connection is closed after this, in milliseconds: well before servers and balancers close theirs (Vault: 5
+ * minutes), so that no request meets a connection that is just ending.
+ */
+const IDLE_CONNECTION_MS = 4000;
+/** Connections at once: more than callers bound themselves to (ten secrets at a time), few enough for any server. */
+const MAX_CONNECTIONS = 64;
+
 /** Faults before a byte of the request left this host. */
-const UNSENT = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+const UNSENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 /** Faults of the certificate check (Node's tls), for which trying again is no use. */
 const TLS_FAULT =
   /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|ERR_OSSL_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/;
@@ -64,6 +67,7 @@ export class TransportError extends SecretStoreError {
 /** Connections to the servers of one store, kept alive. */
 export class Transport {
   readonly #options: TransportOptions;
+  #connections: Connections | undefined;
   #dispatcher: Promise<Dispatcher> | undefined;
 
   constructor(options: TransportOptions) {
@@ -73,7 +77,8 @@ export class Transport {
   /**
    * One request, no retry, no redirect.
    * @param origin named in errors
-   * @throws TransportError, or SecretStoreError `invalid_response` for an answer that is too large
+   * @throws TransportError, or SecretStoreError: `invalid_response` for an answer that is too large,
+   *   `misconfigured`
    */
   async send(
     method: string,
@@ -83,33 +88,41 @@ export class Transport {
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<TransportResponse> {
-    this.#dispatcher ??= connect(this.#options);
-    const dispatcher = await this.#dispatcher;
     try {
-      const response = await dispatcher.request({
-        ...splitUrl(url),
-        method,
-        headers,
-        body: body ?? null,
-        signal,
-      });
-      const location = response.headers["location"];
-      const text = await response.body.text();
-      return {
-        status: response.statusCode,
-        location: typeof location === "string" ? location : undefined,
-        text,
-      };
-    } catch (error) {
-      const fault = systemCode(error) ?? (signal.aborted ? "no answer in time" : "connection fault");
-      if (fault === "UND_ERR_RES_EXCEEDED_MAX_SIZE") {
+      const answer = await this.#exchange(method, url, headers, body, signal);
+      const text = await textOf(answer);
+      if (text === undefined) {
         throw new SecretStoreError(
           "invalid_response",
           `the store at ${origin} sent an answer of more than ${MAX_RESPONSE_BYTES} bytes`,
         );
       }
+      return { status: answer.statusCode ?? 0, location: answer.headers.location, text };
+    } catch (error) {
+      if (error instanceof SecretStoreError) throw error;
+      const code = systemCode(error);
+      const fault = signal.aborted ? "no answer in time" : (code ?? "connection fault");
       throw new TransportError(fault, origin, error);
     }
+  }
+
+  async #exchange(
+    method: string,
+    url: string,
+    headers: Record<string, string>,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    this.#connections ??= connections(this.#options);
+    const { http, https } = this.#connections;
+    return new Promise((resolve, reject) => {
+      const outgoing = url.startsWith("https:")
+        ? httpsRequest(url, { agent: https, method, headers, signal })
+        : httpRequest(url, { agent: http, method, headers, signal });
+      outgoing.once("response", resolve);
+      outgoing.on("error", reject);
+      outgoing.end(body);
+    });
   }
 
   /** See {@link socketMessages}. The server's reason for not opening it is not told: ask by {@link Transport.send}. */
@@ -119,19 +132,70 @@ export class Transport {
     signal: AbortSignal,
     opened: () => void,
   ): AsyncGenerator<string> {
-    this.#dispatcher ??= connect(this.#options);
+    this.#dispatcher ??= socketDispatcher(this.#options);
     yield* socketMessages(url, headers, await this.#dispatcher, signal, opened);
   }
 
   async close(): Promise<void> {
+    this.#connections?.http.destroy();
+    this.#connections?.https.destroy();
     const dispatcher = await this.#dispatcher?.catch(() => undefined);
     await dispatcher?.destroy();
   }
 }
 
-function splitUrl(url: string): { origin: string; path: string } {
-  const { origin, pathname, search } = new URL(url);
-  return { origin, path: pathname + search };
+/** Undefined if it is too large. */
+async function textOf(answer: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_RESPONSE_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+interface Connections {
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
+/** Node's own client: undici would cost 10 MB of memory for as long as a daemon runs. */
+function connections(options: TransportOptions): Connections {
+  const common = {
+    keepAlive: true,
+    timeout: IDLE_CONNECTION_MS,
+    maxSockets: MAX_CONNECTIONS,
+    ...(options.proxy !== undefined && { proxyEnv: proxyEnvironment(options.proxy) }),
+  };
+  try {
+    return { http: new HttpAgent(common), https: new HttpsAgent({ ...common, ...tlsOf(options) }) };
+  } catch {
+    throw wrongProxy();
+  }
+}
+
+/** All are given, so that nothing is looked up in the process's environment. */
+function proxyEnvironment({ url, except = "" }: ProxySettings): NodeJS.ProcessEnv {
+  if (!URL.canParse(url)) throw wrongProxy();
+  return { HTTP_PROXY: url, HTTPS_PROXY: url, NO_PROXY: except };
+}
+
+/** The library's message quotes the URL, which may hold a password. */
+function wrongProxy(): SecretStoreError {
+  return new SecretStoreError("misconfigured", "store.proxy or the environment's proxy is no usable URL");
+}
+
+function tlsOf({ caCert, tlsSkipVerify, clientCertificate }: TransportOptions) {
+  return {
+    ...(caCert !== undefined && { ca: caCert }),
+    ...(tlsSkipVerify === true && { rejectUnauthorized: false }),
+    ...(clientCertificate !== undefined && {
+      cert: clientCertificate.chain,
+      ...keyOf(clientCertificate.key),
+    }),
+  };
 }
 
 function keyOf(key: NonNullable<TransportOptions["clientCertificate"]>["key"]) {
@@ -139,30 +203,17 @@ function keyOf(key: NonNullable<TransportOptions["clientCertificate"]>["key"]) {
   return { privateKeyEngine: key.engine, privateKeyIdentifier: key.identifier.reveal() };
 }
 
-async function connect(options: TransportOptions): Promise<Dispatcher> {
-  // Loaded at the first request: it costs 80 ms of processor time, which a command that asks nothing need not pay.
+/** Makes the connection of a WebSocket. Loaded for stores that have an event stream only. */
+async function socketDispatcher(options: TransportOptions): Promise<Dispatcher> {
   const { Agent, EnvHttpProxyAgent } = await import("undici");
-  const tls = {
-    ...(options.caCert !== undefined && { ca: options.caCert }),
-    ...(options.tlsSkipVerify === true && { rejectUnauthorized: false }),
-    ...(options.clientCertificate !== undefined && {
-      cert: options.clientCertificate.chain,
-      ...keyOf(options.clientCertificate.key),
-    }),
-  };
-  const common = { connect: tls, maxResponseSize: MAX_RESPONSE_BYTES };
-  if (options.proxy === undefined) return new Agent(common);
-  try {
-    // All three are given, so that it does not look into the environment itself.
-    return new EnvHttpProxyAgent({
-      ...common,
-      requestTls: tls,
-      httpProxy: options.proxy.url,
-      httpsProxy: options.proxy.url,
-      noProxy: options.proxy.except ?? "",
-    });
-  } catch {
-    // The library's message quotes the URL, which may hold a password.
-    throw new SecretStoreError("misconfigured", "store.proxy or the environment's proxy is no usable URL");
-  }
+  const tls = tlsOf(options);
+  const { proxy } = options;
+  if (proxy === undefined) return new Agent({ connect: tls });
+  return new EnvHttpProxyAgent({
+    connect: tls,
+    requestTls: tls,
+    httpProxy: proxy.url,
+    httpsProxy: proxy.url,
+    noProxy: proxy.except ?? "",
+  });
 }
