@@ -140,6 +140,11 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
       account: "connected",
       source: file,
     });
+    const elsewhere = await command("auth", "status", "--url", "http://127.0.0.1:1");
+    assert.deepEqual(
+      [elsewhere.code, elsewhere.stderr.split("\n")[0]],
+      [2, "svc: Not signed in to http://127.0.0.1:1"],
+    );
     const token = await command(
       "token",
       "create",

@@ -210,8 +210,9 @@ function addAuthCommands(root: Command): void {
   auth
     .command("status")
     .description("say who you are there")
+    .option("--url <address>", "the service")
     .option("--json", "as JSON")
-    .action(async (options: { json?: boolean }) => (await commands()).status(options));
+    .action(async (options: LoginOptions) => (await commands()).status(options));
   auth
     .command("logout")
     .description("end the session, and forget it")

@@ -64,10 +64,11 @@ export async function login({ url, json = false, admin = false }: LoginOptions):
 }
 
 /** Says who one is at the service. */
-export async function status({ json = false }: { readonly json?: boolean }): Promise<void> {
-  const base = serviceAddress();
-  const { source } = serviceToken(base);
-  const { username, role, account } = (await callApi("GET", "/api/session")) as Caller;
+export async function status({ url, json = false }: LoginOptions): Promise<void> {
+  const base = serviceAddress(url);
+  const { token, source } = serviceToken(base);
+  const asked = await callApi("GET", "/api/session", undefined, { base, token });
+  const { username, role, account } = asked as Caller;
   if (json) {
     process.stdout.write(`${JSON.stringify({ url: base.origin, username, role, account, source })}\n`);
     return;
