@@ -1,0 +1,58 @@
+import type { TokenLimits } from "../tokens/admission.ts";
+import { demandFault } from "../tokens/permit.ts";
+import { parseScopes } from "../tokens/scopes.ts";
+import { parseApiPath } from "./api-path.ts";
+import { GraphqlJudge } from "./graphql-judge.ts";
+import { readGraphqlRequest } from "./graphql-request.ts";
+import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
+import { RestJudge } from "./rest-judge.ts";
+
+// The judges with a token's limits and a code host of a few ids, for tests of the tables.
+const rest = new RestJudge();
+const graphql = new GraphqlJudge();
+const NODES: Readonly<Record<string, NodeFacts>> = {
+  R_mine: { type: "Repository", repository: "acme/widgets" },
+  I_mine: { type: "Issue", repository: "acme/widgets" },
+  PR_mine: { type: "PullRequest", repository: "acme/widgets" },
+  IC_issue: { type: "IssueComment", repository: "acme/widgets" },
+  IC_pull: { type: "IssueComment", repository: "acme/widgets", onPullRequest: true },
+  I_other: { type: "Issue", repository: "acme/secret" },
+  U_bob: { type: "User", repository: undefined },
+  P_board: { type: "ProjectV2", repository: undefined },
+};
+const resolver: IdResolver = {
+  repositoryById: async (id) => ({ "1": "acme/widgets", "2": "acme/secret" })[id],
+  isPullRequest: async (_, number) => number === "7",
+  nodes: async (ids) =>
+    new Map(ids.flatMap((id) => (NODES[id] === undefined ? [] : [[id, NODES[id]] as const]))),
+};
+
+export function limits(scopes: string, repositories: readonly string[] = ["acme/widgets"]): TokenLimits {
+  return { repositories, scopes: parseScopes(scopes).scopes };
+}
+
+/** `allowed`, or why not. */
+function verdict(judged: Judgement, held: TokenLimits): string {
+  return judged.kind === "refused" ? judged.message : (demandFault(held, judged.demand) ?? "allowed");
+}
+
+export async function ofRest(held: TokenLimits, method: string, target: string): Promise<string> {
+  const [path = "", query = ""] = target.split("?");
+  const parsed = parseApiPath(path);
+  if (typeof parsed === "string") return parsed;
+  return verdict(
+    await rest.judge({ method, path: parsed, query: new URLSearchParams(query) }, held, resolver),
+    held,
+  );
+}
+
+export async function ofGraphql(
+  held: TokenLimits,
+  query: string,
+  variables: Record<string, unknown> = {},
+  operationName?: string,
+): Promise<string> {
+  const request = readGraphqlRequest({ query, variables, operationName });
+  if (typeof request === "string") return request;
+  return verdict(await graphql.judge(request, held, resolver), held);
+}
