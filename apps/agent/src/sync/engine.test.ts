@@ -104,6 +104,37 @@ describe("a cycle", () => {
     assert.deepEqual((await cycle(rules)).changed, ["r0", "r1", "r2"]);
   });
 
+  it("of many files makes each one whole, says what it did in the order of the rules, and saves its state last", async () => {
+    await w.put("k", { token: "t" });
+    const rules = Array.from({ length: 120 }, (_, i) =>
+      yaml(`r${i}`, "k", `~/many/${i % 7}/f${i}.yaml`, {}, { run: { command: ["true", `${i % 3}`] } }),
+    );
+    assert.deepEqual(
+      (await cycle(rules)).changed,
+      rules.map((_, i) => `r${i}`),
+    );
+    for (let i = 0; i < rules.length; i++)
+      assert.equal(await w.read(`many/${i % 7}/f${i}.yaml`), "token: t\n");
+    const { state } = await w.engine([]);
+    assert.equal(Object.keys(state.document.files).length, rules.length);
+    const pending = Object.values(state.document.rules).filter((record) => record.run_pending);
+    assert.deepEqual(pending, []);
+    assert.deepEqual(
+      (await cycle(rules)).unchanged,
+      rules.map((_, i) => `r${i}`),
+    );
+  });
+
+  it("writes two names of one hard-linked file one after the other: both rules' keys are in it", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "# kept\n");
+    await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));
+    const other = { template: "second: {{ .token }}\n" };
+    const result = await cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", other)]);
+    assert.deepEqual(result.changed, ["a", "b"]);
+    assert.equal(await w.read("f.yaml"), "# kept\ntoken: t\nsecond: t\n");
+  });
+
   it("reads no value and touches no file when nothing has changed", async () => {
     await w.put("k", { token: "t" });
     await cycle([yaml("a", "k")]);
@@ -483,6 +514,17 @@ describe("where a rule may write", () => {
 });
 
 describe("the state file", () => {
+  it("saved by several at once holds the last document, not whichever was written last", async () => {
+    const { state } = await w.engine([]);
+    const saves = Array.from({ length: 20 }, (_, i) => {
+      state.document.last_error = `${"x".repeat(((i * 7919) % 20) * 5000)} ${i}`;
+      return state.save();
+    });
+    await Promise.all(saves);
+    const { state: again } = await w.engine([]);
+    assert.match(again.document.last_error ?? "", / 19$/);
+  });
+
   for (const [name, content] of [
     ["lost", undefined],
     ["corrupt", "{"],

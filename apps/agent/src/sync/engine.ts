@@ -5,7 +5,7 @@ import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
 import { applyPlan, previewPlan, type ApplyParts, type FilePlan } from "./apply.ts";
 import { CycleSecrets, inParallel, isStoreWide } from "./cycle-secrets.ts";
-import { planFiles, type Work } from "./file-plan.ts";
+import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";
 import {
   iso,
   isWaiting,
@@ -135,7 +135,7 @@ export class SyncEngine {
       await state.save();
       options.onProgress?.();
     }
-    return { started_at: started, finished_at: iso(clock.now()), ...tally.result() };
+    return { started_at: started, finished_at: iso(clock.now()), ...tally.result(this.#order()) };
   }
 
   /**
@@ -211,8 +211,13 @@ export class SyncEngine {
       }
     });
     // Rendering finishes in any order; what is written must not depend on it.
-    const order = new Map(this.#rules.map((rule, index) => [rule.name, index]));
+    const order = this.#order();
     return work.toSorted((a, b) => (order.get(a.rule.name) ?? 0) - (order.get(b.rule.name) ?? 0));
+  }
+
+  /** Each rule's place in the configuration. */
+  #order(): Map<string, number> {
+    return new Map(this.#rules.map((rule, index) => [rule.name, index]));
   }
 
   async #isUpToDate(rule: Rule, record: RuleRecord, secrets: CycleSecrets): Promise<boolean> {
@@ -248,7 +253,10 @@ export class SyncEngine {
     const { plans, failures, gone } = await planFiles(work, this.#rules, this.#parts);
     const byRule = new Map(work.map((item) => [item.rule.name, item]));
     for (const [rule, error] of failures) this.#failByName(rule, error, tally);
-    for (const plan of plans) await this.#writeFile(plan, byRule, tally);
+    const { first, rest } = inWriteOrder(plans);
+    for (const plan of first) await this.#writeFile(plan, byRule, tally);
+    // Mostly waiting for the disk; different files have no order.
+    await inParallel(rest, (plan) => this.#writeFile(plan, byRule, tally));
     for (const rule of gone) if (!tally.failures.has(rule)) delete state.document.rules[rule];
     const used = new Set(Object.values(state.document.rules).map((record) => record.target.file));
     for (const file of Object.keys(state.document.files))
@@ -390,9 +398,15 @@ class Tally {
     this.failures.set(rule, message);
   }
 
-  result(): Pick<CycleResult, "changed" | "unchanged" | "failed"> {
+  /** @param order each rule's place; rules of a former configuration come first */
+  result(order: ReadonlyMap<string, number>): Pick<CycleResult, "changed" | "unchanged" | "failed"> {
+    const sorted = (rules: string[]): string[] =>
+      rules.toSorted((a, b) => (order.get(a) ?? -1) - (order.get(b) ?? -1));
     const named = (kind: "changed" | "unchanged"): string[] =>
-      [...this.#done].flatMap(([rule, done]) => (done === kind && !this.failures.has(rule) ? [rule] : []));
-    return { changed: named("changed"), unchanged: named("unchanged"), failed: [...this.failures.keys()] };
+      sorted(
+        [...this.#done].flatMap(([rule, done]) => (done === kind && !this.failures.has(rule) ? [rule] : [])),
+      );
+    const failed = sorted([...this.failures.keys()]);
+    return { changed: named("changed"), unchanged: named("unchanged"), failed };
   }
 }

@@ -6,6 +6,7 @@ import {
   type LeafPath,
 } from "@devplat/document-edit";
 import { createHash } from "node:crypto";
+import { dirname } from "node:path";
 import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
 import type { FilePlan } from "./apply.ts";
@@ -35,6 +36,26 @@ export interface FilePlans {
   readonly failures: ReadonlyMap<string, unknown>;
   /** Names in the state that the configuration no longer has; their records can go after the plans. */
   readonly gone: readonly string[];
+}
+
+/**
+ * Splits plans into those that go one after the other, and those that may go at the same time afterwards. First the
+ * one of each folder that has to be made, so that it is made once; and files of several names, as two plans may mean
+ * the same one, which is written in place.
+ */
+export function inWriteOrder(plans: readonly FilePlan[]): {
+  readonly first: readonly FilePlan[];
+  readonly rest: readonly FilePlan[];
+} {
+  const begun = new Set<string>();
+  const { first = [], rest = [] } = Object.groupBy(plans, ({ target }) => {
+    if ((target.existing?.nlink ?? 1) > 1) return "first";
+    const folder = dirname(target.file);
+    if (target.missingFolders.length === 0 || begun.has(folder)) return "rest";
+    begun.add(folder);
+    return "first";
+  });
+  return { first, rest };
 }
 
 interface Draft {

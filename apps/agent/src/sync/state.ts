@@ -83,6 +83,8 @@ export class StateFile {
   readonly #path: string;
   readonly #key: Buffer;
   #written: string;
+  /** One write at a time: an older document must not come last. */
+  #saving: Promise<void> = Promise.resolve();
   readonly document: StateDocument;
   /** The file was there and could not be used. */
   readonly rebuilt: boolean;
@@ -130,8 +132,14 @@ export class StateFile {
     return createHmac("sha256", this.#key).update(content).digest("base64url");
   }
 
-  /** Writes the document if it changed. */
-  async save(): Promise<void> {
+  /** Writes the document, as it is when its turn comes, if it changed. */
+  save(): Promise<void> {
+    const turn = this.#saving.then(() => this.#save());
+    this.#saving = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #save(): Promise<void> {
     if (this.#path === "") throw new Error("a peeked state cannot be saved");
     const text = print(this.document);
     if (text === this.#written) return;
