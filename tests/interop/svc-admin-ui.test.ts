@@ -159,6 +159,21 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     await context.close();
   });
 
+  it("what was just done has the focus, so that a keyboard goes on from there", async () => {
+    const { context, page } = await open({ javaScriptEnabled: false }, "/admin/repositories");
+    await signIn(page, "typist", "admin");
+    await page.getByLabel("Owner").fill("acme");
+    await page.getByLabel("Name", { exact: true }).fill("focus");
+    await page.keyboard.press("Enter");
+    await page.getByText("The repository was added.").waitFor();
+    assert.match(await page.locator(":focus").innerText(), /^The repository was added/);
+    await row(page, "acme/focus").getByRole("button", { name: "Disable" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("Caching is off").waitFor();
+    assert.match(await page.locator(":focus").innerText(), /^Caching is off/);
+    await context.close();
+  });
+
   it("nothing of a wide table is cut off at any width", async () => {
     const { context, page } = await open({}, "/admin/repositories");
     await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "widgets", timeout_seconds: 3600 });

@@ -1,6 +1,7 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { AccountState } from "../accounts/accounts.ts";
 import type { Identity, ListedSession } from "../login/sessions.ts";
+import { doneBanner } from "./form.ts";
 import { layout } from "./layout.ts";
 import { sessionsTable } from "./sessions-table.ts";
 
@@ -39,8 +40,7 @@ export function accountPage(options: AccountPageOptions): Html {
         <h1>Account</h1>
         <p class="lead">You are signed in as ${identity.login}.</p>
       </div>
-      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
-      ${connectionCard(options)}
+      ${doneBanner(done)} ${connectionCard(options)}
       <section class="card flush" aria-labelledby="sessions-heading">
         <div class="card-head">
           <h2 id="sessions-heading">Where you are signed in</h2>

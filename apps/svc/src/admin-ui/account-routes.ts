@@ -53,12 +53,12 @@ export function addAccountRoutes(routes: AccountRoutes): void {
     if (await accounts.disconnect(identity.userId)) {
       recordDisconnect(audit, identity, clientOf(context));
     }
-    return context.redirect("/ui?done=disconnected", 303);
+    return context.redirect("/ui?done=disconnected#done", 303);
   });
 
   for (const [path, back, adminOnly] of [
-    ["/ui/sessions/:id/end", "/ui?done=ended", false],
-    ["/admin/users/sessions/:id/end", "/admin/users?done=ended", true],
+    ["/ui/sessions/:id/end", "/ui?done=ended#done", false],
+    ["/admin/users/sessions/:id/end", "/admin/users?done=ended#done", true],
   ] as const) {
     pages.post(path, adminOnly, async (context, identity) => {
       const ended = await sessions.revoke(identity, context.req.param("id") ?? "");

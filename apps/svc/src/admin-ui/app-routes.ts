@@ -56,7 +56,7 @@ export function addAppRoutes(routes: AppRoutes): void {
         isDefault: false,
       };
       await apps.register(given, identity, clientOf(context));
-      return context.redirect("/admin/apps?done=registered", 303);
+      return context.redirect("/admin/apps?done=registered#done", 303);
     } catch (error) {
       // What was typed as a secret is not shown again.
       const registerForm = refusedForm(error, { app_id: form["app_id"] ?? "" }, REGISTER_FIELDS);
@@ -86,7 +86,7 @@ export function addAppRoutes(routes: AppRoutes): void {
   pages.get(MANIFEST_CALLBACK_PATH, true, async (context, identity) => {
     const callback = { code: context.req.query("code"), state: context.req.query("state") };
     await manifestFlow.finish(callback, identity, clientOf(context));
-    return context.redirect("/admin/apps?done=created", 303);
+    return context.redirect("/admin/apps?done=created#done", 303);
   });
 
   pages.post("/admin/apps/:id/check", true, async (context, identity) => {
@@ -97,7 +97,7 @@ export function addAppRoutes(routes: AppRoutes): void {
   pages.post("/admin/apps/:id/default", true, async (context, identity) => {
     const id = context.req.param("id") ?? "";
     await apps.update(id, { isDefault: true }, () => undefined, identity, clientOf(context));
-    return context.redirect("/admin/apps?done=default", 303);
+    return context.redirect("/admin/apps?done=default#done", 303);
   });
 
   pages.get("/admin/apps/:id/remove", true, async (context, identity) => {
@@ -107,7 +107,7 @@ export function addAppRoutes(routes: AppRoutes): void {
 
   pages.post("/admin/apps/:id/remove", true, async (context, identity) => {
     await apps.remove(context.req.param("id") ?? "", () => undefined, identity, clientOf(context));
-    return context.redirect("/admin/apps?done=removed", 303);
+    return context.redirect("/admin/apps?done=removed#done", 303);
   });
 }
 

@@ -3,7 +3,7 @@ import type { HostApp, Installation } from "../apps/host-apps.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { AppRecord } from "../storage/store.ts";
-import { EMPTY_FORM, formMessage, textField, type FormState } from "./form.ts";
+import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
 
@@ -49,8 +49,7 @@ export function appsPage(options: AppsPageOptions): Html {
           repositories they reach.
         </p>
       </div>
-      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
-      ${checked === undefined ? "" : checkedCard(checked)}
+      ${doneBanner(done)} ${checked === undefined ? "" : checkedCard(checked)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
           <h2 id="list-heading">Registered apps</h2>

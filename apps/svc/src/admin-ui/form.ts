@@ -90,6 +90,12 @@ export function textField(options: FieldOptions): Html {
   </div>`;
 }
 
+/** Says what was just done; the address that leads here ends in `#done`, which gives it the focus. */
+export function doneBanner(text: string | undefined): Html | string {
+  if (text === undefined) return "";
+  return html`<p class="banner good" id="done" tabindex="-1" role="status">${text}</p>`;
+}
+
 /** The message about a whole form, read out when the page is loaded. */
 export interface SelectOptions {
   readonly id: string;

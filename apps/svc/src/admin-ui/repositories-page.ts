@@ -4,7 +4,7 @@ import { DEFAULT_TIMEOUT_SECONDS } from "../cached-repositories.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { cacheFigures } from "./cache-figures.ts";
-import { EMPTY_FORM, formMessage, textField, type FormState } from "./form.ts";
+import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatBytes } from "./format.ts";
 import { layout } from "./layout.ts";
 
@@ -107,8 +107,7 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
               to turn it on.
             </p>`
       }
-      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
-      ${cacheFigures(rowsOf(repositories))} ${addCard(options.addForm ?? EMPTY_FORM)}
+      ${doneBanner(done)} ${cacheFigures(rowsOf(repositories))} ${addCard(options.addForm ?? EMPTY_FORM)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
           <h2 id="list-heading">Repositories</h2>

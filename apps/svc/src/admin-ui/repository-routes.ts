@@ -149,7 +149,7 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     const record = repositories.get(idOf(context));
     await removeRepository(options, record.id);
     note(context, identity, "cached_repository.removed", record);
-    return context.redirect("/admin/repositories?done=deleted", 303);
+    return context.redirect("/admin/repositories?done=deleted#done", 303);
   });
 
   // A page that answered a post, loaded again.
@@ -160,7 +160,7 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
 
 /** The page of the list that the record is on, saying what was done. */
 function done(what: string, { id }: CachedRepositoryRecord): string {
-  return `/admin/repositories?done=${what}&at=${id}`;
+  return `/admin/repositories?done=${what}&at=${id}#done`;
 }
 
 /** An emptied field is null, which resets the value. */

@@ -89,6 +89,6 @@ export function addTokenRoutes({ pages, assets, version, mint, apps, address, cl
 
   pages.post("/admin/tokens/:id/revoke", false, async (context, identity) => {
     await mint.revoke(identity, clientOf(context), context.req.param("id") ?? "");
-    return context.redirect("/admin/tokens?done=revoked", 303);
+    return context.redirect("/admin/tokens?done=revoked#done", 303);
   });
 }

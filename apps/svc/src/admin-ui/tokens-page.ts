@@ -2,7 +2,7 @@ import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
 import type { AppRecord, TokenPage, TokenRecord } from "../storage/store.ts";
 import { RESOURCES } from "../tokens/scopes.ts";
-import { formMessage, textField, EMPTY_FORM, type FormState } from "./form.ts";
+import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
 
@@ -67,8 +67,7 @@ export function tokensPage(options: TokensPageOptions): Html {
           credential stays here.
         </p>
       </div>
-      ${done === undefined ? "" : html`<p class="banner good" role="status">${done}</p>`}
-      ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
+      ${doneBanner(done)} ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
       ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">

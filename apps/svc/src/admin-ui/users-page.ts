@@ -1,6 +1,7 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity, ListedSession } from "../login/sessions.ts";
 import type { UserRecord } from "../storage/store.ts";
+import { doneBanner } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
 import { sessionsTable } from "./sessions-table.ts";
@@ -30,7 +31,7 @@ export function usersPage(options: UsersPageOptions): Html {
           Everybody who ever signed in. Admins are named in the configuration (<code>admins</code>).
         </p>
       </div>
-      ${options.done === "ended" ? html`<p class="banner good" role="status">The session was ended.</p>` : ""}
+      ${doneBanner(options.done === "ended" ? "The session was ended." : undefined)}
       <section class="card flush" aria-labelledby="users-heading">
         <div class="card-head">
           <h2 id="users-heading">Users</h2>

@@ -212,7 +212,7 @@ describe("apps and webhooks over HTTP", () => {
       assert.equal(begun.policy.includes(`form-action 'self' ${host.url};`), true);
       const back = await confirm(begun);
       const done = await page(back.pathname + back.search);
-      assert.equal(done.headers.get("location"), "/admin/apps?done=created");
+      assert.equal(done.headers.get("location"), "/admin/apps?done=created#done");
       const [made] = (await send("GET", "/api/apps")).json as unknown as Record<string, unknown>[];
       assert.deepEqual([made?.["source"], made?.["has_webhook_secret"]], ["manifest", true]);
       assert.equal((await page(back.pathname + back.search)).status, 422);
