@@ -35,8 +35,14 @@ async function follow(steps: readonly Step[]) {
   }
   const onState = (state: EventsState): void => void states.push(state);
   const onChange = (change: SecretChange): void => void changes.push(change);
-  await new StoreWatch({ store: { watch }, onChange, onState, clock, logger: silentLogger }).run(stop.signal);
-  return { waits, states, changes };
+  const lines: string[] = [];
+  const noted =
+    (level: string) =>
+    (_fields: unknown, text: string): void =>
+      void lines.push(`${level}: ${text}`);
+  const logger = { ...silentLogger, info: noted("info"), warn: noted("warn") };
+  await new StoreWatch({ store: { watch }, onChange, onState, clock, logger }).run(stop.signal);
+  return { waits, states, changes, lines };
 }
 
 const SHORT = { changes: 0, livesMs: 1 };
@@ -71,7 +77,8 @@ describe("StoreWatch", () => {
   });
 
   it("unsupported: says so, and asks again after an hour; denied: after five minutes", async () => {
-    const { waits, states } = await follow(["unsupported", "denied"]);
+    const { waits, states, lines } = await follow(["unsupported", "denied"]);
+    assert.deepEqual(lines, ["info: the token may not follow the store's events; it is polled"]);
     assert.deepEqual(waits, [3_600_000, 300_000]);
     assert.deepEqual(states, ["unsupported", "polling"]);
   });

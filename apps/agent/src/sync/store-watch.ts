@@ -10,6 +10,9 @@ const STABLE_MS = 10_000;
 const UNSUPPORTED_MS = 60 * 60_000;
 const DENIED_MS = 5 * 60_000;
 
+/** What a token needs for events, where the store has them. */
+const EVENTS_POLICY = 'path "sys/events/subscribe/kv-v2/*" { capabilities = ["read"] }';
+
 export type EventsState = AgentStatus["sync"]["events"];
 
 export interface StoreWatchParts {
@@ -75,7 +78,10 @@ export class StoreWatch {
     this.#trouble = code;
     if (!isNews) return;
     if (code === "unsupported") logger.debug({}, "the store has no event stream; it is polled");
-    else logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
+    else if (code === "denied") {
+      // Nothing is broken: most stores have no events, and say so only to whoever may ask.
+      logger.info({ policy: EVENTS_POLICY }, "the token may not follow the store's events; it is polled");
+    } else logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
   }
 }
 
