@@ -124,7 +124,7 @@ describe("encryption key", () => {
 
   it("missing outside development mode refuses", async () => {
     await assert.rejects(encryptionKeys({ developmentMode: false, dataDir: folder }), {
-      code: "encryption_key",
+      code: "config_refused",
     });
   });
 });
