@@ -49,6 +49,8 @@ export class TargetWatch {
       // A folder that is gone, or one watch more than the system has: the poll sees to it.
       watcher.on("error", () => this.#drop(folder));
       this.#folders.set(folder, watcher);
+      // What was changed after it was written and before it was watched makes no event.
+      this.#look();
     } catch {
       this.#parts.logger.debug(
         { folder },
