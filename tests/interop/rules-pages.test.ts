@@ -7,6 +7,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 
 /** The pages that list rules with the tests that hold them, and how many rows each has at least: an empty table proves nothing. */
 const PAGES: readonly (readonly [page: string, least: number])[] = [
+  ["docs/agent-web-rules.md", 150],
   ["docs/cache-rules.md", 60],
   ["docs/interface-rules.md", 60],
 ];
