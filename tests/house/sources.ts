@@ -56,7 +56,7 @@ export function readSources(workspaces: readonly Workspace[]): Source[] {
       text,
       workspace: workspaces.find(({ folder }) => path.startsWith(`${folder}/`)),
       imports: importsOf(text),
-      isTest: /\.(test|soak)\.ts$|^tests\/|\/test\//.test(path),
+      isTest: /\.(test|soak|test-kit)\.ts$|^tests\/|\/test\//.test(path),
     };
   });
 }

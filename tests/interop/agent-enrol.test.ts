@@ -15,7 +15,7 @@ import {
   type TempFolder,
   type Vault,
 } from "@devplat/testkit";
-import { TestOauthServer } from "../../apps/agent/src/enrol/test-oauth-server.ts";
+import { TestOauthServer } from "../../apps/agent/src/enrol/oauth-server.test-kit.ts";
 import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
 
 const folders: TempFolder[] = [];

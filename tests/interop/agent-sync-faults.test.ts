@@ -206,7 +206,7 @@ describe("a store that does not answer", () => {
   it("a cycle ends after its time-out, the files stay, and the next one works", async () => {
     const { Secret, systemClock } = await import("@devplat/base");
     const { openVaultStore, userRoot } = await import("@devplat/secret-store");
-    const { workspace } = await import("../../apps/agent/src/sync/test-workspace.ts");
+    const { workspace } = await import("../../apps/agent/src/sync/workspace.test-kit.ts");
     const proxy = await startVaultProxy(vault.address);
     const w = await workspace();
     // As the daemon's, but for the waits: 10 s a try and 30 s a call would be this test's.

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
 import type { Json } from "../../apps/agent/src/api/json-schemas.ts";
-import { schemaFaults } from "../../apps/agent/src/api/test-schema.ts";
+import { schemaFaults } from "../../apps/agent/src/api/schema.test-kit.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 
 const AGENT = fileURLToPath(new URL("../../apps/agent/bin/agent", import.meta.url));

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder } from "@devplat/testkit";
-import { startTestServer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
 import { asNobody, runAsNobody } from "./agent-web/other-user.ts";
 
 /** `curl` prints the status last, on a line of its own. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, type Browser } from "@devplat/testkit";
-import { ruleView } from "../../apps/agent/src/web/memory-view.ts";
-import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+import { ruleView } from "../../apps/agent/src/web/memory-view.test-kit.ts";
+import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
 import { until } from "./agent-auth-stand.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 

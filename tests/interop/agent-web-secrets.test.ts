@@ -10,7 +10,7 @@ import {
   type SecretStore,
 } from "@devplat/secret-store";
 import { startVault, type Vault } from "@devplat/testkit";
-import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/test-server.ts";
+import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
 
 const EDITABLE = ["tools", "team/shared/"];
 const OWNED = ["tools/enrolled"];

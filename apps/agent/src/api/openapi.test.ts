@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
 import type { RouteParts } from "../web/environment.ts";
-import { ruleView, signedIn } from "../web/memory-view.ts";
-import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/test-server.ts";
+import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
+import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/server.test-kit.ts";
 import type { Json } from "./json-schemas.ts";
 import { apiRoutes } from "./routes.ts";
-import { schemaFaults } from "./test-schema.ts";
+import { schemaFaults } from "./schema.test-kit.ts";
 
 interface OpenApi {
   readonly openapi: string;

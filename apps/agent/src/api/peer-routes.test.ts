@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { Desktop } from "../desktop/desktop.ts";
 import type { DesktopOutcome } from "../desktop/program.ts";
-import { startTestServer, type Answer, type TestServer } from "../web/test-server.ts";
+import { startTestServer, type Answer, type TestServer } from "../web/server.test-kit.ts";
 
 const FORM = "application/x-www-form-urlencoded";
 const BROWSE = "/api/v1/remote/browse";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { DesktopClipboard, MAX_CLIPBOARD_BYTES, clipboardCommands } from "./clipboard.ts";
-import { testPrograms } from "./test-programs.ts";
+import { testPrograms } from "./programs.test-kit.ts";
 
 describe("clipboardCommands", () => {
   const names = (environment: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] =>

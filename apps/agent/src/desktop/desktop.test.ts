@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { DesktopBrowser } from "./browser.ts";
 import { DesktopNotifier } from "./notifier.ts";
 import { firstThatWorks } from "./program.ts";
-import { testPrograms } from "./test-programs.ts";
+import { testPrograms } from "./programs.test-kit.ts";
 
 const URL = "https://example.com/?a=$(id)&b='c'";
 

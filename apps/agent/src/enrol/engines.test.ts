@@ -8,11 +8,11 @@ import { promisify } from "node:util";
 import { Secret, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
-import { workspace, type Workspace } from "../sync/test-workspace.ts";
+import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import { engineFor } from "./engines.ts";
 import type { EnrolmentSteps, FormField } from "./engine.ts";
 import { sshKeyFields } from "./ssh-key.ts";
-import { TestOauthServer } from "./test-oauth-server.ts";
+import { TestOauthServer } from "./oauth-server.test-kit.ts";
 
 const run = promisify(execFile);
 const server = new TestOauthServer();

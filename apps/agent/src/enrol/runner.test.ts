@@ -4,7 +4,7 @@ import { Secret, silentLogger, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
 import { embeddedSignIn } from "../auth/sign-in.ts";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
-import { workspace, type Workspace } from "../sync/test-workspace.ts";
+import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import type { EnrolmentEngine } from "./engine.ts";
 import { failed } from "./http.ts";
 import { mergeSecret } from "./merge-secret.ts";

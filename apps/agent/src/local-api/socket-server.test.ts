@@ -11,7 +11,7 @@ import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base"
 import { Assets } from "@devplat/web-kit";
 import type { Desktop } from "../desktop/desktop.ts";
 import { LocalActions } from "../peers/local-actions.ts";
-import { MemoryView } from "../web/memory-view.ts";
+import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { PEER_OFFERS, type PeerOffer } from "./peer-offers.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";

@@ -6,8 +6,8 @@ import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/
 import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
 import { Daemon } from "./daemon.ts";
-import { HandClock } from "./test-clock.ts";
-import { workspace, type Workspace } from "./test-workspace.ts";
+import { HandClock } from "./clock.test-kit.ts";
+import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
 /** The store of a workspace, whose faults and events a test makes. */
 class TestStore {

@@ -10,8 +10,8 @@ import { TokenFile } from "../auth/token-file.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
 import { Daemon } from "./daemon.ts";
-import { HandClock } from "./test-clock.ts";
-import { workspace, type Workspace } from "./test-workspace.ts";
+import { HandClock } from "./clock.test-kit.ts";
+import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
 const MINUTE = 60_000;
 const DAY_MINUTES = 24 * 60;

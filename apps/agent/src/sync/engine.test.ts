@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { CycleResult } from "../status.ts";
 import { TargetPolicy } from "./targets.ts";
-import { workspace, type EngineOptions, type Workspace } from "./test-workspace.ts";
+import { workspace, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
 
 let w: Workspace;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { FORMAT_NAMES } from "@devplat/document-edit";
 import { parse } from "yaml";
-import { workspace, type Workspace } from "./test-workspace.ts";
+import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
 const guide = readFileSync(new URL("../../../../docs/agent.md", import.meta.url), "utf8");
 /** Where the file after stands beside the file before, in the guide's code blocks. */

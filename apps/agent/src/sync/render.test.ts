@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import type { FieldValue } from "@devplat/secret-store";
 import { publicMessage } from "./records.ts";
-import { workspace, type Workspace } from "./test-workspace.ts";
+import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
 let w: Workspace;
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { silentLogger } from "@devplat/base";
 import { TargetWatch } from "./target-watch.ts";
-import { HandClock } from "./test-clock.ts";
+import { HandClock } from "./clock.test-kit.ts";
 
 let folder: string;
 let clock: HandClock;

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { workspace, type Workspace } from "./test-workspace.ts";
+import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
 let w: Workspace;
 beforeEach(async () => {

@@ -4,10 +4,10 @@ import { STRICT_CSP } from "@devplat/web-kit";
 import { parseFields, type SecretStore } from "@devplat/secret-store";
 import type { RouteParts } from "./environment.ts";
 import { parseListenAddress } from "./listen-address.ts";
-import { ruleView } from "./memory-view.ts";
+import { ruleView } from "./memory-view.test-kit.ts";
 import { routes } from "./routes.ts";
-import { GOOD_TOKEN } from "./test-login.ts";
-import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./test-server.ts";
+import { GOOD_TOKEN } from "./login.test-kit.ts";
+import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
 
 /** One test for each row of the contract's tables; the details of each have their own tests elsewhere. */
 

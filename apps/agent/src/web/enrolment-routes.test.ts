@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
-import { TestOauthServer } from "../enrol/test-oauth-server.ts";
-import { startTestServer, type Answer, type TestServer } from "./test-server.ts";
+import { TestOauthServer } from "../enrol/oauth-server.test-kit.ts";
+import { startTestServer, type Answer, type TestServer } from "./server.test-kit.ts";
 
 const SSH = "enrolments: {work/key: {engine: ssh, description: Key for work}}";
 const PASSPHRASE = "planted-passphrase";

@@ -10,8 +10,8 @@ import {
   OIDC_CODE,
   OIDC_STATE,
   type TestLoginOptions,
-} from "./test-login.ts";
-import { startTestServer, type Answer, type TestServer } from "./test-server.ts";
+} from "./login.test-kit.ts";
+import { startTestServer, type Answer, type TestServer } from "./server.test-kit.ts";
 
 /** A server that nobody is signed in to. */
 async function signedOut(

@@ -7,8 +7,8 @@ import { after, before, describe, it } from "node:test";
 import { AgentError } from "../errors.ts";
 import { requestOpenLink } from "./open-link.ts";
 import { PortGuard, systemSocketOwners, type SocketOwners } from "./port-guard.ts";
-import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./test-server.ts";
-import { ruleView } from "./memory-view.ts";
+import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
+import { ruleView } from "./memory-view.test-kit.ts";
 
 const HEADERS: readonly [string, RegExp][] = [
   [

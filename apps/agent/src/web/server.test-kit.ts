@@ -19,9 +19,9 @@ import type { Desktop } from "../desktop/desktop.ts";
 import { LocalActions } from "../peers/local-actions.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import { ConfigurationView } from "./configuration.ts";
-import { MemoryView } from "./memory-view.ts";
+import { MemoryView } from "./memory-view.test-kit.ts";
 import type { PortGuard } from "./port-guard.ts";
-import { testLogin, type TestLoginOptions } from "./test-login.ts";
+import { testLogin, type TestLoginOptions } from "./login.test-kit.ts";
 import { SetupState } from "./setup-state.ts";
 import { WebServer, type WebServerOptions } from "./server.ts";
 

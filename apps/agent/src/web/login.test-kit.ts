@@ -2,7 +2,7 @@ import { Secret, silentLogger } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import type { LoginSteps } from "../auth/login-flow.ts";
 import { AgentError } from "../errors.ts";
-import type { MemoryView } from "./memory-view.ts";
+import type { MemoryView } from "./memory-view.test-kit.ts";
 import { WebLogin, type WebLoginParts } from "./web-login.ts";
 
 /** What the store of {@link testLogin} accepts. */
