@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { gitEnvironment } from "../git-environment.ts";
 import { git, run } from "../process.ts";
@@ -57,6 +58,11 @@ describe("code host", () => {
   const gitProcesses = async (root: string = host.root): Promise<string> => {
     const { stdout } = await run("sh", ["-c", `ls -l /proc/[0-9]*/cwd 2>/dev/null | grep -F '${root}'`]);
     return stdout;
+  };
+  /** Waits until the kernel has taken the killed ones away. */
+  const noGitProcesses = async (root?: string): Promise<void> => {
+    const deadline = performance.now() + 30_000;
+    while ((await gitProcesses(root)) !== "") assert.ok(performance.now() < deadline, "git runs on");
   };
 
   for (const version of [0, 1, 2]) {
@@ -217,7 +223,11 @@ describe("code host", () => {
 
   it("a hang fault never answers", async () => {
     host.inject({}, { hang: true });
-    await assert.rejects(fetch(host.url, { signal: AbortSignal.timeout(100) }), { name: "TimeoutError" });
+    const leave = new AbortController();
+    const asked = fetch(host.url, { signal: leave.signal });
+    while (host.calls.length === 0) await sleep(5);
+    leave.abort();
+    await assert.rejects(asked, { name: "AbortError" });
     assert.equal(host.calls[0]?.status, 0);
   });
 
@@ -226,6 +236,21 @@ describe("code host", () => {
     const begun = performance.now();
     assert.equal((await v2("/acme/open/git-upload-pack")).status, 200);
     assert.ok(performance.now() - begun >= 59);
+  });
+
+  it("a fault with an until answers whole once that is settled", async () => {
+    const gate = Promise.withResolvers<void>();
+    host.inject({ times: 1 }, { until: gate.promise });
+    let answered = false;
+    const held = v2("/acme/open/git-upload-pack").then(({ status }) => {
+      answered = true;
+      return status;
+    });
+    while (host.calls[0]?.command === undefined) await sleep(5);
+    assert.equal((await v2("/acme/open/git-upload-pack")).status, 200);
+    assert.equal(answered, false);
+    gate.resolve();
+    assert.equal(await held, 200);
   });
 
   it("a client that leaves takes its git with it", async () => {
@@ -244,8 +269,7 @@ describe("code host", () => {
     await answer.body?.getReader().read();
     assert.notEqual(await gitProcesses(), "");
     leave.abort();
-    const deadline = performance.now() + 5000;
-    while ((await gitProcesses()) !== "") assert.ok(performance.now() < deadline, "git runs on");
+    await noGitProcesses();
     assert.equal(host.calls.at(-1)?.finished, false);
   });
 
@@ -257,10 +281,10 @@ describe("code host", () => {
       env: gitEnvironment(),
     });
     while (!own.calls.some((call) => call.command === "ls-refs" && call.bytesOut > 0)) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
     }
     await own.stop();
     assert.notEqual((await cloning).code, 0);
-    assert.equal(await gitProcesses(own.root), "");
+    await noGitProcesses(own.root);
   });
 });

@@ -20,6 +20,8 @@ export interface Fault {
   readonly body?: string | Uint8Array;
   /** Milliseconds before anything else happens. */
   readonly delayMs?: number;
+  /** Settles before anything else happens, after the delay: a test says itself when. */
+  readonly until?: Promise<unknown>;
   /** The request is read and never answered. */
   readonly hang?: true;
   /** The connection is reset once this many body bytes went out. */

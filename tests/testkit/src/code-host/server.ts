@@ -55,6 +55,7 @@ async function handle(parts: ServerParts, request: IncomingMessage, response: Se
   }
   const fault = parts.faults.take({ method: call.method, path, command: call.command });
   if (fault?.delayMs !== undefined) await sleep(fault.delayMs);
+  await fault?.until;
   if (response.destroyed) return;
   if (fault?.hang === true) return void request.resume();
   const answer = (status: number, headers: Record<string, string>, body: Readable): void => {
