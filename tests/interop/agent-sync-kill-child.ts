@@ -7,7 +7,7 @@ import { SyncEngine } from "../../apps/agent/src/sync/engine.ts";
 import { InPlaceJournal } from "../../apps/agent/src/sync/in-place.ts";
 import { WriterLock } from "../../apps/agent/src/sync/lock.ts";
 import { Renderer } from "../../apps/agent/src/sync/render.ts";
-import { ruleSchema } from "../../apps/agent/src/sync/rule.ts";
+import { ruleSchema } from "../../apps/agent/src/config/rule.ts";
 import { StateFile } from "../../apps/agent/src/sync/state.ts";
 import { TargetPolicy } from "../../apps/agent/src/sync/targets.ts";
 import { KILL_RULES } from "./agent-sync-kill.ts";

@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 import { emptyCycle, ruleView, signedIn } from "../../apps/agent/src/web/memory-view.test-kit.ts";
-import { requestOpenLink } from "../../apps/agent/src/web/open-link.ts";
+import { requestOpenLink } from "../../apps/agent/src/local-api/open-link.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */

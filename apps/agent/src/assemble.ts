@@ -45,7 +45,7 @@ import { InPlaceJournal } from "./sync/in-place.ts";
 import { PausedRules } from "./sync/paused-rules.ts";
 import { WriterLock } from "./sync/lock.ts";
 import { Renderer } from "./sync/render.ts";
-import { expandHome } from "./sync/rule.ts";
+import { expandHome } from "./config/rule.ts";
 import { StateFile } from "./sync/state.ts";
 import type { StatusFacts } from "./sync/status-report.ts";
 import { TargetPolicy } from "./sync/targets.ts";

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { SecretStoreError, printJson, type SecretStore } from "@devplat/secret-store";
-import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/server.test-kit.ts";
+import {
+  startTestServer,
+  type Answer,
+  type RequestOptions,
+  type TestServer,
+} from "../web/server.test-kit.ts";
 
 const BASE = "/api/v1/secrets/";
 const JSON_TYPE = { "Content-Type": "application/json" };

@@ -1,6 +1,6 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
 import { z } from "zod";
-import { requestOverSocket } from "../local-api/socket-request.ts";
+import { requestOverSocket } from "../peers/socket-request.ts";
 import { findPeerSockets, type PeerSocket } from "../peers/peer-sockets.ts";
 import type { TokenOffer } from "./sign-in.ts";
 

@@ -1,6 +1,6 @@
 import { loadConfig } from "../config/load.ts";
 import { apiSocketPath } from "../local-api/places.ts";
-import { requestOpenLink } from "../web/open-link.ts";
+import { requestOpenLink } from "../local-api/open-link.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf } from "./context.ts";
 

@@ -2,7 +2,7 @@ import type { Host } from "../assemble.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import type { Rule } from "../sync/rule.ts";
+import type { Rule } from "../config/rule.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import type { Invocation, RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";

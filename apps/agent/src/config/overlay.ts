@@ -1,7 +1,7 @@
 import { ConfigError, parseConfigDocument, validateConfig, type ConfigProblem } from "@devplat/config";
 import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
 import { z } from "zod";
-import { ruleSchema, type Rule } from "../sync/rule.ts";
+import { ruleSchema, type Rule } from "./rule.ts";
 import { enrolmentsSection } from "./enrolment-section.ts";
 import { checkTogether, type Config } from "./schema.ts";
 import { fuseSection } from "./surface-sections.ts";

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { parseRemote, type RemoteDocument } from "./overlay.ts";
 import { ensureFolder } from "./places.ts";
 import { ed25519Key, type RemoteSection } from "./remote-section.ts";
-import { expandHome } from "../sync/rule.ts";
+import { expandHome } from "./rule.ts";
 
 /** From connecting to the last byte, in milliseconds. */
 const FETCH_TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 import { SecretStoreError, checkPath } from "@devplat/secret-store";
 import { ConfigError, type ConfigProblem } from "@devplat/config";
 import { z } from "zod";
-import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "../sync/rule.ts";
+import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./rule.ts";
 import { duration } from "./duration.ts";
 import { enrolmentsSection } from "./enrolment-section.ts";
 import { remoteSection } from "./remote-section.ts";

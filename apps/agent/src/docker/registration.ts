@@ -5,7 +5,7 @@ import { BRAND } from "../brand.ts";
 import type { Places } from "../config/places.ts";
 import type { Config } from "../config/schema.ts";
 import type { DockerStatus } from "../status.ts";
-import { expandHome } from "../sync/rule.ts";
+import { expandHome } from "../config/rule.ts";
 
 /** Where Docker looks for plugins that register themselves by a file (its documentation, "Plugin discovery"). */
 const PLUGIN_FOLDER = "/etc/docker/plugins";

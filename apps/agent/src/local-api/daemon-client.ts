@@ -3,7 +3,7 @@ import { request, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { readWebAccess } from "../web/web-key.ts";
-import { requestOverSocket } from "./socket-request.ts";
+import { requestOverSocket } from "../peers/socket-request.ts";
 
 /** Answers from memory come at once; longer than this, in milliseconds, the daemon hangs. */
 const ANSWER_TIMEOUT_MS = 5000;

@@ -1,7 +1,7 @@
 import { Secret } from "@devplat/base";
 import { z } from "zod";
 import type { TokenOffer } from "../auth/sign-in.ts";
-import { requestOverSocket } from "./socket-request.ts";
+import { requestOverSocket } from "../peers/socket-request.ts";
 
 /** A daemon answers from memory. In milliseconds. */
 const ANSWER_TIMEOUT_MS = 3000;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Places } from "../config/places.ts";
 import type { ApiSection } from "../config/surface-sections.ts";
-import { expandHome } from "../sync/rule.ts";
+import { expandHome } from "../config/rule.ts";
 
 /** Names in the runtime folder, unless the configuration says otherwise. */
 const API_SOCKET = "api.sock";

@@ -8,7 +8,7 @@ import { storeProblem } from "../api/store-problem.ts";
 import type { ApiParts, Environment } from "../web/environment.ts";
 import { MAX_BODY_BYTES } from "../web/routes.ts";
 import { ACTION_KINDS } from "../peers/action-kinds.ts";
-import type { PeerOffer } from "./peer-offers.ts";
+import type { PeerOffer } from "../peers/peer-offers.ts";
 import type { TokenHandouts } from "./token-handouts.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */

@@ -12,10 +12,10 @@ import { Assets } from "@devplat/web-kit";
 import type { Desktop } from "../desktop/desktop.ts";
 import { LocalActions } from "../peers/local-actions.ts";
 import { MemoryView } from "../web/memory-view.test-kit.ts";
-import { PEER_OFFERS, type PeerOffer } from "./peer-offers.ts";
+import { PEER_OFFERS, type PeerOffer } from "../peers/peer-offers.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
-import { requestOverSocket, type SocketAnswer } from "./socket-request.ts";
+import { requestOverSocket, type SocketAnswer } from "../peers/socket-request.ts";
 import { TokenHandouts } from "./token-handouts.ts";
 
 /** A peer socket of its own. */

@@ -1,5 +1,5 @@
 import type { Logger } from "@devplat/base";
-import { requestOverSocket } from "../local-api/socket-request.ts";
+import { requestOverSocket } from "./socket-request.ts";
 import { actionFields, actionForm, actionPath, type PeerAction } from "./action.ts";
 import { findPeerSockets, type PeerSocket } from "./peer-sockets.ts";
 

@@ -7,7 +7,7 @@ import { isStoreWide } from "./cycle-secrets.ts";
 import type { SyncEngine } from "./engine.ts";
 import { iso, publicMessage } from "./records.ts";
 import type { StateFile } from "./state.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule } from "../config/rule.ts";
 import { StatusReport, type StatusFacts } from "./status-report.ts";
 import { StoreWatch, type EventsState } from "./store-watch.ts";
 import { TargetWatch } from "./target-watch.ts";

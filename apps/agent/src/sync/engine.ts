@@ -17,7 +17,7 @@ import {
   recordOf,
 } from "./records.ts";
 import type { Renderer } from "./render.ts";
-import { expandHome, secretPaths, type Rule } from "./rule.ts";
+import { expandHome, secretPaths, type Rule } from "../config/rule.ts";
 import { runCommand, runFailure } from "./run-command.ts";
 import type { RuleRecord } from "./state.ts";
 import type { TargetPolicy } from "./targets.ts";

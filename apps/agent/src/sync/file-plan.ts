@@ -11,7 +11,7 @@ import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
 import type { FilePlan } from "./apply.ts";
 import type { Piece } from "./file-edit.ts";
-import { ownsWholeFile, type Rule } from "./rule.ts";
+import { ownsWholeFile, type Rule } from "../config/rule.ts";
 import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
 import { formatOf } from "./target-format.ts";
 import type { ResolvedTarget, TargetPolicy } from "./targets.ts";

@@ -1,6 +1,6 @@
 import { AppError, backoffMs } from "@devplat/base";
 import type { RuleStatus } from "../status.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule } from "../config/rule.ts";
 import type { RuleRecord, StateDocument } from "./state.ts";
 
 /** Wait after the first failure of a rule, and the longest, in milliseconds: a typo costs little, an outage no load. */

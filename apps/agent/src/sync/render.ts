@@ -2,7 +2,7 @@ import { DocumentEditError, sameShape, type DocumentFormat, type EditMap } from 
 import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
-import { secretPaths, type Rule } from "./rule.ts";
+import { secretPaths, type Rule } from "../config/rule.ts";
 import { formatOf } from "./target-format.ts";
 import type { Interpolation, RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 

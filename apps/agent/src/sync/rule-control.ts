@@ -1,7 +1,7 @@
 import type { Preview } from "./engine.ts";
 import type { PausedRules } from "./paused-rules.ts";
 import { previewText } from "./preview-text.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule } from "../config/rule.ts";
 
 /** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
 export type PauseOutcome = "done" | "unknown_rule" | "configured";

@@ -4,7 +4,7 @@ import { dirname, join, resolve, sep } from "node:path";
 import type { Stats } from "node:fs";
 import type { Places } from "../config/places.ts";
 import { AgentError } from "../errors.ts";
-import { expandHome } from "./rule.ts";
+import { expandHome } from "../config/rule.ts";
 
 /** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
 const MAX_SYMLINK_HOPS = 16;

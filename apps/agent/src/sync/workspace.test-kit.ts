@@ -8,7 +8,7 @@ import { Backups } from "./backups.ts";
 import { SyncEngine } from "./engine.ts";
 import { InPlaceJournal } from "./in-place.ts";
 import { Renderer } from "./render.ts";
-import { ruleSchema, type Rule } from "./rule.ts";
+import { ruleSchema, type Rule } from "../config/rule.ts";
 import { StateFile } from "./state.ts";
 import { TargetPolicy } from "./targets.ts";
 

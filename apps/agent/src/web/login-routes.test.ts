@@ -330,7 +330,7 @@ describe("request protection at the login", () => {
 
     it("needs no session where web.require_unlock asks for one: from the provider the browser does not send it", async () => {
       await using server = await startTestServer({ login: { kind: "oidc" }, requireUnlock: true });
-      const { requestOpenLink } = await import("./open-link.ts");
+      const { requestOpenLink } = await import("../local-api/open-link.ts");
       const link = new URL(await requestOpenLink(server.runtimeFolder));
       const opened = await server.send(link.pathname + link.search);
       const session = (opened.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
@@ -394,7 +394,7 @@ describe("Sign out", () => {
 
   it("with web.require_unlock, the browser is locked out afterwards", async () => {
     await using server = await startTestServer({ requireUnlock: true });
-    const { requestOpenLink } = await import("./open-link.ts");
+    const { requestOpenLink } = await import("../local-api/open-link.ts");
     const link = new URL(await requestOpenLink(server.runtimeFolder));
     const opened = await server.send(link.pathname + link.search);
     const Cookie = (opened.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { readdir } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
 import { AgentError } from "../errors.ts";
-import { requestOpenLink } from "./open-link.ts";
+import { requestOpenLink } from "../local-api/open-link.ts";
 import { PortGuard, systemSocketOwners, type SocketOwners } from "./port-guard.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
 import { ruleView } from "./memory-view.test-kit.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentError } from "../errors.ts";
-import { DaemonClient } from "../local-api/daemon-client.ts";
+import { DaemonClient } from "./daemon-client.ts";
 
 const linkSchema = z.object({ url: z.string() });
 
