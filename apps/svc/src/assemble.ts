@@ -4,7 +4,7 @@ import { assembleAdministration } from "./administration.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
 import { ApiRoutes } from "./api-proxy/api-routes.ts";
-import { ApiAddresses } from "./api-proxy/api-address.ts";
+import { ApiAddresses } from "./http/api-address.ts";
 import { ApiUpstream } from "./api-proxy/api-upstream.ts";
 import { HostIds } from "./api-proxy/host-ids.ts";
 import { LimitedRequests } from "./api-proxy/limited-requests.ts";

@@ -6,7 +6,7 @@ import type { Logger } from "@devplat/base";
 import { Hono } from "hono";
 import type { PushReceiver } from "./webhooks/push-receiver.ts";
 import { addDeviceEndpoints } from "./admin-api/device.ts";
-import { problemOf, problemResponse, INTERNAL } from "./admin-api/problem.ts";
+import { problemOf, problemResponse, INTERNAL } from "./http/problem.ts";
 import { addOperations, requestFacts, requireAccess } from "./admin-api/router.ts";
 import type { Operation } from "./admin-api/operation.ts";
 import { addAdminUi, type AdminUiOptions } from "./admin-ui/routes.ts";

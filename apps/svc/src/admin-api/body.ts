@@ -1,4 +1,4 @@
-import { ProblemError } from "./problem.ts";
+import { ProblemError } from "../http/problem.ts";
 
 /** Largest JSON body (spec/svc.md section 3). */
 const MAX_JSON_BYTES = 1024 * 1024;

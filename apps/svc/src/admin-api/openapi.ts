@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import { SESSION_COOKIE } from "../login/authenticator.ts";
 import { operation, type Operation } from "./operation.ts";
-import { PROBLEM_TYPE } from "./problem.ts";
+import { PROBLEM_TYPE } from "../http/problem.ts";
 
 const problemSchema = z
   .object({

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { positionOf } from "../storage/time-cursor.ts";
-import { ProblemError } from "./problem.ts";
+import { ProblemError } from "../http/problem.ts";
 
 /** The query parameters of a list that comes in pages. */
 export const pagingQuery = {

@@ -8,7 +8,7 @@ import { BRAND } from "../brand.ts";
 import { readJson } from "./body.ts";
 import { clientOf } from "./client.ts";
 import type { Access, Operation } from "./operation.ts";
-import { INTERNAL, ProblemError, problemOf, problemResponse } from "./problem.ts";
+import { INTERNAL, ProblemError, problemOf, problemResponse } from "../http/problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";
 
 export interface RouterParts {

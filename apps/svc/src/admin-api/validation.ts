@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { FieldError, type FieldFault } from "../errors.ts";
-import { ProblemError } from "./problem.ts";
+import { ProblemError } from "../http/problem.ts";
 
 /**
  * Checks a JSON body: unknown fields are 400 and named, everything else that is wrong is 422 with a pointer per field.

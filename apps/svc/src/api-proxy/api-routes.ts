@@ -10,7 +10,7 @@ import { queryValues, splitTarget } from "../http/target.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
 import { isUnlimited } from "../tokens/permit.ts";
-import { ApiAddresses, type ApiTarget } from "./api-address.ts";
+import { ApiAddresses, type ApiTarget } from "../http/api-address.ts";
 import { answerApiError } from "./api-answer.ts";
 import { forwardedHeaders } from "./api-headers.ts";
 import { ApiRelay } from "./api-relay.ts";

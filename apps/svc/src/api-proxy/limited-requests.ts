@@ -7,7 +7,7 @@ import type { ScopeJudges } from "../scopes/scope-judges.ts";
 import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
 import { allows } from "../tokens/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
-import type { ApiTarget } from "./api-address.ts";
+import type { ApiTarget } from "../http/api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";

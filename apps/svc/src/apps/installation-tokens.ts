@@ -6,7 +6,7 @@ import { digest } from "../login/random.ts";
 import type { AppRecord, Level, Store, TokenRecord } from "../storage/store.ts";
 import { EVERYTHING } from "../tokens/scopes.ts";
 import type { HostAppsClient, Installation } from "./host-apps.ts";
-import type { InstallationCredentials, InstallationOutcome } from "./installation-credentials.ts";
+import type { InstallationCredentials, InstallationOutcome } from "../tokens/installation-credentials.ts";
 import { missingPermissions, permissionsFor } from "./permissions.ts";
 
 /** Milliseconds before its end that an installation token is not used any more (spec/svc.md section 5). */

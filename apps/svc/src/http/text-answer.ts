@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { PROBLEM_TYPE, problemText, type Problem } from "../admin-api/problem.ts";
+import { PROBLEM_TYPE, problemText, type Problem } from "./problem.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** On every answer of ours and every relayed one: content of the code host never runs on our origin. */

@@ -1,5 +1,5 @@
 import type { CodeHost } from "../code-host/code-host.ts";
-import { ApiAddresses } from "../api-proxy/api-address.ts";
+import { ApiAddresses } from "../http/api-address.ts";
 import { lfsDeed } from "../git/lfs.ts";
 import { classifyTarget, splitTarget, type Target } from "../http/target.ts";
 import type { TokenLimits } from "../tokens/admission.ts";

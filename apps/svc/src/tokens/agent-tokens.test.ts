@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { systemClock, type Secret } from "@devplat/base";
-import type { InstallationOutcome } from "../apps/installation-credentials.ts";
+import type { InstallationOutcome } from "./installation-credentials.ts";
 import type { AuditEvent } from "../audit/audit-event.ts";
 import { FieldError } from "../errors.ts";
 import { NO_CLIENT } from "../login/client.ts";

@@ -1,6 +1,6 @@
 import type { Clock, Logger, Secret } from "@devplat/base";
 import type { HostAccounts } from "../accounts/host-account.ts";
-import type { InstallationCredentials } from "../apps/installation-credentials.ts";
+import type { InstallationCredentials } from "./installation-credentials.ts";
 import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { AllowedUsers } from "../login/allowed-users.ts";

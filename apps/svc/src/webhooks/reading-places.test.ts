@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { ProblemError } from "../admin-api/problem.ts";
+import { ProblemError } from "../http/problem.ts";
 import { ReadingPlaces } from "./reading-places.ts";
 
 describe("places for bodies of webhooks", () => {

@@ -1,5 +1,5 @@
 import type { Clock } from "@devplat/base";
-import { ProblemError } from "../admin-api/problem.ts";
+import { ProblemError } from "../http/problem.ts";
 import { addressKey } from "../login/rate-limit.ts";
 
 /** Bodies that are read at once: anybody may send one, and it is judged only when it is whole. */

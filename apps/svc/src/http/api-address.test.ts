@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { codeHostFor } from "../code-host/code-host-for.ts";
-import { Surfaces, type Surface } from "../http/surface.ts";
+import { Surfaces, type Surface } from "./surface.ts";
 import { ApiAddresses } from "./api-address.ts";
-import { pathView } from "./api-view.ts";
+import { pathView } from "../api-proxy/api-view.ts";
 
 type Row = [host: string, target: string, found: string];
 type Kind = "github" | "gitea";

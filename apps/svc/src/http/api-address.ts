@@ -1,6 +1,6 @@
 import type { CodeHost } from "../code-host/code-host.ts";
-import type { Surface } from "../http/surface.ts";
-import { splitTarget } from "../http/target.ts";
+import type { Surface } from "./surface.ts";
+import { splitTarget } from "./target.ts";
 
 /** Which interface of the code host's API a request is for, and where that lies. */
 export interface ApiTarget {
