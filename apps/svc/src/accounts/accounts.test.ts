@@ -9,7 +9,7 @@ import { HostOauth } from "../code-host/host-oauth.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
 import { Accounts } from "./accounts.ts";
-import type { HostCredential } from "./host-account.ts";
+import type { HostCredential } from "../code-host/host-account.ts";
 
 const CALLBACK = "http://svc.example/auth/callback";
 const HOUR = 3_600_000;

@@ -3,7 +3,7 @@ import type { Clock, Logger, Secret } from "@devplat/base";
 import type { HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
 import type { Store } from "../storage/store.ts";
-import type { HostAccounts, HostCredential } from "./host-account.ts";
+import type { HostAccounts, HostCredential } from "../code-host/host-account.ts";
 
 /** Milliseconds before its end that an access token is renewed: longer than a fetch takes to reach the code host. */
 const RENEW_AHEAD_MS = 5 * 60_000;

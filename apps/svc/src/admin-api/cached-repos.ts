@@ -1,6 +1,6 @@
 import type { Logger } from "@devplat/base";
 import { z } from "zod";
-import type { HostAccounts } from "../accounts/host-account.ts";
+import type { HostAccounts } from "../code-host/host-account.ts";
 import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditAction, AuditEvent, AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";

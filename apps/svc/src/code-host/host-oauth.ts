@@ -1,5 +1,5 @@
 import { Secret, type Clock } from "@devplat/base";
-import type { HostCredential } from "../accounts/host-account.ts";
+import type { HostCredential } from "./host-account.ts";
 import { SvcError } from "../errors.ts";
 import type { CodeHost, HostUser } from "./code-host.ts";
 import { numberOf, textOf, unreachable, memberOf, type HostClient } from "./host-client.ts";

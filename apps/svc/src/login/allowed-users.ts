@@ -1,5 +1,5 @@
 import type { Clock, Logger, Secret } from "@devplat/base";
-import type { HostAccounts } from "../accounts/host-account.ts";
+import type { HostAccounts } from "../code-host/host-account.ts";
 import type { HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
 

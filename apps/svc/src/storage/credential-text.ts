@@ -1,6 +1,6 @@
 import { Secret } from "@devplat/base";
 import { z } from "zod";
-import type { HostCredential } from "../accounts/host-account.ts";
+import type { HostCredential } from "../code-host/host-account.ts";
 import { SvcError } from "../errors.ts";
 
 const credentialSchema = z.object({

@@ -1,5 +1,5 @@
 import type { Secret } from "@devplat/base";
-import type { HostCredential } from "../accounts/host-account.ts";
+import type { HostCredential } from "../code-host/host-account.ts";
 import type { AuditAction, AuditEvent, AuditOutcome } from "../audit/audit-event.ts";
 
 /** Times are milliseconds since the Unix epoch, ids are UUIDv7; records are values, never live objects. */

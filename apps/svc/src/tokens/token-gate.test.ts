@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Secret, silentLogger, systemClock } from "@devplat/base";
-import type { HostAccounts } from "../accounts/host-account.ts";
+import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials, InstallationOutcome } from "./installation-credentials.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { OwnAddress } from "../own-address.ts";

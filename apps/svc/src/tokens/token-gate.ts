@@ -1,5 +1,5 @@
 import type { Clock, Logger, Secret } from "@devplat/base";
-import type { HostAccounts } from "../accounts/host-account.ts";
+import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials } from "./installation-credentials.ts";
 import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";

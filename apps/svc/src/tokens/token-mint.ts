@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
-import type { HostAccounts } from "../accounts/host-account.ts";
+import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials } from "./installation-credentials.ts";
 import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";

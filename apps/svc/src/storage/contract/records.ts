@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { Secret } from "@devplat/base";
-import type { HostCredential } from "../../accounts/host-account.ts";
+import type { HostCredential } from "../../code-host/host-account.ts";
 import type {
   AppRecord,
   AuditRecord,

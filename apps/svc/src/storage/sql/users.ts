@@ -1,5 +1,5 @@
 import type { Kysely, Selectable, Transaction } from "kysely";
-import type { HostCredential } from "../../accounts/host-account.ts";
+import type { HostCredential } from "../../code-host/host-account.ts";
 import { credentialText, readCredential } from "../credential-text.ts";
 import { formerLogin } from "../former-login.ts";
 import type { SecretBox } from "../secret-box.ts";

@@ -1,5 +1,5 @@
 import { Secret } from "@devplat/base";
-import type { HostCredential } from "../../accounts/host-account.ts";
+import type { HostCredential } from "../../code-host/host-account.ts";
 import { credentialText, readCredential } from "../credential-text.ts";
 import { formerLogin } from "../former-login.ts";
 import type { UserRecord, UserStore } from "../store.ts";
