@@ -182,6 +182,67 @@ describe("status block rules", () => {
   });
 });
 
+describe("agent status while the configuration cannot be used", () => {
+  const RUNNING = `web: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`;
+  const FAULT = /^agent: \S+config\.yaml:2:1: rules: expected a list$/m;
+
+  it("exits 1 with the fault, and tells what the running daemon still does and how each rule is", async () => {
+    const place = await embedded(RUNNING);
+    await place.ok("secrets", "put", "k", "token=one");
+    const running = await daemon(place, async () => (await place.read("out.yaml")) === "token: one\n");
+    try {
+      // The file comes before the cycle's end.
+      await until(
+        async () => /^r +ok +1 /m.test(await place.ok("status")),
+        () => running.log(),
+      );
+      await place.configure("store: {driver: embedded}\nrules: 3\n");
+      const { code, stdout, stderr } = await place.agent(["status"]);
+      assert.equal(code, 1);
+      assert.match(stderr, FAULT);
+      assert.match(
+        stdout,
+        /^Configuration: +cannot be used; the daemon goes on with the one that it has read/m,
+      );
+      assert.match(
+        stdout,
+        /^Daemon: +running( for \w+)?, next cycle \d{4}-\S+Z, follows the store's events$/m,
+      );
+      assert.match(stdout, /^Last sync: +\d{4}-\S+Z$/m);
+      assert.match(stdout, /^r +ok +1 +\d{4}-\S+Z *$/m);
+      const seen = JSON.parse((await place.agent(["status", "--json"])).stdout) as {
+        daemon: unknown;
+        sync: { state: string; next_cycle_at: string | null };
+        rules: Record<string, { state: string }>;
+        config: { problems: string[] };
+      };
+      assert.deepEqual([seen.daemon, seen.rules["r"]?.state], [{ running: true }, "ok"]);
+      assert.notEqual(seen.sync.next_cycle_at, null);
+      assert.match(seen.config.problems.join(), /rules: expected a list/);
+    } finally {
+      await running.stop();
+    }
+  });
+
+  it("without a daemon tells how the last cycle left each rule; without that the fault alone", async () => {
+    const place = await embedded();
+    await place.ok("sync");
+    await place.configure("store: {driver: embedded}\nrules: 3\n");
+    const { code, stdout, stderr } = await place.agent(["status"]);
+    assert.equal(code, 1);
+    assert.match(stderr, FAULT);
+    assert.match(stdout, /^Configuration: +cannot be used\nDaemon: +not running\nLast sync: +\d{4}-\S+Z$/m);
+    assert.match(stdout, /^r +missing /m);
+    const fresh = await embedded();
+    await fresh.configure("store: {driver: embedded}\nrules: 3\n");
+    const alone = await fresh.agent(["status"]);
+    assert.deepEqual([alone.code, alone.stdout], [1, ""]);
+    assert.match(alone.stderr, FAULT);
+    const dir = await fresh.agent(["status", "--config", join(fresh.path, "none.yaml")]);
+    assert.match(dir.stderr, /none\.yaml: no such file/);
+  });
+});
+
 describe("login-check rule 2: --no-passwd refreshes the marker, with AGENT_PASSWD_FILE or /etc/passwd", () => {
   it("the present user stands in /etc/passwd: exit 0 without a look at the configuration", async () => {
     const place = await embedded("broken: [");

@@ -12,6 +12,13 @@ describe("the command line", () => {
     assert.deepEqual(parse("secrets"), { kind: "help", command: undefined, group: "secrets" });
   });
 
+  it("help is that of the command behind it", () => {
+    assert.deepEqual(parse("help"), parse());
+    assert.deepEqual(parse("help", "secrets"), parse("secrets", "--help"));
+    assert.deepEqual(parse("help", "secrets", "put"), parse("secrets", "put", "--help"));
+    assert.throws(() => parse("help", "snyc"), /unknown command: snyc/);
+  });
+
   it("takes global flags before and after the command, with = or without", () => {
     for (const args of [
       ["--config", "c.yaml", "--dry-run", "sync", "--log-level=warn"],
@@ -41,6 +48,19 @@ describe("the command line", () => {
     ],
     ["an unknown log format", ["--log-format", "xml", "sync"], /--log-format takes one of: auto, text, json/],
     ["an unknown command", ["snyc"], /unknown command: snyc/],
+    ["an unknown command, also with --help", ["snyc", "--help"], /unknown command: snyc/],
+    ["an unknown command before its options", ["snyc", "--fast"], /unknown command: snyc/],
+    ["what stands behind --", ["--", "sync"], /unknown command: sync/],
+    [
+      "agent ssh: not built yet",
+      ["ssh"],
+      /^Error: 'ssh' is not built yet in this version: managed SSH forwards/,
+    ],
+    [
+      "agent ssh add: not built yet, whatever its options",
+      ["ssh", "add", "host", "--accept-host-key", "--port", "22"],
+      /'ssh' is not built yet in this version/,
+    ],
     ["an unknown option", ["sync", "--fast"], /unknown option of 'agent sync': --fast/],
     ["a flag without its value", ["sync", "--config"], /--config needs a value/],
     ["a value where none is taken", ["sync", "--dry-run=yes"], /--dry-run takes no value/],

@@ -7,6 +7,9 @@ import { GLOBAL_OPTIONS } from "./global-options.ts";
 const LOG_LEVELS = ["debug", "info", "warn", "error"];
 const LOG_FORMATS = ["auto", "text", "json"];
 
+/** Commands that come in a later version, and what they are for. */
+const NOT_BUILT: Readonly<Record<string, string>> = { ssh: "managed SSH forwards come later" };
+
 /** The command line is wrong. The message never repeats an argument that could be a value. */
 export class UsageError extends Error {
   /** Where the right form stands, in words. */
@@ -32,24 +35,25 @@ export function parseCommandLine(
   commands: readonly CommandSpec[],
   environment: NodeJS.ProcessEnv,
 ): Parsed {
-  const { words, rest } = splitCommand(args, commands);
+  const { words, unknown, rest } = splitCommand(args, commands);
   const name = words.join(" ");
   const command = commands.find((candidate) => candidate.name === name);
   // What every other program answers as well.
   if (name === "" && args.length === 1 && args[0] === "--version") {
     return parseCommandLine(["version"], commands, environment);
   }
+  if (command === undefined && unknown !== undefined) {
+    if (name === "" && unknown === "help") {
+      const about = args.toSpliced(args.indexOf("help"), 1);
+      return parseCommandLine([...about, "--help"], commands, environment);
+    }
+    throw unknownCommand(name, unknown);
+  }
   const { options, positionals } = parseOptions(rest, command, commands);
   if (command === undefined) {
-    const isGroup = name !== "" && commands.some((candidate) => candidate.name.startsWith(`${name} `));
-    if (isGroup && positionals.length > 0) {
-      throw new UsageError(`unknown command below '${name}'${nameable(positionals[0] ?? "")}`, name);
-    }
-    if (isGroup || options["help"] === true || positionals.length === 0) {
-      return { kind: "help", command: undefined, group: isGroup ? name : undefined };
-    }
-    if (positionals[0] === "help") return { kind: "help", command: undefined, group: undefined };
-    throw new UsageError(`unknown command${nameable(positionals[0] ?? "")}`);
+    // What stands behind `--` is no command.
+    if (positionals.length > 0) throw unknownCommand(name, positionals[0] ?? "");
+    return { kind: "help", command: undefined, group: name === "" ? undefined : name };
   }
   if (options["help"] === true) return { kind: "help", command, group: undefined };
   const { min, max } = command.arguments ?? { min: 0, max: 0 };
@@ -63,11 +67,22 @@ export function parseCommandLine(
   };
 }
 
-/** The command's words may stand after global flags, and are the first words that are no flags. */
+/** @param group the words before it, or "" */
+function unknownCommand(group: string, word: string): UsageError {
+  const later = group === "" ? NOT_BUILT[word] : undefined;
+  if (later !== undefined) return new UsageError(`'${word}' is not built yet in this version: ${later}`);
+  if (group === "") return new UsageError(`unknown command${nameable(word)}`);
+  return new UsageError(`unknown command below '${group}'${nameable(word)}`, group);
+}
+
+/**
+ * The command's words may stand after global flags, and are the first words that are no flags. `unknown` is the first
+ * word that does not go on with a command, where none is complete.
+ */
 function splitCommand(
   args: readonly string[],
   commands: readonly CommandSpec[],
-): { words: string[]; rest: string[] } {
+): { words: string[]; unknown?: string; rest: string[] } {
   const words: string[] = [];
   const rest: string[] = [];
   for (let i = 0; i < args.length; i++) {
@@ -81,7 +96,7 @@ function splitCommand(
     }
     const longer = [...words, arg].join(" ");
     const known = commands.some(({ name }) => name === longer || name.startsWith(`${longer} `));
-    if (!known) return { words, rest: [...rest, ...args.slice(i)] };
+    if (!known) return { words, unknown: arg, rest: [...rest, ...args.slice(i)] };
     words.push(arg);
     if (commands.some(({ name }) => name === longer)) return { words, rest: [...rest, ...args.slice(i + 1)] };
   }

@@ -32,16 +32,20 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
         ]),
   ];
   lines.push(...dockerLines(status));
-  const rules = Object.entries(status.rules).map(([name, rule]) => [
+  return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
+}
+
+/** Every rule's state as a table. */
+export function ruleLines(states: AgentStatus["rules"]): string[] {
+  const rules = Object.entries(states).map(([name, rule]) => [
     name,
     rule.state,
     rule.version === null ? "-" : String(rule.version),
     rule.last_synced ?? "never",
     rule.error ?? "",
   ]);
-  const listed =
-    rules.length === 0 ? ["No rules."] : table(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
-  return `${[...lines, "", ...listed].join("\n")}\n`;
+  if (rules.length === 0) return ["No rules."];
+  return table(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
 }
 
 /** Under `mtls+os` there is no token to tell of. */
@@ -54,7 +58,11 @@ function certificateLines({ enrolled, identity, backend, expires_at, fault }: Ce
 }
 
 /** Nothing where it cannot be asked: it has neither socket nor port then. */
-function daemonLine({ daemon, uptime_seconds: uptime, sync }: AgentStatus): string[] {
+export function daemonLine({
+  daemon,
+  uptime_seconds: uptime,
+  sync,
+}: Pick<AgentStatus, "daemon" | "uptime_seconds" | "sync">): string[] {
   if (daemon === undefined) return [];
   if (!daemon.running) return ["Daemon:         not running"];
   const next = sync.next_cycle_at === null ? "" : `, next cycle ${sync.next_cycle_at}`;

@@ -8,8 +8,9 @@ import type { AgentStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
+import { hostOf, openContext } from "./context.ts";
 import { statusText } from "./status-text.ts";
+import { isConfigFault, statusWithoutConfig } from "./status-without-config.ts";
 import { untilStopped } from "./signals.ts";
 
 /**
@@ -17,7 +18,12 @@ import { untilStopped } from "./signals.ts";
  * knows. Writes nothing.
  */
 export const run: RunCommand = async (invocation) => {
-  const { host, loaded } = await openContext(invocation);
+  const { host, loaded } = await openContext(invocation).catch(async (fault: unknown) => {
+    if (!isConfigFault(fault)) throw fault;
+    const asJson = invocation.options["json"] === true;
+    process.stdout.write((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
+    throw fault;
+  });
   const parts = await assemblePreview({ ...host, patienceMs: SHORT_PATIENCE_MS }, loaded);
   const stop = untilStopped();
   try {

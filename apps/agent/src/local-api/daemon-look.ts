@@ -9,6 +9,7 @@ import { apiSocketPath } from "./places.ts";
 const texts = z.array(z.string());
 /** Whoever is not signed in is told of the time alone. */
 const statusSchema = z.object({
+  authenticated: z.boolean().optional(),
   uptime_seconds: z.number().optional(),
   sync: z
     .object({
@@ -29,6 +30,9 @@ const statusSchema = z.object({
     .optional(),
 });
 
+/** What the running daemon says of itself. */
+export type DaemonWord = z.infer<typeof statusSchema>;
+
 /** What only the running daemon knows, and what of it shows from outside. */
 export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync">> & {
@@ -39,8 +43,7 @@ export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
 export async function lookAtDaemon(places: Places, { api, web }: Config): Promise<DaemonLook> {
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
-  const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
-  const seen = statusSchema.safeParse(answer?.body).data;
+  const seen = await askDaemon(places, socket);
   const { uptime_seconds: uptime, sync, config, peers } = seen ?? {};
   return {
     daemon: { running: seen !== undefined },
@@ -50,6 +53,15 @@ export async function lookAtDaemon(places: Places, { api, web }: Config): Promis
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),
   };
+}
+
+/**
+ * Asks the running daemon over its API socket or its web port; undefined if neither answers.
+ * @param socket undefined where it has none
+ */
+export async function askDaemon(places: Places, socket: string | undefined): Promise<DaemonWord | undefined> {
+  const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
+  return statusSchema.safeParse(answer?.body).data;
 }
 
 async function isSocket(path: string): Promise<boolean> {
