@@ -70,6 +70,8 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
   }
   const server = createSecureServer({
     ...secure(tls),
+    // For clients that speak HTTP/1.1: without them Node cuts off what takes longer than five minutes.
+    ...limits,
     allowHTTP1: true,
     settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
     // A client that resets its streams as fast as it opens them (CVE-2023-44487) is cut off by these.
