@@ -1,5 +1,5 @@
 import type { AgentStatus } from "./status.ts";
-import { Assets, CsrfTokens, EventStreams } from "@devplat/web-kit";
+import { CsrfTokens, EventStreams } from "@devplat/web-kit";
 import type { Host, StoreParts } from "./assemble.ts";
 import { signOut } from "./auth/sign-out.ts";
 import type { LoadedConfig } from "./config/load.ts";
@@ -21,7 +21,7 @@ import { WritePolicy } from "./secrets/write-policy.ts";
 import type { Daemon } from "./sync/daemon.ts";
 import { PausedRules } from "./sync/paused-rules.ts";
 import { RuleSwitch } from "./sync/rule-control.ts";
-import { ConfigurationView } from "./web/configuration.ts";
+import { ConfigurationView } from "./config/configuration-view.ts";
 import { LiveUpdates } from "./web/live-updates.ts";
 import { WebServer, type WebServerOptions } from "./web/server.ts";
 import { SetupState } from "./web/setup-state.ts";
@@ -95,7 +95,6 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     live,
     streams,
     csrf: new CsrfTokens(clock),
-    assets: new Assets(),
     // The mode of the socket has said who may come in.
     gate: { isUnlocked: () => true, session: () => undefined },
     origin: () => undefined,

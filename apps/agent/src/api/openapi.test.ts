@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
-import type { RouteParts } from "../web/environment.ts";
+import type { RouteParts } from "../web/route-parts.ts";
 import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
-import { startTestServer, type Answer, type RequestOptions, type TestServer } from "../web/server.test-kit.ts";
+import {
+  startTestServer,
+  type Answer,
+  type RequestOptions,
+  type TestServer,
+} from "../web/server.test-kit.ts";
 import type { Json } from "./json-schemas.ts";
 import { apiRoutes } from "./routes.ts";
 import { schemaFaults } from "./schema.test-kit.ts";

@@ -6,8 +6,8 @@ import { actionPath, parseAction } from "../peers/action.ts";
 import { failureOf } from "../peers/failure.ts";
 import { MAX_FORM_BYTES, isForm, parseForm } from "../peers/form.ts";
 import type { LocalActions } from "../peers/local-actions.ts";
-import { answerProblem } from "../web/answer.ts";
-import type { ApiParts, Environment } from "../web/environment.ts";
+import { answerProblem } from "./answer.ts";
+import type { ApiParts, Environment } from "./environment.ts";
 import { PROBLEMS } from "./problem.ts";
 
 /** What the answer to an action that was done says. */
@@ -18,7 +18,7 @@ const DONE: Readonly<Record<ActionKind, string>> = {
 };
 
 /** What the peer actions work with. */
-export interface PeerRouteParts extends Pick<ApiParts, "assets" | "gate" | "origin"> {
+export interface PeerRouteParts extends Pick<ApiParts, "gate" | "origin"> {
   readonly actions: LocalActions;
   /** The surface, for the log. */
   readonly surface: string;
@@ -36,27 +36,27 @@ export function peerRoutes(
   const app = new Hono<Environment>();
   const limit = bodyLimit({
     maxSize: MAX_FORM_BYTES,
-    onError: (c) => answerProblem(c, parts, PROBLEMS.formTooLarge),
+    onError: (c) => answerProblem(c, PROBLEMS.formTooLarge),
   });
   for (const kind of kinds) {
     app.post(actionPath(kind), limit, async (c) => {
       if (!isOriginAccepted(parts, c.req.header("Origin"), c.req.header("Sec-Fetch-Site")))
-        return await answerProblem(c, parts, PROBLEMS.originRefused);
-      if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
-      if (!isForm(c.req.header("Content-Type"))) return await answerProblem(c, parts, PROBLEMS.notForm);
+        return answerProblem(c, PROBLEMS.originRefused);
+      if (!gate.isUnlocked(c.env.incoming)) return answerProblem(c, PROBLEMS.unlockRequired);
+      if (!isForm(c.req.header("Content-Type"))) return answerProblem(c, PROBLEMS.notForm);
       const fields = parseForm(new Uint8Array(await c.req.arrayBuffer()));
-      if (fields === undefined) return await answerProblem(c, parts, PROBLEMS.unreadableForm);
+      if (fields === undefined) return answerProblem(c, PROBLEMS.unreadableForm);
       const parsed = parseAction(kind, fields);
       if ("fault" in parsed) {
         const error = `The request was refused: ${parsed.fault}.`;
-        return await answerProblem(c, parts, { error, code: "bad_request" });
+        return answerProblem(c, { error, code: "bad_request" });
       }
       const outcome = await actions.perform(parsed.action, surface);
       if (outcome === "done") return c.json({ status: DONE[kind] });
-      if (outcome === "busy") return await answerProblem(c, parts, PROBLEMS.busy);
+      if (outcome === "busy") return answerProblem(c, PROBLEMS.busy);
       const { message, hint } = failureOf(kind, outcome);
       const error = `Not done here: ${message}.`;
-      return await answerProblem(c, parts, { error, code: "action_failed", hint });
+      return answerProblem(c, { error, code: "action_failed", hint });
     });
   }
   return app;

@@ -1,16 +1,15 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { AgentError } from "../errors.ts";
-import { answerProblem } from "../web/answer.ts";
-import type { ApiParts, Environment } from "../web/environment.ts";
-import { isFromForeignPage } from "../web/gate.ts";
-import { API_CHANNEL } from "../web/live-updates.ts";
+import { answerProblem } from "./answer.ts";
+import type { ApiParts, Environment } from "./environment.ts";
+import { isFromForeignPage } from "./request-checks.ts";
 import { metricsText } from "./metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
 import { openApiDocument } from "./openapi.ts";
 import { secretRoutes } from "./secret-routes.ts";
-import { statusDocument } from "./status-document.ts";
+import { API_CHANNEL, statusDocument } from "./status-document.ts";
 import { VERSION } from "../version.ts";
 
 /** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
@@ -19,17 +18,16 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   const app = new Hono<Environment>();
 
   const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
+    if (isFromForeignPage(c.env.incoming)) return answerProblem(c, PROBLEMS.originRefused);
+    if (!gate.isUnlocked(c.env.incoming)) return answerProblem(c, PROBLEMS.unlockRequired);
     return await next();
   };
   const signedInOnly: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
+    if (!view.status().authenticated) return answerProblem(c, PROBLEMS.notSignedIn);
     return await next();
   };
   const withCsrfToken: MiddlewareHandler<Environment> = async (c, next) => {
-    if (!csrf.redeem(c.req.header("X-CSRF-Token")))
-      return await answerProblem(c, parts, PROBLEMS.csrfRefused);
+    if (!csrf.redeem(c.req.header("X-CSRF-Token"))) return answerProblem(c, PROBLEMS.csrfRefused);
     return await next();
   };
 
@@ -46,7 +44,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
 
   app.get("/api/v1/token", signedInOnly, async (c) => {
     const token = signIn.token();
-    if (token === undefined) return await answerProblem(c, parts, PROBLEMS.noToken);
+    if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
     logger.info({ by: surface }, "store token handed out");
     return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
   });
@@ -65,7 +63,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
       case "reg":
         return await registryFile(c);
       default:
-        return await answerProblem(c, parts, PROBLEMS.formatUnknown);
+        return answerProblem(c, PROBLEMS.formatUnknown);
     }
   });
 
@@ -76,7 +74,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       // It names the key alone.
-      return await answerProblem(c, parts, { error: `${error.message}.`, code: "bad_request" });
+      return answerProblem(c, { error: `${error.message}.`, code: "bad_request" });
     }
   }
 
@@ -94,7 +92,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     try {
       return c.json({ job, ...(await done) });
     } catch {
-      return await answerProblem(c, parts, PROBLEMS.syncFailed);
+      return answerProblem(c, PROBLEMS.syncFailed);
     }
   });
 
@@ -112,7 +110,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
 
   // `agent open`: a one-time link for the user's browser.
   app.post("/api/v1/unlock", withCsrfToken, async (c) => {
-    if (openLink === undefined) return await answerProblem(c, parts, PROBLEMS.noWebUi);
+    if (openLink === undefined) return answerProblem(c, PROBLEMS.noWebUi);
     const { url, expiresAt } = openLink();
     return c.json({ url, expires_at: new Date(expiresAt).toISOString() }, 201);
   });

@@ -1,9 +1,9 @@
 import { checkPath, printJson, type FieldValue, type Fields } from "@devplat/secret-store";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { storePath } from "../secrets/url-path.ts";
-import { answerProblem } from "../web/answer.ts";
-import type { ApiParts, Environment } from "../web/environment.ts";
-import { pathOf } from "../web/gate.ts";
+import { answerProblem } from "./answer.ts";
+import type { ApiParts, Environment } from "./environment.ts";
+import { pathOf } from "./request-checks.ts";
 import { PROBLEMS, type Problem } from "./problem.ts";
 import { parseIfMatch, parseSecretBody } from "./secret-body.ts";
 
@@ -17,12 +17,10 @@ const PREFIX = "/api/v1/secrets/";
 export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Environment>): Hono<Environment> {
   const { store, policy, logger } = parts.secrets;
   const app = new Hono<Environment>();
-  const refuse = (c: Context<Environment>, problem: Problem): Promise<Response> =>
-    answerProblem(c, parts, problem);
 
   app.get(`${PREFIX}*`, async (c) => {
     const path = storePath(pathOf(c.env.incoming), PREFIX);
-    if (path === undefined) return await refuse(c, PROBLEMS.badEncoding);
+    if (path === undefined) return answerProblem(c, PROBLEMS.badEncoding);
     if (path === "" || path.endsWith("/")) return c.json({ path, keys: await store.list(path) });
     const { version, fields } = await store.read(path);
     const reveal = c.req.query("reveal") === "true";
@@ -33,36 +31,36 @@ export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Enviro
 
   app.post(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return await refuse(c, target.problem);
+    if ("problem" in target) return answerProblem(c, target.problem);
     const body = parseSecretBody(c.req.header("Content-Type"), await c.req.arrayBuffer());
-    if ("problem" in body) return await refuse(c, body.problem);
+    if ("problem" in body) return answerProblem(c, body.problem);
     const { path } = target;
     const version = await parts.secrets.create(path, body.value, "api");
-    return version === undefined ? await refuse(c, PROBLEMS.secretExists) : json(c, 201, { path, version });
+    return version === undefined ? answerProblem(c, PROBLEMS.secretExists) : json(c, 201, { path, version });
   });
 
   app.put(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return await refuse(c, target.problem);
+    if ("problem" in target) return answerProblem(c, target.problem);
     const condition = parseIfMatch(c.req.header("If-Match"));
-    if ("problem" in condition) return await refuse(c, condition.problem);
+    if ("problem" in condition) return answerProblem(c, condition.problem);
     const body = parseSecretBody(c.req.header("Content-Type"), await c.req.arrayBuffer());
-    if ("problem" in body) return await refuse(c, body.problem);
+    if ("problem" in body) return answerProblem(c, body.problem);
     const { path } = target;
     // Its own read says whether there is something to replace; the write then holds only for what was read.
     const { version: stored } = await store.read(path);
-    if (condition.value !== undefined && condition.value !== stored) return await refuse(c, PROBLEMS.stale);
+    if (condition.value !== undefined && condition.value !== stored) return answerProblem(c, PROBLEMS.stale);
     return json(c, 200, { path, version: await parts.secrets.replace(path, body.value, stored, "api") });
   });
 
   app.delete(`${PREFIX}*`, mutation, async (c) => {
     const target = writable(c);
-    if ("problem" in target) return await refuse(c, target.problem);
+    if ("problem" in target) return answerProblem(c, target.problem);
     const condition = parseIfMatch(c.req.header("If-Match"));
-    if ("problem" in condition) return await refuse(c, condition.problem);
+    if ("problem" in condition) return answerProblem(c, condition.problem);
     const { path } = target;
     if (condition.value !== undefined && condition.value !== (await store.read(path)).version) {
-      return await refuse(c, PROBLEMS.stale);
+      return answerProblem(c, PROBLEMS.stale);
     }
     await parts.secrets.remove(path, "api");
     return c.json({ path });

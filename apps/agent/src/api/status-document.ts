@@ -1,5 +1,8 @@
 import type { AgentStatus } from "../status.ts";
 
+/** Streams of the API get the status as JSON, on this channel. */
+export const API_CHANNEL = "api";
+
 /** `GET /api/v1/status` without a store token: nothing about the user, the store or the rules. */
 export interface PublicStatus {
   readonly version: string;

@@ -1,12 +1,13 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { answerProblem } from "../api/answer.ts";
 import { readiness } from "../api/health.ts";
 import { peerRoutes } from "../api/peer-routes.ts";
-import { PROBLEMS, PROBLEM_STATUS, type Problem } from "../api/problem.ts";
+import { PROBLEMS } from "../api/problem.ts";
 import { apiRoutes } from "../api/routes.ts";
 import { storeProblem } from "../api/store-problem.ts";
-import type { ApiParts, Environment } from "../web/environment.ts";
-import { MAX_BODY_BYTES } from "../web/routes.ts";
+import type { ApiParts, Environment } from "../api/environment.ts";
+import { MAX_BODY_BYTES } from "../api/request-checks.ts";
 import { ACTION_KINDS } from "../peers/action-kinds.ts";
 import type { PeerOffer } from "../peers/peer-offers.ts";
 import type { TokenHandouts } from "./token-handouts.ts";
@@ -15,22 +16,22 @@ import type { TokenHandouts } from "./token-handouts.ts";
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
   const { view, signIn, logger } = parts;
   const app = new Hono<Environment>();
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => json(c, PROBLEMS.bodyTooLarge) }));
+  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => answerProblem(c, PROBLEMS.bodyTooLarge) }));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", (c) => {
     const status = readiness(view.status());
     return c.json({ status }, status === "ready" ? 200 : 503);
   });
   app.route("/", apiRoutes(parts));
-  app.notFound((c) => json(c, PROBLEMS.notFound));
+  app.notFound((c) => answerProblem(c, PROBLEMS.notFound));
   app.onError((error, c) => {
     const problem = storeProblem(error);
     if (problem === undefined) {
       logger.error({ err: error, path: c.req.path }, "request failed");
-      return json(c, PROBLEMS.internal);
+      return answerProblem(c, PROBLEMS.internal);
     }
     if (problem.code === "not_signed_in") signIn.invalidate();
-    return json(c, problem);
+    return answerProblem(c, problem);
   });
   return app;
 }
@@ -40,7 +41,7 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
  * there can use it as well.
  */
 export function peerSocketRoutes(
-  parts: Pick<ApiParts, "view" | "signIn" | "actions" | "assets" | "gate" | "logger">,
+  parts: Pick<ApiParts, "view" | "signIn" | "actions" | "gate" | "logger">,
   offers: readonly PeerOffer[],
   handouts: TokenHandouts,
 ): Hono<Environment> {
@@ -48,26 +49,19 @@ export function peerSocketRoutes(
   const app = new Hono<Environment>();
   if (offers.includes("token")) {
     app.get("/api/v1/token", (c) => {
-      if (!view.status().authenticated) return json(c, PROBLEMS.notSignedIn);
+      if (!view.status().authenticated) return answerProblem(c, PROBLEMS.notSignedIn);
       const token = signIn.token();
-      if (token === undefined) return json(c, PROBLEMS.noToken);
+      if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
       handouts.note();
       return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
     });
   }
   const kinds = ACTION_KINDS.filter((kind) => offers.includes(kind));
   app.route("/", peerRoutes({ ...parts, origin: () => undefined, surface: "peer socket" }, kinds));
-  app.notFound((c) => json(c, PROBLEMS.notFound));
+  app.notFound((c) => answerProblem(c, PROBLEMS.notFound));
   app.onError((error, c) => {
     logger.error({ err: error, path: c.req.path }, "request failed");
-    return json(c, PROBLEMS.internal);
+    return answerProblem(c, PROBLEMS.internal);
   });
   return app;
-}
-
-function json(
-  c: { json(body: Problem, status: (typeof PROBLEM_STATUS)[keyof typeof PROBLEM_STATUS]): Response },
-  problem: Problem,
-): Response {
-  return c.json(problem, PROBLEM_STATUS[problem.code]);
 }

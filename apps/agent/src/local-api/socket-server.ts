@@ -5,10 +5,10 @@ import type { Logger } from "@devplat/base";
 import { SECURITY_HEADERS } from "@devplat/web-kit";
 import type { Hono } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
-import { refuse } from "../web/answer.ts";
+import { refuse } from "../api/answer.ts";
 import { closeServer, createBoundedServer } from "../web/bounded-server.ts";
-import type { Environment } from "../web/environment.ts";
-import { pathOf, requestFault } from "../web/gate.ts";
+import type { Environment } from "../api/environment.ts";
+import { pathOf, requestFault } from "../api/request-checks.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
 import { descriptorPath } from "./activation.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
 import { parseFields, type SecretStore } from "@devplat/secret-store";
-import type { RouteParts } from "./environment.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { parseListenAddress } from "./listen-address.ts";
 import { ruleView } from "./memory-view.test-kit.ts";
 import { routes } from "./routes.ts";

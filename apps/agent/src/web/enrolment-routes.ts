@@ -1,13 +1,14 @@
 import { Secret } from "@devplat/base";
 import { Hono, type Context } from "hono";
+import type { Environment } from "../api/environment.ts";
 import { PROBLEMS } from "../api/problem.ts";
-import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { AgentError } from "../errors.ts";
 import { storePath } from "../secrets/url-path.ts";
 import { publicMessage } from "../sync/records.ts";
+import { isFromOwnPage, pathOf } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
-import type { Environment, RouteParts } from "./environment.ts";
-import { isFromOwnPage, pathOf } from "./gate.ts";
+import { enrolmentViews } from "./enrolment-views.ts";
+import type { RouteParts } from "./route-parts.ts";
 import type { CardPlace, EnrolmentView, RefusedAnswer } from "./pages/enrolments/card.ts";
 import { enrolmentPage, enrolmentsPage } from "./pages/enrolments/enrolments-page.ts";
 import { ENROLMENTS_PREFIX, enrolmentUrl } from "./pages/enrolments/links.ts";
@@ -16,12 +17,6 @@ import { needingUser } from "./setup-state.ts";
 
 type Ctx = Context<Environment>;
 
-/** What the pages do with enrolments. */
-export type EnrolmentControl = Pick<
-  EnrolmentRunner,
-  "list" | "prompt" | "start" | "answer" | "cancel" | "skip" | "look" | "onChange"
->;
-
 /** A step that is done within this time, in milliseconds, is shown as done on the page that follows. */
 const SETTLE_MS = 1500;
 
@@ -29,11 +24,6 @@ interface Refusal {
   readonly status: 409 | 422;
   readonly refusal?: string;
   readonly answer?: RefusedAnswer;
-}
-
-/** The enrolments with what each wants now. */
-export function enrolmentViews(enrolments: Pick<EnrolmentControl, "list" | "prompt">): EnrolmentView[] {
-  return enrolments.list().map((enrolment) => ({ enrolment, prompt: enrolments.prompt(enrolment.key) }));
 }
 
 /** The wizard, and the pages below /ui/enrolments/. They work without scripting. */

@@ -1,12 +1,11 @@
 import type { Logger, Secret } from "@devplat/base";
 import type { EventFrame, EventStreams } from "@devplat/web-kit";
-import { liveStatus, statusDocument } from "../api/status-document.ts";
+import { API_CHANNEL, liveStatus, statusDocument } from "../api/status-document.ts";
 import type { AgentStatus, DaemonView } from "../status.ts";
-import { enrolmentViews, type EnrolmentControl } from "./enrolment-routes.ts";
+import { enrolmentViews, type EnrolmentControl } from "./enrolment-views.ts";
 import { liveParts } from "./pages/live-topics.ts";
 
-/** Streams of the API get JSON; those of the pages get HTML to swap in, by topic. */
-export const API_CHANNEL = "api";
+/** Streams of the pages get HTML to swap in, by topic; those of the API see {@link API_CHANNEL}. */
 const PAGE_PREFIX = "page:";
 const EVERY_PAGE = "page";
 

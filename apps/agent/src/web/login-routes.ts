@@ -6,9 +6,10 @@ import { PROBLEMS, type Problem } from "../api/problem.ts";
 import { storeProblem } from "../api/store-problem.ts";
 import { AgentError } from "../errors.ts";
 import { publicMessage } from "../sync/records.ts";
+import type { Environment } from "../api/environment.ts";
+import { isFromForeignPage, isFromOwnPage } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
-import type { Environment, RouteParts } from "./environment.ts";
-import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { callbackPage, loginPage, loginProgressPage } from "./pages/login-page.ts";
 import type { WebLogin } from "./web-login.ts";
 

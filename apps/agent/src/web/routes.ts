@@ -8,10 +8,11 @@ import { PROBLEMS } from "../api/problem.ts";
 import { removedEndpoint } from "../api/removed.ts";
 import { apiRoutes } from "../api/routes.ts";
 import { storeProblem } from "../api/store-problem.ts";
+import type { Environment } from "../api/environment.ts";
+import { MAX_BODY_BYTES, isFromForeignPage, isFromOwnPage } from "../api/request-checks.ts";
 import { answerProblem, isForPart } from "./answer.ts";
 import { endsSoon } from "./ends-soon.ts";
-import type { Environment, RouteParts } from "./environment.ts";
-import { isFromForeignPage, isFromOwnPage } from "./gate.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { pageChannel } from "./live-updates.ts";
 import { announcementText } from "./pages/announcements.ts";
 import { configPage } from "./pages/config-page.ts";
@@ -27,8 +28,6 @@ import { SESSION_LIFETIME_MS } from "./sessions.ts";
 import { wizardStage } from "./setup-state.ts";
 import { canSignOut } from "./sign-out-rule.ts";
 
-/** A request body may have this many bytes (spec/agent.md section 6). */
-export const MAX_BODY_BYTES = 1024 * 1024;
 /** Assets carry a digest in their name, so they may be kept for a year, the most that caches use. */
 const ASSET_CACHE = "private, max-age=31536000, immutable";
 /** A store that has not answered for this long after the start is away; then the form is shown, in seconds. */

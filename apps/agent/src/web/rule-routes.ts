@@ -1,9 +1,10 @@
 import { Hono } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import type { RuleView } from "../status.ts";
+import type { Environment } from "../api/environment.ts";
 import { answerProblem } from "./answer.ts";
 import { endsSoon } from "./ends-soon.ts";
-import type { Environment, RouteParts } from "./environment.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { announcementText } from "./pages/announcements.ts";
 import { ruleUrl } from "./pages/rule-url.ts";
 import { rulePage, rulesPage } from "./pages/rules-page.ts";

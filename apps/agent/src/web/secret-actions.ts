@@ -13,9 +13,10 @@ import {
 } from "../secrets/edit-fields.ts";
 import { textOf } from "../secrets/form-text.ts";
 import { folderOf, lastName, storePath } from "../secrets/url-path.ts";
+import type { Environment } from "../api/environment.ts";
+import { pathOf } from "../api/request-checks.ts";
 import { answerProblem, isForPart } from "./answer.ts";
-import type { Environment, RouteParts } from "./environment.ts";
-import { pathOf } from "./gate.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { announcementText, type Announcement } from "./pages/announcements.ts";
 import { SECRETS_PREFIX, fieldName, secretUrl } from "./pages/secrets/links.ts";
 import { wholeNumber, type SecretPages } from "./secret-pages.ts";

@@ -1,9 +1,10 @@
 import { Hono } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import { storePath } from "../secrets/url-path.ts";
+import type { Environment } from "../api/environment.ts";
+import { pathOf } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
-import type { Environment, RouteParts } from "./environment.ts";
-import { pathOf } from "./gate.ts";
+import type { RouteParts } from "./route-parts.ts";
 import { SECRETS_PREFIX } from "./pages/secrets/links.ts";
 import { secretActions } from "./secret-actions.ts";
 import { SecretPages } from "./secret-pages.ts";

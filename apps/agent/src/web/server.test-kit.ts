@@ -18,7 +18,7 @@ import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Desktop } from "../desktop/desktop.ts";
 import { LocalActions } from "../peers/local-actions.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
-import { ConfigurationView } from "./configuration.ts";
+import { ConfigurationView } from "../config/configuration-view.ts";
 import { MemoryView } from "./memory-view.test-kit.ts";
 import type { PortGuard } from "./port-guard.ts";
 import { testLogin, type TestLoginOptions } from "./login.test-kit.ts";

@@ -1,6 +1,6 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../status.ts";
-import type { ConfigurationView } from "../configuration.ts";
+import type { ConfigurationView } from "../../config/configuration-view.ts";
 import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 

@@ -1,8 +1,8 @@
 import { stringify } from "yaml";
-import { asWritten, redacted } from "../config/as-written.ts";
-import { writeRegistryFile } from "../config/registry-file.ts";
-import { REGISTRY_ROOT, toRegistry } from "../config/registry-values.ts";
-import type { LoadedConfig } from "../config/load.ts";
+import { asWritten, redacted } from "./as-written.ts";
+import { writeRegistryFile } from "./registry-file.ts";
+import { REGISTRY_ROOT, toRegistry } from "./registry-values.ts";
+import type { LoadedConfig } from "./load.ts";
 
 /** The configuration in force, as the browser and the API may show it. */
 export class ConfigurationView {

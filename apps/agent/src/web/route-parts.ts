@@ -1,0 +1,29 @@
+import type { Assets, Html } from "@devplat/web-kit";
+import type { ApiParts } from "../api/environment.ts";
+import type { Clipboard } from "../desktop/clipboard.ts";
+import type { RuleControl } from "../sync/rule-control.ts";
+import type { EnrolmentControl } from "./enrolment-views.ts";
+import type { Gate } from "./gate.ts";
+import type { LiveUpdates } from "./live-updates.ts";
+import type { Sessions } from "./sessions.ts";
+import type { SetupState } from "./setup-state.ts";
+import type { WebLogin } from "./web-login.ts";
+
+/** The parts that all routes of the web port work with. */
+export interface RouteParts extends ApiParts {
+  readonly assets: Assets;
+  readonly live: LiveUpdates;
+  /** Undefined for a store that asks nobody to sign in. */
+  readonly login: WebLogin | undefined;
+  /** Takes the token away; undefined where there is none to take. */
+  readonly signOut: (() => Promise<void>) | undefined;
+  readonly enrolments: EnrolmentControl;
+  readonly setup: Pick<SetupState, "isLeft" | "leave">;
+  readonly clipboard: Clipboard;
+  readonly ruleControl: RuleControl;
+  readonly gate: Gate;
+  readonly sessions: Sessions;
+  readonly cookieName: string;
+  /** Rendered texts of the configuration; undefined where none is set. */
+  readonly texts: { readonly login: Html | undefined; readonly secretView: Html | undefined };
+}
