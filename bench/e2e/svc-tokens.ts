@@ -84,6 +84,8 @@ async function fill(store: Store): Promise<readonly string[]> {
     appId: undefined,
     installation: undefined,
     ipAllow: [],
+    requestsPerMinute: undefined,
+    mintedBy: undefined,
     createdAt: now + index,
     expiresAt: now + 3_600_000,
     revokedAt: undefined,

@@ -16,7 +16,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 900 };
 
-describe("pages of logins, accounts and apps in Chromium", { timeout: 120_000 }, () => {
+describe("pages of logins, accounts and apps in Chromium", { timeout: 240_000 }, () => {
   let host: CodeHost;
   let svc: Svc;
   let browser: Browser;
@@ -45,7 +45,7 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 120_000 },
   });
 
   const signIn = async (page: Page): Promise<void> => {
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(`${svc.url}/ui`);
     await page.getByRole("link", { name: /^Sign in with/ }).click();
     await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
@@ -160,6 +160,50 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 120_000 },
     host.oauth.settings.consent = { login: "root" };
     await mine.close();
     await theirs.close();
+  });
+
+  it("an end of a program's session offers to revoke its tokens, with their number, and does", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await signIn(page);
+    const begun = await fetch(`${svc.url}/auth/device/code`, {
+      method: "POST",
+      body: new URLSearchParams({ client_id: "lost-laptop" }),
+    });
+    const code = (await begun.json()) as { user_code: string; device_code: string };
+    await page.goto(`${svc.url}/auth/device?user_code=${code.user_code}`);
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByRole("heading", { name: "Connected" }).waitFor();
+    const answer = await fetch(`${svc.url}/auth/device/token`, {
+      method: "POST",
+      body: new URLSearchParams({
+        client_id: "lost-laptop",
+        device_code: code.device_code,
+        grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+      }),
+    });
+    const { access_token: session } = (await answer.json()) as { access_token: string };
+    const api = async (path: string, body?: unknown): Promise<Response> =>
+      fetch(svc.url + path, {
+        method: body === undefined ? "GET" : "POST",
+        headers: { authorization: `Bearer ${session}`, "content-type": "application/json" },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    const wanted = { repository: "acme/widgets", scopes: "contents:read", duration: "1h" };
+    const ids: string[] = [];
+    for (let made = 0; made < 2; made++) {
+      const minted = await api("/api/tokens?check=false", wanted);
+      ids.push(((await minted.json()) as { id: string }).id);
+    }
+    await page.goto(`${svc.url}/ui`);
+    const row = page.getByRole("row").filter({ hasText: "lost-laptop" });
+    await row.getByRole("button", { name: /^End the session of root .*, and revoke its 2 tokens$/ }).click();
+    await page.getByRole("status").filter({ hasText: "the 2 tokens made with it revoked" }).waitFor();
+    assert.equal((await api("/api/session")).status, 401);
+    await page.goto(`${svc.url}/admin/tokens`);
+    await page.getByRole("heading", { name: "Tokens of all users" }).waitFor();
+    for (const id of ids) assert.equal(await page.locator(`a[href$="${id}"]`).count(), 0);
+    await context.close();
   });
 
   it("nothing of the pages is blocked by their own policy", async () => {

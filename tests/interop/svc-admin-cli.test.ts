@@ -28,7 +28,7 @@ async function svc(args: readonly string[], more: Record<string, string> = {}): 
   return run(SVC, args, { cwd: folder.path, env: environment(more) });
 }
 
-describe("svc command line", { timeout: 120_000 }, () => {
+describe("svc command line", { timeout: 240_000 }, () => {
   it("version and help end with 0, a wrong use with 2", async () => {
     const version = await svc(["version"]);
     assert.match(version.stdout, /^svc \d+\.\d+\.\d+\n$/);
@@ -118,13 +118,20 @@ describe("svc command line", { timeout: 120_000 }, () => {
     assert.equal((await svc(["migrate", "status"], env)).code, 1);
     assert.equal(
       (await svc(["migrate"], env)).stdout,
-      "applied 0001_initial\napplied 0002_accounts_apps_audit\n",
+      "applied 0001_initial\napplied 0002_accounts_apps_audit\napplied 0003_tokens_minted_by\n",
     );
     assert.equal((await svc(["migrate"], env)).stdout, "the database is up to date\n");
     const status = await svc(["migrate", "status", "--json"], env);
     assert.deepEqual(
       [status.code, JSON.parse(status.stdout)],
-      [0, { applied: ["0001_initial", "0002_accounts_apps_audit"], pending: [], unknown: [] }],
+      [
+        0,
+        {
+          applied: ["0001_initial", "0002_accounts_apps_audit", "0003_tokens_minted_by"],
+          pending: [],
+          unknown: [],
+        },
+      ],
     );
     const database = new DatabaseSync(join(folder.path, "m/own.db"));
     database.exec("INSERT INTO kysely_migration VALUES ('9999_later', '2030-01-01')");
@@ -234,7 +241,7 @@ describe("svc command line", { timeout: 120_000 }, () => {
   }
 });
 
-describe("svc commands against a running service", { timeout: 120_000 }, () => {
+describe("svc commands against a running service", { timeout: 240_000 }, () => {
   let stand: AdminStand;
   const cli = async (...args: string[]): Promise<Finished> =>
     svc(args, { SVC_URL: stand.svc.url, SVC_TOKEN: stand.admin });

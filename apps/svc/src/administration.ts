@@ -17,6 +17,7 @@ import type { CachedRepositories } from "./cached-repositories.ts";
 import type { LiveConfig } from "./config/live-config.ts";
 import type { IdentityParts } from "./identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
+import { SessionEnd } from "./login/session-end.ts";
 import { TestLogin } from "./login/test-login.ts";
 import type { Health } from "./health.ts";
 import { LiveDashboard } from "./admin-ui/live-dashboard.ts";
@@ -84,8 +85,10 @@ export function assembleAdministration(parts: AdministrationParts): {
       return live.current.tokens.allow_never;
     },
   });
+  const sessionEnd = new SessionEnd({ sessions, store: store.sessions, mint, audit });
   const adminTokens = new AdminTokens({
     sessions: store.sessions,
+    mint,
     audit,
     clock,
     get maxDurationMs() {
@@ -104,7 +107,7 @@ export function assembleAdministration(parts: AdministrationParts): {
   const described: Operation[] = [
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
     logoutOperation(sessions, audit),
-    ...sessionOperations({ sessions, accounts, audit }),
+    ...sessionOperations({ sessions, sessionEnd, mint, address, accounts, audit }),
     ...cachedRepositoryOperations({
       repositories,
       maintenance,
@@ -114,7 +117,7 @@ export function assembleAdministration(parts: AdministrationParts): {
       address,
       logger,
     }),
-    ...tokenOperations(mint, address),
+    ...tokenOperations(mint, sessionEnd, address),
     ...adminTokenOperations(adminTokens, address),
     ...auditOperations(store.audit, address),
     ...scopeOperations(explainer, lookup),
@@ -160,6 +163,7 @@ export function assembleAdministration(parts: AdministrationParts): {
       audit,
       cacheEnabled: config.cache.enabled,
       mint,
+      sessionEnd,
       authenticator,
       ...identity,
       hostName: new URL(identity.codeHost.url).host,

@@ -3,7 +3,7 @@ import { AppError, messageOf } from "@devplat/base";
 import { BRAND } from "./brand.ts";
 import type { CredentialOptions } from "./commands/git-credential.ts";
 import type { AddOptions, SetOptions } from "./commands/repo.ts";
-import type { LoginOptions } from "./commands/auth.ts";
+import type { LoginOptions, LogoutOptions } from "./commands/auth.ts";
 import type { CreateOptions } from "./commands/token.ts";
 import type { ExplainOptions } from "./commands/scopes.ts";
 import { programVersion } from "./version.ts";
@@ -217,7 +217,8 @@ function addAuthCommands(root: Command): void {
     .command("logout")
     .description("end the session, and forget it")
     .option("--url <address>", "the service")
-    .action(async (options: { url?: string }) => (await commands()).logout(options));
+    .option("--revoke-tokens", "end the tokens that were made with it, too")
+    .action(async (options: LogoutOptions) => (await commands()).logout(options));
 }
 
 function addAppCommands(root: Command): void {
@@ -292,6 +293,7 @@ function addTokenCommands(root: Command): void {
     .option("--description <text>", "for lists")
     .option("--session <label>", "your own label for the run that it is for")
     .option("--ip-allow <list>", "addresses and networks that may use it, by comma")
+    .option("--rate <requests>", "requests a minute that it may make", wholeNumber)
     .option("--no-check", "do not ask the code host whether you can reach the repositories")
     .option("--json", "the whole answer as JSON")
     .action(async (names: string[], options: CreateOptions) =>
@@ -339,7 +341,10 @@ function addTokenCommands(root: Command): void {
   admin
     .command("revoke <id>")
     .description("revoke an administration token at once")
-    .action(async (id: string) => (await adminCommands()).revokeAdminToken(id));
+    .option("--revoke-tokens", "end the tokens that were made with it, too")
+    .action(async (id: string, options: { revokeTokens?: boolean }) =>
+      (await adminCommands()).revokeAdminToken(id, options.revokeTokens === true),
+    );
 }
 
 function wholeNumber(text: string): number {

@@ -4,6 +4,7 @@ import type { SessionRecord } from "../storage/store.ts";
 import type { AdminTokens } from "../tokens/admin-tokens.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
 import { pageOf, pagingQuery } from "./paging.ts";
+import { mintedTokensQuery } from "./sessions.ts";
 
 const PATH = "/api/admin-tokens";
 const MAX_NAME = 100;
@@ -103,10 +104,11 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       path: `${PATH}/{id}`,
       id: "revokeAdminToken",
       summary: "Revoke an administration token at once",
+      query: mintedTokensQuery("Default keep"),
       successStatus: 204,
       refusals: { 404: "No administration token has this id" },
-      async handle({ identity, client, parameters }) {
-        await tokens.revoke(callerOf(identity), client, parameters["id"] ?? "");
+      async handle({ identity, client, parameters, query }) {
+        await tokens.revoke(callerOf(identity), client, parameters["id"] ?? "", query.tokens);
         return { status: 204 };
       },
     }),

@@ -30,6 +30,8 @@ export function pageOf<T>(
   query: { readonly limit?: string | undefined; readonly cursor?: string | undefined },
   list: {
     readonly url: string;
+    /** What else the query asked for, to be asked for on the next page as well. */
+    readonly filter?: Readonly<Record<string, string | undefined>>;
     readonly key: (item: T) => string;
     /** Whether the list is sorted by falling keys. Default false. */
     readonly descending?: boolean;
@@ -43,7 +45,8 @@ export function pageOf<T>(
   const items = rest.slice(0, Number(query.limit));
   const last = items.at(-1);
   if (last === undefined || items.length === rest.length) return { items, headers: {} };
-  return { items, headers: nextPage(list.url, { limit: query.limit, cursor: encodeCursor(list.key(last)) }) };
+  const next = { ...list.filter, limit: query.limit, cursor: encodeCursor(list.key(last)) };
+  return { items, headers: nextPage(list.url, next) };
 }
 
 /** The `Link` header (RFC 8288) that leads to the next page. */

@@ -4,9 +4,13 @@ import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
+import type { SessionEnd } from "../login/session-end.ts";
 import type { Identity, ListedSession, Sessions } from "../login/sessions.ts";
+import type { OwnAddress } from "../own-address.ts";
 import type { SessionRecord } from "../storage/store.ts";
+import type { TokenMint } from "../tokens/token-mint.ts";
 import { operation, type Operation } from "./operation.ts";
+import { pageOf, pagingQuery } from "./paging.ts";
 
 const time = z.iso.datetime();
 
@@ -35,18 +39,35 @@ const listedSessionSchema = z
       .string()
       .nullable()
       .meta({ description: "The program that was approved by a code; null: a browser" }),
+    tokens: z.int().meta({ description: "Proxy and agent tokens made with it that are good now" }),
     current: z.boolean().meta({ description: "Whether it makes this request" }),
   })
   .meta({ id: "LoginSession" });
 
+/** The query parameter that says what becomes of the tokens that were made with what ends. */
+export function mintedTokensQuery(fallback: string) {
+  return z.strictObject({
+    tokens: z
+      .enum(["revoke", "keep"])
+      .optional()
+      .meta({
+        description: `What becomes of the proxy and agent tokens that were made with it. ${fallback}`,
+      }),
+  });
+}
+
 export interface SessionOperationsOptions {
   readonly sessions: Sessions;
+  readonly sessionEnd: SessionEnd;
+  readonly mint: Pick<TokenMint, "countMintedBy">;
+  readonly address: OwnAddress;
   readonly accounts: Accounts;
   readonly audit: AuditTrail;
 }
 
 /** Who one is, where one is signed in, and ending that. */
-export function sessionOperations({ sessions, accounts, audit }: SessionOperationsOptions): Operation[] {
+export function sessionOperations(options: SessionOperationsOptions): Operation[] {
+  const { sessions, sessionEnd, mint, address, accounts, audit } = options;
   const common = { tag: "Login", access: "user" } as const;
   return [
     operation({
@@ -69,7 +90,9 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
       path: "/api/sessions",
       id: "listSessions",
       summary: "Where you are signed in; an admin may ask for everybody's",
+      description: "Newest first. With `limit`, a `Link` header leads to the next page.",
       query: z.strictObject({
+        ...pagingQuery,
         all: z.enum(["true", "false"]).optional().meta({ description: "true: of all users (admin)" }),
       }),
       result: z.array(listedSessionSchema),
@@ -80,8 +103,21 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
         if (everybody && caller.role !== "admin") {
           throw new SvcError("forbidden", "Everybody's sessions are for admins");
         }
-        const listed = await sessions.list(caller, everybody);
-        return { status: 200, body: listed.map((each) => sessionView(each, caller.sessionId)) };
+        // Ids are UUIDv7: they order by time. Newest first, so the key counts backwards.
+        const { items, headers } = pageOf(await sessions.list(caller, everybody), query, {
+          url: `${address.baseUrl}/api/sessions`,
+          filter: { all: query.all },
+          key: ({ record }) => record.id,
+          descending: true,
+        });
+        const tokens = await mint.countMintedBy(items.map(({ record }) => record.id));
+        return {
+          status: 200,
+          headers,
+          body: items.map((each) =>
+            sessionView(each, { current: caller.sessionId, tokens: tokens.get(each.record.id) ?? 0 }),
+          ),
+        };
       },
     }),
     operation({
@@ -90,13 +126,13 @@ export function sessionOperations({ sessions, accounts, audit }: SessionOperatio
       path: "/api/sessions/{id}",
       id: "endSession",
       summary: "End a session at once",
+      query: mintedTokensQuery("Default revoke for the session of a program, keep for a browser's"),
       successStatus: 204,
       refusals: { 404: "No session of yours has this id" },
-      async handle({ identity, parameters, client }) {
+      async handle({ identity, parameters, query, client }) {
         const caller = required(identity);
         if (parameters["id"] !== caller.sessionId) requirePerson(caller);
-        const ended = await sessions.revoke(caller, parameters["id"] ?? "");
-        recordEnd(audit, caller, ended, client);
+        await sessionEnd.end(caller, client, parameters["id"] ?? "", query.tokens);
         return { status: 204 };
       },
     }),
@@ -146,7 +182,7 @@ export function recordEnd(
 
 function sessionView(
   { record, identity }: ListedSession,
-  current: string,
+  { current, tokens }: { readonly current: string; readonly tokens: number },
 ): z.output<typeof listedSessionSchema> {
   return {
     id: record.id,
@@ -158,6 +194,7 @@ function sessionView(
     created_ip: record.createdIp ?? null,
     user_agent: record.userAgent ?? null,
     device: identity.device ?? null,
+    tokens,
     current: record.id === current,
   };
 }

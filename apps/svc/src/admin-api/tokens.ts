@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { BOUNDS } from "../config/defaults.ts";
+import type { SessionEnd } from "../login/session-end.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
+import { claimedKind } from "../tokens/format.ts";
 import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
@@ -10,6 +13,8 @@ const PATH = "/api/tokens";
 /** Most repositories of one token; each is checked at the code host. */
 const MAX_REPOSITORIES = 100;
 const MAX_TEXT = 500;
+/** As tokens.requests_per_minute. */
+const MAX_REQUESTS_PER_MINUTE = BOUNDS.requestsPerMinute.max;
 /** Tokens of one answer. */
 const MAX_LISTED = 1000;
 
@@ -50,6 +55,9 @@ export const tokenRequestSchema = z
     ip_allow: z.array(z.string()).max(MAX_REPOSITORIES).optional().meta({
       description: "Addresses and networks that may use it; default every one",
     }),
+    requests_per_minute: z.int().min(1).max(MAX_REQUESTS_PER_MINUTE).optional().meta({
+      description: "Requests a minute, git and API together; tokens.requests_per_minute bounds it, too",
+    }),
   })
   .superRefine((body, context) => {
     if (body.type === "agent") return;
@@ -78,7 +86,12 @@ export const tokenSchema = z
   .strictObject({
     ...shown,
     token_start: z.string().meta({ description: "The first 12 characters" }),
+    username: z.string().meta({ description: "Who made it" }),
     ip_allow: z.array(z.string()),
+    requests_per_minute: z.int().nullable().meta({ description: "Its own bound; null: none" }),
+    minted_by: z.string().nullable().meta({
+      description: "Id of the session or administration token that it was made with",
+    }),
     last_used_at: time.nullable(),
     last_ip: z.string().nullable(),
     use_count: z.int(),
@@ -89,7 +102,7 @@ export const mintedTokenSchema = z
   .meta({ id: "MintedToken" });
 
 /** Minting and revoking tokens: every user for themselves, an admin for all. */
-export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation[] {
+export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address: OwnAddress): Operation[] {
   const common = { tag: "Tokens", access: "user" } as const;
   return [
     operation({
@@ -147,7 +160,8 @@ export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation
         });
         const url = `${address.baseUrl}${PATH}`;
         const headers = next === undefined ? {} : nextPage(url, { limit, mine, cursor: next });
-        return { status: 200, headers, body: records.map(tokenView) };
+        const logins = await mint.loginsOf(callerOf(identity), records);
+        return { status: 200, headers, body: records.map((record) => tokenView(record, logins)) };
       },
     }),
     operation({
@@ -159,10 +173,11 @@ export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation
       result: tokenSchema,
       successStatus: 200,
       refusals: { 404: "No token of yours has this id" },
-      handle: async ({ identity, parameters }) => ({
-        status: 200,
-        body: tokenView(await mint.get(callerOf(identity), parameters["id"] ?? "")),
-      }),
+      async handle({ identity, parameters }) {
+        const caller = callerOf(identity);
+        const record = await mint.get(caller, parameters["id"] ?? "");
+        return { status: 200, body: tokenView(record, await mint.loginsOf(caller, [record])) };
+      },
     }),
     operation({
       ...common,
@@ -183,22 +198,29 @@ export function tokenOperations(mint: TokenMint, address: OwnAddress): Operation
       path: `${PATH}/revoke`,
       id: "revokeTokenByValue",
       summary: "Revoke a leaked token by its value, whoever minted it",
+      description:
+        "Proxy and agent tokens; sessions and administration tokens, too, with every token that was made with them.",
       body: z.strictObject({ token: z.string().min(1).max(MAX_TEXT) }).meta({ id: "TokenValue" }),
       successStatus: 204,
       refusals: { 404: "No token has this value" },
       async handle({ identity, client, body }) {
-        await mint.revokeByValue(callerOf(identity), client, body.token);
+        const caller = callerOf(identity);
+        if (claimedKind(body.token) === "session") await sessionEnd.endByValue(caller, client, body.token);
+        else await mint.revokeByValue(caller, client, body.token);
         return { status: 204 };
       },
     }),
   ];
 }
 
-export function tokenView(record: TokenRecord): z.output<typeof tokenSchema> {
+function tokenView(record: TokenRecord, logins: ReadonlyMap<string, string>): z.output<typeof tokenSchema> {
   return {
     ...commonView(record),
     token_start: record.tokenStart,
+    username: logins.get(record.userId) ?? "",
     ip_allow: [...record.ipAllow],
+    requests_per_minute: record.requestsPerMinute ?? null,
+    minted_by: record.mintedBy ?? null,
     last_used_at: isoTime(record.lastUsedAt),
     last_ip: record.lastIp ?? null,
     use_count: record.useCount,

@@ -5,13 +5,6 @@ import { doneBanner } from "./form.ts";
 import { layout } from "./layout.ts";
 import { sessionsTable } from "./sessions-table.ts";
 
-const DONE: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    ended: "The session was ended.",
-    disconnected: "The account is disconnected: its credential was removed here.",
-  }),
-);
-
 export interface AccountPageOptions {
   readonly assets: Assets;
   readonly version: string;
@@ -22,14 +15,16 @@ export interface AccountPageOptions {
   /** Whether accounts can be connected by a login. */
   readonly canConnect: boolean;
   readonly sessions: readonly ListedSession[];
+  /** How many tokens that are good now were made with each session, by its id. */
+  readonly tokens: ReadonlyMap<string, number>;
   readonly now: number;
+  /** What was just done, in words. */
   readonly done?: string | undefined;
 }
 
 /** What a user has here: the connected account of the code host, and sessions. */
 export function accountPage(options: AccountPageOptions): Html {
-  const { assets, version, identity, sessions, now } = options;
-  const done = DONE.get(options.done ?? "");
+  const { assets, version, identity, sessions, tokens, now } = options;
   return layout({
     title: "Account",
     assets,
@@ -40,13 +35,20 @@ export function accountPage(options: AccountPageOptions): Html {
         <h1>Account</h1>
         <p class="lead">You are signed in as ${identity.login}.</p>
       </div>
-      ${doneBanner(done)} ${connectionCard(options)}
+      ${doneBanner(options.done)} ${connectionCard(options)}
       <section class="card flush" aria-labelledby="sessions-heading">
         <div class="card-head">
           <h2 id="sessions-heading">Where you are signed in</h2>
           <span class="badge">${sessions.length}</span>
         </div>
-        ${sessionsTable({ sessions, withUser: false, current: identity.sessionId, path: "/ui/sessions", now })}
+        ${sessionsTable({
+          sessions,
+          tokens,
+          withUser: false,
+          current: identity.sessionId,
+          path: "/ui/sessions",
+          now,
+        })}
       </section>`,
   });
 }

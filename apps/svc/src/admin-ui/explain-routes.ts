@@ -8,7 +8,7 @@ import type { TokenMint } from "../tokens/token-mint.ts";
 import { explainPage, type ExplainPageOptions } from "./explain-page.ts";
 import { refusedForm } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";
-import { chosenScopes } from "./token-routes.ts";
+import { chosenScopes, listOf } from "./token-routes.ts";
 
 export interface ExplainRoutes {
   readonly pages: Pages;
@@ -62,11 +62,10 @@ async function explain(
   values: Form,
 ): Promise<Explanation> {
   const asked = { method: values["method"] || "GET", url: (values["url"] ?? "").trim() };
-  const repository = (values["repository"] ?? "").trim();
   // A known token is judged by its record; what stands in for its value is not looked at.
   const whose =
     token === undefined
-      ? { scopes: values["scopes"] ?? "", repositories: [repository] }
+      ? { scopes: values["scopes"] ?? "", repositories: listOf(values["repository"]) }
       : { token: token.id };
   const body = validateBody(explainRequestSchema, { ...asked, ...whose });
   const limits = token ?? givenLimits(body);

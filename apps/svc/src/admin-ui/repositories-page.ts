@@ -7,9 +7,7 @@ import { cacheFigures } from "./cache-figures.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatBytes } from "./format.ts";
 import { layout } from "./layout.ts";
-
-/** Repositories on one page. */
-export const REPOSITORIES_PER_PAGE = 100;
+import { listCount, listPager, listSearch, type PagedList } from "./paged-list.ts";
 
 /** What was just done, as the page after it says; the key travels in the address. */
 const DONE: ReadonlyMap<string, string> = new Map(
@@ -27,17 +25,6 @@ const DONE: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-export interface RepositoriesShown {
-  readonly records: readonly CachedRepositoryRecord[];
-  /** What was searched for; empty: nothing. */
-  readonly search: string;
-  /** From 1. */
-  readonly page: number;
-  readonly pages: number;
-  /** How many fit the search, over all pages. */
-  readonly found: number;
-}
-
 export interface RepositoriesPageOptions {
   readonly assets: Assets;
   readonly version: string;
@@ -45,7 +32,7 @@ export interface RepositoriesPageOptions {
   /** All that are listed. */
   readonly repositories: readonly CachedRepositoryRecord[];
   /** Those of them that the page shows. */
-  readonly shown: RepositoriesShown;
+  readonly shown: PagedList<CachedRepositoryRecord>;
   readonly maintenance: CacheMaintenance;
   readonly baseUrl: string;
   /** Whether `cache.enabled` is set. */
@@ -57,28 +44,6 @@ export interface RepositoriesPageOptions {
   readonly addForm?: FormState;
   /** The record whose row is a form. */
   readonly editing?: { readonly id: string; readonly form: FormState } | undefined;
-}
-
-/**
- * The page of the list that is asked for.
- *
- * @param search part of `owner/name`, in any case
- * @param wanted number of the page, or the id of a record that is to be on it
- */
-export function showRepositories(
-  all: readonly CachedRepositoryRecord[],
-  search: string,
-  wanted: number | string | undefined,
-): RepositoriesShown {
-  const part = search.trim().toLowerCase();
-  const found = all.filter(({ owner, name }) => `${owner}/${name}`.toLowerCase().includes(part));
-  const pages = Math.max(1, Math.ceil(found.length / REPOSITORIES_PER_PAGE));
-  const index = found.findIndex(({ id }) => id === wanted);
-  const asked = typeof wanted === "number" ? wanted : Math.floor(index / REPOSITORIES_PER_PAGE) + 1;
-  const page = Math.min(Math.max(1, asked), pages);
-  const from = (page - 1) * REPOSITORIES_PER_PAGE;
-  const records = found.slice(from, from + REPOSITORIES_PER_PAGE);
-  return { records, search: search.trim(), page, pages, found: found.length };
 }
 
 export function repositoriesPage(options: RepositoriesPageOptions): Html {
@@ -112,46 +77,25 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
         <div class="card-head">
           <h2 id="list-heading">Repositories</h2>
           <div class="cluster">
-            ${repositories.length > REPOSITORIES_PER_PAGE || shown.search !== "" ? searchForm(shown) : ""}
-            <span class="badge"
-              >${shown.search === "" ? repositories.length : `${shown.found} of ${repositories.length}`}</span
-            >
+            ${listSearch(shown, { path: "/admin/repositories", by: "owner or name" })} ${listCount(shown)}
           </div>
         </div>
         ${
-          shown.records.length > 0
-            ? table(rowsOf(shown.records), options)
+          shown.items.length > 0
+            ? table(rowsOf(shown.items), options)
             : shown.search === ""
               ? emptyList()
               : html`<p class="empty">No repository on the list has this in its name.</p>`
         }
-        ${shown.pages > 1 ? pager(shown) : ""}
+        ${listPager(shown, "Pages of the list", (page) => {
+          const query = { ...(shown.search === "" ? {} : { search: shown.search }), page: String(page) };
+          return `/admin/repositories?${new URLSearchParams(query).toString()}`;
+        })}
         <p class="clone small muted">
           Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
         </p>
       </section>`,
   });
-}
-
-function searchForm({ search }: RepositoriesShown): Html {
-  return html`<form class="cluster search" method="get" action="/admin/repositories" role="search">
-    <label class="visually-hidden" for="search">Search by owner or name</label>
-    <input id="search" name="search" type="search" value="${search}" placeholder="owner or name" />
-    <button class="small">Search</button>
-    ${search === "" ? "" : html`<a class="button small" href="/admin/repositories">Clear</a>`}
-  </form>`;
-}
-
-function pager({ page, pages, search }: RepositoriesShown): Html {
-  const to = (number: number): string => {
-    const query = new URLSearchParams({ ...(search === "" ? {} : { search }), page: String(number) });
-    return `/admin/repositories?${query.toString()}`;
-  };
-  return html`<nav class="cluster pager" aria-label="Pages of the list">
-    ${page > 1 ? html`<a class="button small" href="${to(page - 1)}">Previous</a>` : ""}
-    <span class="small muted">page ${page} of ${pages}</span>
-    ${page < pages ? html`<a class="button small" href="${to(page + 1)}">Next</a>` : ""}
-  </nav>`;
 }
 
 function addCard(form: FormState): Html {

@@ -19,12 +19,12 @@ import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { numberOrNull, refusedForm, type FormState } from "./form.ts";
+import { pageNumber, pagedList } from "./paged-list.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";
 import {
   deletePage,
   editFormOf,
   repositoriesPage,
-  showRepositories,
   type RepositoriesPageOptions,
 } from "./repositories-page.ts";
 
@@ -59,7 +59,7 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     version: options.version,
     identity,
     repositories: repositories.list(),
-    shown: showRepositories(repositories.list(), search, wanted),
+    shown: pagedList(repositories.list(), ({ owner, name }) => `${owner}/${name}`, { search, wanted }),
     maintenance: options.maintenance,
     baseUrl: options.address.baseUrl,
     cacheEnabled: options.cacheEnabled,
@@ -67,11 +67,10 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
   });
 
   pages.get("/admin/repositories", true, async (context, identity) => {
-    const { edit, at, page: number = "", search } = context.req.query();
+    const { edit, at, page: number, search } = context.req.query();
     const edited = repositories.list().find(({ id }) => id === edit);
-    const numbered = /^\d{1,6}$/.test(number) ? Number(number) : undefined;
     const page = repositoriesPage({
-      ...pageFor(identity, edit ?? at ?? numbered, search),
+      ...pageFor(identity, edit ?? at ?? pageNumber(number), search),
       done: context.req.query("done"),
       editing: edited === undefined ? undefined : { id: edited.id, form: editFormOf(edited) },
     });

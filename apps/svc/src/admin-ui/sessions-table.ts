@@ -4,6 +4,8 @@ import { formatAgo, formatTime } from "./format.ts";
 
 export interface SessionsTableOptions {
   readonly sessions: readonly ListedSession[];
+  /** How many tokens that are good now were made with each, by its id. */
+  readonly tokens: ReadonlyMap<string, number>;
   /** Whether to say whose each is. */
   readonly withUser: boolean;
   /** Id of the session that shows the page. */
@@ -19,8 +21,27 @@ function breakable(address: string): Html {
   return html`${groups.map((group, index) => (index === 0 ? group : html`:<wbr />${group}`))}`;
 }
 
-/** Sessions with a button to end each. */
-export function sessionsTable({ sessions, withUser, current, path, now }: SessionsTableOptions): Html {
+/** `1 token` */
+function tokensText(count: number): string {
+  return `${count} ${count === 1 ? "token" : "tokens"}`;
+}
+
+/** What the page after the end of a session says. @param revoked how many tokens ended with it, as the address has it */
+export function sessionEnded(revoked: string | undefined): string {
+  const count = Number(/^\d{1,6}$/.exec(revoked ?? "")?.[0] ?? 0);
+  if (count === 0) return "The session was ended.";
+  return `The session was ended, and ${count === 1 ? "the token" : `the ${count} tokens`} made with it revoked.`;
+}
+
+/** Sessions with a button to end each, and what was made with it. */
+export function sessionsTable({
+  sessions,
+  tokens,
+  withUser,
+  current,
+  path,
+  now,
+}: SessionsTableOptions): Html {
   return html`<table class="table">
     <caption class="visually-hidden">
       Sessions with where they come from and when they end
@@ -33,12 +54,15 @@ export function sessionsTable({ sessions, withUser, current, path, now }: Sessio
         <th scope="col">Began</th>
         <th scope="col">Last seen</th>
         <th scope="col">Ends</th>
+        <th scope="col">Tokens</th>
         <th scope="col"><span class="visually-hidden">Actions</span></th>
       </tr>
     </thead>
     <tbody>
       ${sessions.map(({ record, identity }) => {
         const program = record.userAgent ?? "unknown";
+        const made = tokens.get(record.id) ?? 0;
+        const which = `the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}`;
         const device =
           identity.device === undefined
             ? ""
@@ -57,17 +81,25 @@ export function sessionsTable({ sessions, withUser, current, path, now }: Sessio
           <td data-label="Began" class="nowrap">${formatTime(record.createdAt)}</td>
           <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
           <td data-label="Ends" class="nowrap">${formatTime(record.expiresAt)}</td>
+          <td data-label="Tokens">${made}</td>
           <td>
-            <div class="actions">
-              <form method="post" action="${path}/${record.id}/end">
-                <button
-                  class="small danger"
-                  aria-label="End the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}"
-                >
-                  End
-                </button>
-              </form>
-            </div>
+            <form class="actions" method="post" action="${path}/${record.id}/end">
+              ${
+                made === 0
+                  ? html`<button class="small danger" aria-label="End ${which}">End</button>`
+                  : html`<button
+                        class="small danger"
+                        name="tokens"
+                        value="revoke"
+                        aria-label="End ${which}, and revoke its ${tokensText(made)}"
+                      >
+                        End, and revoke ${tokensText(made)}
+                      </button>
+                      <button class="small" name="tokens" value="keep" aria-label="End only ${which}">
+                        End only
+                      </button>`
+              }
+            </form>
           </td>
         </tr>`;
       })}

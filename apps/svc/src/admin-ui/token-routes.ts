@@ -7,7 +7,8 @@ import type { AppRegistry } from "../apps/app-registry.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
-import { refusedForm } from "./form.ts";
+import { FieldError } from "../errors.ts";
+import { numberOrNull, refusedForm } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";
 import { OTHER_RESOURCES, scopeField, tokensPage, type TokensPageOptions } from "./tokens-page.ts";
 
@@ -33,20 +34,52 @@ export function chosenScopes(form: Form): string {
 /** Tokens on one page. */
 const TOKENS_PER_PAGE = 100;
 
-const FIELDS = ["repository", "scopes", "duration", "description"] as const;
+const FIELDS = [
+  "repository",
+  "scopes",
+  "duration",
+  "description",
+  "ip_allow",
+  "requests_per_minute",
+] as const;
+
+/** What was typed into a field that takes several, by comma or blanks. */
+export function listOf(text: string | undefined): readonly string[] {
+  return (text ?? "").split(/[\s,]+/).filter((part) => part !== "");
+}
+
+/** The faults of one of several values, said of the field that they were typed into. */
+function ofFields(error: unknown, repositories: readonly string[], addresses: readonly string[]): unknown {
+  if (!(error instanceof FieldError)) return error;
+  return new FieldError(
+    error.faults.map(({ pointer, message }) => {
+      const [, name = "", index = ""] = pointer.split("/");
+      const value = (name === "repositories" ? repositories : addresses)[Number(index)];
+      if (index === "" || value === undefined || !["repositories", "ip_allow"].includes(name)) {
+        return { pointer: name === "repositories" ? "/repository" : pointer, message };
+      }
+      const said = name === "repositories" && repositories.length === 1 ? message : `${value}: ${message}`;
+      return { pointer: name === "repositories" ? "/repository" : "/ip_allow", message: said };
+    }),
+  );
+}
 
 /** The "Tokens" section; for every user. */
 export function addTokenRoutes({ pages, assets, version, mint, apps, address, clock }: TokenRoutes): void {
-  const pageFor = async (identity: Identity, cursor?: string): Promise<TokensPageOptions> => ({
-    apps: identity.role === "admin" ? await apps.list() : [],
-    assets,
-    version,
-    identity,
-    tokens: await mint.list(identity, { limit: TOKENS_PER_PAGE, cursor }),
-    isLater: cursor !== undefined,
-    baseUrl: address.baseUrl,
-    now: clock.now(),
-  });
+  const pageFor = async (identity: Identity, cursor?: string): Promise<TokensPageOptions> => {
+    const tokens = await mint.list(identity, { limit: TOKENS_PER_PAGE, cursor });
+    return {
+      apps: identity.role === "admin" ? await apps.list() : [],
+      assets,
+      version,
+      identity,
+      tokens,
+      logins: await mint.loginsOf(identity, tokens.records),
+      isLater: cursor !== undefined,
+      baseUrl: address.baseUrl,
+      now: clock.now(),
+    };
+  };
 
   pages.get("/admin/tokens", false, async (context, identity) =>
     pages.show(
@@ -59,11 +92,16 @@ export function addTokenRoutes({ pages, assets, version, mint, apps, address, cl
   );
 
   pages.post("/admin/tokens", false, async (context, identity, form) => {
+    const repositories = listOf(form["repository"]);
+    const addresses = listOf(form["ip_allow"]);
     try {
       const description = (form["description"] ?? "").trim();
       const appId = form["app"] ?? "";
+      const rate = numberOrNull(form["requests_per_minute"]);
       const body = validateBody(tokenRequestSchema, {
-        repository: (form["repository"] ?? "").trim(),
+        ...(repositories.length === 0 ? { repository: "" } : { repositories }),
+        ip_allow: addresses,
+        ...(rate === null ? {} : { requests_per_minute: rate }),
         scopes: chosenScopes(form),
         duration: form["duration"] ?? "",
         ...(description === "" ? {} : { description }),
@@ -73,14 +111,14 @@ export function addTokenRoutes({ pages, assets, version, mint, apps, address, cl
       const { token, record } = await mint.mint(
         identity,
         clientOf(context),
-        { ...body, type: body.type ?? "proxy", ip_allow: [] },
+        { ...body, type: body.type ?? "proxy", ip_allow: body.ip_allow ?? [] },
         true,
       );
       const minted = { value: token.reveal(), repository: record.repositories[0] ?? "" };
       // No redirect: the value must not be in an address, and this page is the only one that has it.
       return await pages.show(context, tokensPage({ ...(await pageFor(identity)), minted }));
     } catch (error) {
-      const refused = refusedForm(error, form, FIELDS);
+      const refused = refusedForm(ofFields(error, repositories, addresses), form, FIELDS);
       if (refused === undefined) throw error;
       const page = tokensPage({ ...(await pageFor(identity)), form: refused });
       return pages.show(context, page, refusalStatus(error));

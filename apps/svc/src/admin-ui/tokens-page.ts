@@ -41,6 +41,8 @@ export interface TokensPageOptions {
   readonly version: string;
   readonly identity: Identity;
   readonly tokens: TokenPage;
+  /** Of those who made the tokens, by their ids. */
+  readonly logins: ReadonlyMap<string, string>;
   /** Whether newer ones are on a page before. */
   readonly isLater: boolean;
   readonly baseUrl: string;
@@ -82,7 +84,7 @@ export function tokensPage(options: TokensPageOptions): Html {
                 : ""
           }
         </div>
-        ${records.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(records, options.now)}
+        ${records.length === 0 ? html`<p class="empty">No tokens yet.</p>` : table(options)}
         ${
           next === undefined
             ? ""
@@ -125,6 +127,7 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
           name: "repository",
           label: "Repository",
           placeholder: "owner/name",
+          hint: "Several by comma",
           required: true,
           form,
         })}
@@ -133,7 +136,7 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
         ${choice("mint-duration", "duration", "Lifetime", DURATIONS, form)}
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
-      ${moreRights(form)}
+      ${moreRights(form)} ${limits(form)}
       <div class="form-actions">
         <button class="primary">Create token</button>
         <button formmethod="get" formaction="/admin/tokens/explain">What would it open?</button>
@@ -169,6 +172,35 @@ function moreRights(form: FormState): Html {
   </details>`;
 }
 
+/** Who may use it, and how much. Open when something in it is given. */
+function limits(form: FormState): Html {
+  const given = ["ip_allow", "requests_per_minute"].some(
+    (name) => form.faults[name] !== undefined || (form.values[name] ?? "") !== "",
+  );
+  return html`<details ${given ? html`open` : ""}>
+    <summary>Addresses and rate</summary>
+    <div class="fields">
+      ${textField({
+        id: "mint-addresses",
+        name: "ip_allow",
+        label: "Addresses that may use it",
+        unit: "(optional)",
+        placeholder: "10.0.0.0/8, 2001:db8::1",
+        hint: "Addresses and networks, by comma",
+        form,
+      })}
+      ${textField({
+        id: "mint-rate",
+        name: "requests_per_minute",
+        label: "Requests a minute",
+        unit: "(optional)",
+        inputMode: "numeric",
+        form,
+      })}
+    </div>
+  </details>`;
+}
+
 function choice(
   id: string,
   name: string,
@@ -195,7 +227,8 @@ function choice(
   </div>`;
 }
 
-function table(tokens: readonly TokenRecord[], now: number): Html {
+function table({ tokens, identity, logins, now }: TokensPageOptions): Html {
+  const withUser = identity.role === "admin";
   return html`<table class="table">
     <caption class="visually-hidden">
       Tokens with their repositories, access and use
@@ -203,6 +236,7 @@ function table(tokens: readonly TokenRecord[], now: number): Html {
     <thead>
       <tr>
         <th scope="col">Token</th>
+        ${withUser ? html`<th scope="col">User</th>` : ""}
         <th scope="col">Repositories</th>
         <th scope="col">Access</th>
         <th scope="col">Expires</th>
@@ -212,12 +246,13 @@ function table(tokens: readonly TokenRecord[], now: number): Html {
       </tr>
     </thead>
     <tbody>
-      ${tokens.map((token) => row(token, now))}
+      ${tokens.records.map((token) => row(token, withUser ? (logins.get(token.userId) ?? "") : undefined, now))}
     </tbody>
   </table>`;
 }
 
-function row(token: TokenRecord, now: number): Html {
+/** @param user login of who made it; undefined: not shown */
+function row(token: TokenRecord, user: string | undefined, now: number): Html {
   const expired = token.expiresAt !== undefined && token.expiresAt <= now;
   const scopes = Object.entries(token.scopes)
     .filter(([resource]) => resource !== "metadata")
@@ -228,12 +263,23 @@ function row(token: TokenRecord, now: number): Html {
       ${token.type === "agent" ? html`<span class="badge">agent</span>` : ""}
       ${token.description === undefined ? "" : html`<div class="small muted wrap">${token.description}</div>`}
     </th>
+    ${user === undefined ? "" : html`<td data-label="User" class="wrap"><span>${user}</span></td>`}
     <td data-label="Repositories" class="wrap">
       <span
         >${token.repositories.map((name, index) => html`${index === 0 ? "" : ", "}${breakableName(name)}`)}</span
       >
     </td>
-    <td data-label="Access" class="wrap">${scopes.join(", ")}</td>
+    <td data-label="Access" class="wrap">
+      <div>
+        ${scopes.join(", ")}
+        ${token.ipAllow.length === 0 ? "" : html`<div class="small muted">from ${token.ipAllow.join(", ")}</div>`}
+        ${
+          token.requestsPerMinute === undefined
+            ? ""
+            : html`<div class="small muted">${token.requestsPerMinute} requests a minute</div>`
+        }
+      </div>
+    </td>
     <td data-label="Expires">
       ${
         expired

@@ -4,60 +4,84 @@ import type { UserRecord } from "../storage/store.ts";
 import { doneBanner } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
+import { listCount, listPager, listSearch, type PagedList } from "./paged-list.ts";
 import { sessionsTable } from "./sessions-table.ts";
+
+/** A session as an item of a list. */
+export type SessionItem = ListedSession & { readonly id: string };
+
+export interface ShownUser extends UserRecord {
+  readonly isAdmin: boolean;
+  /** Live sessions. */
+  readonly sessions: number;
+}
 
 export interface UsersPageOptions {
   readonly assets: Assets;
   readonly version: string;
   readonly identity: Identity;
-  readonly users: readonly (UserRecord & { readonly isAdmin: boolean })[];
-  readonly sessions: readonly ListedSession[];
+  readonly users: PagedList<ShownUser>;
+  /** Under the same search. */
+  readonly sessions: PagedList<SessionItem>;
+  /** How many tokens that are good now were made with each session shown, by its id. */
+  readonly tokens: ReadonlyMap<string, number>;
   readonly now: number;
+  /** What was just done, in words. */
   readonly done?: string | undefined;
 }
 
+const PATH = "/admin/users";
+
 /** The "Users and sessions" section. */
 export function usersPage(options: UsersPageOptions): Html {
-  const { assets, version, identity, users, sessions, now } = options;
+  const { assets, version, identity, users, sessions, tokens, now } = options;
+  const search = users.search === "" ? {} : { search: users.search };
+  const pageOf = (name: string, page: number, part: string): string =>
+    `${PATH}?${new URLSearchParams({ ...search, [name]: String(page) }).toString()}#${part}`;
   return layout({
     title: "Users and sessions",
     assets,
     version,
     identity,
-    section: "/admin/users",
+    section: PATH,
     content: html`<div>
         <h1>Users and sessions</h1>
         <p class="lead">
           Everybody who ever signed in. Admins are named in the configuration (<code>admins</code>).
         </p>
       </div>
-      ${doneBanner(options.done === "ended" ? "The session was ended." : undefined)}
-      <section class="card flush" aria-labelledby="users-heading">
+      ${doneBanner(options.done)}
+      <section class="card flush" aria-labelledby="users">
         <div class="card-head">
-          <h2 id="users-heading">Users</h2>
-          <span class="badge">${users.length}</span>
+          <h2 id="users">Users</h2>
+          <div class="cluster">${listSearch(users, { path: PATH, by: "login" })} ${listCount(users)}</div>
         </div>
-        ${usersTable(users, sessions, now)}
+        ${users.items.length === 0 ? html`<p class="empty">No login has this in it.</p>` : usersTable(users.items, now)}
+        ${listPager(users, "Pages of users", (page) => pageOf("page", page, "users"))}
       </section>
-      <section class="card flush" aria-labelledby="sessions-heading">
+      <section class="card flush" aria-labelledby="sessions">
         <div class="card-head">
-          <h2 id="sessions-heading">Sessions</h2>
-          <span class="badge">${sessions.length}</span>
+          <h2 id="sessions">Sessions</h2>
+          ${listCount(sessions)}
         </div>
-        ${sessionsTable({
-          sessions,
-          withUser: true,
-          current: identity.sessionId,
-          path: "/admin/users/sessions",
-          now,
-        })}
+        ${
+          sessions.items.length === 0
+            ? html`<p class="empty">Nobody of these is signed in.</p>`
+            : sessionsTable({
+                sessions: sessions.items,
+                tokens,
+                withUser: true,
+                current: identity.sessionId,
+                path: "/admin/users/sessions",
+                now,
+              })
+        }
+        ${listPager(sessions, "Pages of sessions", (page) => pageOf("sessions", page, "sessions"))}
       </section>`,
   });
 }
 
-function usersTable(users: UsersPageOptions["users"], sessions: readonly ListedSession[], now: number): Html {
-  const counts = new Map<string, number>();
-  for (const { record } of sessions) counts.set(record.userId, (counts.get(record.userId) ?? 0) + 1);
+function usersTable(users: readonly ShownUser[], now: number): Html {
   return html`<table class="table">
     <caption class="visually-hidden">
       Users with their role and last login
@@ -81,7 +105,7 @@ function usersTable(users: UsersPageOptions["users"], sessions: readonly ListedS
             </td>
             <td data-label="First seen" class="nowrap">${formatTime(user.createdAt)}</td>
             <td data-label="Last login" class="nowrap">${formatAgo(user.lastLoginAt, now)}</td>
-            <td data-label="Sessions">${counts.get(user.id) ?? 0}</td>
+            <td data-label="Sessions">${user.sessions}</td>
           </tr>`,
       )}
     </tbody>

@@ -105,6 +105,8 @@ describe("apps", () => {
       appId,
       installation: "acme",
       ipAllow: [],
+      requestsPerMinute: undefined,
+      mintedBy: undefined,
       createdAt: now,
       expiresAt: now + HOUR,
       revokedAt: undefined,

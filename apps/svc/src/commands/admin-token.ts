@@ -39,7 +39,8 @@ export async function listAdminTokens(json: boolean): Promise<void> {
   );
 }
 
-export async function revokeAdminToken(id: string): Promise<void> {
-  await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}`);
-  process.stdout.write(`revoked ${id}\n`);
+/** @param withTokens whether the tokens that were made with it end, too */
+export async function revokeAdminToken(id: string, withTokens: boolean): Promise<void> {
+  await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}${withTokens ? "?tokens=revoke" : ""}`);
+  process.stdout.write(`revoked ${id}${withTokens ? ", and the tokens made with it" : ""}\n`);
 }

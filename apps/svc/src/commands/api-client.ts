@@ -29,17 +29,40 @@ export async function callApi(
   body?: unknown,
   target?: Target,
 ): Promise<unknown> {
+  return (await call(method, path, body, target)).body;
+}
+
+/** All pages of a list, which come one after another. @throws as {@link callApi} */
+export async function callApiList(path: string): Promise<readonly unknown[]> {
+  const items: unknown[] = [];
+  for (let next: string | undefined = path; next !== undefined;) {
+    const { body, link }: ApiAnswer = await call("GET", next);
+    if (Array.isArray(body)) items.push(...(body as unknown[]));
+    const [, following] = /<([^>]*)>; rel="next"/.exec(link ?? "") ?? [];
+    const address = following === undefined ? null : URL.parse(following);
+    // Of the service's own name for itself only the path counts: SVC_URL is where it is reached from here.
+    next = address === null ? undefined : address.pathname + address.search;
+  }
+  return items;
+}
+
+interface ApiAnswer {
+  readonly body: unknown;
+  readonly link: string | undefined;
+}
+
+async function call(method: string, path: string, body?: unknown, target?: Target): Promise<ApiAnswer> {
   const base = target?.base ?? serviceAddress();
   const token = target?.token ?? serviceToken(base).token;
   const content = body === undefined ? undefined : JSON.stringify(body);
-  const { status, text } = await exchange(new URL(path, base), method, content, {
+  const { status, text, link } = await exchange(new URL(path, base), method, content, {
     authorization: `Bearer ${token}`,
     ...(content === undefined ? {} : { "content-type": "application/json" }),
   });
   const parsed = parse(text);
   // An answer of this API is JSON, or nothing at all.
   if (parsed === undefined && text !== "") throw foreign(base, status);
-  if (status >= 200 && status < 300) return parsed;
+  if (status >= 200 && status < 300) return { body: parsed, link };
   const problem = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
     detail?: unknown;
     hint?: unknown;
@@ -102,7 +125,7 @@ async function exchange(
   method: string,
   content: string | undefined,
   more: Readonly<Record<string, string>>,
-): Promise<{ status: number; text: string }> {
+): Promise<{ status: number; text: string; link: string | undefined }> {
   const request = url.protocol === "https:" ? requestHttps : requestHttp;
   const headers = {
     ...more,
@@ -123,7 +146,11 @@ async function exchange(
           });
           answer.on("error", reject);
           answer.on("end", () =>
-            resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }),
+            resolve({
+              status: answer.statusCode ?? 0,
+              text: Buffer.concat(chunks).toString("utf8"),
+              link: answer.headers.link as string | undefined,
+            }),
           );
         },
       );

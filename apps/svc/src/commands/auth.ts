@@ -17,7 +17,14 @@ export interface LoginOptions {
   readonly admin?: boolean;
 }
 
+export interface LogoutOptions {
+  readonly url?: string;
+  /** Whether the tokens that were made with the session end, too. */
+  readonly revokeTokens?: boolean;
+}
+
 interface Caller {
+  readonly session_id: string;
   readonly username: string;
   readonly role: string;
   readonly account: string;
@@ -84,7 +91,7 @@ export async function status({ url, json = false }: LoginOptions): Promise<void>
 }
 
 /** Ends the session at the service, and forgets it here. What is over there already is only forgotten. */
-export async function logout({ url }: { readonly url?: string }): Promise<void> {
+export async function logout({ url, revokeTokens = false }: LogoutOptions): Promise<void> {
   const base = serviceAddress(url);
   const kept = readCredentials().services[base.origin];
   if (kept === undefined) {
@@ -92,9 +99,15 @@ export async function logout({ url }: { readonly url?: string }): Promise<void> 
     return;
   }
   try {
-    await callApi("POST", "/auth/logout", undefined, { base, token: kept.token });
+    const target = { base, token: kept.token };
+    if (revokeTokens) {
+      const { session_id: id } = (await callApi("GET", "/api/session", undefined, target)) as Caller;
+      await callApi("DELETE", `/api/sessions/${id}?tokens=revoke`, undefined, target);
+    } else await callApi("POST", "/auth/logout", undefined, target);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
+    // Forgotten, it could not be asked again to end what was made with it.
+    if (revokeTokens) throw error;
     process.stderr.write(`the session may live on at the service: ${error.message}\n`);
   }
   await forgetLogin(base.origin);

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix } from "../tokens/format.ts";
-import { callApi } from "./api-client.ts";
+import { callApi, callApiList } from "./api-client.ts";
 import { printTable } from "./table.ts";
 
 const PATH = "/api/tokens";
@@ -22,6 +22,8 @@ export interface CreateOptions {
   readonly session?: string;
   /** By comma. */
   readonly ipAllow?: string;
+  /** Requests a minute. */
+  readonly rate?: number;
   /** False with `--no-check`. */
   readonly check: boolean;
   readonly json?: boolean;
@@ -38,6 +40,7 @@ export async function createToken(repositories: readonly string[], options: Crea
     ...(options.installation === undefined ? {} : { installation: options.installation }),
     ...(options.description === undefined ? {} : { description: options.description }),
     ...(options.session === undefined ? {} : { session_id: options.session }),
+    ...(options.rate === undefined ? {} : { requests_per_minute: options.rate }),
     ...(options.ipAllow === undefined ? {} : { ip_allow: options.ipAllow.split(",") }),
   })) as z.output<typeof mintedTokenSchema>;
   if (options.json === true) {
@@ -49,17 +52,18 @@ export async function createToken(repositories: readonly string[], options: Crea
 }
 
 export async function listTokens(json: boolean): Promise<void> {
-  const found = (await callApi("GET", PATH)) as Token[];
+  const found = (await callApiList(PATH)) as Token[];
   if (json) {
     process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
     return;
   }
   printTable(
-    ["ID", "TYPE", "TOKEN", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
+    ["ID", "TYPE", "TOKEN", "USER", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
     found.map((each) => [
       each.id,
       each.type,
       `${each.token_start}…`,
+      each.username,
       each.repositories.join(","),
       scopesText(each),
       each.expires_at ?? "never",
@@ -78,12 +82,14 @@ export async function showToken(id: string, json: boolean): Promise<void> {
     ["id", token.id],
     ["token", `${token.token_start}…`],
     ["type", token.type],
+    ["made by", token.username],
     ["repositories", token.repositories.join(", ")],
     ["scopes", scopesText(token)],
     ["installation", token.installation],
     ["description", token.description],
     ["session", token.session_id],
     ["addresses", token.ip_allow.join(", ") || null],
+    ["rate", token.requests_per_minute === null ? null : `${token.requests_per_minute} requests a minute`],
     ["created", token.created_at],
     ["expires", token.expires_at ?? "never"],
     ["last used", token.last_used_at === null ? "never" : `${token.last_used_at} from ${token.last_ip}`],

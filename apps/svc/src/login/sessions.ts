@@ -117,7 +117,9 @@ export class Sessions {
   async list(caller: Identity, everybody: boolean): Promise<readonly ListedSession[]> {
     const userId = everybody ? undefined : caller.userId;
     const records = await this.#store.sessions.list({ kind: "session", userId });
-    const users = new Map((await this.#store.users.list()).map((user) => [user.id, user.login]));
+    const users = everybody
+      ? new Map((await this.#store.users.list()).map((user) => [user.id, user.login]))
+      : new Map([[caller.userId, caller.login]]);
     const now = this.#clock.now();
     return records
       .filter(({ expiresAt }) => expiresAt > now)

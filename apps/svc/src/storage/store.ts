@@ -71,6 +71,10 @@ export interface TokenRecord {
   readonly installation: string | undefined;
   /** Addresses and networks that may use it; empty = every one. */
   readonly ipAllow: readonly string[];
+  /** Requests per minute that it may make, if it has a bound of its own. */
+  readonly requestsPerMinute: number | undefined;
+  /** Id of the {@link SessionRecord} that it was made with; undefined: made before this was kept. */
+  readonly mintedBy: string | undefined;
   readonly createdAt: number;
   /** Undefined: never. */
   readonly expiresAt: number | undefined;
@@ -83,6 +87,8 @@ export interface TokenRecord {
 export interface TokenQuery {
   /** Undefined: of all users. */
   readonly userId?: string | undefined;
+  /** Only those that were made with this session. */
+  readonly mintedBy?: string | undefined;
   /** {@link TokenPage.next} of the page before; a text that is none gives an empty page. */
   readonly cursor?: string | undefined;
   readonly limit: number;
@@ -248,6 +254,8 @@ export interface TokenStore {
   get(id: string): Promise<TokenRecord | undefined>;
   /** Newest first. Revoked ones are left out, expired ones are not. */
   list(query: TokenQuery): Promise<TokenPage>;
+  /** How many tokens that are good now were made with each of these sessions; sessions with none are left out. */
+  countMintedBy(sessionIds: readonly string[], now: number): Promise<ReadonlyMap<string, number>>;
   /** False: not there, or revoked before. */
   revoke(id: string, now: number): Promise<boolean>;
   /** Adds to the counters; uses of tokens that are gone are dropped. */

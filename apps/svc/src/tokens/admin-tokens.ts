@@ -4,13 +4,16 @@ import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { FieldError, SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
+import type { MintedTokens } from "../login/session-end.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
 import { lifetimeOf } from "./duration.ts";
 import { createToken, tokenHash, tokenStart } from "./format.ts";
+import type { TokenMint } from "./token-mint.ts";
 
 export interface AdminTokensOptions {
   readonly sessions: SessionStore;
+  readonly mint: Pick<TokenMint, "revokeMintedBy">;
   readonly audit: AuditTrail;
   readonly clock: Clock;
   /** Longest life, in milliseconds. */
@@ -84,18 +87,24 @@ export class AdminTokens {
     return record;
   }
 
-  /** From here on it opens nothing, on any instance. @throws SvcError `not_found` */
-  async revoke(caller: Identity, client: Client, id: string): Promise<void> {
+  /**
+   * From here on it opens nothing, on any instance.
+   *
+   * @param tokens what becomes of the proxy and agent tokens that were made with it
+   * @throws SvcError `not_found`
+   */
+  async revoke(caller: Identity, client: Client, id: string, tokens: MintedTokens = "keep"): Promise<void> {
     const record = await this.get(id);
     if (!(await this.#options.sessions.delete(id))) {
       throw new SvcError("not_found", "No administration token has this id");
     }
+    const revoked = tokens === "revoke" ? await this.#options.mint.revokeMintedBy(caller, client, id) : 0;
     this.#options.audit.record({
       action: "admin_token.revoked",
       outcome: "allowed",
       target: id,
       ...managementSource(caller, client),
-      details: { name: record.name ?? "" },
+      details: { name: record.name ?? "", tokens_revoked: revoked },
     });
   }
 }

@@ -6,7 +6,7 @@ import type { AuditEvent } from "../audit/audit-event.ts";
 import { FieldError } from "../errors.ts";
 import { NO_CLIENT } from "../login/client.ts";
 import type { Identity } from "../login/sessions.ts";
-import { appRecord } from "../storage/contract/records.ts";
+import { appRecord, sessionRecord } from "../storage/contract/records.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
 import type { TokenRecord } from "../storage/store.ts";
@@ -32,8 +32,9 @@ describe("agent tokens", () => {
 
   beforeEach(async () => {
     store = await memoryStore();
-    const user = await store.users.ensure("root", "id-of-root", 1);
-    admin = { userId: user.id, login: "root", role: "admin", sessionId: "s", kind: "session" };
+    const session = await sessionRecord(store, {}, "root");
+    await store.sessions.insert(session);
+    admin = { userId: session.userId, login: "root", role: "admin", sessionId: session.id, kind: "session" };
     outcome = { kind: "token", token: undefined as unknown as Secret, expiresAt: 0 };
     for (const list of [asked, revoked, events]) list.length = 0;
   });

@@ -26,6 +26,8 @@ const RECORD: TokenRecord = {
   appId: undefined,
   installation: undefined,
   ipAllow: [],
+  requestsPerMinute: undefined,
+  mintedBy: undefined,
   createdAt: 0,
   expiresAt: undefined,
   revokedAt: undefined,

@@ -34,6 +34,7 @@ export interface TokenRequest {
   readonly session_id?: string | undefined;
   readonly description?: string | undefined;
   readonly ip_allow: readonly string[];
+  readonly requests_per_minute?: number | undefined;
 }
 
 export interface TokenMintOptions {
@@ -114,6 +115,8 @@ export class TokenMint {
       appId: agent?.appId,
       installation: agent?.installation,
       ipAllow: request.ip_allow,
+      requestsPerMinute: request.requests_per_minute,
+      mintedBy: caller.sessionId,
       createdAt: now,
       expiresAt: duration === Infinity ? undefined : now + duration,
       revokedAt: undefined,
@@ -125,6 +128,11 @@ export class TokenMint {
       await requireInstalled(installations, record);
     }
     await store.tokens.insert(record);
+    // Who ends a session with its tokens must not miss one that it was making at that moment.
+    if ((await store.sessions.get(caller.sessionId)) === undefined) {
+      await store.tokens.revoke(record.id, clock.now());
+      throw new SvcError("forbidden", "The session was ended meanwhile");
+    }
     audit.record({
       action: "token.created",
       outcome: "allowed",
@@ -152,6 +160,21 @@ export class TokenMint {
     return this.#options.store.tokens.list({ userId, limit, cursor });
   }
 
+  /** Logins of those who made the tokens, by their ids. */
+  async loginsOf(
+    caller: Identity,
+    records: readonly Pick<TokenRecord, "userId">[],
+  ): Promise<ReadonlyMap<string, string>> {
+    const own = new Map([[caller.userId, caller.login]]);
+    if (records.every(({ userId }) => own.has(userId))) return own;
+    return new Map((await this.#options.store.users.list()).map(({ id, login }) => [id, login]));
+  }
+
+  /** How many tokens that are good now were made with each of the sessions; those with none are left out. */
+  async countMintedBy(sessionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#options.store.tokens.countMintedBy(sessionIds, this.#options.clock.now());
+  }
+
   /** @throws SvcError `not_found`, also for a token of another user */
   async get(caller: Identity, id: string): Promise<TokenRecord> {
     const record = await this.#options.store.tokens.get(id);
@@ -177,6 +200,27 @@ export class TokenMint {
       : undefined;
     if (known === undefined) throw new SvcError("not_found", "No token has this value");
     await this.#revoke(known, caller, client);
+  }
+
+  /**
+   * Revokes every token that was made with the session, or administration token, and is good now.
+   *
+   * @returns how many
+   */
+  async revokeMintedBy(caller: Identity, client: Client, sessionId: string): Promise<number> {
+    const { store, clock } = this.#options;
+    let revoked = 0;
+    let cursor: string | undefined;
+    do {
+      const page = await store.tokens.list({ mintedBy: sessionId, limit: MAX_LISTED, cursor });
+      const now = clock.now();
+      for (const record of page.records.filter(({ expiresAt = Infinity }) => expiresAt > now)) {
+        await this.#revoke(record, caller, client);
+        revoked++;
+      }
+      cursor = page.next;
+    } while (cursor !== undefined);
+    return revoked;
   }
 
   async #revoke(record: TokenRecord, caller: Identity, client: Client): Promise<void> {

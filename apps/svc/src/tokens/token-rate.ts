@@ -10,7 +10,7 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Bounds the requests of each token: a bucket of a minute's worth that refills evenly. */
+/** Bounds the requests of each token, by its own bound or the common one, the lower of both: a bucket of a minute's worth that refills evenly. */
 export class TokenRate {
   #perMinute: number;
   readonly #clock: Clock;
@@ -26,13 +26,19 @@ export class TokenRate {
     this.#perMinute = perMinute;
   }
 
-  /** Takes one request of the token. @returns seconds to wait when it has none left */
-  take(id: string): number | undefined {
-    if (this.#perMinute === 0) return undefined;
+  /**
+   * Takes one request of the token.
+   *
+   * @param own the token's own bound, if it has one
+   * @returns seconds to wait when it has none left
+   */
+  take(id: string, own?: number): number | undefined {
+    const perMinute = Math.min(own ?? Infinity, this.#perMinute === 0 ? Infinity : this.#perMinute);
+    if (perMinute === Infinity) return undefined;
     const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(id) ?? { left: this.#perMinute, filledAt: now };
-    const perMs = this.#perMinute / MINUTE_MS;
-    bucket.left = Math.min(this.#perMinute, bucket.left + (now - bucket.filledAt) * perMs);
+    const bucket = this.#buckets.get(id) ?? { left: perMinute, filledAt: now };
+    const perMs = perMinute / MINUTE_MS;
+    bucket.left = Math.min(perMinute, bucket.left + (now - bucket.filledAt) * perMs);
     bucket.filledAt = now;
     this.#buckets.delete(id);
     this.#buckets.set(id, bucket);

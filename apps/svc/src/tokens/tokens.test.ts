@@ -323,13 +323,12 @@ describe("minting and admitting", () => {
     );
   });
 
-  it("a token over its rate is 429 with the time to wait, and others are not held up", async () => {
-    const lookup = new TokenLookup(store, clock);
-    const rate = new TokenRate(2, clock);
+  /** What tokens are answered where all of them together have this bound: 200, or the time to wait. */
+  const askerAt = (perMinute: number): ((token: string) => Promise<number | string | undefined>) => {
     const limited = new TokenGate({
-      lookup,
+      lookup: new TokenLookup(store, clock),
       uses,
-      rate,
+      rate: new TokenRate(perMinute, clock),
       accounts: new Accounts({ store, oauth: undefined, clock, logger: silentLogger }),
       allowed: { isStillAllowed: async () => true },
       installations: undefined,
@@ -338,15 +337,31 @@ describe("minting and admitting", () => {
       clock,
       logger: silentLogger,
     });
-    const [one, other] = [await minted(), await minted()];
-    const ask = async (token: string): Promise<number | string | undefined> => {
+    return async (token) => {
       const admission = await limited.admit(`Bearer ${token}`, READ, "10.0.0.1");
       return admission.kind === "forward" ? 200 : admission.headers["Retry-After"];
     };
+  };
+
+  it("a token over its rate is 429 with the time to wait, and others are not held up", async () => {
+    const ask = askerAt(2);
+    const [one, other] = [await minted(), await minted()];
     assert.deepEqual([await ask(one.token), await ask(one.token), await ask(one.token)], [200, 200, "30"]);
     assert.equal(await ask(other.token), 200);
     now += 30_000;
     assert.equal(await ask(one.token), 200);
+  });
+
+  it("requests_per_minute of a token bounds it alone, below the common bound and without one", async () => {
+    for (const common of [10, 0]) {
+      const ask = askerAt(common);
+      const [slow, other] = [await minted({ requests_per_minute: 1 }), await minted()];
+      assert.deepEqual([await ask(slow.token), await ask(slow.token)], [200, "60"], `common bound ${common}`);
+      assert.deepEqual([await ask(other.token), await ask(other.token)], [200, 200]);
+    }
+    const ask = askerAt(1);
+    const { token } = await minted({ requests_per_minute: 100 });
+    assert.deepEqual([await ask(token), await ask(token)], [200, "60"], "the common bound holds, too");
   });
 
   it("a database that does not answer is 503, never a yes", async () => {

@@ -80,6 +80,8 @@ export async function tokenRecord(
     appId: undefined,
     installation: undefined,
     ipAllow: [],
+    requestsPerMinute: undefined,
+    mintedBy: undefined,
     createdAt: 1_700_000_000_000,
     expiresAt: 1_700_000_060_000,
     revokedAt: undefined,

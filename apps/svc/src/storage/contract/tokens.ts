@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { it } from "node:test";
 import type { Store, TokenRecord } from "../store.ts";
-import { tokenRecord } from "./records.ts";
+import { sessionRecord, tokenRecord } from "./records.ts";
 
 export function tokenCases(store: () => Store): void {
   it("a token comes back as it was written, by hash and by id", async () => {
@@ -14,6 +14,8 @@ export function tokenCases(store: () => Store): void {
       appId: randomUUIDv7(),
       installation: "acme",
       ipAllow: ["10.0.0.0/8"],
+      requestsPerMinute: 60,
+      mintedBy: randomUUIDv7(),
     });
     await tokens.insert(record);
     assert.deepEqual(await tokens.findByHash(record.tokenHash), record);
@@ -37,6 +39,38 @@ export function tokenCases(store: () => Store): void {
     assert.equal(await tokens.revoke(randomUUIDv7(), 60), false);
     assert.equal((await tokens.get(two.id))?.revokedAt, 50);
     assert.deepEqual(await ids(one.userId), [one.id]);
+  });
+
+  it("tokens are listed and counted by the session that made them; those that ended do not count", async () => {
+    const { tokens } = store();
+    const [mintedBy, other, none] = [randomUUIDv7(), randomUUIDv7(), randomUUIDv7()];
+    const now = 1_700_000_000_500;
+    const change = { mintedBy, expiresAt: now + 1 };
+    const first = await tokenRecord(store(), { ...change, createdAt: 1 });
+    const endless = await tokenRecord(store(), { ...change, createdAt: 2, expiresAt: undefined });
+    const expired = await tokenRecord(store(), { ...change, createdAt: 3, expiresAt: now });
+    const revoked = await tokenRecord(store(), { ...change, createdAt: 4 });
+    const foreign = await tokenRecord(store(), { ...change, mintedBy: other });
+    const old = await tokenRecord(store());
+    for (const each of [first, endless, expired, revoked, foreign, old]) await tokens.insert(each);
+    await tokens.revoke(revoked.id, now);
+    const listed = await tokens.list({ mintedBy, limit: 10 });
+    assert.deepEqual(
+      listed.records.map(({ id }) => id),
+      [expired.id, endless.id, first.id],
+    );
+    const page = await tokens.list({ mintedBy, limit: 2 });
+    assert.equal((await tokens.list({ mintedBy, limit: 2, cursor: page.next })).records[0]?.id, first.id);
+    const somebodyElse = await sessionRecord(store(), {}, "bob");
+    assert.deepEqual((await tokens.list({ mintedBy, userId: somebodyElse.userId, limit: 10 })).records, []);
+    assert.deepEqual(
+      await tokens.countMintedBy([mintedBy, other, none], now),
+      new Map([
+        [mintedBy, 2],
+        [other, 1],
+      ]),
+    );
+    assert.deepEqual(await tokens.countMintedBy([], now), new Map());
   });
 
   it("tokens come page by page, each once, and a text that is no cursor gives an empty page", async () => {

@@ -128,6 +128,17 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex("audit_by_target").on("audit").columns(["target_key", "at"]).execute();
     },
   },
+  "0003_tokens_minted_by": {
+    async up(db: Kysely<unknown>): Promise<void> {
+      await db.schema.alterTable("tokens").addColumn("requests_per_minute", "integer").execute();
+      await db.schema.alterTable("tokens").addColumn("minted_by", "text").execute();
+      await db.schema
+        .createIndex("tokens_by_session")
+        .on("tokens")
+        .columns(["minted_by", "created_at"])
+        .execute();
+    },
+  },
 };
 
 export async function migrationState<T>(db: Kysely<T>): Promise<MigrationState> {

@@ -57,6 +57,8 @@ export interface Tables {
     use_count: number;
     app_id: string | null;
     installation: string | null;
+    requests_per_minute: number | null;
+    minted_by: string | null;
   };
   apps: {
     id: string;

@@ -25,12 +25,13 @@ export class SqlTokens implements TokenStore {
     return this.#first("id", id);
   }
 
-  async list({ userId, cursor, limit }: TokenQuery): Promise<TokenPage> {
+  async list({ userId, mintedBy, cursor, limit }: TokenQuery): Promise<TokenPage> {
     const after = cursor === undefined ? undefined : positionOf(cursor);
     if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
     return asked(async () => {
       let query = this.#db.selectFrom("tokens").selectAll().where("revoked_at", "is", null);
       if (userId !== undefined) query = query.where("user_id", "=", userId);
+      if (mintedBy !== undefined) query = query.where("minted_by", "=", mintedBy);
       if (after !== undefined) {
         const { at, id } = after;
         query = query.where((is) =>
@@ -47,6 +48,21 @@ export class SqlTokens implements TokenStore {
       const last = records.at(-1);
       const more = rows.length > limit && last !== undefined;
       return { records, next: more ? cursorOf({ at: last.createdAt, id: last.id }) : undefined };
+    });
+  }
+
+  async countMintedBy(sessionIds: readonly string[], now: number): Promise<ReadonlyMap<string, number>> {
+    if (sessionIds.length === 0) return new Map();
+    return asked(async () => {
+      const rows = await this.#db
+        .selectFrom("tokens")
+        .select(["minted_by", ({ fn }) => fn.countAll().as("count")])
+        .where("minted_by", "in", sessionIds)
+        .where("revoked_at", "is", null)
+        .where(({ eb }) => eb.or([eb("expires_at", "is", null), eb("expires_at", ">", now)]))
+        .groupBy("minted_by")
+        .execute();
+      return new Map(rows.map(({ minted_by: id, count }) => [id ?? "", Number(count)]));
     });
   }
 
@@ -125,6 +141,8 @@ function toRow(record: TokenRecord): Tables["tokens"] {
     use_count: record.useCount,
     app_id: record.appId ?? null,
     installation: record.installation ?? null,
+    requests_per_minute: record.requestsPerMinute ?? null,
+    minted_by: record.mintedBy ?? null,
   };
 }
 
@@ -142,6 +160,8 @@ function fromRow(row: Selectable<Tables["tokens"]>): TokenRecord {
     appId: row.app_id ?? undefined,
     installation: row.installation ?? undefined,
     ipAllow: JSON.parse(row.ip_allow) as string[],
+    requestsPerMinute: row.requests_per_minute ?? undefined,
+    mintedBy: row.minted_by ?? undefined,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,

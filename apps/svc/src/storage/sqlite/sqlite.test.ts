@@ -18,7 +18,7 @@ import { isUniqueViolation, openSqlite, sqlitePath } from "./open.ts";
 const folder = mkdtempSync(join(tmpdir(), "svc-store-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const KEY = new Secret("0f".repeat(32));
-const MIGRATIONS = ["0001_initial", "0002_accounts_apps_audit"];
+const MIGRATIONS = ["0001_initial", "0002_accounts_apps_audit", "0003_tokens_minted_by"];
 const requireMigrated = async (db: Kysely<Tables>): Promise<void> => requireCurrent(await migrationState(db));
 let count = 0;
 const fresh = (): string => join(folder, `${++count}`, "svc.db");

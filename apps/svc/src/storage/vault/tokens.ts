@@ -8,8 +8,8 @@ const TIME_DIGITS = 14;
 const READ_AHEAD = 128;
 
 /**
- * Under the hash of its value; under its id, where that is; and in two lists, of all and of its user, whose names
- * sort by time, so that a page reads only what it shows.
+ * Under the hash of its value; under its id, where that is; and in lists, of all, of its user and of the session that made
+ * it, whose names sort by time, so that a page reads only what it shows.
  */
 export class VaultTokens implements TokenStore {
   readonly #kv: VaultKv;
@@ -35,22 +35,38 @@ export class VaultTokens implements TokenStore {
     return hash === undefined ? undefined : this.findByHash(hash);
   }
 
-  async list({ userId, cursor, limit }: TokenQuery): Promise<TokenPage> {
+  async list({ userId, mintedBy, cursor, limit }: TokenQuery): Promise<TokenPage> {
     const after = cursor === undefined ? undefined : positionOf(cursor);
     if (cursor !== undefined && after === undefined) return { records: [], next: undefined };
-    const folder = userId === undefined ? "token-times" : `user-token-times/${userId}`;
+    const folder =
+      mintedBy !== undefined
+        ? sessionFolder(mintedBy)
+        : userId === undefined
+          ? "token-times"
+          : `user-token-times/${userId}`;
     const names = (await this.#kv.list(folder)).toReversed().filter((name) => {
       const position = positionIn(name);
       return position !== undefined && (after === undefined || isAfter(position, after));
     });
     const records: TokenRecord[] = [];
     for (let start = 0; start < names.length && records.length <= limit; start += READ_AHEAD) {
-      records.push(...(await this.#named(names.slice(start, start + READ_AHEAD))));
+      const read = await this.#named(names.slice(start, start + READ_AHEAD));
+      records.push(...read.filter((record) => userId === undefined || record.userId === userId));
     }
     const page = records.slice(0, limit);
     const last = page.at(-1);
     const more = records.length > limit && last !== undefined;
     return { records: page, next: more ? cursorOf({ at: last.createdAt, id: last.id }) : undefined };
+  }
+
+  async countMintedBy(sessionIds: readonly string[], now: number): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const id of sessionIds) {
+      const made = await this.#named(await this.#kv.list(sessionFolder(id)));
+      const good = made.filter(({ expiresAt = Infinity }) => expiresAt > now).length;
+      if (good > 0) counts.set(id, good);
+    }
+    return counts;
   }
 
   async revoke(id: string, now: number): Promise<boolean> {
@@ -107,10 +123,19 @@ function hashPath(hash: string): string {
 }
 
 /** Names that say all that a list needs: time, id, and the hash under which the token lies. */
-function listPaths({ id, tokenHash, userId, createdAt }: TokenRecord): readonly string[] {
+function listPaths({ id, tokenHash, userId, mintedBy, createdAt }: TokenRecord): readonly string[] {
   const time = String(createdAt).padStart(TIME_DIGITS, "0");
   const name = `${time}.${id}.${nameFor(tokenHash)}`;
-  return [`token-times/${name}`, `user-token-times/${userId}/${name}`];
+  return [
+    `token-times/${name}`,
+    `user-token-times/${userId}/${name}`,
+    ...(mintedBy === undefined ? [] : [`${sessionFolder(mintedBy)}/${name}`]),
+  ];
+}
+
+/** Where the tokens that were made with a session are listed. */
+function sessionFolder(sessionId: string): string {
+  return `session-token-times/${sessionId}`;
 }
 
 function positionIn(name: string): ListPosition | undefined {
@@ -124,13 +149,16 @@ function hashIn(name: string): string {
 
 /** JSON leaves out what is undefined. */
 function complete(record: TokenRecord): TokenRecord {
-  const { description, sessionId, appId, installation, expiresAt, revokedAt, lastUsedAt, lastIp } = record;
+  const { description, sessionId, appId, installation, requestsPerMinute, mintedBy } = record;
+  const { expiresAt, revokedAt, lastUsedAt, lastIp } = record;
   return {
     ...record,
     description,
     sessionId,
     appId,
     installation,
+    requestsPerMinute,
+    mintedBy,
     expiresAt,
     revokedAt,
     lastUsedAt,

@@ -1,0 +1,76 @@
+import { managementSource } from "../audit/audit-actor.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import { SvcError } from "../errors.ts";
+import type { SessionRecord, SessionStore } from "../storage/store.ts";
+import { isWellFormed, tokenHash } from "../tokens/format.ts";
+import type { TokenMint } from "../tokens/token-mint.ts";
+import type { Client } from "./client.ts";
+import type { Identity, Sessions } from "./sessions.ts";
+
+/** What becomes of the proxy and agent tokens that were made with a session, when that ends. */
+export type MintedTokens = "revoke" | "keep";
+
+export interface SessionEndOptions {
+  readonly sessions: Sessions;
+  readonly store: Pick<SessionStore, "findByHash" | "delete">;
+  readonly mint: Pick<TokenMint, "revokeMintedBy">;
+  readonly audit: AuditTrail;
+}
+
+/** Ends sessions, and what was made with them, for whoever may. */
+export class SessionEnd {
+  readonly #options: SessionEndOptions;
+
+  constructor(options: SessionEndOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Ends one of the caller's sessions, or as an admin anybody's.
+   *
+   * @param tokens default `revoke` for the session of a program, because who ends that of a lost machine means what is on it,
+   *   too; `keep` for a browser's, whose tokens are elsewhere
+   * @returns the session, and how many tokens were revoked
+   * @throws SvcError `not_found`
+   */
+  async end(
+    caller: Identity,
+    client: Client,
+    id: string,
+    tokens?: MintedTokens,
+  ): Promise<{ readonly record: SessionRecord; readonly revoked: number }> {
+    // The session first: it could make another token else.
+    const record = await this.#options.sessions.revoke(caller, id);
+    const wanted = tokens ?? (record.name === undefined ? "keep" : "revoke");
+    const revoked =
+      wanted === "revoke" ? await this.#options.mint.revokeMintedBy(caller, client, record.id) : 0;
+    this.#note(record, caller, client, revoked);
+    return { record, revoked };
+  }
+
+  /**
+   * Ends a session or administration token that leaked, with every token that was made with it, for whoever found it:
+   * having it is the right to end it.
+   *
+   * @throws SvcError `not_found`: never issued, or ended before
+   */
+  async endByValue(caller: Identity, client: Client, text: string): Promise<void> {
+    const { store, mint } = this.#options;
+    const record = isWellFormed(text) ? await store.findByHash(tokenHash(text)) : undefined;
+    if (record === undefined) throw new SvcError("not_found", "No token has this value");
+    const ended = await store.delete(record.id);
+    const revoked = await mint.revokeMintedBy(caller, client, record.id);
+    // Of two who end it at once, one did it.
+    if (ended) this.#note(record, caller, client, revoked);
+  }
+
+  #note(record: SessionRecord, caller: Identity, client: Client, revoked: number): void {
+    this.#options.audit.record({
+      action: record.kind === "administration" ? "admin_token.revoked" : "session.ended",
+      outcome: "allowed",
+      target: record.id,
+      ...managementSource(caller, client),
+      details: { ...(record.name === undefined ? {} : { name: record.name }), tokens_revoked: revoked },
+    });
+  }
+}
