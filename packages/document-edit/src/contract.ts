@@ -72,6 +72,12 @@ export interface DocumentFormat {
    */
   edit(existing: string | undefined, content: EditMap, options?: EditOptions): EditResult;
   /**
+   * The leaves that an edit with this content manages, whatever the document is.
+   * @throws DocumentEditError `unsupported`
+   */
+  leaves(content: EditMap, options?: EditOptions): readonly LeafPath[];
+
+  /**
    * Reads the value of a leaf in a document, for claiming keys after a loss of state; undefined if it is not there.
    * @throws DocumentEditError `unparsable_existing`
    */

@@ -53,7 +53,7 @@ export function mergePieces(
     for (const piece of pieces) outcomes.set(piece.rule, { kind: "failed", error });
     return { content: undefined, outcomes };
   }
-  const wanted = managedOf(text, pieces, context, outcomes);
+  const wanted = managedOf(pieces, context, outcomes);
   refuseOverlaps(pieces, wanted, context, outcomes);
   const kept = [...wanted.values(), ...context.others.values()].flat();
   let result = text;
@@ -123,9 +123,8 @@ function mergeWhole(
   return { content, outcomes };
 }
 
-/** The leaves that each piece will manage, found by applying each to the existing text on its own. */
+/** The leaves that each piece will manage. */
 function managedOf(
-  text: string | undefined,
   pieces: readonly Piece[],
   { format }: MergeContext,
   outcomes: Map<string, PieceOutcome>,
@@ -134,7 +133,7 @@ function managedOf(
   for (const piece of pieces) {
     if (piece.content === undefined) continue;
     try {
-      wanted.set(piece.rule, format.edit(text, piece.content, piece.options).managed);
+      wanted.set(piece.rule, format.leaves(piece.content, piece.options));
     } catch (error) {
       outcomes.set(piece.rule, { kind: "failed", error });
     }

@@ -32,7 +32,7 @@ export class SurgicalFormat implements DocumentFormat {
     const bom = existing?.startsWith(BOM) === true ? BOM : "";
     const text = (existing ?? "").slice(bom.length);
     const before: Step = { text, document: this.#open(text, "existing") };
-    const wanted = options.deleteNulls === true ? splitNulls(content) : { content, nulls: [] };
+    const wanted = wantedOf(content, options);
     const managed = leavesOf(wanted.content, options);
 
     const merged = mergeMaps(before.document.value, wanted.content, options);
@@ -55,6 +55,10 @@ export class SurgicalFormat implements DocumentFormat {
       (result) => equalValues(withoutEmpty(result), left),
     );
     return { text: bom + after.text, managed };
+  }
+
+  leaves(content: EditMap, options: EditOptions = {}): readonly LeafPath[] {
+    return leavesOf(wantedOf(content, options).content, options);
   }
 
   get(existing: string, leaf: LeafPath): EditValue | undefined {
@@ -97,6 +101,11 @@ export class SurgicalFormat implements DocumentFormat {
       `this ${this.name} document is written in a way that cannot be edited without touching more than the managed keys`,
     );
   }
+}
+
+/** What is set, and what a null deletes. */
+function wantedOf(content: EditMap, { deleteNulls }: EditOptions): { content: EditMap; nulls: LeafPath[] } {
+  return deleteNulls === true ? splitNulls(content) : { content, nulls: [] };
 }
 
 /** A text and its reading. */

@@ -16,6 +16,7 @@ export const textFormat: DocumentFormat = {
     }
     return { text, managed: [[]] };
   },
+  leaves: (): readonly LeafPath[] => [[]],
   get: (existing: string, leaf: LeafPath): EditValue | undefined =>
     leaf.length === 0 ? existing : undefined,
   mask: maskLines,

@@ -18,6 +18,8 @@ import type { EditValue } from "../contract.ts";
 import type { Span } from "../core/mask.ts";
 import type { TreeNode } from "../core/tree.ts";
 import { errorAt, unparsable, type DocumentEditError, type Origin } from "../errors.ts";
+import { readPlainYaml } from "./plain-read.ts";
+import type { ScalarStyle } from "./scalar.ts";
 
 /** Where a value is in its document. */
 export interface YamlPlace {
@@ -35,7 +37,8 @@ export interface YamlPlace {
   readonly form: "none" | "scalar" | "block" | "flow";
   /** The column of the keys or dashes of a block collection. */
   readonly ownColumn: number;
-  readonly scalar: Scalar.Parsed | undefined;
+  /** How a scalar is written; undefined for anything else. */
+  readonly style: ScalarStyle | undefined;
   /** Why the value cannot be changed. */
   readonly locked: "alias" | "shared" | undefined;
   /** Keys that a merge key brings into this mapping. */
@@ -54,11 +57,23 @@ export interface YamlText {
   readonly scalars: readonly Span[];
 }
 
+const STYLES: Readonly<Record<string, ScalarStyle>> = {
+  PLAIN: "plain",
+  QUOTE_SINGLE: "single",
+  QUOTE_DOUBLE: "double",
+  BLOCK_LITERAL: "literal",
+  BLOCK_FOLDED: "folded",
+};
 const NO_KEYS: ReadonlySet<string> = new Set();
 const STRING_TAG = "tag:yaml.org,2002:";
 
 /** Reads one YAML 1.2 document. */
 export function readYaml(text: string, origin: Origin): YamlText {
+  return readPlainYaml(text) ?? readAnyYaml(text, origin);
+}
+
+/** Reads with the whole grammar. */
+export function readAnyYaml(text: string, origin: Origin): YamlText {
   const document = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, uniqueKeys: false });
   const error = document.errors[0];
   if (error !== undefined) {
@@ -228,7 +243,7 @@ class Reader {
       inFlow: around.inFlow,
       form,
       ownColumn: form === "block" && token !== undefined && "indent" in token ? token.indent : around.column,
-      scalar: isScalar(node) ? node : undefined,
+      style: isScalar(node) && form === "scalar" ? STYLES[node.type ?? ""] : undefined,
       locked: isAlias(node) ? "alias" : around.shared ? "shared" : undefined,
       mergedKeys: isMap(node) ? this.#mergedKeys(node) : NO_KEYS,
       quotedKeys: isScalar(first) && first.type === "QUOTE_DOUBLE",
@@ -353,7 +368,7 @@ function findScalars(text: string, document: Document.Parsed): Span[] {
       const end = scalarEnd(text, node as Scalar.Parsed);
       if (node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED")
         start = Math.min(end, text.indexOf("\n", start) + 1);
-      spans.push({ start, end });
+      if (end > start) spans.push({ start, end });
     },
   });
   return spans;

@@ -27,17 +27,9 @@ import { isList, isMap } from "../core/value.ts";
 import { errorAt, unparsable, type Origin } from "../errors.ts";
 import { printBlock, printEntries, printFlow, printItems, printKey, type YamlStyle } from "./print.ts";
 import { readYaml, type YamlNode, type YamlPlace, type YamlText } from "./read.ts";
-import type { Printed, ScalarStyle } from "./scalar.ts";
+import type { Printed } from "./scalar.ts";
 
 type Collection = MapNode<YamlPlace> | ListNode<YamlPlace>;
-
-const STYLES: Readonly<Record<string, ScalarStyle>> = {
-  PLAIN: "plain",
-  QUOTE_SINGLE: "single",
-  QUOTE_DOUBLE: "double",
-  BLOCK_LITERAL: "literal",
-  BLOCK_FOLDED: "folded",
-};
 
 /** Opens one YAML document whose top level is a mapping (or nothing). */
 export function openYaml(text: string, origin: Origin): OpenDocument {
@@ -96,7 +88,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     const { at } = node;
     this.#refuseLocked(at, path);
     if (at.inFlow) {
-      const quoted = at.scalar?.type === "QUOTE_DOUBLE" && typeof value === "string";
+      const quoted = at.style === "double" && typeof value === "string";
       const gap = at.form === "none" ? " " : "";
       this.#splices.push({ ...at.value, text: gap + printFlow(value, quoted) });
       return;
@@ -152,7 +144,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
   }
 
   #print(at: YamlPlace, value: EditValue): Printed {
-    const inBlock = at.scalar === undefined ? undefined : STYLES[at.scalar.type ?? ""];
+    const inBlock = at.style;
     const isBlock =
       inBlock === "literal" || inBlock === "folded" || (typeof value === "string" && value.includes("\n"));
     const present = isBlock && this.#hasCommentBelow(at) ? "double" : inBlock;
@@ -190,7 +182,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     const { start, end } = at.value;
     const gap = head === "" ? "" : " ";
     const below = body.map((line) => ending + line).join("");
-    const isBlockScalar = at.scalar?.type === "BLOCK_LITERAL" || at.scalar?.type === "BLOCK_FOLDED";
+    const isBlockScalar = at.style === "literal" || at.style === "folded";
     const atEnd = nextLine(text, end) === text.length && text[text.length - 1] !== "\n";
     // Without a final line break some readers take the one away that a clipped block scalar ends with.
     const final = atEnd && /^[|>]$/.test(head) ? ending : "";
