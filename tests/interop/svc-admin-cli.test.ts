@@ -101,7 +101,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
       "a database that is behind",
       { SVC_ENCRYPTION_KEY: KEY },
       1,
-      /^svc: The database lacks 2 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
+      /^svc: The database lacks 3 migration\(s\)\nRun 'svc migrate', or start with 'svc serve --migrate'\.\n$/,
     ],
   ];
   for (const [name, env, code, message] of refusals) {
