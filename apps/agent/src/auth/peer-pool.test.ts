@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rename, rm, utimes } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,17 +22,24 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** A peer's socket; `body` undefined never answers. */
-async function peer(name: string, status: number, body: string | undefined): Promise<{ asked(): number }> {
+interface Peer {
+  asked(): number;
+  /** Undefined breaks the connection. */
+  answer: string | undefined;
+}
+
+async function peer(name: string, status: number, answer: string | undefined): Promise<Peer> {
   let asked = 0;
-  const server = createServer((_request, response) => {
+  const made: Peer = { asked: () => asked, answer };
+  const server = createServer((request, response) => {
     asked += 1;
-    if (body !== undefined) response.writeHead(status).end(body);
+    if (made.answer === undefined) request.destroy();
+    else response.writeHead(status).end(made.answer);
   });
   server.listen(join(home, ".ssh", name));
   servers.push(server);
   await once(server, "listening");
-  return { asked: () => asked };
+  return made;
 }
 
 function pool(patterns = ["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]) {
@@ -41,10 +48,11 @@ function pool(patterns = ["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]) {
   const subject = new PeerPool({ patterns, home, clock, logger: silentLogger });
   return {
     pass: (ms: number) => (time += ms),
-    async tokens(): Promise<string[]> {
+    /** The tokens that are lent, in their order. */
+    async tokens(signal = new AbortController().signal): Promise<string[]> {
       const found: string[] = [];
-      for await (const { token } of subject.borrow(new AbortController().signal)) found.push(token.reveal());
-      return found.toSorted();
+      for await (const { token } of subject.borrow(signal)) found.push(token.reveal());
+      return found;
     },
   };
 }
@@ -55,7 +63,7 @@ describe("PeerPool", () => {
     await peer("daemon.sock", 200, lends("one"));
     await peer("daemon.host.sock", 200, lends("two"));
     const foreign = await peer("other.sock", 200, lends("three"));
-    assert.deepEqual(await pool().tokens(), ["one", "two"]);
+    assert.deepEqual((await pool().tokens()).toSorted(), ["one", "two"]);
     assert.deepEqual(await pool([]).tokens(), []);
     assert.equal(foreign.asked(), 0);
   });
@@ -68,17 +76,46 @@ describe("PeerPool", () => {
     assert.deepEqual([without.asked(), nonsense.asked()], [2, 2]);
   });
 
-  it("leaves one that cannot be reached alone for five minutes, unless its socket is made anew", async () => {
-    await peer("daemon.sock", 200, lends("one"));
-    await rename(join(home, ".ssh/daemon.sock"), join(home, ".ssh/kept"));
-    servers.pop()?.close();
-    await rename(join(home, ".ssh/kept"), join(home, ".ssh/daemon.sock")).catch(() => undefined);
+  it("asks the one that answered last first, and before any answer the one made last", async () => {
+    await peer("daemon.old.sock", 200, lends("old"));
+    await peer("daemon.new.sock", 200, lends("new"));
+    await utimes(join(home, ".ssh/daemon.old.sock"), 1000, 1000);
+    const subject = pool();
+    assert.deepEqual(await subject.tokens(), ["new", "old"]);
+    subject.pass(1000);
+    // The newer one is silent for once.
+    await rename(join(home, ".ssh/daemon.new.sock"), join(home, ".ssh/away"));
+    assert.deepEqual(await subject.tokens(), ["old"]);
+    await rename(join(home, ".ssh/away"), join(home, ".ssh/daemon.new.sock"));
+    assert.deepEqual(await subject.tokens(), ["old", "new"]);
+  });
+
+  it("leaves one that cannot be reached alone for five minutes", async () => {
+    const flaky = await peer("daemon.sock", 200, undefined);
     const subject = pool();
     assert.deepEqual(await subject.tokens(), []);
-    await rm(join(home, ".ssh/daemon.sock"), { force: true });
+    flaky.answer = lends("one");
+    subject.pass(5 * 60_000 - 1);
+    assert.deepEqual([await subject.tokens(), flaky.asked()], [[], 1]);
+    subject.pass(1);
+    assert.deepEqual([await subject.tokens(), flaky.asked()], [["one"], 2]);
+  });
+
+  it("asks again at once when its socket is made anew", async () => {
+    const flaky = await peer("daemon.sock", 200, undefined);
+    const subject = pool();
+    assert.deepEqual(await subject.tokens(), []);
+    // Kept under another name: its inode must not be given to the next one.
+    await rename(join(home, ".ssh/daemon.sock"), join(home, ".ssh/kept"));
     await peer("daemon.sock", 200, lends("anew"));
-    subject.pass(5 * 60_000);
-    assert.deepEqual(await subject.tokens(), ["anew"]);
+    assert.deepEqual([await subject.tokens(), flaky.asked()], [["anew"], 1]);
+  });
+
+  it("leaves none alone because we ourselves gave up", async () => {
+    const slow = await peer("daemon.sock", 200, lends("one"));
+    const subject = pool();
+    assert.deepEqual(await subject.tokens(AbortSignal.abort()), []);
+    assert.deepEqual([await subject.tokens(), slow.asked()], [["one"], 1]);
   });
 
   it("takes nothing from a folder that others can write", async () => {

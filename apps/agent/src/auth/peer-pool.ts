@@ -57,7 +57,8 @@ export class PeerPool {
         logger.warn({ socket: peer.path }, "what answers on the socket is no peer");
         return undefined;
       }
-      this.#evicted.set(peer.key, clock.monotonic() + EVICTION_MS);
+      // Given up by us: that says nothing about the peer.
+      if (!signal.aborted) this.#evicted.set(peer.key, clock.monotonic() + EVICTION_MS);
       return undefined;
     }
   }

@@ -152,6 +152,36 @@ function textOf(fields: Fields, name: string): string {
   return typeof value === "string" ? value : assert.fail(`no text in ${name}`);
 }
 
+describe("databricks (a stub of a workspace's endpoints)", () => {
+  /** The redirect that the vendor's own command line has registered. */
+  const REDIRECT = "http://127.0.0.1:8020/callback";
+
+  it("signs in at the workspace with its public client, and comes back to that client's port", async (t) => {
+    server.tokenAnswers = [{ body: { access_token: "t0ken", refresh_token: "again", expires_in: 3600 } }];
+    const ended = new AbortController();
+    const shown = Promise.withResolvers<URL>();
+    const engine = make({ engine: "databricks", host: `${server.url}/` });
+    const done = engine.run({ ...steps(), visit: ({ url }) => shown.resolve(new URL(url)) }, ended.signal);
+    const first = await Promise.race([shown.promise, done.catch((error: unknown) => error)]);
+    if (!(first instanceof URL)) {
+      // Somebody on this host has the port: then this is what a user is told.
+      assert.match(String(first), /cannot wait for the browser on port 8020 \(EADDRINUSE\)/);
+      t.diagnostic("port 8020 is in use");
+      return;
+    }
+    assert.equal(first.origin + first.pathname, `${server.url}/oidc/v1/authorize`);
+    const sent = Object.fromEntries(first.searchParams);
+    assert.deepEqual(
+      [sent["client_id"], sent["scope"], sent["redirect_uri"], sent["code_challenge_method"]],
+      ["databricks-cli", "all-apis offline_access", REDIRECT, "S256"],
+    );
+    await (await fetch(`${REDIRECT}?code=c0de&state=${sent["state"]}`)).text();
+    const fields = await done;
+    assert.deepEqual([fields.get("access_token"), fields.get("refresh_token")], ["t0ken", "again"]);
+    assert.deepEqual([server.seen[0]?.path, server.seen[0]?.form["code"]], ["/oidc/v1/token", "c0de"]);
+  });
+});
+
 describe("the ssh engine", () => {
   it("makes a key that ssh-keygen opens with its passphrase only", async () => {
     const folder = await mkdtemp(join(tmpdir(), "agent-ssh-"));

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-/** A stub of a server with a device flow (RFC 8628) and the JFrog web login: it checks what it is sent, no more. */
+/** A stub of a server with a device flow (RFC 8628), Databricks' token endpoint and the JFrog web login: it checks what it is sent, no more. */
 export class TestOauthServer {
   readonly #server = createServer((incoming, outgoing) => void this.#answer(incoming, outgoing));
   url = "";
@@ -52,7 +52,8 @@ export class TestOauthServer {
       });
     }
     if (path.endsWith("/jfrog_client_login/request")) return reply(200, {});
-    if (path === "/login/oauth/access_token" || path.includes("/jfrog_client_login/token/")) {
+    const isToken = path === "/login/oauth/access_token" || path === "/oidc/v1/token";
+    if (isToken || path.includes("/jfrog_client_login/token/")) {
       const next = this.tokenAnswers.length > 1 ? this.tokenAnswers.shift() : this.tokenAnswers[0];
       return reply(next?.status ?? 200, next?.body ?? {});
     }

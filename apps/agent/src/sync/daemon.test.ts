@@ -131,6 +131,23 @@ describe("the loop", () => {
     assert.equal(store.reads, reads);
   });
 
+  it("the poll comes with jitter, a tenth to either side: many hosts must not ask at the same moment", async (t) => {
+    for (const [chance, share] of [
+      [0, 0.9],
+      [0.5, 1],
+      [0.999_999, 1.1],
+    ] as const) {
+      t.mock.method(Math, "random", () => chance);
+      const daemon = await start();
+      await until(idle(daemon));
+      const next = Date.parse(daemon.status().sync.next_cycle_at ?? "");
+      assert.ok(Math.abs(next - clock.now() - share * INTERVAL_MS) < 100, `${next - clock.now()}`);
+      stop.abort();
+      await running;
+      stop = new AbortController();
+    }
+  });
+
   it("does a cycle on an event of the store", async () => {
     const daemon = await start();
     await until(idle(daemon));

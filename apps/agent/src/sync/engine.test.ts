@@ -414,6 +414,16 @@ describe("where a rule may write", () => {
     await refused("~/a", /more than 16 links/);
   });
 
+  it("over 16 links, and not over one more", async () => {
+    await w.put("k", { token: "t" });
+    for (let i = 1; i <= 17; i++) {
+      await symlink(i === 1 ? "end.yaml" : `link-${i - 1}`, join(w.home, `link-${i}`));
+    }
+    assert.deepEqual((await cycle([yaml("a", "k", "~/link-16")])).failed, []);
+    assert.equal(await w.read("end.yaml"), "token: t\n");
+    await refused("~/link-17", /more than 16 links/);
+  });
+
   it("not over a folder, not below a file, and not into a pipe", async () => {
     await mkdir(join(w.home, "is-a-folder"));
     await refused("~/is-a-folder", /it is a folder/);

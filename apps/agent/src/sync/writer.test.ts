@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { appendFileSync, writeFileSync } from "node:fs";
-import { mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import fs, { appendFileSync, writeFileSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it, mock } from "node:test";
 import { findPlaces } from "../config/places.ts";
 import { InPlaceJournal } from "./in-place.ts";
 import { WriterLock } from "./lock.ts";
@@ -88,6 +89,65 @@ describe("a write in place that did not finish", () => {
     await journal.begin(file, Buffer.from("whole\n"));
     await write(append("ours\n"));
     assert.equal(await readFile(file, "utf8"), "whole\nours\n");
+  });
+});
+
+describe("a folder that is exchanged for another after it was checked", () => {
+  for (const [name, before] of [
+    ["a new file is not made in it", undefined],
+    ["a file in it is not replaced", "a\n"],
+  ] as const) {
+    it(name, async () => {
+      const folder = join(home, "d");
+      const places = findPlaces({ HOME: home });
+      await mkdir(folder, { mode: 0o700 });
+      if (before !== undefined) await writeFile(join(folder, "f"), before);
+      const target = await new TargetPolicy(places, ["~"], []).resolve("~/d/f");
+      const beforeChange = async (): Promise<void> => {
+        await rename(folder, `${folder}-old`);
+        await mkdir(folder, { mode: 0o700 });
+        if (before !== undefined) await writeFile(join(folder, "f"), before);
+      };
+      const request = {
+        path: "~/d/f",
+        target,
+        merge: append("ours\n"),
+        mode: 0o600,
+        dirMode: 0o700,
+        beforeChange,
+      };
+      await assert.rejects(writeTarget(request, new InPlaceJournal(places.state)), {
+        code: "target_busy",
+        message: /a folder on the way was replaced meanwhile/,
+      });
+      for (const each of [folder, `${folder}-old`]) {
+        assert.deepEqual(await readdir(each), before === undefined ? [] : ["f"]);
+        if (before !== undefined) assert.equal(await readFile(join(each, "f"), "utf8"), before);
+      }
+    });
+  }
+});
+
+describe("a file that cannot be renamed over", () => {
+  it("EBUSY: is written in place, keeps its inode, and the write says so", async () => {
+    await writeFile(file, "a\nlonger than what follows\n");
+    const { ino } = await stat(file);
+    // A mount point, which a test cannot make.
+    const busy = mock.method(fs, "renameSync", () => {
+      throw Object.assign(new Error("busy"), { code: "EBUSY" });
+    });
+    syncBuiltinESMExports();
+    try {
+      const result = await write(() => Buffer.from("ours\n"));
+      assert.deepEqual([result.changed, result.inPlace], [true, true]);
+    } finally {
+      busy.mock.restore();
+      syncBuiltinESMExports();
+    }
+    assert.equal(busy.mock.callCount(), 1);
+    assert.deepEqual([await readFile(file, "utf8"), (await stat(file)).ino], ["ours\n", ino]);
+    assert.deepEqual(await readdir(join(home, ".local/state/daemon/in-place")), [], "the copy aside is gone");
+    assert.deepEqual((await readdir(home)).toSorted(), [".local", "f"]);
   });
 });
 
