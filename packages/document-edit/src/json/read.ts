@@ -1,12 +1,8 @@
-import { createScanner, parseTree, type Node, type ParseError } from "jsonc-parser";
+import { visit, type JSONVisitor } from "jsonc-parser";
+import type { EditValue } from "../contract.ts";
 import type { TreeNode } from "../core/tree.ts";
 import type { Span } from "../core/mask.ts";
 import { errorAt, unparsable, type Origin } from "../errors.ts";
-
-// jsonc-parser's SyntaxKind: an ambient const enum, which cannot be imported under type stripping.
-const LINE_COMMENT: number = 12;
-const BLOCK_COMMENT: number = 13;
-const END_OF_TEXT: number = 17;
 
 /** Where a node is: its own bytes, and those of its property (`"key": value`) if it has a key. */
 export interface JsonPlace {
@@ -27,51 +23,99 @@ export interface JsonText {
  * not defined (RFC 8259, section 4).
  */
 export function readJson(text: string, origin: Origin): JsonText {
-  const errors: ParseError[] = [];
-  const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
-  const error = errors[0];
-  if (error !== undefined) throw unparsable(origin, "this is not JSON", text, error.offset);
-  return { root: root && toNode(root, undefined, text, origin), comments: findComments(text) };
+  const builder = new TreeBuilder(text);
+  visit(
+    text,
+    {
+      ...builder.visitor,
+      onError: (_code, offset) => {
+        throw unparsable(origin, "this is not JSON", text, offset);
+      },
+    },
+    { allowTrailingComma: true, allowEmptyContent: true },
+  );
+  const { root, comments, twice } = builder;
+  if (twice !== undefined) {
+    const code = origin === "existing" ? "unsupported" : "unparsable_content";
+    throw errorAt(code, "a key occurs twice in one object", text, twice);
+  }
+  return { root, comments };
 }
 
-function toNode(node: Node, property: Span | undefined, text: string, origin: Origin): JsonNode {
-  const at = { value: { start: node.offset, end: node.offset + node.length }, property };
-  if (node.type === "array") {
+/** An object or array whose end has not come yet, and the key in it whose value has not come yet. */
+interface Unfinished {
+  readonly start: number;
+  readonly entries: Map<string, JsonNode>;
+  readonly items: JsonNode[];
+  key: { readonly name: string; readonly start: number } | undefined;
+}
+
+/** Makes the tree in one pass over a text without faults. */
+class TreeBuilder {
+  root: JsonNode | undefined;
+  /** Offset of the first key that occurs again in its object. */
+  twice: number | undefined;
+  readonly comments: Span[] = [];
+  readonly #text: string;
+  readonly #unfinished: Unfinished[] = [];
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get visitor(): JSONVisitor {
+    const begin = (start: number): void => {
+      this.#unfinished.push({ start, entries: new Map(), items: [], key: undefined });
+    };
     return {
-      kind: "list",
-      at,
-      items: (node.children ?? []).map((item) => toNode(item, undefined, text, origin)),
+      onObjectBegin: begin,
+      onArrayBegin: begin,
+      onObjectEnd: (offset, length) => {
+        const { start, entries } = this.#finished();
+        this.#add(start, offset + length, (at) => ({ kind: "map", entries, at }));
+      },
+      onArrayEnd: (offset, length) => {
+        const { start, items } = this.#finished();
+        this.#add(start, offset + length, (at) => ({ kind: "list", items, at }));
+      },
+      onObjectProperty: (name, start) => {
+        const object = this.#unfinished.at(-1);
+        if (object?.entries.has(name) === true) this.twice ??= start;
+        if (object !== undefined) object.key = { name, start };
+      },
+      onLiteralValue: (literal: string | number | boolean | null, offset, length) => {
+        const end = offset + length;
+        const value: EditValue =
+          typeof literal === "number" ? { number: this.#text.slice(offset, end) } : literal;
+        this.#add(offset, end, (at) => ({ kind: "scalar", value, at }));
+      },
+      onComment: (start, length) => {
+        this.comments.push({ start, end: start + length });
+      },
     };
   }
-  if (node.type !== "object") {
-    const value =
-      node.type === "number"
-        ? { number: text.slice(at.value.start, at.value.end) }
-        : (node.value as string | boolean | null);
-    return { kind: "scalar", at, value };
-  }
-  const entries = new Map<string, JsonNode>();
-  for (const child of node.children ?? []) {
-    const [key, value] = child.children ?? [];
-    if (key === undefined || value === undefined)
-      throw unparsable(origin, "this is not JSON", text, child.offset);
-    if (entries.has(key.value as string)) {
-      const code = origin === "existing" ? "unsupported" : "unparsable_content";
-      throw errorAt(code, "a key occurs twice in one object", text, key.offset);
-    }
-    const place = { start: child.offset, end: child.offset + child.length };
-    entries.set(key.value as string, toNode(value, place, text, origin));
-  }
-  return { kind: "map", at, entries };
-}
 
-function findComments(text: string): Span[] {
-  const comments: Span[] = [];
-  const scanner = createScanner(text, false);
-  for (let kind: number = scanner.scan(); kind !== END_OF_TEXT; kind = scanner.scan()) {
-    if (kind !== LINE_COMMENT && kind !== BLOCK_COMMENT) continue;
-    const start = scanner.getTokenOffset();
-    comments.push({ start, end: start + scanner.getTokenLength() });
+  #finished(): Unfinished {
+    const last = this.#unfinished.pop();
+    if (last === undefined) throw new Error("an end without a beginning");
+    return last;
   }
-  return comments;
+
+  /** Puts a finished value where it belongs. */
+  #add(start: number, end: number, make: (at: JsonPlace) => JsonNode): void {
+    const parent = this.#unfinished.at(-1);
+    const key = parent?.key;
+    const node = make({
+      value: { start, end },
+      property: key === undefined ? undefined : { start: key.start, end },
+    });
+    if (parent === undefined) {
+      this.root = node;
+    } else if (key === undefined) {
+      parent.items.push(node);
+    } else {
+      parent.entries.set(key.name, node);
+      parent.key = undefined;
+    }
+  }
 }
