@@ -1,6 +1,6 @@
-import type { AgentStatus } from "./status.ts";
 import { CsrfTokens, EventStreams } from "@devplat/web-kit";
-import type { Host, StoreParts } from "./assemble.ts";
+import type { StoreParts } from "./assemble-store.ts";
+import type { Host } from "./host.ts";
 import { signOut } from "./auth/sign-out.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { ensureFolder } from "./config/places.ts";
@@ -18,6 +18,7 @@ import { LocalActions } from "./peers/local-actions.ts";
 import { PeersFirstClipboard } from "./peers/peers-first.ts";
 import { SecretEditor } from "./secrets/secret-editor.ts";
 import { WritePolicy } from "./secrets/write-policy.ts";
+import type { AgentStatus } from "./status.ts";
 import type { Daemon } from "./sync/daemon.ts";
 import { PausedRules } from "./sync/paused-rules.ts";
 import { RuleSwitch } from "./sync/rule-control.ts";
@@ -43,7 +44,7 @@ export interface Surfaces {
   readonly localApi: LocalApi | undefined;
 }
 
-/** The second half of assemble.ts: what only a daemon with surfaces loads. */
+/** The part of assemble.ts that only a daemon with surfaces loads. */
 export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<Surfaces> {
   const { environment, places, logger, clock } = host;
   const { daemon, store, signIn, enrolments, current } = parts;

@@ -1,5 +1,5 @@
 import { createLogger, systemClock, type LogFormat, type LogLevel } from "@devplat/base";
-import type { Host } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { addRemote, loadConfig, type LoadedConfig } from "../config/load.ts";
 import { findPlaces } from "../config/places.ts";
 import type { Invocation } from "./command.ts";

@@ -1,6 +1,7 @@
 import { access, constants, lstat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
-import { assemblePreview, enrolmentRunner, type Host, type SyncParts } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { TargetPolicy } from "../sync/targets.ts";

@@ -1,4 +1,5 @@
-import { assemblePreview, type Host } from "../assemble.ts";
+import { assemblePreview } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { previewText } from "../sync/preview-text.ts";

@@ -1,4 +1,6 @@
-import { assembleStore, enrolmentRunner, type Host } from "../assemble.ts";
+import { assembleStore } from "../assemble-store.ts";
+import { enrolmentRunner } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import type { Invocation } from "./command.ts";
 import { openContext } from "./context.ts";

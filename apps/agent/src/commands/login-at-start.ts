@@ -1,4 +1,5 @@
-import type { Host, StoreParts } from "../assemble.ts";
+import type { StoreParts } from "../assemble-store.ts";
+import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { signInAnew } from "./sign-in-anew.ts";

@@ -1,5 +1,5 @@
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
-import { assembleStore } from "../assemble.ts";
+import { assembleStore } from "../assemble-store.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { signInAnew } from "./sign-in-anew.ts";

@@ -1,6 +1,6 @@
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { removeToken } from "../auth/sign-out.ts";
-import { assembleStore, type StoreParts } from "../assemble.ts";
+import { assembleStore, type StoreParts } from "../assemble-store.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";

@@ -1,4 +1,4 @@
-import type { Host } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import { AgentError } from "../errors.ts";

@@ -1,4 +1,4 @@
-import type { Host } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { WriterLock } from "../sync/lock.ts";

@@ -1,4 +1,4 @@
-import { factsOf } from "../assemble.ts";
+import { factsOf } from "../assemble-store.ts";
 import { StateFile } from "../sync/state.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./command.ts";

@@ -1,4 +1,4 @@
-import type { Host } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

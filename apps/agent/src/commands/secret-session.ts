@@ -1,5 +1,5 @@
 import type { SecretStore } from "@devplat/secret-store";
-import { assembleStore } from "../assemble.ts";
+import { assembleStore } from "../assemble-store.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

@@ -1,6 +1,7 @@
 import type { TokenInfo } from "@devplat/secret-store";
 import type { LoginOptions } from "../auth/logins.ts";
-import type { Host, StoreParts } from "../assemble.ts";
+import type { StoreParts } from "../assemble-store.ts";
+import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { loginAtTerminal } from "./interactive-login.ts";

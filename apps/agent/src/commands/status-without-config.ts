@@ -1,5 +1,5 @@
 import { ConfigError } from "@devplat/config";
-import type { Host } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import { AgentError } from "../errors.ts";
 import { askDaemon, type DaemonWord } from "../local-api/daemon-look.ts";
 import { apiSocketPath } from "../local-api/places.ts";

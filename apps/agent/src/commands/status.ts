@@ -1,5 +1,6 @@
 import { SecretStoreError } from "@devplat/secret-store";
-import { assemblePreview, enrolmentRunner, SHORT_PATIENCE_MS, type SyncParts } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import { SHORT_PATIENCE_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";

@@ -1,4 +1,5 @@
-import { assembleSync, type Host, type SyncParts } from "../assemble.ts";
+import { assembleSync, type SyncParts } from "../assemble.ts";
+import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { apiSocketPath } from "../local-api/places.ts";
