@@ -1,5 +1,6 @@
 import type { Exchange } from "../http/exchange.ts";
 import { hasBody } from "../http/has-body.ts";
+import { HeldBytes } from "../http/held-bytes.ts";
 import { parseApiPath } from "../scopes/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql-request.ts";
 import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
@@ -11,7 +12,7 @@ import type { ApiTarget } from "../http/api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";
-import { readJsonBody } from "./request-body.ts";
+import { MAX_HELD_JUDGED_BYTES, readJsonBody } from "./request-body.ts";
 
 /** A request that may go on. */
 export interface Admitted {
@@ -36,6 +37,7 @@ export interface Admitted {
 export class LimitedRequests {
   readonly #judges: ScopeJudges;
   readonly #ids: HostIds;
+  readonly #held = new HeldBytes(MAX_HELD_JUDGED_BYTES);
 
   constructor(judges: ScopeJudges, ids: HostIds) {
     this.#judges = judges;
@@ -62,6 +64,12 @@ export class LimitedRequests {
     return target.kind === "graphql"
       ? this.#graphql(exchange, target, caller, resolver)
       : this.#rest(exchange, target, caller, resolver);
+  }
+
+  async #readBody(exchange: Exchange): Promise<unknown> {
+    const place = this.#held.place(exchange.remoteAddress);
+    exchange.whenOver(() => place.leave());
+    return readJsonBody(exchange.request, place);
   }
 
   async #rest(
@@ -94,7 +102,7 @@ export class LimitedRequests {
     const mayWorkflows = allows(limits.scopes, "workflows", "write");
     if (BODY_JUDGED.has(judged.rule) || (!mayWorkflows && bringsByBody(judged.rule))) {
       exchange.continue();
-      const given = await readJsonBody(request);
+      const given = await this.#readBody(exchange);
       const fault = BODY_JUDGED.has(judged.rule) ? restBodyFault(repository, given, limits) : undefined;
       const brought = broughtByBody(judged.rule, repository, judged.parameters?.["ref"] ?? "", given);
       if (fault !== undefined) return refusal(caller, fault);
@@ -138,7 +146,7 @@ export class LimitedRequests {
       return refusal(caller, "GraphQL is taken by POST, without anything else in its address");
     }
     exchange.continue();
-    const request = readGraphqlRequest(await readJsonBody(exchange.request));
+    const request = readGraphqlRequest(await this.#readBody(exchange));
     if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
     const judged = await this.#ids.evenly(
       async () => judge.judge(request, limits, resolver),

@@ -1,11 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { IdleTimer } from "../git/idle-timer.ts";
+import type { HeldPlace } from "../http/held-bytes.ts";
 import { ApiError } from "./errors.ts";
 
 /** Milliseconds without a byte of a client's body after which it is given up. */
 export const BODY_IDLE_MS = 60_000;
 /** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
 export const MAX_JUDGED_BYTES = 1024 * 1024;
+/** Bytes of such bodies that are held at once, over all requests. Parsed, one may take twenty times as much. */
+export const MAX_HELD_JUDGED_BYTES = 128 * MAX_JUDGED_BYTES;
 
 /**
  * The chunks of a client's body as they come.
@@ -41,22 +44,25 @@ export async function* bodyChunks(request: IncomingMessage, idleMs = BODY_IDLE_M
 /**
  * Reads a JSON body whole.
  *
- * @throws ApiError `body_too_large`, `body_malformed`, `body_too_slow`, `client_gone`
+ * @param place its share of what is held, which the caller gives back
+ * @throws ApiError `body_too_large`, `body_malformed`, `body_too_slow`, `busy`, `client_gone`
  */
-export async function readJsonBody(request: IncomingMessage, idleMs = BODY_IDLE_MS): Promise<unknown> {
+export async function readJsonBody(request: IncomingMessage, place: HeldPlace): Promise<unknown> {
   const encoding = request.headers["content-encoding"] ?? "identity";
   if (encoding.toLowerCase() !== "identity") {
     throw new ApiError("body_malformed", 415, "this body must not be compressed", { remedy: "final" });
   }
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of bodyChunks(request, idleMs)) {
+  for await (const chunk of bodyChunks(request)) {
     size += chunk.length;
     if (size > MAX_JUDGED_BYTES) {
       throw new ApiError("body_too_large", 413, `the body is larger than ${MAX_JUDGED_BYTES} bytes`, {
         remedy: "final",
       });
     }
+    if (!place.grow(chunk.length))
+      throw new ApiError("busy", 503, "too many large requests at once; try again");
     chunks.push(chunk);
   }
   try {

@@ -1,5 +1,5 @@
 import type { Clock } from "@devplat/base";
-import { addressKey } from "../login/rate-limit.ts";
+import { addressKey } from "../http/address-key.ts";
 import type { AuditEvent } from "./audit-event.ts";
 
 /** Denials of one address that are written down in a window: a broken client shows, a flood does not fill the disk. */

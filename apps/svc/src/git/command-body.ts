@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { createGunzip } from "node:zlib";
+import { HeldBytes, type HeldPlace } from "../http/held-bytes.ts";
 import { GitError } from "./errors.ts";
 import { IdleTimer } from "./idle-timer.ts";
 
@@ -7,7 +8,7 @@ import { IdleTimer } from "./idle-timer.ts";
 export const BODY_IDLE_MS = 60_000;
 /** Milliseconds for the whole body: one that drips for ever ends too. 64 MiB in that time is 0.9 Mbit/s. */
 export const BODY_TOTAL_MS = 600_000;
-/** Bytes of command bodies that are held at once, over all requests; further ones get 503. */
+/** Bytes of large command bodies that are held at once, over all requests; further large ones get 503. */
 export const MAX_HELD_BYTES = 512 * 1024 * 1024;
 
 export interface CommandBodyLimits {
@@ -17,9 +18,11 @@ export interface CommandBodyLimits {
   readonly idleMs?: number;
   /** Default {@link BODY_TOTAL_MS}. */
   readonly totalMs?: number;
+  /** Default {@link MAX_HELD_BYTES}. */
+  readonly heldBytes?: number;
 }
 
-/** A body in memory. `release` gives its bytes back to the common limit; it must be called once. */
+/** A body in memory. `release` gives its bytes back to the common limit; it must be called. */
 export interface HeldBody {
   readonly bytes: Buffer;
   release(): void;
@@ -28,40 +31,37 @@ export interface HeldBody {
 /** Reads bodies of protocol v2 commands whole, within limits for each and for all together. */
 export class CommandBodies {
   readonly #limits: CommandBodyLimits;
-  #held = 0;
+  readonly #held: HeldBytes;
 
   constructor(limits: CommandBodyLimits) {
     this.#limits = limits;
+    this.#held = new HeldBytes(limits.heldBytes ?? MAX_HELD_BYTES);
   }
 
   /**
    * Reads and inflates a body. Inflating stops at the limit: a small body that inflates to a huge one costs no more.
    *
+   * @param client address that the body is held for; empty: not known
    * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `encoding_unsupported`, `busy`, `client_gone`
    */
-  async read(request: IncomingMessage): Promise<HeldBody> {
+  async read(request: IncomingMessage, client: string): Promise<HeldBody> {
     const { maxBytes, idleMs = BODY_IDLE_MS, totalMs = BODY_TOTAL_MS } = this.#limits;
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes);
     const compressed = isCompressed(request.headers["content-encoding"]);
-    const { bytes, size } = await this.#collect(request, compressed, { maxBytes, idleMs, totalMs });
-    let held = true;
-    return {
-      bytes,
-      release: () => {
-        if (held) this.#held -= size;
-        held = false;
-      },
-    };
+    const place = this.#held.place(client);
+    const bytes = await this.#collect(request, compressed, { maxBytes, idleMs, totalMs }, place);
+    return { bytes, release: () => place.leave() };
   }
 
   /** Collects the body. The request itself is never destroyed: its connection is needed for the answer. */
   #collect(
     request: IncomingMessage,
     compressed: boolean,
-    { maxBytes, idleMs, totalMs }: Required<CommandBodyLimits>,
-  ): Promise<{ bytes: Buffer; size: number }> {
-    const { promise, resolve, reject } = Promise.withResolvers<{ bytes: Buffer; size: number }>();
+    { maxBytes, idleMs, totalMs }: Required<Omit<CommandBodyLimits, "heldBytes">>,
+    place: HeldPlace,
+  ): Promise<Buffer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     const gunzip = compressed ? createGunzip() : undefined;
     const source = gunzip ?? request;
     const parts: Buffer[] = [];
@@ -78,7 +78,7 @@ export class CommandBodies {
     };
     const fail = (error: GitError): void => {
       if (!settle()) return;
-      this.#held -= size;
+      place.leave();
       request.unpipe();
       gunzip?.destroy();
       reject(error);
@@ -93,19 +93,15 @@ export class CommandBodies {
     };
     const onData = (chunk: Buffer): void => {
       if (size + chunk.length > maxBytes) fail(tooLarge(maxBytes));
-      else if (this.#held + chunk.length > MAX_HELD_BYTES) fail(busy());
+      else if (!place.grow(chunk.length)) fail(busy());
       else {
         parts.push(chunk);
         size += chunk.length;
-        this.#held += chunk.length;
       }
     };
     const onEnd = (): void => {
       if (!settle()) return;
-      resolve({
-        bytes: parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts),
-        size,
-      });
+      resolve(parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts));
     };
     request.on("data", touch).on("close", onClose).on("error", onClose);
     source.on("data", onData).on("end", onEnd);

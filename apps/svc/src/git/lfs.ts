@@ -10,6 +10,8 @@ import type { Upstream } from "./upstream.ts";
 
 /** Bytes of a batch request: a hundred objects take 20 KiB. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Bytes of them that are held at once, over all requests. */
+const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** Bytes of its answer, which has addresses and headers for each object. */
 const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Seconds of silence before the answer. */
@@ -43,17 +45,21 @@ export interface LfsBatch {
   readonly bytes: Buffer;
 }
 
+/** Where batch requests are read; one for all of them. */
+export function lfsBatchBodies(idleMs: number): CommandBodies {
+  return new CommandBodies({ maxBytes: MAX_BATCH_BYTES, heldBytes: MAX_HELD_BYTES, idleMs });
+}
+
 /**
  * Reads a batch request; its `operation` is what it is judged by, and what is sent on is rebuilt from what was read.
  *
  * @throws GitError `body_malformed` where it is missing or unknown, and what {@link CommandBodies.read} throws
  */
-export async function readLfsBatch(exchange: Exchange, idleMs: number): Promise<LfsBatch> {
-  const bodies = new CommandBodies({ maxBytes: MAX_BATCH_BYTES, idleMs });
+export async function readLfsBatch(exchange: Exchange, bodies: CommandBodies): Promise<LfsBatch> {
   exchange.continue();
-  const held = await bodies.read(exchange.request);
+  const held = await bodies.read(exchange.request, exchange.remoteAddress);
+  exchange.whenOver(() => held.release());
   const parsed = parseObject(held.bytes);
-  held.release();
   const operation = parsed?.["operation"];
   if (operation !== "download" && operation !== "upload") {
     throw new GitError(

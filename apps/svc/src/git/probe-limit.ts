@@ -1,4 +1,5 @@
 import type { Clock } from "@devplat/base";
+import { addressKey } from "../http/address-key.ts";
 
 /** Probes that one client may set off per minute; a busy CI behind one address stays below. */
 export const DEFAULT_PROBES_PER_MINUTE = 1200;
@@ -26,7 +27,8 @@ export class ProbeLimit {
   }
 
   /** Takes one probe from the client's share; false: none is left. */
-  take(client: string): boolean {
+  take(address: string): boolean {
+    const client = addressKey(address);
     const now = this.#clock.monotonic();
     const bucket = this.#buckets.get(client) ?? { tokens: this.#perMinute, filledAt: now };
     const refilled = bucket.tokens + ((now - bucket.filledAt) * this.#perMinute) / MINUTE_MS;

@@ -19,7 +19,7 @@ import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
 import { isRefusal, type GitRequest } from "./git-request.ts";
 import { singleHeader, stateHeader, upstreamHeaders } from "./headers.ts";
-import { answerLfsBatch, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
+import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
@@ -72,6 +72,7 @@ export class GitRoutes implements GitHandler {
   readonly #upstream: Upstream;
   readonly #outcomes: Outcomes;
   readonly #bodyLimits: BodyLimits;
+  readonly #lfsBatches: CommandBodies;
   readonly #cached: { readonly gate: Gate; readonly uploadPack: UploadPack } | undefined;
 
   constructor(options: GitRoutesOptions) {
@@ -84,6 +85,7 @@ export class GitRoutes implements GitHandler {
     this.#outcomes = outcomes;
     const idleMs = options.bodyIdleMs ?? BODY_IDLE_MS;
     this.#bodyLimits = { idleMs, uploads: new UploadLimit() };
+    this.#lfsBatches = lfsBatchBodies(idleMs);
     const { cache, logger } = options;
     if (cache === undefined) return;
     const gate = new Gate({
@@ -220,7 +222,7 @@ export class GitRoutes implements GitHandler {
     }
     const caller = await credentials.authenticate(authorization, exchange.remoteAddress);
     if (caller.kind === "refuse") return { admission: caller };
-    const batch = await readLfsBatch(exchange, this.#bodyLimits.idleMs);
+    const batch = await readLfsBatch(exchange, this.#lfsBatches);
     const refusal = caller.permits(lfsDemand(target.owner, target.name, batch.level));
     return { admission: refusal ?? (await caller.forward("git")), batch };
   }

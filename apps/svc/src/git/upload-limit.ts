@@ -1,3 +1,4 @@
+import { addressKey } from "../http/address-key.ts";
 import { GitError } from "./errors.ts";
 import { MAX_CONNECTIONS } from "./upstream.ts";
 
@@ -12,7 +13,8 @@ export class UploadLimit {
    * @returns what ends the body's place; calling it again does nothing
    * @throws GitError `busy`
    */
-  begin(client: string): () => void {
+  begin(address: string): () => void {
+    const client = addressKey(address);
     const count = this.#running.get(client) ?? 0;
     if (count >= MAX_UPLOADS_PER_CLIENT) {
       throw new GitError(

@@ -52,7 +52,7 @@ export class UploadPack {
       });
     }
     exchange.continue();
-    const held = await this.#options.bodies.read(exchange.request);
+    const held = await this.#options.bodies.read(exchange.request, exchange.remoteAddress);
     try {
       const body = decodeBody(held.bytes);
       const commands = body.kind === "commands" ? body.commands : [];

@@ -86,6 +86,12 @@ export class Exchange {
     return this.#bytes();
   }
 
+  /** Calls back when the answer is over, at once if it is. */
+  whenOver(callback: () => void): void {
+    if (this.response.closed) callback();
+    else this.response.once("close", callback);
+  }
+
   /** A text that the client chose, as it may stand in a log: not too long, and none of our tokens. */
   shown(text: string): string {
     return this.#ownToken(text) ? "(withheld)" : text.slice(0, MAX_SHOWN);

@@ -1,3 +1,4 @@
+import { addressKey } from "./address-key.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** Counts the requests of each client that are being answered, so that one cannot take everything. */
@@ -14,13 +15,14 @@ export class RequestCounts {
   begin({ remoteAddress, response }: Exchange): boolean {
     // Without an address (a Unix socket) the clients cannot be told apart.
     if (this.#max === undefined || remoteAddress === "") return true;
-    const running = this.#running.get(remoteAddress) ?? 0;
+    const client = addressKey(remoteAddress);
+    const running = this.#running.get(client) ?? 0;
     if (running >= this.#max) return false;
-    this.#running.set(remoteAddress, running + 1);
+    this.#running.set(client, running + 1);
     response.once("close", () => {
-      const left = (this.#running.get(remoteAddress) ?? 1) - 1;
-      if (left === 0) this.#running.delete(remoteAddress);
-      else this.#running.set(remoteAddress, left);
+      const left = (this.#running.get(client) ?? 1) - 1;
+      if (left === 0) this.#running.delete(client);
+      else this.#running.set(client, left);
     });
     return true;
   }

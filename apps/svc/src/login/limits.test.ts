@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { RateLimit, addressKey } from "./rate-limit.ts";
+import { addressKey } from "../http/address-key.ts";
+import { RateLimit } from "./rate-limit.ts";
 import { returnPath } from "./return-to.ts";
 
 describe("return_to", () => {

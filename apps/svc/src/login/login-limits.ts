@@ -1,5 +1,6 @@
 import type { Clock } from "@devplat/base";
-import { RateLimit, addressKey } from "./rate-limit.ts";
+import { addressKey } from "../http/address-key.ts";
+import { RateLimit } from "./rate-limit.ts";
 
 const MINUTE_MS = 60_000;
 /** Beginnings and ends of logins, and device codes asked for, of one address in a minute: an office behind one address. */

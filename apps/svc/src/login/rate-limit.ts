@@ -1,4 +1,3 @@
-import { isIPv6 } from "node:net";
 import type { Clock } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 
@@ -26,7 +25,7 @@ export class RateLimit {
   /**
    * Counts a try.
    *
-   * @param caller an address ({@link addressKey}) or a user's id
+   * @param caller an address (address-key.ts) or a user's id
    * @throws SvcError `too_many_requests`, with the seconds to wait in its hint
    */
   take(caller: string): void {
@@ -48,15 +47,4 @@ export class RateLimit {
       hint: `Try again in ${seconds} s.`,
     });
   }
-}
-
-/** What stands for a caller: an IPv4 address; of IPv6 the network of 64 bits, which one customer has all of. */
-export function addressKey(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = "", tail] = address.toLowerCase().split("%", 1)[0]?.split("::") ?? [];
-  const left = head.split(":").filter((group) => group !== "");
-  const right = (tail ?? "").split(":").filter((group) => group !== "");
-  const zeros =
-    tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill("0");
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(":")}::/64`;
 }

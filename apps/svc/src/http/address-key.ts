@@ -1,0 +1,12 @@
+import { isIPv6 } from "node:net";
+
+/** What stands for a caller: an IPv4 address; of IPv6 the network of 64 bits, which one customer has all of. */
+export function addressKey(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.toLowerCase().split("%", 1)[0]?.split("::") ?? [];
+  const left = head.split(":").filter((group) => group !== "");
+  const right = (tail ?? "").split(":").filter((group) => group !== "");
+  const zeros =
+    tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill("0");
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(":")}::/64`;
+}
