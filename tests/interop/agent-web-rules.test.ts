@@ -21,7 +21,8 @@ async function start(): Promise<{
         });
         return "done";
       },
-      diff: async (name) => (name === "npm" ? DIFF : ""),
+      nextChange: async (name) =>
+        name === "fixed" ? { problem: "there is no .tokn" } : { diff: name === "npm" ? DIFF : "" },
     },
   });
   const failed = {
@@ -51,6 +52,18 @@ describe("the pages of rules", () => {
     assert.match(body, /exit code 3, 12 ms/);
     assert.match(body, /href="\/ui\/secrets\/tools\/npm"/);
     assert.match((await server.send("/ui/rules/")).body, /href="\/ui\/rules\/npm\/"/);
+    await server.stop();
+  });
+
+  it("show what the next cycle would change, or why it could not", async () => {
+    const { server } = await start();
+    assert.match(
+      (await server.send("/ui/rules/npm/?diff=true")).body,
+      /Every value is masked[^]*-token=••••/,
+    );
+    const { body } = await server.send("/ui/rules/fixed/?diff=true");
+    assert.match(body, /it would fail: <span class="error wrap">there is no \.tokn/);
+    assert.doesNotMatch(body, /Every value is masked/);
     await server.stop();
   });
 
@@ -91,7 +104,7 @@ describe("the pages of rules", () => {
   });
 });
 
-describe("the pages of rules in Chromium", { timeout: 60_000 }, () => {
+describe("the pages of rules in Chromium", { timeout: 240_000 }, () => {
   let browser: Browser;
   before(async () => {
     browser = await launchChromium();

@@ -501,6 +501,8 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
         const refused = await pages.get(path);
         assert.equal(refused.status, status, path);
         assert.doesNotMatch(refused.body, /words of the store/);
+        assert.match(refused.body, /aria-label="Sections"/, "one is still in the site");
+        assert.equal(refused.body.includes("Try again"), fault === "unavailable", path);
       }
     });
   }

@@ -65,9 +65,10 @@ describe("RuleSwitch", () => {
       failures: new Map([["fixed", "cannot be read"]]),
     });
     const { signal } = new AbortController();
-    const diff = await control.diff("one", signal);
-    assert.match(diff ?? "", /^--- \/x\n\+\+\+ \/x\n@@ .*@@\n-a: ••••\n\+a: ••••\n$/);
-    assert.equal(await control.diff("fixed", signal), "cannot be read");
-    assert.equal(await control.diff("other", signal), undefined);
+    const next = await control.nextChange("one", signal);
+    assert.ok(next !== undefined && "diff" in next);
+    assert.match(next.diff, /^--- \/x\n\+\+\+ \/x\n@@ .*@@\n-a: ••••\n\+a: ••••\n$/);
+    assert.deepEqual(await control.nextChange("fixed", signal), { problem: "cannot be read" });
+    assert.equal(await control.nextChange("other", signal), undefined);
   });
 });

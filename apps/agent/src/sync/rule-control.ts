@@ -6,14 +6,14 @@ import type { Rule } from "../config/rule.ts";
 /** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
 export type PauseOutcome = "done" | "unknown_rule" | "configured";
 
+/** What the next cycle would change in a rule's file, every value masked, empty if nothing; or why it could not. */
+export type NextChange = { readonly diff: string } | { readonly problem: string };
+
 /** What the surfaces may do with one rule. */
 export interface RuleControl {
   setPaused(name: string, paused: boolean): Promise<PauseOutcome>;
-  /**
-   * What the next cycle would change in the rule's file, every value masked, or why it could not; empty if nothing.
-   * Undefined: there is no such rule.
-   */
-  diff(name: string, signal: AbortSignal): Promise<string | undefined>;
+  /** Undefined: there is no such rule. */
+  nextChange(name: string, signal: AbortSignal): Promise<NextChange | undefined>;
 }
 
 export interface RuleSwitchParts {
@@ -41,13 +41,13 @@ export class RuleSwitch implements RuleControl {
     return "done";
   }
 
-  async diff(name: string, signal: AbortSignal): Promise<string | undefined> {
+  async nextChange(name: string, signal: AbortSignal): Promise<NextChange | undefined> {
     if (this.#rule(name) === undefined) return undefined;
     const { files, failures, missing } = await this.#parts.preview(signal);
     const problem = failures.get(name) ?? missing.get(name);
-    if (problem !== undefined) return problem;
+    if (problem !== undefined) return { problem };
     const concerned = files.filter((file) => file.rules.includes(name));
-    return concerned.map((file) => previewText(file, false)).join("\n");
+    return { diff: concerned.map((file) => previewText(file, false)).join("\n") };
   }
 
   #rule(name: string): Rule | undefined {

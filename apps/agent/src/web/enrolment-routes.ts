@@ -9,7 +9,12 @@ import { isFromOwnPage, pathOf } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
 import { enrolmentViews } from "./enrolment-views.ts";
 import type { RouteParts } from "./route-parts.ts";
-import type { CardPlace, EnrolmentView, RefusedAnswer } from "./pages/enrolments/card.ts";
+import {
+  cardAnchor,
+  type CardPlace,
+  type EnrolmentView,
+  type RefusedAnswer,
+} from "./pages/enrolments/card.ts";
 import { enrolmentPage, enrolmentsPage } from "./pages/enrolments/enrolments-page.ts";
 import { ENROLMENTS_PREFIX, enrolmentUrl } from "./pages/enrolments/links.ts";
 import { setupPage } from "./pages/enrolments/setup-page.ts";
@@ -68,7 +73,8 @@ export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
     try {
       const refusal = await act(found, form);
       if (refusal !== undefined) return showRefusal(c, key, place, refusal);
-      return c.redirect(place === "setup" ? "/setup/" : enrolmentUrl(found.enrolment), 303);
+      const page = place === "setup" ? "/setup/" : enrolmentUrl(found.enrolment);
+      return c.redirect(`${page}#${cardAnchor(find(c) ?? found, place)}`, 303);
     } catch (error) {
       if (!(error instanceof AgentError) || error.code !== "enrolment_state") throw error;
       return showRefusal(c, key, place, { status: 409, refusal: `Not done: ${publicMessage(error)}.` });

@@ -24,9 +24,9 @@ export function ruleRoutes(parts: RouteParts): Hono<Environment> {
     const rule = find(c.req.param("name"));
     if (rule === undefined) return await answerProblem(c, parts, PROBLEMS.noRule);
     const wanted = c.req.query("diff") === "true";
-    const diff = wanted ? await ruleControl.diff(rule.name, c.req.raw.signal) : undefined;
+    const next = wanted ? await ruleControl.nextChange(rule.name, c.req.raw.signal) : undefined;
     const announcement = announcementText(c.req.query("done"));
-    return c.html(rulePage(assets, view.status(), { rule, diff, announcement }));
+    return c.html(rulePage(assets, view.status(), { rule, next, announcement }));
   });
 
   app.post("/ui/rules/:name/", async (c) => {

@@ -140,7 +140,10 @@ export async function startTestServer(
       token: () => (token === undefined ? undefined : new Secret(token)),
       invalidate: () => view.set({ status: { authenticated: false } }),
     },
-    ruleControl: options.ruleControl ?? { setPaused: async () => "done", diff: async () => "" },
+    ruleControl: options.ruleControl ?? {
+      setPaused: async () => "done",
+      nextChange: async () => ({ diff: "" }),
+    },
     actions: new LocalActions(options.desktop ?? idleDesktop, logger),
     clipboard: options.clipboard ?? {
       copy: async (secret) => {

@@ -23,6 +23,11 @@ const SECTIONS = [
 ] as const;
 export type Section = (typeof SECTIONS)[number][0];
 
+/** The section that a path of the main site belongs to. */
+export function sectionOf(path: string): Section {
+  return SECTIONS.findLast(([, prefix]) => path.startsWith(prefix))?.[0] ?? "Overview";
+}
+
 /** Id of the line that says what an action without a new page has done. */
 export const ANNOUNCE_ID = "announce";
 

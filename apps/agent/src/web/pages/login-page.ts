@@ -33,7 +33,7 @@ export function loginPage(assets: Assets, { view, refusal, text }: LoginPageMode
       ${byItself ? html`<p>The daemon signs in with its client certificate. There is nothing to do here.</p>` : ""}
       ${view.borrowOnly ? html`<p>This host borrows its token from a peer. Connect the host that lends it.</p>` : ""}
       ${form === undefined ? "" : formOf(form, view.username)} ${whyNot(view)}
-      <p class="small muted">Until then no file is changed.</p>`,
+      <p class="small muted">No file is changed until you are signed in.</p>`,
     form === undefined ? { seconds: SLOW_REFRESH_SECONDS, url: "/" } : undefined,
   );
 }

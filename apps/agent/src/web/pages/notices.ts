@@ -15,7 +15,7 @@ export function notices(status: AgentStatus): Html {
       : html`<p class="banner bad">
           The secrets store ${lastCycle === null ? "does not answer" : html`has not answered${since}`}. Files
           stay as they are.
-          ${store.last_error === null ? "" : html`<br /><span class="small">${store.last_error}</span>`}
+          ${store.last_error === null ? "" : html`<br /><span class="small">${sentence(store.last_error)}</span>`}
         </p>`
   }
   ${
@@ -39,6 +39,11 @@ export function notices(status: AgentStatus): Html {
         </div>`
   }
   ${waiting(status)}`;
+}
+
+/** Reasons are parts of sentences, and end with a full stop only if they have a hint. */
+function sentence(reason: string): string {
+  return `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}${reason.endsWith(".") ? "" : "."}`;
 }
 
 /** Enrolments that wait for the user, after the wizard was left. */

@@ -1,15 +1,45 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Problem } from "../../api/problem.ts";
-import { plainPage } from "./layout.ts";
+import type { AgentStatus } from "../../status.ts";
+import { plainPage, sectionOf, sitePage } from "./layout.ts";
 
-/** An error for somebody in front of a browser. */
+/** A problem for somebody in front of a browser who is not in the main site. */
 export function problemPage(assets: Assets, problem: Problem): Html {
+  const title = titleOf(problem, "Not done");
   return plainPage(
     assets,
-    "Not done",
-    html`<h1>${problem.code === "not_found" || problem.code === "removed" ? "Not found" : "Not done"}</h1>
-      <p>${problem.error}</p>
-      ${problem.hint === undefined ? "" : html`<p class="muted">${problem.hint}</p>`}
+    title,
+    html`${words(problem, title)}
       <p class="form-actions"><a class="button" href="/">Back to the start</a></p>`,
   );
+}
+
+/**
+ * The same inside the main site, whose header says how the store is, and leads on.
+ *
+ * @param shown whether a page was asked for, which may be asked for again; else something was to be done
+ */
+export function siteProblemPage(
+  assets: Assets,
+  status: AgentStatus,
+  problem: Problem,
+  { path, shown }: { readonly path: string; readonly shown: boolean },
+): Html {
+  const title = titleOf(problem, shown ? "Cannot be shown" : "Not done");
+  const again = shown && problem.code === "store_unavailable";
+  const content = html`<section class="card stack">
+    ${words(problem, title)}
+    ${again ? html`<p class="form-actions"><a class="button" href="">Try again</a></p>` : ""}
+  </section>`;
+  return sitePage(assets, status, title, content, { section: sectionOf(path) });
+}
+
+function titleOf({ code }: Problem, otherwise: string): string {
+  return code === "not_found" || code === "removed" ? "Not found" : otherwise;
+}
+
+function words({ error, hint }: Problem, title: string): Html {
+  return html`<h1>${title}</h1>
+    <p>${error}</p>
+    ${hint === undefined ? "" : html`<p class="muted">${hint}</p>`}`;
 }

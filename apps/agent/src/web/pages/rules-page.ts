@@ -1,5 +1,6 @@
 import { html, livePartial, type Assets, type Html } from "@devplat/web-kit";
 import type { AgentStatus, RuleView } from "../../status.ts";
+import type { NextChange } from "../../sync/rule-control.ts";
 import { sitePage } from "./layout.ts";
 import { notices } from "./notices.ts";
 import { ruleUrl } from "./rule-url.ts";
@@ -31,8 +32,8 @@ export function rulePartial(status: AgentStatus, rule: RuleView): Promise<string
 
 export interface RulePageModel {
   readonly rule: RuleView;
-  /** The masked diff of the next cycle; undefined: not asked for. */
-  readonly diff?: string | undefined;
+  /** What the next cycle would do; undefined: not asked for. */
+  readonly next?: NextChange | undefined;
   readonly announcement?: string | undefined;
   /** Why what was asked for is not done. */
   readonly refusal?: string;
@@ -40,7 +41,7 @@ export interface RulePageModel {
 
 /** `/ui/rules/<name>/`: one rule, what holds it up, and what its next cycle would change. */
 export function rulePage(assets: Assets, status: AgentStatus, model: RulePageModel): Html {
-  const { rule, diff, announcement, refusal } = model;
+  const { rule, next, announcement, refusal } = model;
   const paused = rule.state === "paused";
   const content = html`${refusal === undefined ? "" : html`<p class="banner bad" role="alert">${refusal}</p>`}
     <nav class="crumbs small" aria-label="Sections above"><a href="/ui/rules/">Rules</a></nav>
@@ -58,7 +59,7 @@ export function rulePage(assets: Assets, status: AgentStatus, model: RulePageMod
     </div>
     ${rule.description === "" ? "" : html`<p class="muted">${rule.description}</p>`}
     <section class="card" aria-label="State" id="${RULE_FACTS_ID}">${facts(rule, status.time)}</section>
-    ${diff === undefined ? "" : diffCard(diff)}`;
+    ${next === undefined ? "" : nextCard(next)}`;
   return sitePage(assets, status, rule.name, content, {
     section: "Rules",
     announcement,
@@ -68,13 +69,13 @@ export function rulePage(assets: Assets, status: AgentStatus, model: RulePageMod
 
 function facts(rule: RuleView, now: string): Html {
   const time = (value: string | null): Html =>
-    value === null ? html`<span class="muted">none</span>` : timeText(value, now);
+    value === null ? html`<span class="muted">never</span>` : timeText(value, now);
   // Rules with several secrets have no single path to lead to.
   const key = /^[^,\s]+$/.test(rule.key)
     ? html`<a href="${secretUrl(rule.key)}">${rule.key}</a>`
     : html`${rule.key}`;
   return html`<dl class="facts">
-    <div>
+    <div class="${rule.error === null ? "" : "wide"}">
       <dt>State</dt>
       <dd>${ruleState(rule, now)}</dd>
     </div>
@@ -114,14 +115,15 @@ function runFact(run: NonNullable<RuleView["run"]>, now: string): Html {
   </div>`;
 }
 
-function diffCard(diff: string): Html {
+function nextCard(next: NextChange): Html {
   return html`<section class="card stack" aria-labelledby="diff-heading">
     <h2 id="diff-heading">What the next cycle would change</h2>
-    ${
-      diff === ""
-        ? html`<p>Nothing.</p>`
-        : html`<p class="hint">Every value is masked.</p>
-            <pre class="code" tabindex="0" aria-label="Changes">${diff}</pre>`
-    }
+    ${"problem" in next ? html`<p>Nothing, as it would fail: <span class="error wrap">${next.problem}</span></p>` : diff(next.diff)}
   </section>`;
+}
+
+function diff(text: string): Html {
+  if (text === "") return html`<p>Nothing.</p>`;
+  return html`<p class="hint">Every value is masked.</p>
+    <pre class="code" tabindex="0" aria-label="Changes">${text}</pre>`;
 }

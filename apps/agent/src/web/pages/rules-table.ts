@@ -26,7 +26,7 @@ export function rulesTable(rules: readonly RuleView[], now: string): Html {
       <h2 id="rules-heading">Sync rules</h2>
       <div class="cluster">${summary(rules)}</div>
     </div>
-    <table class="table" role="table" aria-labelledby="rules-heading">
+    <table class="table rules" role="table" aria-labelledby="rules-heading">
       <thead role="rowgroup">
         <tr role="row">
           <th scope="col" role="columnheader">Rule</th>
@@ -76,7 +76,8 @@ function row(rule: RuleView, now: string): Html {
 export function ruleState(rule: RuleView, now: string): Html {
   const { mark, word } = STATE[rule.state];
   return html`<span class="status ${mark}">${word}</span>
-    ${rule.error === null ? "" : html`<div class="error wrap">${rule.error}</div>`} ${retry(rule, now)}`;
+    ${rule.error === null ? "" : html`<div class="${rule.state === "failed" ? "error" : "small muted"} wrap">${rule.error}</div>`}
+    ${retry(rule, now)}`;
 }
 
 function retry(rule: RuleView, now: string): Html | string {

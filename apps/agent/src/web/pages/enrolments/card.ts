@@ -47,6 +47,15 @@ export function cardId(key: string, place: CardPlace): string {
   return `${place}-${Buffer.from(key).toString("base64url")}`;
 }
 
+/**
+ * Id of what the browser goes on with after an action on a card: the first field if the card asks for something, which
+ * gets the focus, else the card.
+ */
+export function cardAnchor(view: EnrolmentView, place: CardPlace): string {
+  const id = cardId(view.enrolment.key, place);
+  return isAsking(view) ? `${id}-field-0` : id;
+}
+
 /** What an enrolment says and asks, with what one can do. */
 export function enrolmentCard(view: EnrolmentView, place: CardPlace, refused?: RefusedAnswer): Html {
   const { enrolment } = view;
@@ -130,9 +139,10 @@ function fieldInput(field: FormField, at: number, id: string, refused: RefusedAn
   const { name, help, secret, optional, confirm } = field;
   const fault = refused?.faults.get(name);
   const described = `${id}-about-${at}`;
-  const input = (inputName: string, value: string): Html =>
+  const input = (inputName: string, value: string, inputId: string): Html =>
     html`<input
       class="mono"
+      id="${inputId}"
       type="${secret ? "password" : "text"}"
       name="${inputName}"
       value="${value}"
@@ -145,9 +155,9 @@ function fieldInput(field: FormField, at: number, id: string, refused: RefusedAn
   return html`<div class="stack tight">
     <label class="field">
       <span class="label">${name}${optional ? html` <span class="muted">(optional)</span>` : ""}</span>
-      ${input(`field.${at}`, secret ? "" : (refused?.values.get(name) ?? ""))}
+      ${input(`field.${at}`, secret ? "" : (refused?.values.get(name) ?? ""), `${id}-field-${at}`)}
     </label>
-    ${confirm ? html`<label class="field"><span class="label">${name}, again</span>${input(`again.${at}`, "")}</label>` : ""}
+    ${confirm ? html`<label class="field"><span class="label">${name}, again</span>${input(`again.${at}`, "", `${id}-again-${at}`)}</label>` : ""}
     <div id="${described}">
       ${help === "" ? "" : html`<p class="hint">${help}</p>`}
       ${fault === undefined ? "" : html`<p class="error">${fault}</p>`}

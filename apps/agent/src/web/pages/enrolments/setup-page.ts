@@ -32,7 +32,7 @@ export function setupPage(assets: Assets, status: AgentStatus, model: SetupPageM
     <main class="page setup" id="content">
       ${liveLost("/setup/")}
       ${refusal === undefined ? "" : html`<p class="banner bad" role="alert">${refusal}</p>`}
-      <div>
+      <div class="stack tight">
         <h1>Welcome, ${status.username}</h1>
         <p class="lead">
           Some credentials need you once. The daemon stores them, and keeps your files in step.

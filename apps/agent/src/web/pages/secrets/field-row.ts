@@ -4,6 +4,10 @@ import { isFormName, textOf, typeOf } from "../../../secrets/form-text.ts";
 import { ANNOUNCE_ID } from "../layout.ts";
 import { fieldKey, partUrl, secretUrl } from "./links.ts";
 
+/** From here on a value is scrolled in its row: what fills about a quarter of a desk's page. */
+const LONG_CHARACTERS = 800;
+const LONG_LINES = 14;
+
 /** What a row of a secret's table needs to know besides its field. */
 export interface RowContext {
   readonly path: string;
@@ -21,12 +25,18 @@ export function fieldRow(name: string, value: FieldValue, context: RowContext): 
       ${shownName(name)} ${type === "string" ? "" : html`<span class="badge">${type}</span>`}
     </th>
     <td role="cell" data-label="Value">
-      <div class="value">${context.revealed ? shownValue(value) : MASKED}</div>
+      <div>
+        <div class="value">${context.revealed ? shownValue(value) : MASKED}</div>
+        ${context.editable && !isFormName(name) ? NOT_EDITABLE : ""}
+      </div>
     </td>
     <td role="cell" class="actions">${context.old ? "" : actions(name, context)}</td>
   </tr>`;
 }
 
+const NOT_EDITABLE = html`<p class="small muted">
+  Not editable here: the name has a line break, or whitespace at an end. The API can change it.
+</p>`;
 const MASKED = html`<span class="masked">••••••••</span>`;
 
 /** A value in plain sight; the page hides it again after 30 seconds. */
@@ -34,7 +44,13 @@ export function shownValue(value: FieldValue): Html {
   const text = textOf(value);
   if (text === "") return html`<span class="muted" data-revealed>empty</span>`;
   // Built without a line break of ours, which would be shown.
-  return html`<code class="value-text" data-revealed>${text}</code>`;
+  if (!isLong(text)) return html`<code class="value-text" data-revealed>${text}</code>`;
+  return html`<code class="value-text long" tabindex="0" data-revealed>${text}</code>`;
+}
+
+/** Whether a value gets a box of its own to scroll in, so that the rows below stay within reach. */
+function isLong(text: string): boolean {
+  return text.length > LONG_CHARACTERS || text.split("\n").length > LONG_LINES;
 }
 
 /** One field with inputs in place of its text. The version goes back with it. */
@@ -117,15 +133,10 @@ function actions(name: string, { path, revealed, editable }: RowContext): Html {
     <input type="hidden" name="field" value="${fieldKey(name)}" />
     <button class="small quiet" type="submit" aria-label="Copy ${name}">Copy</button>
   </form>`;
-  return html`${revealed ? "" : reveal} ${copy} ${editable ? pencil(name) : ""}`;
+  return html`${revealed ? "" : reveal} ${copy} ${editable && isFormName(name) ? pencil(name) : ""}`;
 }
 
 function pencil(name: string): Html {
-  if (!isFormName(name)) {
-    return html`<span class="small muted"
-      >Not editable here: the name has a line break, or whitespace at an end. The API can change it.</span
-    >`;
-  }
   return html`<button
     class="small quiet scripted-only"
     type="button"

@@ -4,6 +4,9 @@ import { lastName } from "../../../secrets/url-path.ts";
 import { crumbs, secretsPage, type SecretsFrame } from "./frame.ts";
 import { secretUrl } from "./links.ts";
 
+/** Id of the field that takes a new secret's name: the way to it, as the names above may be many. */
+const NEW_SECRET_ID = "new-secret";
+
 /** `/ui/secrets/` and the folders below it: names, never values. */
 export function folderPage(
   frame: SecretsFrame,
@@ -12,7 +15,10 @@ export function folderPage(
   creatable: boolean,
 ): Html {
   const content = html`${folder === "" ? "" : crumbs(folder)}
-    <h1 class="wrap">${folder === "" ? "Secrets" : lastName(folder)}</h1>
+    <div class="spread">
+      <h1 class="wrap">${folder === "" ? "Secrets" : lastName(folder)}</h1>
+      ${creatable && names.length > 0 ? html`<a class="button scripted-only" href="#${NEW_SECRET_ID}">New secret</a>` : ""}
+    </div>
     ${
       names.length === 0
         ? html`<section class="card"><p class="empty">Nothing is stored here.</p></section>`
@@ -35,8 +41,8 @@ export function searchPage(frame: SecretsFrame, query: string, { paths, incomple
 
 function nameList(entries: readonly { readonly path: string; readonly text: string }[]): Html {
   return html`<nav class="card" aria-label="Names">
-    <ul class="tree">
-      ${entries.map(({ path, text }) => html`<li><a href="${secretUrl(path)}">${text}</a></li>`)}
+    <ul class="tree names">
+      ${entries.map(({ path, text }) => html`<li><a class="${path.endsWith("/") ? "folder" : ""}" href="${secretUrl(path)}">${text}</a></li>`)}
     </ul>
   </nav>`;
 }
@@ -48,7 +54,14 @@ function newSecretForm(folder: string): Html {
       <input type="hidden" name="action" value="new" />
       <label class="field">
         <span class="label">Name in <code>${folder}</code></span>
-        <input class="mono" name="name" required spellcheck="false" autocapitalize="off" />
+        <input
+          class="mono"
+          id="${NEW_SECRET_ID}"
+          name="name"
+          required
+          spellcheck="false"
+          autocapitalize="off"
+        />
       </label>
       <p class="hint">One segment, without a slash.</p>
       <div class="form-actions"><button class="primary" type="submit">Continue</button></div>

@@ -42,7 +42,7 @@ export function secretPage(frame: SecretsFrame, model: SecretPageModel): Html {
     ${old ? html`<p class="banner warn">This is an old version. <a href="${secretUrl(path)}">Show the newest</a></p>` : ""}
     ${readOnlyNote(readOnly)}
     <section class="card flush">
-      <table class="table" role="table" aria-label="Fields of ${name}">
+      <table class="table fields-table" role="table" aria-label="Fields of ${name}">
         <thead role="rowgroup">
           <tr role="row">
             <th scope="col" role="columnheader">Field</th>
