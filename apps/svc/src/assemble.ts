@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import { parseDuration, systemClock, type Logger } from "@devplat/base";
-import { assembleAdministration } from "./administration.ts";
+import { assembleAdministration } from "./assemble-administration.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
 import { ApiRoutes } from "./api-proxy/api-routes.ts";
@@ -26,7 +26,7 @@ import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
 import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
-import { allowedLogins, assembleIdentity } from "./identity.ts";
+import { allowedLogins, assembleIdentity } from "./assemble-identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { ScopeJudges } from "./scopes/scope-judges.ts";

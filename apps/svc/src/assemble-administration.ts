@@ -15,7 +15,7 @@ import type { AuditTrail } from "./audit/audit-event.ts";
 import type { CacheMaintenance } from "./cache/policy.ts";
 import type { CachedRepositories } from "./cached-repositories.ts";
 import type { LiveConfig } from "./config/live-config.ts";
-import type { IdentityParts } from "./identity.ts";
+import type { IdentityParts } from "./assemble-identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
 import { SessionEnd } from "./login/session-end.ts";
 import { TestLogin } from "./login/test-login.ts";
