@@ -183,11 +183,36 @@ describe("DenialBounds", () => {
     assert.equal(judged[999], "record_as_last");
   });
 
-  it("what is known of somebody is never left out: deeds, and denials of users", () => {
+  it("what strangers fail at is bounded as what they are refused: malformed fetches, writes over the code host's limit", () => {
+    const judge = bounds();
+    const failed: AuditEvent = { ...denial("10.0.0.1"), action: "git.fetch", outcome: "failed" };
+    assert.deepEqual(verdicts(judge, 61, failed).slice(59), ["record_as_last", "leave_out"]);
+    assert.equal(judge.judge(denial("10.0.0.1")), "leave_out");
+  });
+
+  it("of one known credential 600 refusals a minute are written down, whatever others do", () => {
+    const judge = bounds();
+    const refused = (credentialId: string): AuditEvent => ({
+      ...denial("10.0.0.1", "alice"),
+      actor: { kind: "proxy_token", login: "alice", credentialId },
+    });
+    verdicts(judge, 2000, denial("10.0.0.1"));
+    assert.deepEqual(verdicts(judge, 601, refused("a")).slice(598), [
+      "record",
+      "record_as_last",
+      "leave_out",
+    ]);
+    assert.equal(judge.judge(refused("b")), "record");
+  });
+
+  it("deeds are never left out, nor what the service does itself", () => {
     const judge = bounds();
     verdicts(judge, 2000, denial("10.0.0.1"));
-    assert.deepEqual(new Set(verdicts(judge, 2000, denial("10.0.0.1", "alice"))), new Set(["record"]));
-    assert.equal(judge.judge({ ...denial("10.0.0.1"), outcome: "allowed" }), "record");
+    const deed: AuditEvent = { ...denial("10.0.0.1"), outcome: "allowed" };
+    const own: AuditEvent = { ...denial(""), outcome: "failed", actor: { kind: "system" } };
+    for (const event of [deed, own]) {
+      assert.deepEqual(new Set(verdicts(judge, 2000, event)), new Set(["record"]));
+    }
   });
 });
 
