@@ -11,7 +11,7 @@ GET ~$ metadata
 * ~/actions actions
 GET ~/activities contents+issues+pull_requests
 * ~/archive contents
-GET ~/assignees issues
+GET ~/assignees issues|pull_requests
 * ~/avatar administration
 * ~/branch_protections administration
 * ~/branches contents
@@ -40,12 +40,12 @@ POST ~/file-contents contents:read
 * ~/issues/{index}/stopwatch refused stopwatches belong to an account
 * ~/issues issues
 * ~/keys administration
-* ~/labels issues
+* ~/labels issues|pull_requests
 GET ~/languages metadata
 GET ~/licenses metadata
 GET ~/media/{path} contents
 POST ~/merge-upstream contents+workflows
-* ~/milestones issues
+* ~/milestones issues|pull_requests
 POST ~/mirror-sync contents+workflows
 GET ~/new_pin_allowed issues
 * ~/notifications refused notifications belong to an account

@@ -1,7 +1,7 @@
 import type { FieldNode, SelectionSetNode } from "graphql/language";
 import type { Need, TokenLimits } from "../tokens/admission.ts";
 import { isListed } from "../tokens/permit.ts";
-import { RESOURCES, type Resource } from "../tokens/scopes.ts";
+import { RESOURCES } from "../tokens/scopes.ts";
 import { GraphqlDocuments, type SelectedOperation } from "./graphql-document.ts";
 import type { GraphqlRequest } from "./graphql-request.ts";
 import { collectNames } from "./graphql-input.ts";
@@ -10,11 +10,14 @@ import { argumentValues, variableValues } from "./graphql-values.ts";
 import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
 import { broughtByMutation, broughtOf, pathsOfCommit, type BroughtByMutation } from "./graphql-workflows.ts";
+import { OF_EITHER, needOf, type Right } from "./rights.ts";
 import { isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
 /** Ids in one request at most: the code host takes 100 in `nodes(ids:)`. */
 const MAX_IDS = 100;
+/** In the order in which needs are named. */
+const RIGHTS: readonly Right[] = [...RESOURCES, OF_EITHER];
 
 /** Judges GraphQL requests by the table of the published schema. Refuses what is not in it. */
 export class GraphqlJudge {
@@ -49,7 +52,7 @@ class Operation {
   readonly #walk: GraphqlWalk;
   readonly #repositories: string[] = [];
   readonly #ids = new Set<string>();
-  readonly #written = new Set<Resource>();
+  readonly #written = new Set<Right>();
   readonly #brings: BroughtByMutation[] = [];
   /** Ids whose type says which resource is written. */
   readonly #subjects = new Set<string>();
@@ -77,10 +80,10 @@ class Operation {
     }
     const found = await this.#resolve(limits, resolver, isMutation);
     const brings = this.#brings.map((each) => broughtOf(each, found));
-    const needs: Need[] = RESOURCES.flatMap((resource): Need[] => {
-      if (this.#written.has(resource)) return [{ resource, level: "write" }];
+    const needs: Need[] = RIGHTS.flatMap((right): Need[] => {
+      if (this.#written.has(right)) return [needOf(right, "write")];
       // Every token holds metadata:read.
-      return resource !== "metadata" && this.#walk.read.has(resource) ? [{ resource, level: "read" }] : [];
+      return right !== "metadata" && this.#walk.read.has(right) ? [needOf(right, "read")] : [];
     });
     const repositories = [...new Set(this.#repositories).values()];
     const demand = { needs, repositories };
@@ -219,7 +222,7 @@ class Operation {
     if (facts?.resource !== undefined && !facts.inherits) this.#walk.read.add(facts.resource);
   }
 
-  #resourceOf({ type, onPullRequest }: NodeFacts): Resource {
+  #resourceOf({ type, onPullRequest }: NodeFacts): Right {
     if (onPullRequest === true) return "pull_requests";
     const resource = this.#schema.types.get(type)?.resource;
     if (resource === undefined || resource === "metadata") {

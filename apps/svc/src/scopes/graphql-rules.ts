@@ -10,7 +10,7 @@ import type { Resource } from "../tokens/scopes.ts";
  * read. An EDGE is a field that leads to another value **of the same repository**. A field that leads to a type of this
  * list and is not named may lead to another repository: only {@link REFERENCE_FIELDS} can be selected behind it.
  *
- * `~RESOURCE`: needs what led to it, and the resource only where nothing did (`node(id:)`, mutations).
+ * A RESOURCE may be `issues|pull_requests`: either of the two. `~RESOURCE`: needs what led to it, and the resource only where nothing did (`node(id:)`, mutations).
  */
 export const GRAPHQL_TYPES = `
 Repository metadata branchProtectionRules codeowners commitComments contactLinks codeOfConduct contributingGuidelines defaultBranchRef deployKeys deployments discussion discussionCategories discussionCategory discussions environment environments fundingLinks interactionAbility issue issueOrPullRequest issueTemplates issues label labels languages latestRelease licenseInfo mergeQueue milestone milestones object pinnedDiscussions pinnedEnvironments pinnedIssues planFeatures primaryLanguage pullRequest pullRequestTemplates pullRequests ref refs release releases repositoryTopics ruleset rulesets submodules vulnerabilityAlert vulnerabilityAlerts
@@ -49,8 +49,8 @@ PullRequestReviewThread pull_requests comments pullRequest repository
 PullRequestCommitCommentThread pull_requests comments commit pullRequest repository
 IssueComment ~issues issue pullRequest reactionGroups reactions repository userContentEdits
 UserContentEdit ~issues
-Label ~issues issues pullRequests repository
-Milestone ~issues issues pullRequests repository
+Label ~issues|pull_requests issues pullRequests repository
+Milestone ~issues|pull_requests issues pullRequests repository
 Reaction ~issues
 ReactionGroup ~issues
 PinnedIssue issues issue repository
@@ -324,7 +324,7 @@ createDeploymentStatus deployments
 createDiscussion discussions
 createEnvironment environments
 createIssue issues
-createLabel issues
+createLabel issues|pull_requests
 createLinkedBranch contents
 createPullRequest pull_requests
 createRef contents
@@ -335,7 +335,7 @@ deleteDiscussionComment discussions
 deleteEnvironment environments
 deleteIssue issues
 deleteIssueComment @id
-deleteLabel issues
+deleteLabel issues|pull_requests
 deletePullRequestReview pull_requests
 deletePullRequestReviewComment pull_requests
 deleteRef contents
@@ -379,7 +379,7 @@ updateDiscussionComment discussions
 updateEnvironment environments
 updateIssue issues
 updateIssueComment @id
-updateLabel issues
+updateLabel issues|pull_requests
 updatePullRequest pull_requests
 updatePullRequestBranch pull_requests+contents
 updatePullRequestReview pull_requests

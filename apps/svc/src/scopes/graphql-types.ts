@@ -1,5 +1,5 @@
-import { RESOURCES, type Resource } from "../tokens/scopes.ts";
 import { GRAPHQL_TABLE } from "./graphql-table.ts";
+import { rightNamed, type Right } from "./rights.ts";
 
 /**
  * How a field leads on.
@@ -19,7 +19,7 @@ export interface TypeField {
 export interface TypeFacts {
   readonly name: string;
   readonly kind: "type" | "abstract" | "wrapper" | "profile";
-  readonly resource: Resource | undefined;
+  readonly resource: Right | undefined;
   readonly inherits: boolean;
   readonly fields: ReadonlyMap<string, TypeField>;
 }
@@ -28,7 +28,7 @@ export type QueryKind = "repository" | "node" | "search" | "profile" | "account"
 
 export interface MutationFacts {
   /** Needed at level write; empty: the resource is that of the value which `subject` names. */
-  readonly resources: readonly Resource[];
+  readonly resources: readonly Right[];
   readonly subject: string | undefined;
   readonly payload: string;
   readonly input: string;
@@ -82,8 +82,8 @@ function readFields(texts: readonly string[]): ReadonlyMap<string, TypeField> {
   );
 }
 
-function resourceOf(text: string): Resource {
-  const found = RESOURCES.find((each) => each === text);
+function resourceOf(text: string): Right {
+  const found = rightNamed(text);
   if (found === undefined) throw new TypeError(`the GraphQL table has an unknown resource: ${text}`);
   return found;
 }

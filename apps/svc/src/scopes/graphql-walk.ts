@@ -1,7 +1,7 @@
 import type { FieldNode, FragmentDefinitionNode, SelectionSetNode } from "graphql/language";
-import type { Resource } from "../tokens/scopes.ts";
 import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from "./graphql-rules.ts";
 import type { GraphqlTypes, TypeFacts } from "./graphql-types.ts";
+import type { Right } from "./rights.ts";
 
 /** Fields that are looked at in one request, those of fragments once for each place; `gh` comes to 300. */
 const MAX_FIELDS = 20_000;
@@ -23,8 +23,8 @@ export class GraphqlIdRefusal extends GraphqlRefusal {}
 
 /** Walks selections and notes which resources they read. Directives are taken as present: what is skipped asks for less. */
 export class GraphqlWalk {
-  /** Resources that are read. */
-  readonly read = new Set<Resource>();
+  /** What is read, by the right that opens it. */
+  readonly read = new Set<Right>();
   readonly #schema: GraphqlTypes;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #variables: ReadonlyMap<string, unknown>;

@@ -68,13 +68,13 @@ describe("GraphQL scopes", () => {
   // What REST asks for the same: neither texts nor names, ids, numbers, and whether something is there at all.
   const guarded: [fields: string, needed: string][] = [
     ["labels(first: 9) { nodes { name description } }", "issues:read"],
-    ["labels(first: 9) { totalCount }", "issues:read"],
+    ["labels(first: 9) { totalCount }", "pull_requests:read"],
     ["labels(first: 9) { pageInfo { endCursor } }", "issues:read"],
     ["labels(first: 9) { __typename }", "issues:read"],
-    ['label(name: "secret") { id }', "issues:read"],
+    ['label(name: "secret") { id }', "pull_requests:read"],
     ['label(name: "secret") { __typename }', "issues:read"],
     ["milestones(first: 9) { edges { node { title } } }", "issues:read"],
-    ["milestones(first: 9) { edges { cursor } }", "issues:read"],
+    ["milestones(first: 9) { edges { cursor } }", "pull_requests:read"],
     ["milestone(number: 1) { url }", "issues:read"],
     ["issues(first: 9) { nodes { number url } }", "issues:read"],
     ["issue(number: 1) { number }", "issues:read"],
@@ -106,10 +106,25 @@ describe("GraphQL scopes", () => {
     });
   }
 
-  it("a repository that a permitted value leads to is no way around what guards its labels", async () => {
-    const query = `{ ${OWN} { pullRequest(number: 1) { labels(first: 1) { nodes { name } } repository { labels(first: 1) { nodes { name } } } } } }`;
+  it("a repository that a permitted value leads to is no way around what guards its issues", async () => {
+    const query = `{ ${OWN} { pullRequest(number: 1) { labels(first: 1) { nodes { name } } repository { issues(first: 1) { totalCount } } } } }`;
     assert.notEqual(await ofGraphql(limits("pull_requests:read"), query), "allowed");
     assert.equal(await ofGraphql(limits("pull_requests:read,issues:read"), query), "allowed");
+  });
+
+  it("labels are opened by either right, are no way to issues, and are changed by either right to write", async () => {
+    const ofRepository = `{ ${OWN} { labels(first: 9) { nodes { name } } pullRequests(first: 1) { nodes { title } } } }`;
+    assert.equal(await ofGraphql(limits("pull_requests:read"), ofRepository), "allowed");
+    const behind = `{ ${OWN} { labels(first: 9) { nodes { issues(first: 1) { nodes { title } } } } } }`;
+    assert.match(await ofGraphql(limits("pull_requests:read"), behind), /lacks the scope issues:read for/);
+    const create = `mutation { createLabel(input: {repositoryId: "R_mine", name: "x", color: "f00"}) { label { name } } }`;
+    for (const scopes of ["issues:write", "pull_requests:write"]) {
+      assert.equal(await ofGraphql(limits(scopes), create), "allowed", scopes);
+    }
+    assert.match(
+      await ofGraphql(limits("pull_requests:read,issues:read"), create),
+      /lacks the scope issues:write or pull_requests:write for acme\/widgets/,
+    );
   });
 
   it("an id and a search for a repository tell nothing beyond the token's scopes", async () => {

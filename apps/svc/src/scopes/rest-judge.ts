@@ -1,9 +1,10 @@
 import type { Demand, Need, TokenLimits } from "../tokens/admission.ts";
 import { isListed } from "../tokens/permit.ts";
-import { RESOURCES, allows, type Resource } from "../tokens/scopes.ts";
+import { allows, type Resource } from "../tokens/scopes.ts";
 import { foldCase } from "../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
+import { OF_EITHER, needOf, rightNamed } from "./rights.ts";
 import { RestRoutes, type RestMatch } from "./rest-routes.ts";
 import { broughtByPath, isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
@@ -118,7 +119,7 @@ async function judgeSearch(
     return {
       kind: "demand",
       rule,
-      demand: { needs: [{ resource: "issues", level: "read" }], repositories: [repository] },
+      demand: { needs: [needOf(OF_EITHER, "read")], repositories: [repository] },
     };
   }
   const texts = query.getAll("q");
@@ -161,12 +162,12 @@ function namesElsewhere(parameters: Readonly<Record<string, string>>, query: URL
 
 function needsOf(right: string): Need[] {
   return right.split("+").map((part) => {
-    const [resource, level] = part.split(":");
-    const known = RESOURCES.find((each) => each === resource);
+    const [name, level] = part.split(":");
+    const known = rightNamed(name);
     if (known === undefined || (level !== "read" && level !== "write")) {
       throw new TypeError(`the table of REST operations has an unknown right: ${part}`);
     }
-    return { resource: known, level };
+    return needOf(known, level);
   });
 }
 

@@ -8,6 +8,7 @@
  * RIGHT:
  * - `contents:read+checks:read`: every one of these, for the repository in the path; without a level it is `read` for GET and
  *   `write` otherwise
+ * - `issues|pull_requests`: either of the two
  * - `issues/pr`: issues, or pull_requests where the `{issue_number}` is a pull request's
  * - `owner members`: concerns an account: the right, and a token for every repository
  * - `open`: says nothing of any repository
@@ -29,7 +30,7 @@ W ~/actions/workflows/{workflow_id}/dispatches actions:write
 * ~/agents/variables actions
 * ~/agents/organization-variables actions
 * ~/activity contents
-* ~/assignees issues
+* ~/assignees issues|pull_requests
 * ~/attestations contents
 * ~/autolinks administration
 * ~/automated-security-fixes administration
@@ -88,12 +89,12 @@ GET ~/issue-types metadata
 * ~/issues/{issue_number} issues/pr
 * ~/issues issues
 * ~/keys administration
-* ~/labels issues
+* ~/labels issues|pull_requests
 GET ~/languages metadata
 GET ~/license contents
 * ~/merge-upstream contents+workflows
 * ~/merges contents
-* ~/milestones issues
+* ~/milestones issues|pull_requests
 * ~/notifications refused notifications belong to an account
 * ~/pages pages
 * ~/private-vulnerability-reporting administration

@@ -622,8 +622,8 @@ POST /repos/{owner}/{repo}/agents/variables actions:write
 GET /repos/{owner}/{repo}/agents/variables/{name} actions:read
 DELETE /repos/{owner}/{repo}/agents/variables/{name} actions:write
 PATCH /repos/{owner}/{repo}/agents/variables/{name} actions:write
-GET /repos/{owner}/{repo}/assignees issues:read
-GET /repos/{owner}/{repo}/assignees/{assignee} issues:read
+GET /repos/{owner}/{repo}/assignees issues|pull_requests:read
+GET /repos/{owner}/{repo}/assignees/{assignee} issues|pull_requests:read
 POST /repos/{owner}/{repo}/attestations contents:write
 GET /repos/{owner}/{repo}/attestations/{subject_digest} contents:read
 GET /repos/{owner}/{repo}/autolinks administration:read
@@ -895,21 +895,21 @@ GET /repos/{owner}/{repo}/keys administration:read
 POST /repos/{owner}/{repo}/keys administration:write
 GET /repos/{owner}/{repo}/keys/{key_id} administration:read
 DELETE /repos/{owner}/{repo}/keys/{key_id} administration:write
-GET /repos/{owner}/{repo}/labels issues:read
-POST /repos/{owner}/{repo}/labels issues:write
-GET /repos/{owner}/{repo}/labels/{name} issues:read
-DELETE /repos/{owner}/{repo}/labels/{name} issues:write
-PATCH /repos/{owner}/{repo}/labels/{name} issues:write
+GET /repos/{owner}/{repo}/labels issues|pull_requests:read
+POST /repos/{owner}/{repo}/labels issues|pull_requests:write
+GET /repos/{owner}/{repo}/labels/{name} issues|pull_requests:read
+DELETE /repos/{owner}/{repo}/labels/{name} issues|pull_requests:write
+PATCH /repos/{owner}/{repo}/labels/{name} issues|pull_requests:write
 GET /repos/{owner}/{repo}/languages metadata:read
 GET /repos/{owner}/{repo}/license contents:read
 POST /repos/{owner}/{repo}/merge-upstream contents:write+workflows:write
 POST /repos/{owner}/{repo}/merges contents:write
-GET /repos/{owner}/{repo}/milestones issues:read
-POST /repos/{owner}/{repo}/milestones issues:write
-GET /repos/{owner}/{repo}/milestones/{milestone_number} issues:read
-DELETE /repos/{owner}/{repo}/milestones/{milestone_number} issues:write
-PATCH /repos/{owner}/{repo}/milestones/{milestone_number} issues:write
-GET /repos/{owner}/{repo}/milestones/{milestone_number}/labels issues:read
+GET /repos/{owner}/{repo}/milestones issues|pull_requests:read
+POST /repos/{owner}/{repo}/milestones issues|pull_requests:write
+GET /repos/{owner}/{repo}/milestones/{milestone_number} issues|pull_requests:read
+DELETE /repos/{owner}/{repo}/milestones/{milestone_number} issues|pull_requests:write
+PATCH /repos/{owner}/{repo}/milestones/{milestone_number} issues|pull_requests:write
+GET /repos/{owner}/{repo}/milestones/{milestone_number}/labels issues|pull_requests:read
 GET /repos/{owner}/{repo}/notifications refused notifications belong to an account
 PUT /repos/{owner}/{repo}/notifications refused notifications belong to an account
 GET /repos/{owner}/{repo}/pages pages:read

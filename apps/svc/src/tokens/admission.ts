@@ -12,6 +12,8 @@ export interface GitAction {
 /** A right that is needed. */
 export interface Need {
   readonly resource: Resource;
+  /** What opens it as well. */
+  readonly or?: Resource;
   readonly level: Level;
 }
 

@@ -19,9 +19,9 @@ export function isListed({ repositories }: TokenLimits, wanted: string): boolean
   });
 }
 
-/** `issues:write` */
-export function needText({ resource, level }: Need): string {
-  return `${resource}:${level}`;
+/** `issues:write`, or `issues:read or pull_requests:read` */
+export function needText({ resource, or, level }: Need): string {
+  return or === undefined ? `${resource}:${level}` : `${resource}:${level} or ${or}:${level}`;
 }
 
 /** Why a token with these limits does not meet the demand, in words for its holder; undefined: it does. */
@@ -38,7 +38,10 @@ export function demandFault(limits: TokenLimits, demand: Demand): string | undef
   if (demand.repositories.length === 0 && !anyRepository) {
     return "The token is for single repositories, and this concerns none in particular";
   }
-  const lacking = demand.needs.filter(({ resource, level }) => !allows(limits.scopes, resource, level));
+  const lacking = demand.needs.filter(
+    ({ resource, or = resource, level }) =>
+      !allows(limits.scopes, resource, level) && !allows(limits.scopes, or, level),
+  );
   if (lacking.length === 0) return undefined;
   const of = demand.repositories.length === 0 ? "" : ` for ${demand.repositories.join(", ")}`;
   return `The token lacks the scope ${lacking.map(needText).join(" and ")}${of}`;
