@@ -1,32 +1,26 @@
 import { join, resolve } from "node:path";
-import { parseDuration, systemClock, type Logger } from "@devplat/base";
+import { systemClock, type Logger } from "@devplat/base";
 import { assembleAdministration } from "./assemble-administration.ts";
+import { assembleCache } from "./assemble-cache.ts";
+import { allowedLogins, assembleIdentity } from "./assemble-identity.ts";
+import { assembleProxy } from "./assemble-proxy.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
-import { ApiRoutes } from "./api-proxy/api-routes.ts";
-import { ApiAddresses } from "./http/api-address.ts";
-import { ApiUpstream } from "./api-proxy/api-upstream.ts";
-import { HostIds } from "./api-proxy/host-ids.ts";
-import { LimitedRequests } from "./api-proxy/limited-requests.ts";
 import { BRAND } from "./brand.ts";
-import { GitCache } from "./cache/git-cache.ts";
-import { AppCredential, FirstCredential, ServiceToken } from "./cache/warm-credential.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
 import { parseListen, type ListenAddress } from "./config/listen.ts";
 import type { LiveConfig } from "./config/live-config.ts";
 import type { Config } from "./config/schema.ts";
 import type { ActivatedSockets } from "./config/socket-activation.ts";
 import { SvcError } from "./errors.ts";
-import { GitRoutes, hostBasePath } from "./git/routes.ts";
-import { Upstream } from "./git/upstream.ts";
-import { WarmUpstream } from "./git/warm-upstream.ts";
+import { hostBasePath } from "./git/routes.ts";
 import { Health } from "./health.ts";
 import { Housekeeping } from "./housekeeping.ts";
+import { ApiAddresses } from "./http/api-address.ts";
 import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
 import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
-import { allowedLogins, assembleIdentity } from "./assemble-identity.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { ScopeJudges } from "./scopes/scope-judges.ts";
@@ -38,11 +32,8 @@ import { Metrics } from "./telemetry/metrics.ts";
 import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { AddressList } from "./tokens/address-list.ts";
-import { BorderGate } from "./tokens/border-gate.ts";
 import { holdsCredential } from "./tokens/format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
-import { TokenGate } from "./tokens/token-gate.ts";
-import { TokenRate } from "./tokens/token-rate.ts";
 import { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenUses } from "./tokens/token-uses.ts";
 import { UpstreamConnections } from "./upstream-connections.ts";
@@ -75,7 +66,7 @@ export interface Service {
 }
 
 /**
- * Builds every part of the service and hands them to each other; the one place that does.
+ * Builds every part of the service and hands them to each other: the one place that does, with the assemble-*.ts beside it.
  *
  * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
  */
@@ -131,90 +122,34 @@ export async function assemble({
   if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
-  const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
-  const cache = new GitCache({
+  const { cache, warmUpstream } = assembleCache({
+    config,
     storagePath,
-    hostUrl: config.host.url,
-    policies: repositories,
-    tipsSeconds: config.cache.tips_seconds,
-    maxUpstreamFetches: config.cache.max_upstream_fetches,
-    queueSeconds: config.cache.queue_seconds,
-    fill: config.cache.fill,
-    fillMaxMb: config.cache.fill_max_mb,
-    maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
-    dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
-    detectCollisions: config.cache.detect_sha1_collisions,
-    fillQuietMs: config.cache.fill_quiet_seconds * 1000,
-    pruneAfterMs: parseDuration(config.cache.prune_unreachable_after) || Infinity,
-    warming: config.cache.enabled
-      ? {
-          source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),
-          credential: new FirstCredential([
-            new AppCredential(identity.installations),
-            new ServiceToken(config.cache.service_token),
-          ]),
-        }
-      : undefined,
-    metrics,
-    logger,
-    clock,
-  });
-  repositories.observe(
-    (policy) => void cache.policyChanged(policy),
-    ({ owner, name }) => {
-      cache.purge(owner, name).catch((error: unknown) => {
-        logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
-      });
-    },
-  );
-  const rate = new TokenRate(config.tokens.requests_per_minute, clock);
-  const tokenGate = new TokenGate({
-    lookup,
-    uses,
-    rate,
-    accounts: identity.accounts,
-    allowed: identity.allowed,
+    repositories,
     installations: identity.installations,
-    codeHost: identity.codeHost,
-    address,
-    clock,
-    logger,
-  });
-  const gate = new BorderGate(
-    tokenGate,
-    {
-      blockTokenPrefixes: config.border.block_token_prefixes,
-      blockAnonymousGit: config.border.block_anonymous_git,
-      allowedOwners: config.border.allowed_owners,
-    },
-    () => live.current.tokens.push_needs_workflows,
-  );
-  const { codeHost } = identity;
-  const apiUpstream = new ApiUpstream({ connections, metrics });
-  const judges = new ScopeJudges(codeHost.kind);
-  const ids = new HostIds({ upstream: apiUpstream, host: codeHost, userAgent, clock });
-  const api = new ApiRoutes({
-    codeHost,
-    credentials: gate,
-    limited: new LimitedRequests(judges, ids),
-    upstream: apiUpstream,
-    address,
-    audit,
-    logger,
-  });
-  const git = new GitRoutes({
-    hostUrl: config.host.url,
-    network: connections,
-    credentials: gate,
-    policies: repositories,
-    cache: config.cache.enabled ? cache : undefined,
-    grantSeconds: config.cache.grant_seconds,
-    strictLsRefs: config.cache.strict_lsrefs,
-    gitCommandBytes: config.limits.git_command_bytes,
+    connections,
     userAgent,
     metrics,
-    logger,
     clock,
+    logger,
+  });
+  const { codeHost } = identity;
+  const judges = new ScopeJudges(codeHost.kind);
+  const { git, api, rate, apiUpstream } = assembleProxy({
+    live,
+    identity,
+    repositories,
+    cache,
+    lookup,
+    uses,
+    judges,
+    connections,
+    address,
+    audit,
+    userAgent,
+    metrics,
+    clock,
+    logger,
   });
   let stopping = false;
   const administration = assembleAdministration({

@@ -22,7 +22,6 @@ import {
 import { BRAND } from "../brand.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { splitTarget } from "../http/target.ts";
-import type { OpenTelemetry } from "./otel.ts";
 
 /** Milliseconds that a collector gets for the last batch. */
 const CLOSE_LIMIT_MS = 2000;
@@ -44,7 +43,7 @@ export interface SdkOptions {
 }
 
 /** The SDK with its OTLP exporters; these read the address, headers and time-outs from the standard variables. */
-export function startSdk({ environment, version, traces, logs }: SdkOptions): OpenTelemetry {
+export function startSdk({ environment, version, traces, logs }: SdkOptions) {
   const resource = resourceFromAttributes({
     "service.name": BRAND.command,
     "service.version": version,
@@ -65,7 +64,7 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions): Op
   const tracer = tracers?.getTracer(BRAND.command, version);
   const logger = loggers?.getLogger(BRAND.command, version);
   return {
-    request(exchange) {
+    request(exchange: Exchange): void {
       const endTime = Date.now();
       const span = tracer?.startSpan(
         exchange.request.method ?? "HTTP",
@@ -79,7 +78,7 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions): Op
       if (exchange.response.statusCode >= 500) span?.setStatus({ code: SpanStatusCode.ERROR });
       span?.end(endTime);
     },
-    log(line) {
+    log(line: string): void {
       if (logger === undefined) return;
       const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
       logger.emit({
@@ -95,7 +94,7 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions): Op
         ),
       });
     },
-    async close() {
+    async close(): Promise<void> {
       // A collector that is away must not hold the stop up, nor make it a failure.
       await Promise.race([
         // It sends what is left, and tries again and again for half a minute.
