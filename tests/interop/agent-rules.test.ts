@@ -69,7 +69,7 @@ describe("command line rules", () => {
           (await place.read("out.yaml")) === "token: one\n" && /credential stored/.test(running.log()),
         () => running.log(),
       );
-      assert.match(running.log(), /^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m);
+      await running.logged(/^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m);
       assert.equal(await place.token(), token, "the cached token was used");
     } finally {
       assert.equal(await running.stop(), 0);
@@ -102,6 +102,47 @@ describe("command line rules", () => {
     assert.match(text, /^Token: +\S+ left, renewable$/m);
     assert.match(text, /^RULE +STATE +VERSION +LAST SYNCED +ERROR$/m);
     assert.match(text, /^r +ok +\d+ +\d{4}-\d\d-\d\dT\S+Z$/m);
+  });
+
+  it("agent status --check: exits 1 when a rule has failed, and 0 when none has", async () => {
+    const place = await embedded();
+    await place.ok("secrets", "put", "k", "token=one");
+    await place.ok("sync");
+    await place.ok("status", "--check");
+    await place.write("out.yaml", "a: [\n");
+    assert.equal((await place.agent(["sync"])).code, 1);
+    assert.equal((await place.agent(["status"])).code, 0);
+    const checked = await place.agent(["status", "--check"]);
+    assert.equal(checked.code, 1);
+    assert.match(checked.stdout, /^r +failed /m);
+  });
+
+  it("agent secrets put: field asks without echo, field=@file and field=- read, field=value is hinted at on a terminal", async () => {
+    const place = await AgentHome.create({ driver: "embedded" });
+    homes.push(place);
+    const asked = await place.atTerminal(
+      ["secrets", "put", "k", "typed", "given=as it is"],
+      [[/typed: /, "hunter2"]],
+    );
+    assert.equal(asked.code, 0, asked.shown);
+    assert.doesNotMatch(asked.shown, /hunter2/);
+    assert.match(
+      asked.shown,
+      /A value on the command line stays in the shell's history; FIELD alone asks for it\./,
+    );
+    const file = await place.write("value", "from a file\n");
+    const piped = await run(
+      "/bin/sh",
+      ["-c", 'echo piped | "$0" secrets put k "read=@$1" in=-', LAUNCHER, file],
+      {
+        env: place.env,
+      },
+    );
+    assert.deepEqual([piped.code, piped.stderr], [0, ""], "no hint where nobody looks");
+    const { fields } = JSON.parse(await place.ok("secrets", "get", "k", "--json", "--reveal")) as {
+      fields: Record<string, string>;
+    };
+    assert.deepEqual(fields, { typed: "hunter2", given: "as it is", read: "from a file\n", in: "piped" });
   });
 
   it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named", async () => {
@@ -153,6 +194,11 @@ describe("global flag rules", () => {
     const piped = await place.agent(["sync"]);
     assert.equal(piped.stdout, "1 changed, 0 unchanged, 0 failed\n");
     assert.match(piped.stderr, /^\{"level":"info"/);
+    const watched = await AgentHome.create({ driver: "embedded" }, RULE);
+    homes.push(watched);
+    await watched.ok("secrets", "put", "k", "token=one");
+    const { shown } = await watched.atTerminal(["sync"]);
+    assert.match(shown, /^\d\d:\d\d:\d\d info +file written path="~\/out\.yaml"/m);
   });
 });
 
@@ -193,7 +239,7 @@ describe("agent status while the configuration cannot be used", () => {
     try {
       // The file comes before the cycle's end.
       await until(
-        async () => /^r +ok +1 /m.test(await place.ok("status")),
+        async () => /follows the store's events$[^]*^r +ok +1 /m.test(await place.ok("status")),
         () => running.log(),
       );
       await place.configure("store: {driver: embedded}\nrules: 3\n");
@@ -286,6 +332,30 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     try {
       await place.ok("secrets", "put", "k", "token=two");
       await until(holds("two"), () => running.log());
+    } finally {
+      await running.stop();
+    }
+  });
+
+  it("sync never waits for an enrolment that needs the user; a deletion in the store is an event too", async () => {
+    const place = await embedded(
+      `enrolments: {tools/pin: {engine: prompt, fields: [{name: pin}]}}
+rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml, on_missing: remove}}]
+`,
+    );
+    await place.ok("secrets", "put", "k", "token=one");
+    await place.write("out.yaml", "mine: 1\n");
+    const running = await daemon(
+      place,
+      async () => (await place.read("out.yaml")) === "mine: 1\ntoken: one\n",
+    );
+    try {
+      assert.match(await place.ok("enrol", "list"), /not started/);
+      await place.ok("secrets", "rm", "k", "--yes");
+      await until(
+        async () => (await place.read("out.yaml")) === "mine: 1\n",
+        () => running.log(),
+      );
     } finally {
       await running.stop();
     }

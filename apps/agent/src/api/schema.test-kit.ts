@@ -44,8 +44,9 @@ export function schemaFaults(
     ...missing.map((name) => `${at}.${name}: missing`),
     ...Object.entries(value).flatMap(([name, each]) => {
       const shape = properties[name] ?? (rest === true ? {} : rest);
-      if (shape !== undefined) return faults(each, shape, `${at}.${name}`);
-      return Object.keys(properties).length === 0 ? [] : [`${at}.${name}: not described`];
+      if (shape !== undefined && shape !== false) return faults(each, shape, `${at}.${name}`);
+      const open = shape !== false && Object.keys(properties).length === 0;
+      return open ? [] : [`${at}.${name}: not described`];
     }),
   ];
 }

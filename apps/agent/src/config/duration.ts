@@ -1,20 +1,26 @@
 import { formatDuration, parseDuration } from "@devplat/base";
 import { z } from "zod";
 
+/** As `parseDuration` takes it, for editors that read the published JSON Schema. */
+const FORM = "^(\\d+(\\.\\d+)?(ms|[smhdw]))+$";
+
 /** A duration key: text such as `15m`, `36h`, `7d` in the file, milliseconds in the program. */
 export function duration(options: { readonly min?: number; readonly max?: number } = {}) {
-  return z.string().transform((text, context) => {
-    const ms = parseDuration(text);
-    const fault =
-      ms === undefined
-        ? "expected a duration such as 30s, 15m, 36h or 7d"
-        : options.min !== undefined && ms < options.min
-          ? `must be at least ${formatDuration(options.min)}`
-          : options.max !== undefined && ms > options.max
-            ? `must be at most ${formatDuration(options.max)}`
-            : undefined;
-    if (fault === undefined && ms !== undefined) return ms;
-    context.addIssue({ code: "custom", message: fault ?? "" });
-    return z.NEVER;
-  });
+  return z
+    .string()
+    .meta({ pattern: FORM })
+    .transform((text, context) => {
+      const ms = parseDuration(text);
+      const fault =
+        ms === undefined
+          ? "expected a duration such as 30s, 15m, 36h or 7d"
+          : options.min !== undefined && ms < options.min
+            ? `must be at least ${formatDuration(options.min)}`
+            : options.max !== undefined && ms > options.max
+              ? `must be at most ${formatDuration(options.max)}`
+              : undefined;
+      if (fault === undefined && ms !== undefined) return ms;
+      context.addIssue({ code: "custom", message: fault ?? "" });
+      return z.NEVER;
+    });
 }

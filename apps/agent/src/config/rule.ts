@@ -26,6 +26,7 @@ const secretPath = z.string().superRefine((path, context) => {
 const fileMode = (fallback: string) =>
   z
     .unknown()
+    .meta({ type: "string", pattern: MODE.source })
     .transform((value, context) => {
       if (typeof value === "string" && MODE.test(value)) return Number.parseInt(value, 8);
       // YAML 1.2 reads 0600 without quotes as the decimal number 600: guessing would set a wrong mode.

@@ -9,6 +9,7 @@ const MAX_CACHE_TTL_MS = 10 * 60_000;
 /** The switch of a surface that this version does not have: turning it on must not look as if it worked. */
 const notYet = z
   .boolean()
+  .meta({ const: false })
   .refine((on) => !on, { message: "not built yet in this version: only false" })
   .default(false);
 

@@ -555,6 +555,18 @@ describe("the state file", () => {
     });
   }
 
+  it("lost: only what the rule sets now is taken for its own again", async () => {
+    const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
+    await w.put("k", { kept: "one", dropped: "two" });
+    await cycle([clean]);
+    await unlink(join(w.places.state, "state.json"));
+    await w.put("k", { kept: "one" });
+    await cycle([clean]);
+    assert.equal(await w.read("f.yaml"), "kept: one\ndropped: two\n", "it may be anybody's");
+    await cycle([]);
+    assert.equal(await w.read("f.yaml"), "dropped: two\n");
+  });
+
   it("holds no value and no plain hash, and is 0600", async () => {
     await w.put("k", { token: "hunter2" });
     await cycle([yaml("a", "k")]);

@@ -1,0 +1,45 @@
+/** A configuration with every section, for tests of what must carry all of it. */
+export const EVERY_SECTION = `
+bypass_system_config: true
+store:
+  address: https://vault.example:8200
+  namespace: team
+  proxy: http://proxy.example:3128
+  ca_cert: 'C:\\certs\\"ca".pem'
+  tls_skip_verify: false
+  kv_mount: kv
+  user_prefix: ""
+  username: ada
+  auth_method: token
+  oidc_callback_port: 8251
+  policies: [one, two]
+  no_default_policy: true
+  token_socket: []
+  mtls: {pki_role: laptop, key_bits: 384, seal_to_pcrs: [0, 7], reissue_before: 72h, pkcs11: {module: /usr/lib/x.so, token: t, pin_file: ~/pin}}
+sync: {interval: 5m, allowed_targets: ["~", /opt/x]}
+web: {enabled: true, listen: "127.0.0.1:8201", login_text: "two\\nlines", editable_paths: [a/, b/], require_unlock: true}
+api: {enabled: false, unix: {path: ~/api.sock}, peer: {enabled: false, offers: [notify]}}
+fuse: {enabled: false, mountpoint: ~/m, read_write: true, layout: both, cache_ttl: 1m}
+docker: {enabled: false, socket: /run/x.sock, cache_ttl: 2m}
+agent: {enabled: false, keys: [ssh/a]}
+ssh: {certificate_authorities: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== ca@example"], insecure_ignore_host_key: true}
+observability: {enabled: false, endpoint: "https://otel.example:4318", protocol: http/json, headers: {x-key: v}, service_name: laptop, interval: 30s}
+git_credentials: [{host: git.example, key: tools/git, username_field: u, password_field: p}]
+rules:
+  - name: first
+    keys: {a: x/y, b: z}
+    target: {path: ~/f.yaml, format: yaml, template: "a: {{ .a.b }}\\n# é ☃ 𝄞\\n", lists: {contexts: name}, mode: "0640"}
+    run: {command: [systemctl, reload, "with space"], timeout: 5s}
+  - {name: second, key: k, paused: true, target: {path: ~/g.ini, format: ini, dialect: pip, merge: replace}}
+enrolments:
+  flat: {engine: copy, from: shared/x, fields: {user: "{{ .u }}"}}
+  tools/asked: {engine: prompt, fields: [{name: token, help: "line\\nline", secret: false, optional: true}, {name: b}]}
+  tools/key: {engine: ssh, passphrase: unsafe}
+  hub: {engine: github, host: "https://git.example", client_id: abc, scopes: [repo, "read:org"]}
+  proxy: {engine: svc, url: "https://proxy.example", client_id: agent, scopes: [contents]}
+  device: {engine: oauth-device, device_url: "https://x.example/d", token_url: "https://x.example/t", client_id: c, audience: a}
+  browser: {engine: oauth-pkce, authorize_url: "https://x.example/a", token_url: "https://x.example/t", client_id: c, callback_port: 8300}
+  bricks: {engine: databricks, host: "https://dbx.example", scopes: [all-apis]}
+  frog: {engine: jfrog, url: "https://frog.example"}
+remote_config: {url: "https://x.example/c", headers: {x-a: b}, refresh_interval: 1h}
+`;

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { parseConfigDocument } from "@devplat/config";
+import { schemaFaults } from "../api/schema.test-kit.ts";
+import { EVERY_SECTION } from "./every-section.test-kit.ts";
+import { configJsonSchema } from "./json-schema.ts";
+import { STARTER_CONFIG } from "./starter.ts";
+
+const PUBLISHED = join(import.meta.dirname, "../../../../docs/agent-config.schema.json");
+
+function faults(text: string): string[] {
+  return schemaFaults(parseConfigDocument("c.yaml", text).value, configJsonSchema(), {});
+}
+
+describe("the published JSON Schema of the configuration", () => {
+  it("is what the program prints ('agent config schema >docs/agent-config.schema.json' brings it up to date)", async () => {
+    assert.deepEqual(JSON.parse(await readFile(PUBLISHED, "utf8")), configJsonSchema());
+  });
+
+  it("takes what 'agent init' writes, and every section", () => {
+    assert.deepEqual(faults(STARTER_CONFIG), []);
+    assert.deepEqual(faults(EVERY_SECTION), []);
+  });
+
+  for (const name of [
+    "agent-not-built",
+    "api-offers-unknown",
+    "enrolment-engine-unknown",
+    "key-unknown",
+    "ssh-key-unknown",
+    "store-auth-method-unknown",
+    "value-of-wrong-type",
+    "rule-mode-without-quotes",
+  ]) {
+    it(`refuses ${name.replaceAll("-", " ")}`, async () => {
+      const text = await readFile(join(import.meta.dirname, `faults/${name}.faulty`), "utf8");
+      assert.notDeepEqual(faults(text), []);
+    });
+  }
+
+  it("says how durations and modes are written", () => {
+    const { properties } = configJsonSchema() as { properties: Record<string, { properties: object }> };
+    const { pattern } = (properties["sync"]?.properties as { interval: { pattern: string } }).interval;
+    for (const text of ["15m", "1h30m", "1.5h", "500ms", "7d"]) assert.match(text, new RegExp(pattern));
+    for (const text of ["15", "m", "15 m", ""]) assert.doesNotMatch(text, new RegExp(pattern));
+  });
+});
