@@ -41,8 +41,12 @@ describe("the published JSON Schema of the configuration", () => {
   }
 
   it("says how durations and modes are written", () => {
-    const { properties } = configJsonSchema() as { properties: Record<string, { properties: object }> };
-    const { pattern } = (properties["sync"]?.properties as { interval: { pattern: string } }).interval;
+    interface Shape {
+      readonly properties: {
+        readonly sync: { readonly properties: { readonly interval: { readonly pattern: string } } };
+      };
+    }
+    const { pattern } = (configJsonSchema() as unknown as Shape).properties.sync.properties.interval;
     for (const text of ["15m", "1h30m", "1.5h", "500ms", "7d"]) assert.match(text, new RegExp(pattern));
     for (const text of ["15", "m", "15 m", ""]) assert.doesNotMatch(text, new RegExp(pattern));
   });
