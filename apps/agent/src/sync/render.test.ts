@@ -15,7 +15,7 @@ const never = new AbortController().signal;
 /** Syncs one rule; gives the file's content, or the rule's error. */
 async function synced(
   fields: Record<string, FieldValue>,
-  target: { format: string; template: string },
+  target: { format: string; template: string; dialect?: string },
   environment: NodeJS.ProcessEnv = {},
 ): Promise<string> {
   await w.put("k", fields);
@@ -159,6 +159,67 @@ describe("a value cannot become structure", () => {
       await assert.rejects(w.read("f"), { code: "ENOENT" });
     });
   }
+
+  // The keys stay as they are: a value ends its quotes, and hides the rest.
+  const hidden: [string, string, string, Record<string, string>][] = [
+    ["a comment of json", "json", '{"t": "{{ .v }}", "role": "user"}', { v: 'x", "role": "admin"} //' }],
+    ["a comment of yaml", "yaml", "{t: {{ .v }}, role: user}", { v: "x, role: admin} #" }],
+    ["a comment of toml", "toml", 'a = {t = "{{ .v }}", role = "user"}\n', { v: 'x", role = "admin"} #' }],
+    [
+      "two values as quotes of yaml",
+      "yaml",
+      "{t: {{ .v }}, role: user, z: {{ .w }}}",
+      { v: '1, role: admin, z: "', w: '"' },
+    ],
+    [
+      "two values as a comment of json",
+      "json",
+      '{"t": "{{ .v }}", "role": "user", "z": "{{ .w }}"}',
+      { v: '1", "role": "admin", /*', w: '*/ "z": "' },
+    ],
+    [
+      "a third value of yaml",
+      "yaml",
+      "{t: {{ .v }}, role: {{ .x }}, z: {{ .w }}}",
+      { v: '1, role: admin, z: "', x: "a:b", w: '"' },
+    ],
+    [
+      "blanks in netrc",
+      "netrc",
+      "machine h login {{ .v }} password {{ .w }}\n",
+      { v: "u password p machine evil login m", w: "x" },
+    ],
+    [
+      "blanks of a known field in netrc",
+      "netrc",
+      "machine h login {{ .v }} password p\n",
+      { v: "u account admin" },
+    ],
+    ["a backslash in gitconfig", "ini", "[s]\n\ta = {{ .v }}\n\trole = user\n", { v: "x\\" }],
+    ["a backslash in properties", "properties", "a={{ .v }}\nrole=user\nz=1\n", { v: "x\\" }],
+    ["two quotes in dotenv", "dotenv", "A={{ .v }}\nROLE=user\nZ={{ .w }}\n", { v: '"', w: '"' }],
+  ];
+  for (const [name, format, template, values] of hidden) {
+    it(`also where every key stays: ${name}`, async () => {
+      const target = { format, template, ...(name.includes("gitconfig") && { dialect: "gitconfig" }) };
+      const found = await synced(values, target);
+      assert.match(found, /^failed: (?:template( line \d+)?: the value |this \w+ )/, found);
+      assert.doesNotMatch(found, /admin|evil/);
+      await assert.rejects(w.read("f"), { code: "ENOENT" });
+    });
+  }
+
+  it("but odd values pass where they stay in their places, also as names in formats of lines", async () => {
+    const odd = "it's ${HOME} `id` $(x) <y>; a\\b #c";
+    const fields = { one: odd, two: "{[,]}", three: "a:b", four: "" };
+    const each = Object.keys(fields).map((name) => `${name}: '{{ .${name} | replace "'" "''" }}'\n`);
+    const yaml = await synced(fields, { format: "yaml", template: each.join("") });
+    assert.match(yaml, /^two: .\{\[,\]\}.$/m, yaml);
+    const names = { "//registry.example/:_authToken": "t:1", "@scope:registry": "https://r.example/?a=b" };
+    const template = "{{ range $name, $value := . }}{{ $name }}={{ $value }}\n{{ end }}";
+    const npmrc = await synced(names, { format: "ini", template, dialect: "npmrc" });
+    assert.match(npmrc, /^@scope:registry=https:\/\/r\.example\/\?a=b$/m, npmrc);
+  });
 
   it("names the line of the action at fault", async () => {
     const template = "a: {{ .ok }}\nb: {{ .v }}\nc: {{ .ok }}\n";

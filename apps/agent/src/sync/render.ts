@@ -3,6 +3,7 @@ import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "../config/rule.ts";
+import { findInterference, type Printed, type Rerender } from "./interference.ts";
 import { formatOf } from "./target-format.ts";
 import type { Interpolation, RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 
@@ -90,10 +91,18 @@ export class Renderer {
         },
         secret: (path) => documents.get(path)?.fields,
       };
-      const outcome = template.execute(surroundings, LINE_FORMATS.has(format.name) ? refuseLineBreaks : keep);
+      const ofLines = LINE_FORMATS.has(format.name);
+      const printed: Printed[] = [];
+      const outcome = template.execute(surroundings, (text, interpolation) => {
+        printed.push({ ...interpolation, text });
+        return ofLines ? refuseLineBreaks(text, interpolation) : text;
+      });
       if (outcome.kind === "text") {
         const content = format.parse(outcome.text);
         if (STRUCTURED_FORMATS.has(format.name)) refuseStructure(template, surroundings, format, content);
+        if (ofLines || STRUCTURED_FORMATS.has(format.name)) {
+          refuseInterference(template, surroundings, format, { printed, content, valuesAsKeys: ofLines });
+        }
         return {
           kind: "content",
           content,
@@ -140,10 +149,6 @@ function madeFrom(documents: ReadonlyMap<string, SecretDocument>): {
   return { inputs, version: only?.version ?? null };
 }
 
-function keep(text: string): string {
-  return text;
-}
-
 function refuseLineBreaks(text: string, { line, safe }: Interpolation): string {
   if (safe || !LINE_BREAK_OR_NUL.test(text)) return text;
   throw new AgentError(
@@ -188,6 +193,30 @@ function refuseStructure(
     "value_injection",
     `${line === undefined ? "template" : `template line ${line}`}: the value changes the structure of the document`,
     { hint: "Pipe it through quote or toJSON, and write keys in the template itself." },
+  );
+}
+
+/** Refuses content in which a value has changed more than the places where it is printed. */
+function refuseInterference(
+  template: RuleTemplate,
+  surroundings: TemplateSurroundings,
+  format: DocumentFormat,
+  first: Omit<Rerender, "render">,
+): void {
+  const line = findInterference({
+    ...first,
+    render: (replace) => {
+      let index = 0;
+      const outcome = template.execute(surroundings, (text) => replace(index++, text));
+      if (outcome.kind !== "text") throw new Error("a template asks for a secret that it has had");
+      return format.parse(outcome.text);
+    },
+  });
+  if (line === undefined) return;
+  throw new AgentError(
+    "value_injection",
+    `${line === 0 ? "template" : `template line ${line}`}: the value changes more than the place where it is printed`,
+    { hint: "Pipe it through quote or toJSON." },
   );
 }
 
