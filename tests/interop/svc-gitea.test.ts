@@ -20,7 +20,7 @@ import { HostOauth } from "../../apps/svc/src/code-host/host-oauth.ts";
 
 const HOOK_SECRET = "planted-hook-secret";
 
-describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 120_000 }, () => {
+describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }, () => {
   let gitea: Gitea;
   let svc: Svc;
   let folder: TempFolder;
@@ -181,6 +181,27 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 120_000 }
     assert.equal((await ask("GET", "/admin/users")).status, 403);
     const stranger = await fetch(`${svc.url}/api/v1/repos/ada/notes`);
     assert.equal(stranger.status, 404);
+  });
+
+  it("API: an issue's timeline and rendered texts, which show issues of other repositories, are refused to limited tokens", async () => {
+    await gitea.createRepository("ada", "secret", { private: true });
+    const { number } = (await gitea.request("POST", "/repos/ada/notes/issues", { title: "seen" })) as {
+      number: number;
+    };
+    const body = `because of ada/notes#${number}`;
+    await gitea.request("POST", "/repos/ada/secret/issues", { title: "planted", body });
+    const timeline = `/repos/ada/notes/issues/${number}/timeline`;
+    assert.match(JSON.stringify(await gitea.request("GET", timeline)), /planted/, "else nothing is tested");
+    const token = await mint("issues:write");
+    for (const [method, path, sent] of [
+      ["GET", timeline, undefined],
+      ["POST", "/markdown", { Text: "ada/secret#1", Mode: "gfm", Context: "/ada/secret" }],
+      ["POST", "/markup", { Text: "ada/secret#1", Mode: "comment", Context: "/ada/secret" }],
+    ] as const) {
+      const answer = await api(method, `/api/v1${path}`, sent, token);
+      assert.equal(answer.status, 403, path);
+      assert.match(String(answer.body["message"]), /other repositories/);
+    }
   });
 
   it("a Gitea without apps says so: agent tokens need another code host", async () => {

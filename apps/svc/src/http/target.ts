@@ -12,10 +12,10 @@ export type RepositoryTail =
   | { readonly kind: "receive_pack" }
   /** `info/lfs/…` */
   | { readonly kind: "lfs" }
-  /** Archives of a tree. */
-  | { readonly kind: "archive" }
-  /** Single files, only on the code host's name. */
-  | { readonly kind: "raw" };
+  /** Archives of a tree; of the path what names it, and perhaps a file's ending. */
+  | { readonly kind: "archive"; readonly revision: string }
+  /** Single files, only on the code host's name; of the path what names the tree begins with this. */
+  | { readonly kind: "raw"; readonly revision: string };
 
 /**
  * What a request's path and query are, decided once.
@@ -140,10 +140,10 @@ function repositoryTail(
   if (segments.length < 4) return undefined;
   if (["archive", "zipball", "tarball"].includes(third)) {
     if (surface !== "code_host" && MANAGEMENT_WORDS.has(owner.toLowerCase())) return undefined;
-    return { tail: { kind: "archive" }, query: rebuildQuery(query) };
+    return { tail: { kind: "archive", revision: segments.slice(3).join("/") }, query: rebuildQuery(query) };
   }
   if (third === "raw" && surface === "code_host")
-    return { tail: { kind: "raw" }, query: rebuildQuery(query) };
+    return { tail: { kind: "raw", revision: segments[3] ?? "" }, query: rebuildQuery(query) };
   return undefined;
 }
 

@@ -37,6 +37,7 @@ POST ~/file-contents contents:read
 * ~/issue_templates contents
 * ~/issues/{index}/blocks refused it reaches other repositories
 * ~/issues/{index}/dependencies refused it reaches other repositories
+* ~/issues/{index}/timeline refused it shows issues of other repositories
 * ~/issues/{index}/stopwatch refused stopwatches belong to an account
 * ~/issues issues
 * ~/keys administration
@@ -79,8 +80,9 @@ GET ~/topics metadata
 * /gitignore open
 * /label open
 * /licenses open
-POST /markdown open
-POST /markup open
+POST /markdown/raw open
+POST /markdown refused it renders references to other repositories
+POST /markup refused it renders references to other repositories
 GET /nodeinfo open
 * /notifications refused notifications belong to an account
 * /org refused it belongs to an account

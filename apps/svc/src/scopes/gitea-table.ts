@@ -44,9 +44,9 @@ GET /label/templates open
 GET /label/templates/{name} open
 GET /licenses open
 GET /licenses/{name} open
-POST /markdown open
+POST /markdown refused it renders references to other repositories
 POST /markdown/raw open
-POST /markup open
+POST /markup refused it renders references to other repositories
 GET /nodeinfo open
 GET /notifications refused notifications belong to an account
 PUT /notifications refused notifications belong to an account
@@ -262,7 +262,7 @@ GET /repos/{owner}/{repo}/issues/{index}/subscriptions issues:read
 GET /repos/{owner}/{repo}/issues/{index}/subscriptions/check issues:read
 PUT /repos/{owner}/{repo}/issues/{index}/subscriptions/{user} issues:write
 DELETE /repos/{owner}/{repo}/issues/{index}/subscriptions/{user} issues:write
-GET /repos/{owner}/{repo}/issues/{index}/timeline issues:read
+GET /repos/{owner}/{repo}/issues/{index}/timeline refused it shows issues of other repositories
 GET /repos/{owner}/{repo}/issues/{index}/times issues:read
 POST /repos/{owner}/{repo}/issues/{index}/times issues:write
 DELETE /repos/{owner}/{repo}/issues/{index}/times issues:write
