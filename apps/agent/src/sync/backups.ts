@@ -1,4 +1,4 @@
-import { systemCode, writeAtomically } from "@devplat/base";
+import { ifExists, writeAtomically } from "@devplat/base";
 import { createHash } from "node:crypto";
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ export class Backups {
   ): Promise<void> {
     const folder = join(this.#folder, rule);
     const entry = join(folder, createHash("sha256").update(file.path).digest("hex").slice(0, 16));
-    if ((await readOrUndefined(`${entry}.json`)) !== undefined) return;
+    if ((await ifExists(readFile(`${entry}.json`))) !== undefined) return;
     await ensureFolder(this.#folder);
     await ensureFolder(folder);
     await writeAtomically(entry, file.content);
@@ -54,14 +54,5 @@ export class Backups {
       backups.push({ path, mode, takenAt, content });
     }
     return backups.toSorted((a, b) => a.takenAt.localeCompare(b.takenAt));
-  }
-}
-
-async function readOrUndefined(path: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
   }
 }

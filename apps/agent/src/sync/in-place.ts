@@ -1,4 +1,4 @@
-import { systemCode, writeAtomically } from "@devplat/base";
+import { ifExists, writeAtomically } from "@devplat/base";
 import { createHash } from "node:crypto";
 import { readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,12 +27,7 @@ export class InPlaceJournal {
 
   /** What the file held before a write that did not finish; undefined if there was none. */
   async read(file: string): Promise<Buffer | undefined> {
-    try {
-      return await readFile(this.#entry(file));
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return undefined;
-      throw error;
-    }
+    return await ifExists(readFile(this.#entry(file)));
   }
 
   #entry(file: string): string {

@@ -1,4 +1,4 @@
-import { systemCode, writeAtomically } from "@devplat/base";
+import { ifExists, writeAtomically } from "@devplat/base";
 import { createHmac, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -105,7 +105,7 @@ export class StateFile {
   static async open(folder: string): Promise<StateFile> {
     await ensureFolder(folder);
     const keyPath = join(folder, "hmac.key");
-    let key = await readOrUndefined(keyPath);
+    let key = await ifExists(readFile(keyPath));
     let loaded = await load(join(folder, "state.json"));
     if (key?.length !== KEY_BYTES) {
       key = randomBytes(KEY_BYTES);
@@ -118,7 +118,7 @@ export class StateFile {
 
   /** Opens it to look at, writing nothing, now or later: for `status` and `--dry-run`. */
   static async peek(folder: string): Promise<StateFile> {
-    const key = await readOrUndefined(join(folder, "hmac.key")).catch(() => undefined);
+    const key = await ifExists(readFile(join(folder, "hmac.key"))).catch(() => undefined);
     const loaded = await load(join(folder, "state.json"));
     const usable = key?.length === KEY_BYTES;
     return new StateFile("", usable ? key : randomBytes(KEY_BYTES), {
@@ -160,7 +160,7 @@ export function emptyState(): StateDocument {
 }
 
 async function load(path: string): Promise<{ document: StateDocument | undefined; found: boolean }> {
-  const bytes = await readOrUndefined(path).catch(() => Buffer.alloc(0));
+  const bytes = await ifExists(readFile(path)).catch(() => Buffer.alloc(0));
   if (bytes === undefined) return { document: undefined, found: false };
   let value: unknown;
   try {
@@ -173,13 +173,4 @@ async function load(path: string): Promise<{ document: StateDocument | undefined
 
 function print(document: StateDocument): string {
   return `${JSON.stringify(document, undefined, 1)}\n`;
-}
-
-async function readOrUndefined(path: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import { readFile, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { syncFolder, systemCode, writeAtomically } from "@devplat/base";
+import { ifExists, syncFolder, writeAtomically } from "@devplat/base";
 
 /** Stands in a repository while a pack is there that was not proven yet. */
 const JOURNAL_FILE = "filling.json";
@@ -54,12 +54,9 @@ export class FillJournal {
   }
 
   async #read(): Promise<ReadonlySet<string> | undefined> {
-    try {
-      const packs: unknown = JSON.parse(await readFile(this.#path, "utf8"));
-      return new Set(Array.isArray(packs) ? packs.map(String) : []);
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return undefined;
-      throw error;
-    }
+    const text = await ifExists(readFile(this.#path, "utf8"));
+    if (text === undefined) return undefined;
+    const packs: unknown = JSON.parse(text);
+    return new Set(Array.isArray(packs) ? packs.map(String) : []);
   }
 }

@@ -1,7 +1,6 @@
-import type { Stats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { systemClock, systemCode, type Clock } from "@devplat/base";
+import { ifExists, systemClock, type Clock } from "@devplat/base";
 import {
   GitStoreError,
   ReachabilityIndex,
@@ -284,7 +283,7 @@ export class RepositoryStore {
   async #look(empty: boolean): Promise<Open | undefined> {
     const { path, hostUrl } = this.#options;
     if (this.#mending) return undefined;
-    const inode = (await factsOf(join(path, "objects")))?.ino;
+    const inode = (await ifExists(stat(join(path, "objects"))))?.ino;
     // Another process removed it, and may have made a new one.
     if (this.#open !== undefined && this.#open.inode !== inode) this.#close();
     const stamp = await stampOf(join(path, "packed-refs"));
@@ -342,7 +341,7 @@ export class RepositoryStore {
 
   async #take(repository: Repository): Promise<Open> {
     try {
-      const inode = (await factsOf(join(repository.path, "objects")))?.ino ?? 0;
+      const inode = (await ifExists(stat(join(repository.path, "objects"))))?.ino ?? 0;
       const index = await ReachabilityIndex.openInSlices(
         repository.objects,
         GRAPH_MEMORY,
@@ -385,15 +384,6 @@ async function openExisting(path: string): Promise<Repository | undefined> {
 
 /** Changes whenever the file is replaced; empty: there is none. */
 async function stampOf(path: string): Promise<string> {
-  const facts = await factsOf(path);
+  const facts = await ifExists(stat(path));
   return facts === undefined ? "" : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
-}
-
-async function factsOf(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readFile, readdir, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ASIDE_SUFFIX, syncFolder, systemCode, writeAtomically } from "@devplat/base";
+import { ASIDE_SUFFIX, ifExists, syncFolder, systemCode, writeAtomically } from "@devplat/base";
+import { folderNames } from "./folder-names.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import type { Slice, Slices } from "./slices.ts";
 
@@ -68,13 +69,8 @@ export class ResponseFiles {
   async open(id: RepositoryId, key: string): Promise<OpenResponse | undefined> {
     await this.#checkOrigin(id);
     const path = join(this.#folder(id), key);
-    let handle: FileHandle;
-    try {
-      handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return undefined;
-      throw error;
-    }
+    const handle = await ifExists(open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
+    if (handle === undefined) return undefined;
     try {
       const { size, ino, birthtimeMs } = await handle.stat();
       await this.#touch(path, handle);
@@ -160,9 +156,9 @@ export class ResponseFiles {
   /** Repositories that have a folder. */
   async repositories(): Promise<{ owner: string; name: string }[]> {
     const found: { owner: string; name: string }[] = [];
-    for (const owner of await names(this.#root)) {
+    for (const owner of await folderNames(this.#root)) {
       if (owner === REMOVED_FOLDER) continue;
-      for (const name of await names(join(this.#root, owner))) found.push({ owner, name });
+      for (const name of await folderNames(join(this.#root, owner))) found.push({ owner, name });
     }
     return found;
   }
@@ -171,7 +167,7 @@ export class ResponseFiles {
   async list(id: RepositoryId): Promise<StoredFile[]> {
     const folder = this.#folder(id);
     const files: StoredFile[] = [];
-    for (const name of await names(folder)) {
+    for (const name of await folderNames(folder)) {
       if (!RESPONSE_FILE.test(name.replace(CORRUPT_SUFFIX, ""))) continue;
       const facts = await stat(join(folder, name)).catch(() => undefined);
       if (facts?.isFile() === true) files.push({ name, size: facts.size, mtimeMs: facts.mtimeMs });
@@ -192,7 +188,7 @@ export class ResponseFiles {
     await rm(join(this.#root, REMOVED_FOLDER), { recursive: true, force: true });
     for (const { owner, name } of await this.repositories()) {
       const folder = join(this.#root, owner, name);
-      for (const file of await names(folder)) {
+      for (const file of await folderNames(folder)) {
         if (!file.endsWith(ASIDE_SUFFIX) || isOfRunningProcess(file)) continue;
         await unlink(join(folder, file)).catch(() => undefined);
         count++;
@@ -219,7 +215,7 @@ export class ResponseFiles {
 
   async #readOrigin(id: RepositoryId): Promise<void> {
     const folder = this.#folder(id);
-    if ((await names(folder)).length === 0) return;
+    if ((await folderNames(folder)).length === 0) return;
     let origin: unknown;
     try {
       origin = JSON.parse(await readFile(join(folder, ORIGIN_FILE), "utf8"));
@@ -250,15 +246,6 @@ export class ResponseFiles {
     if (now - (this.#touched.get(path) ?? 0) < TOUCH_INTERVAL_MS) return;
     this.#touched.set(path, now);
     await handle.utimes(now / 1000, now / 1000);
-  }
-}
-
-async function names(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(systemCode(error) ?? "")) return [];
-    throw error;
   }
 }
 

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
+import { folderNames } from "./folder-names.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import { RESPONSES_FOLDER } from "./response-files.ts";
 
@@ -28,7 +29,7 @@ export class StoreFolder {
   async diskUse(id: RepositoryId): Promise<{ readonly bytes: number; readonly changedAt: number }> {
     const folder = join(this.path(id), "objects", "pack");
     const facts = await Promise.all(
-      (await names(folder)).map((name) => stat(join(folder, name)).catch(() => undefined)),
+      (await folderNames(folder)).map((name) => stat(join(folder, name)).catch(() => undefined)),
     );
     const files = facts.filter((file) => file !== undefined);
     return {
@@ -53,9 +54,9 @@ export class StoreFolder {
   /** Repositories that have a folder. */
   async repositories(): Promise<{ owner: string; name: string }[]> {
     const found = new Map<string, { owner: string; name: string }>();
-    for (const owner of await names(this.#root)) {
+    for (const owner of await folderNames(this.#root)) {
       if (owner === RESPONSES_FOLDER || owner.startsWith(".")) continue;
-      for (const folder of await names(join(this.#root, owner))) {
+      for (const folder of await folderNames(join(this.#root, owner))) {
         const name = /^(.+)\.git(?:\.corrupt~)?$/.exec(folder)?.[1];
         if (name !== undefined) found.set(`${owner}/${name}`, { owner, name });
       }
@@ -92,15 +93,6 @@ async function ignoreMissing(work: Promise<void>): Promise<boolean> {
     return true;
   } catch (error) {
     if (systemCode(error) === "ENOENT") return false;
-    throw error;
-  }
-}
-
-async function names(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(systemCode(error) ?? "")) return [];
     throw error;
   }
 }

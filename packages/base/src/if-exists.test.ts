@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { ifExists } from "./if-exists.ts";
+
+describe("ifExists", () => {
+  let folder = "";
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "if-exists-"));
+    await writeFile(join(folder, "file"), "text");
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  it("gives what the operation gives", async () => {
+    assert.equal(await ifExists(readFile(join(folder, "file"), "utf8")), "text");
+  });
+
+  it("is undefined where there is no such file", async () => {
+    assert.equal(await ifExists(readFile(join(folder, "none"))), undefined);
+  });
+
+  it("throws what is wrong otherwise", async () => {
+    await assert.rejects(ifExists(readFile(folder)), { code: "EISDIR" });
+    await assert.rejects(ifExists(readFile(join(folder, "file", "below"))), { code: "ENOTDIR" });
+  });
+});
