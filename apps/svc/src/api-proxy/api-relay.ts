@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Exchange } from "../http/exchange.ts";
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
-import { IdleTimer } from "../git/idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
 import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
 import type { ApiView } from "./api-view.ts";

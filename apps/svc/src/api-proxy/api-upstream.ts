@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
-import { IdleTimer } from "../git/idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import type { ApiHeaders } from "./api-headers.ts";

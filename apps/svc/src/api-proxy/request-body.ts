@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { IdleTimer } from "../git/idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 import type { HeldPlace } from "../http/held-bytes.ts";
 import { ApiError } from "./errors.ts";
 

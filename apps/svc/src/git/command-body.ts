@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { createGunzip } from "node:zlib";
 import { HeldBytes, type HeldPlace } from "../http/held-bytes.ts";
 import { GitError } from "./errors.ts";
-import { IdleTimer } from "./idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 
 /** Milliseconds without a byte of the body after which it is given up. */
 export const BODY_IDLE_MS = 60_000;

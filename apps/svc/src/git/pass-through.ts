@@ -6,7 +6,7 @@ import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
-import { IdleTimer } from "./idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";

@@ -5,7 +5,7 @@ import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
-import { IdleTimer } from "./idle-timer.ts";
+import { IdleTimer } from "../http/idle-timer.ts";
 
 /**
  * Connections to the code host at once, for requests whose body a client is still sending, and as many for all others:
