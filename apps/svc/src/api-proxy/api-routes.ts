@@ -18,7 +18,7 @@ import type { ApiUpstream } from "./api-upstream.ts";
 import { SAME_VIEW, pathView, type ApiView } from "./api-view.ts";
 import { ApiError } from "./errors.ts";
 import type { Admitted, LimitedRequests } from "./limited-requests.ts";
-import { bodyChunks } from "./request-body.ts";
+import { clientBody } from "./request-body.ts";
 import { WithheldFields } from "./withheld-fields.ts";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -140,7 +140,7 @@ export class ApiRoutes implements ApiHandler {
           method: request.method ?? "GET",
           url,
           headers,
-          body: streamed ? bodyChunks(request) : admitted.body,
+          body: streamed ? clientBody(request) : admitted.body,
           signal: exchange.gone,
         },
         withheld ?? relay,

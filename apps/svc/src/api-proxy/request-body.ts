@@ -1,44 +1,22 @@
 import type { IncomingMessage } from "node:http";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { bodyChunks } from "../http/body-chunks.ts";
 import type { HeldPlace } from "../http/held-bytes.ts";
 import { ApiError } from "./errors.ts";
 
 /** Milliseconds without a byte of a client's body after which it is given up. */
-export const BODY_IDLE_MS = 60_000;
+const BODY_IDLE_MS = 60_000;
 /** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
 export const MAX_JUDGED_BYTES = 1024 * 1024;
 /** Bytes of such bodies that are held at once, over all requests. Parsed, one may take twenty times as much. */
 export const MAX_HELD_JUDGED_BYTES = 128 * MAX_JUDGED_BYTES;
 
 /**
- * The chunks of a client's body as they come.
+ * A client's body as it comes.
  *
  * @throws ApiError `body_too_slow`, `client_gone`, from the iteration
  */
-export async function* bodyChunks(request: IncomingMessage, idleMs = BODY_IDLE_MS): AsyncGenerator<Buffer> {
-  // The request must outlive the iteration: its connection carries the answer.
-  const chunks = (request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)[
-    Symbol.asyncIterator
-  ]();
-  let giveUp: (error: ApiError) => void = () => undefined;
-  const idle = new IdleTimer(idleMs, () =>
-    giveUp(new ApiError("body_too_slow", 408, "the request's body took too long")),
-  );
-  try {
-    for (;;) {
-      idle.resume();
-      const step = await new Promise<IteratorResult<Buffer>>((resolve, reject) => {
-        giveUp = reject;
-        chunks.next().then(resolve, reject);
-      });
-      idle.pause();
-      if (step.done === true) break;
-      yield step.value;
-    }
-  } finally {
-    idle.stop();
-  }
-  if (!request.complete) throw new ApiError("client_gone", 499, "the client left");
+export function clientBody(request: IncomingMessage): AsyncGenerator<Buffer> {
+  return bodyChunks(request, BODY_IDLE_MS, (...why) => new ApiError(...why));
 }
 
 /**
@@ -54,7 +32,7 @@ export async function readJsonBody(request: IncomingMessage, place: HeldPlace): 
   }
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of bodyChunks(request)) {
+  for await (const chunk of clientBody(request)) {
     size += chunk.length;
     if (size > MAX_JUDGED_BYTES) {
       throw new ApiError("body_too_large", 413, `the body is larger than ${MAX_JUDGED_BYTES} bytes`, {

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { constants, gunzipSync } from "node:zlib";
 import { FLUSH_PKT, requestedProtocolVersion } from "@devplat/git-protocol";
+import { bodyChunks } from "../http/body-chunks.ts";
 import { hasBody } from "../http/has-body.ts";
 import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
-import { IdleTimer } from "../http/idle-timer.ts";
 import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
@@ -125,30 +125,14 @@ class PeekedBody implements AsyncIterable<Buffer> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    // Not destroyed with the iterator: the connection is still needed for an answer.
-    const iterable = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    const chunks = iterable[Symbol.asyncIterator]();
-    let giveUp: (error: GitError) => void = () => undefined;
-    const idle = new IdleTimer(this.#idleMs, () =>
-      giveUp(new GitError("body_too_slow", 408, "the request's body took too long")),
-    );
     try {
-      for (;;) {
-        idle.resume();
-        const step = await new Promise<IteratorResult<Buffer>>((resolve, reject) => {
-          giveUp = reject;
-          chunks.next().then(resolve, reject);
-        });
-        idle.pause();
-        if (step.done === true) break;
-        this.#first ??= step.value;
-        yield step.value;
+      for await (const chunk of bodyChunks(this.#request, this.#idleMs, (...why) => new GitError(...why))) {
+        this.#first ??= chunk;
+        yield chunk;
       }
     } finally {
-      idle.stop();
       this.#onEnd();
     }
-    if (!this.#request.complete) throw new GitError("client_gone", 499, "the client left");
   }
 
   get isProbe(): boolean {
