@@ -6,7 +6,7 @@ import { SECURITY_HEADERS } from "@devplat/web-kit";
 import type { Hono } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import { refuse } from "../api/answer.ts";
-import { closeServer, createBoundedServer } from "../web/bounded-server.ts";
+import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import type { Environment } from "../api/environment.ts";
 import { pathOf, requestFault } from "../api/request-checks.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";

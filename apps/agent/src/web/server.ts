@@ -18,7 +18,7 @@ import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import type { LocalActions } from "../peers/local-actions.ts";
-import { closeServer, createBoundedServer } from "./bounded-server.ts";
+import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import { Gate } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
