@@ -198,3 +198,25 @@ for (const name of FORMAT_NAMES) {
     assert.equal(removed, document);
   });
 }
+
+test("edit: half of a surrogate pair is refused where it would become U+FFFD, and kept where the format has an escape", () => {
+  for (const name of FORMAT_NAMES) {
+    const format = documentFormat(name);
+    const inner: EditMap = new Map([["password", "a\ud800"]]);
+    const content: EditMap =
+      name === "text"
+        ? new Map([["", "a\ud800"]])
+        : name === "netrc"
+          ? new Map([["h", new Map([["l", inner]])]])
+          : name === "ssh_config"
+            ? new Map([["Host h", inner]])
+            : inner;
+    if (["yaml", "json", "properties"].includes(name)) {
+      const { text } = format.edit(undefined, content);
+      assert.ok(text.isWellFormed());
+      assert.equal(format.get(text, ["password"]), "a\ud800");
+    } else {
+      refuses("unsafe_value", () => format.edit(undefined, content));
+    }
+  }
+});

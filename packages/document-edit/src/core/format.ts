@@ -47,14 +47,14 @@ export class SurgicalFormat implements DocumentFormat {
       (options.remove ?? []).filter((path) => !ours.has(JSON.stringify(path))),
       [...wanted.nulls, ...(options.merge === "replace" ? extraPaths(merged, wanted.content) : [])],
     );
-    if (cuts.length === 0) return { text: bom + set.text, managed };
+    if (cuts.length === 0) return { text: bom + inUtf8(set.text), managed };
     const left = withoutEmpty(withoutPaths(merged, cuts));
     const after = this.#apply(
       set,
       (document) => document.remove(cuts),
       (result) => equalValues(withoutEmpty(result), left),
     );
-    return { text: bom + after.text, managed };
+    return { text: bom + inUtf8(after.text), managed };
   }
 
   leaves(content: EditMap, options: EditOptions = {}): readonly LeafPath[] {
@@ -101,6 +101,15 @@ export class SurgicalFormat implements DocumentFormat {
       `this ${this.name} document is written in a way that cannot be edited without touching more than the managed keys`,
     );
   }
+}
+
+/** @throws DocumentEditError `unsafe_value` for half of a surrogate pair, which a file would hold as U+FFFD */
+export function inUtf8(text: string): string {
+  if (text.isWellFormed()) return text;
+  throw new DocumentEditError(
+    "unsafe_value",
+    "a value or key holds half of a character (a lone surrogate), which a file cannot hold",
+  );
 }
 
 /** What is set, and what a null deletes. */

@@ -234,6 +234,22 @@ test("ini npmrc: what a bare value cannot carry is quoted as JSON, or refused in
   }
 });
 
+test("ini npmrc: values that npm would read otherwise are quoted, names that it would are refused", () => {
+  for (const value of ["'", '"', "x\u2028y", "\u2029", "' '", "a\u2028;b"]) {
+    const after = edit("ini", "a=1\n", new Map([["k", value]]), {}, { dialect: "npmrc" });
+    assert.equal(npm(after).get("k"), value);
+    // The pattern of the ini package for a line, whose dot stops at U+2028.
+    assert.match(after.split("\n")[1] ?? "", /^([^=]+)(=(.*))?$/);
+  }
+  for (const key of ['"k"', "'k'", "a;b", "a\\#b", "k\u2028", "'"]) {
+    refuses("unsafe_value", () => edit("ini", "a=1\n", new Map([[key, "v"]]), {}, { dialect: "npmrc" }));
+  }
+  assert.equal(edit("ini", '"k" = old\n', new Map([["k", "v"]]), {}, { dialect: "npmrc" }), '"k" = v\n');
+  refuses("unparsable_existing", () =>
+    edit("ini", "[s] ; c\nk=1\n", new Map([["k", "v"]]), {}, { dialect: "npmrc" }),
+  );
+});
+
 test("ini gitconfig: subsections, lists, bare keys, keys behind a header", () => {
   const before = corpus("gitconfig");
   assert.equal(

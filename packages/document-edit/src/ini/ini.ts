@@ -11,7 +11,7 @@ import { indentAt, lineEnd, nextLine } from "../core/splice.ts";
 import type { OpenSyntax } from "../core/syntax.ts";
 import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
 import { INI_RULES, type IniRules } from "./dialect.ts";
-import { printValue, readValue } from "./value.ts";
+import { printValue, readNpm, readValue } from "./value.ts";
 
 /** Opens an ini file of a dialect. */
 export function openIni(dialect: IniDialect): OpenSyntax {
@@ -29,7 +29,12 @@ function iniSyntax(rules: IniRules): EntriesSyntax {
     printKey(key, model) {
       const isUnreadable =
         rules.values === "git" ? !/^[a-z][a-z0-9-]*$/.test(key) : !/^[^\s[#;][^\r\n\0]*$/.test(key);
-      if (isUnreadable || /\s$/.test(key) || rules.separators.split("").some((sign) => key.includes(sign))) {
+      if (
+        isUnreadable ||
+        isOtherForNpm(key, rules) ||
+        /\s$/.test(key) ||
+        rules.separators.split("").some((sign) => key.includes(sign))
+      ) {
         throw new DocumentEditError(
           "unsafe_value",
           "a key holds characters that this dialect of ini cannot carry",
@@ -54,6 +59,7 @@ function printHeader(name: string, rules: IniRules): string {
   if (
     /[\r\n\0]/.test(name) ||
     (!isGit && name.includes("]")) ||
+    isOtherForNpm(name, rules) ||
     (isGit && !/^[A-Za-z0-9-]+(?:\.|$)/.test(name))
   ) {
     throw new DocumentEditError(
@@ -63,6 +69,11 @@ function printHeader(name: string, rules: IniRules): string {
   }
   if (!isGit || dot === -1) return `[${name}]`;
   return `[${name.slice(0, dot)} "${name.slice(dot + 1).replace(/["\\]/g, "\\$&")}"]`;
+}
+
+/** npm reads names like values: one in quotes, or with a sign of comments, is another name. */
+function isOtherForNpm(name: string, rules: IniRules): boolean {
+  return rules.values === "npm" && (readNpm(name).value !== name || /[\u2028\u2029]/.test(name));
 }
 
 class IniReader {
@@ -100,7 +111,8 @@ class IniReader {
     const behind = this.#header(start, end);
     const rest = skipBlanks(text, behind, end);
     if (rest >= end) return nextLine(text, end);
-    if (text[rest] === "#" || text[rest] === ";") {
+    // For npm a line with anything behind the bracket is a key.
+    if (this.#rules.values !== "npm" && (text[rest] === "#" || text[rest] === ";")) {
       this.#comments.push({ start: rest, end });
       return nextLine(text, end);
     }
@@ -143,7 +155,8 @@ class IniReader {
     if (written === "" || (rules.values === "git" && !/^[A-Za-z][A-Za-z0-9-]*$/.test(written))) {
       throw this.#broken("this is not ini: a key was expected", start);
     }
-    const key = rules.foldsCase ? written.toLowerCase() : written;
+    const name = rules.values === "npm" ? readNpm(written).value : written;
+    const key = rules.foldsCase ? name.toLowerCase() : name;
     const keyEnd = start + written.length;
     const entries = this.#sections.at(-1)?.entries;
     if (!hasSign) {

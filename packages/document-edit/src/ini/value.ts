@@ -91,10 +91,13 @@ function printGit(key: string, text: string, quoted: boolean): string {
   return `"${escaped}"`;
 }
 
-/** The `ini` package's unsafe(): quoted text is JSON, else `\` keeps `;` and `#` from beginning a comment. */
-function readNpm(raw: string): RawValue {
+/**
+ * The `ini` package's unsafe(): quoted text is JSON, else `\` keeps `;` and `#` from beginning a comment. A quotation
+ * mark alone counts as quoted.
+ */
+export function readNpm(raw: string): RawValue {
   const trimmed = raw.trimEnd();
-  const isQuoted = /^"[^]*"$|^'[^]*'$/.test(trimmed) && trimmed.length > 1;
+  const isQuoted = /^"(?:[^]*")?$|^'(?:[^]*')?$/.test(trimmed);
   if (isQuoted) {
     const inner = trimmed.startsWith("'") ? trimmed.slice(1, -1) : trimmed;
     try {
@@ -109,8 +112,10 @@ function readNpm(raw: string): RawValue {
 }
 
 function printNpm(text: string, quoted: boolean): string {
-  const needsQuotes = quoted || text !== text.trim() || /^["'].*["']$|\p{Cc}/u.test(text);
-  return needsQuotes ? JSON.stringify(text) : text.replace(/[\\;#]/g, "\\$&");
+  const needsQuotes = quoted || text !== text.trim() || /^["'](?:.*["'])?$|[\p{Cc}\u2028\u2029]/u.test(text);
+  if (!needsQuotes) return text.replace(/[\\;#]/g, "\\$&");
+  // The package's pattern for a line ends at these.
+  return JSON.stringify(text).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
 }
 
 function unsafe(key: string, why: string): DocumentEditError {

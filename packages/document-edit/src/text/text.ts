@@ -1,4 +1,5 @@
 import type { DocumentFormat, EditMap, EditResult, EditValue, LeafPath } from "../contract.ts";
+import { inUtf8 } from "../core/format.ts";
 import { maskLines } from "../core/mask.ts";
 import { DocumentEditError } from "../errors.ts";
 
@@ -14,7 +15,7 @@ export const textFormat: DocumentFormat = {
     if (typeof text !== "string") {
       throw new DocumentEditError("unsupported", 'a text document takes one string, under the key ""');
     }
-    return { text, managed: [[]] };
+    return { text: inUtf8(text), managed: [[]] };
   },
   leaves: (): readonly LeafPath[] => [[]],
   get: (existing: string, leaf: LeafPath): EditValue | undefined =>
