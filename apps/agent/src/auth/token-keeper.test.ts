@@ -39,7 +39,7 @@ function unchanging(name: string) {
 function keeper(
   name: string,
   clock: Clock,
-  infoOf: (token: string) => TokenInfo | undefined,
+  infoOf: (token: string) => TokenInfo | undefined | Promise<TokenInfo>,
   tokenFile: TokenSignInParts["tokenFile"] = unchanging(name),
 ) {
   const renewed: string[] = [];
@@ -49,7 +49,7 @@ function keeper(
     pin,
     api: {
       lookup: async (token: Secret) => {
-        const info = infoOf(token.reveal());
+        const info = await infoOf(token.reveal());
         if (info === undefined) throw new SecretStoreError("unauthenticated", "no");
         return info;
       },
@@ -97,6 +97,43 @@ describe("TokenKeeper", () => {
     // The next look by time is half a minute away: without the watch this would end by the test's time-out.
     await signedIn;
     assert.equal(signIn.state().source, "file");
+    stop.abort();
+    await running;
+  });
+
+  it("notices a token file that changes while it looks at the one before", async () => {
+    const settled = Promise.withResolvers<void>();
+    // No time passes: only the watch can bring the second look.
+    const still: Clock = {
+      now: () => 1_000_000,
+      monotonic: () => 0,
+      sleep: async (ms, signal) => {
+        if (ms < 1000) return settled.resolve();
+        signal?.throwIfAborted();
+        await new Promise((_resolve, reject) =>
+          signal?.addEventListener("abort", () => reject(new Error("aborted")), { once: true }),
+        );
+      },
+    };
+    const file = new TokenFile(join(folder, "changing"));
+    await writeFile(file.path, "first", { mode: 0o600 });
+    const second = Promise.withResolvers<void>();
+    const { subject } = keeper(
+      "changing",
+      still,
+      async (token) => {
+        if (token === "first") {
+          await writeFile(file.path, "second", { mode: 0o600 });
+          await settled.promise;
+        } else second.resolve();
+        return INFO;
+      },
+      file,
+    );
+    const stop = new AbortController();
+    const running = subject.run(stop.signal);
+    // Without the second look this would end by the test's time-out.
+    await second.promise;
     stop.abort();
     await running;
   });

@@ -34,6 +34,8 @@ export interface TokenKeeperParts {
 export class TokenKeeper {
   readonly #parts: TokenKeeperParts;
   #wake: (() => void) | undefined;
+  /** A reason for another look came, maybe while one was under way that had passed it by. */
+  #stirred = false;
   /** What was logged last: the same trouble is one line, not one for each look. */
   #trouble = "";
 
@@ -46,6 +48,7 @@ export class TokenKeeper {
     const watching = this.#watchFile(signal);
     const comparing = this.#compareClocks(signal);
     while (!signal.aborted) {
+      this.#stirred = false;
       const failed = await this.#check(signal);
       await this.#sleep(this.#waitMs(failed), signal);
     }
@@ -90,7 +93,13 @@ export class TokenKeeper {
     return Math.max(MIN_CHECK_MS, Math.min(CHECK_MS, next));
   }
 
+  #stir(): void {
+    this.#stirred = true;
+    this.#wake?.();
+  }
+
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#stirred) return;
     const timer = new AbortController();
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
     const either = AbortSignal.any([signal, timer.signal]);
@@ -106,7 +115,7 @@ export class TokenKeeper {
       const watcher = watch(dirname(tokenFile.path), { signal, persistent: false }, (_event, changed) => {
         if (changed !== name) return;
         void clock.sleep(FILE_SETTLE_MS, signal).then(
-          () => this.#wake?.(),
+          () => this.#stir(),
           () => undefined,
         );
       });
@@ -134,7 +143,7 @@ export class TokenKeeper {
         { seconds: Math.round(moved / 1000) },
         "the host slept or its clock was set; looking again",
       );
-      this.#wake?.();
+      this.#stir();
       onWake();
     }
   }
