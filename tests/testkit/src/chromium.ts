@@ -1,15 +1,21 @@
 import { chromium, type Browser } from "playwright-core";
 import { chromiumProgram } from "./peer-programs.ts";
 
+/** A start on a loaded machine. */
+const START_LIMIT_MS = 90_000;
+/** What a page may take to show what is waited for; a hang ends by itself. */
+const ACTION_LIMIT_MS = 60_000;
+
 export type { Browser, BrowserContext, Page } from "playwright-core";
 
 /**
  * Starts the machine's Chromium without a window. Close it with `browser.close()`.
  * @param switches more of its command line, as `--name=value`
  */
-export function launchChromium(switches: readonly string[] = []): Promise<Browser> {
-  return chromium.launch({
+export async function launchChromium(switches: readonly string[] = []): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath: chromiumProgram(),
+    timeout: START_LIMIT_MS,
     args: [
       // root has no user namespace to build a sandbox in; the pages are our own.
       ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
@@ -20,4 +26,11 @@ export function launchChromium(switches: readonly string[] = []): Promise<Browse
       ...switches,
     ],
   });
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(ACTION_LIMIT_MS);
+    return context;
+  };
+  return browser;
 }

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { startGitea } from "./gitea.ts";
 
 describe("Gitea", () => {
-  it("has users, repositories and a login by OAuth", { timeout: 60_000 }, async () => {
+  it("has users, repositories and a login by OAuth", { timeout: 240_000 }, async () => {
     const gitea = await startGitea();
     const { token } = await gitea.createUser("ada");
     await gitea.createRepository("ada", "notes", { private: true });

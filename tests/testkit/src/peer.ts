@@ -4,8 +4,9 @@ import { TestkitError } from "./errors.ts";
 import { dyingWithParent, exitCode, spawnGroup, stopGroup } from "./process.ts";
 
 /** A start on a loaded machine; a peer that is not up by then never will be. */
-const START_LIMIT_MS = 30_000;
+const START_LIMIT_MS = 90_000;
 const POLL_MS = 10;
+const CLOSE_LIMIT_MS = 2_000;
 /** Another process may take the chosen port between the choice and the start. */
 const START_TRIES = 3;
 
@@ -48,6 +49,7 @@ function watch(child: ChildProcess): Peer {
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on("data", (chunk: Buffer) => printed.push(chunk));
   }
+  const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const ended = new Promise<number>((resolve) => {
     child.once("error", (error) => {
       printed.push(Buffer.from(error.message));
@@ -60,7 +62,10 @@ function watch(child: ChildProcess): Peer {
     output: () => Buffer.concat(printed).toString("utf8"),
     ended,
     async stop(signal) {
-      if (child.pid !== undefined) await stopGroup(child, signal);
+      if (child.pid === undefined) return ended;
+      await stopGroup(child, signal);
+      // The last of what it printed may come after its end; a grandchild that left the group keeps the pipe open.
+      await Promise.race([closed, sleep(CLOSE_LIMIT_MS, undefined, { ref: false })]);
       return ended;
     },
   };

@@ -20,14 +20,14 @@ export interface RunOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Written to its standard input, which is then closed. Default: nothing. */
   readonly input?: string | Uint8Array;
-  /** Milliseconds after which the command and its children are killed. Default 60 000. */
+  /** Milliseconds after which the command and its children are killed. Default 120 000. */
   readonly timeoutMs?: number;
 }
 
 /** Long enough for the slowest command of a test on a loaded machine; a hang still ends by itself. */
-const DEFAULT_TIMEOUT_MS = 60_000;
-/** How long a peer may take to end by itself after SIGTERM. */
-const STOP_GRACE_MS = 5_000;
+const DEFAULT_TIMEOUT_MS = 120_000;
+/** How long a peer may take to end by itself after SIGTERM, on a loaded machine; a hang still ends. */
+const STOP_GRACE_MS = 30_000;
 
 /** Runs a command to its end. Never rejects because of its exit status; rejects when it cannot be started. */
 export async function run(
@@ -106,7 +106,7 @@ export function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Ends a command's group: SIGTERM, then SIGKILL after five seconds. Resolves when the leader is gone. */
+/** Ends a command's group: SIGTERM, then SIGKILL after half a minute. Resolves when the leader is gone. */
 export async function stopGroup(child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
   if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) {
     const gone = once(child, "exit");

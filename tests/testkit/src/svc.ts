@@ -1,9 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import { answers, startPeer } from "./peer.ts";
 import { tempFolder } from "./temp-folder.ts";
 
+/** What a line of the log may take on a loaded machine. */
+const LOG_LIMIT_MS = 30_000;
 const LAUNCHER = resolve(import.meta.dirname, "../../../apps/svc/bin/svc");
 
 export interface SvcOptions {
@@ -33,6 +37,8 @@ export interface Svc {
   readonly dataDir: string;
   /** Everything it printed so far: its log. */
   log(): string;
+  /** Waits for what the log will hold, as its lines come through a pipe of their own, behind the answers. */
+  logged(text: RegExp): Promise<void>;
   /** SIGTERM; resolves with the exit code. Removes the data folder if it made it. */
   stop(): Promise<number>;
   /** SIGKILL, at once; the data folder stays until {@link stop}. */
@@ -86,6 +92,14 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
     pid: peer.pid,
     dataDir,
     log: () => peer.output(),
+    async logged(text) {
+      const deadline = performance.now() + LOG_LIMIT_MS;
+      while (!text.test(peer.output())) {
+        if (performance.now() > deadline)
+          throw TestkitError.failed("svc", `${String(text)} is not in its log`);
+        await sleep(10);
+      }
+    },
     async stop() {
       const code = await peer.stop();
       await folder.remove();

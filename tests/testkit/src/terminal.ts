@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { exitCode, killGroup, spawnGroup } from "./process.ts";
 
 /** A prompt that never comes, or an answer that is not taken, ends here. In milliseconds. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** What stands on the terminal, and how the command ended. */
 export interface TerminalSession {
@@ -33,8 +33,8 @@ export async function runAtTerminal(
   const waiting = [...(options.answers ?? [])];
   let shown = "";
   let seen = 0;
-  child.stdout?.on("data", (chunk: Buffer) => {
-    shown += chunk.toString();
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    shown += chunk;
     options.onOutput?.(shown);
     const [next] = waiting;
     if (next === undefined || !next[0].test(shown.slice(seen))) return;

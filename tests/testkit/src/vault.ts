@@ -59,9 +59,9 @@ export interface Vault {
 
 const DEV_ROOT_TOKEN = "root-of-the-tests";
 /** Mounting KV v2 upgrades it in the background; requests until then get 400. */
-const MOUNT_LIMIT_MS = 10_000;
+const MOUNT_LIMIT_MS = 60_000;
 /** A request that takes longer fails, so that a hang has a name. */
-const REQUEST_LIMIT_MS = 30_000;
+const REQUEST_LIMIT_MS = 60_000;
 
 export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   const programs = vaultPrograms();
