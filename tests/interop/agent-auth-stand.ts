@@ -16,7 +16,7 @@ import {
 
 export const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
 /** Longer than anything takes on a loaded machine, in milliseconds. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** What a user's token may do in the tests: their own secrets, and a narrower token. */
 export const USER_POLICY = `

@@ -3,7 +3,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
 import { loopSeconds, startVault, tempFolder, testSeed, type TempFolder, type Vault } from "@devplat/testkit";
 import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
@@ -185,10 +184,13 @@ describe("a planted secret", () => {
     await DRIVERS.embedded(place);
     const child = spawn(LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });
     try {
-      await sleep(1500);
-      const title = await readFile(`/proc/${child.pid}/cmdline`, "latin1");
-      assert.match(title, /^agent/);
-      assert.doesNotMatch(title, new RegExp(PLANTED));
+      // It waits for its input, however long its start takes.
+      const title = (): Promise<string> => readFile(`/proc/${child.pid}/cmdline`, "latin1");
+      await until(
+        async () => (await title()).startsWith("agent"),
+        () => "the title has not changed",
+      );
+      assert.doesNotMatch(await title(), new RegExp(PLANTED));
     } finally {
       child.stdin.end("x\n");
       await once(child, "close");
@@ -206,7 +208,10 @@ describe("agent run", () => {
       (await place.read("app.yaml")).includes(text);
     const running = await daemon(place, holds("one"));
     try {
-      assert.match(running.output(), /^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m);
+      await until(
+        async () => /^Web UI: http:\/\/127\.0\.0\.1:\d+\/$/m.test(running.output()),
+        () => running.output(),
+      );
       await place.ok("secrets", "put", "work/registry", "token=two");
       await until(holds("two"), () => running.log());
       assert.match(

@@ -14,7 +14,7 @@ import { runAsNobody } from "./agent-web/other-user.ts";
 
 const AGENT = fileURLToPath(new URL("../../apps/agent/bin/agent", import.meta.url));
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 /** A home folder of its own with an embedded store and one rule. */
 class Home {

@@ -9,7 +9,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 900 };
 
-describe("admin UI in Chromium", { timeout: 180_000 }, () => {
+describe("admin UI in Chromium", { timeout: 240_000 }, () => {
   let stand: AdminStand;
   let browser: Browser;
   before(async () => {
@@ -26,7 +26,7 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
   ): Promise<{ context: BrowserContext; page: Page }> => {
     const context = await browser.newContext({ viewport: DESK, ...options });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(stand.svc.url + path);
     return { context, page };
   };
@@ -179,6 +179,7 @@ describe("admin UI in Chromium", { timeout: 180_000 }, () => {
     await stand.call("POST", "/api/cached-repos", { owner: "acme", name: "widgets", timeout_seconds: 3600 });
     await signIn(page, "looker", "admin");
     await page.getByRole("button", { name: "Sign out" }).waitFor();
+    await stand.call("POST", "/api/cached-repos", { owner: "acme", name: `${"very-".repeat(18)}long` });
     await stand.mint("acme/widgets", "contents:write,pull_requests:write,repository_hooks:read");
     for (const path of ["/admin", "/admin/repositories", "/admin/tokens", "/admin/users", "/admin/audit"]) {
       await page.goto(stand.svc.url + path);

@@ -36,7 +36,7 @@ async function signedIn(
 ): Promise<Page> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   await page.goto(`${stand.svc.url}/admin`);
   await page.getByLabel("User name").fill("auditor");
   await page.getByLabel("Role").selectOption(role);

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { SIDE_BAND, encodeFetchResponse, encodeSideBand } from "@devplat/git-protocol";
 import { git, repositories } from "@devplat/testkit";
-import { basic, command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+import { basic, command, contentOf, startStand, until, type Answer, type Stand } from "./svc-git-stand.ts";
 
 const storeOf = (stand: Stand, name: string): string => join(stand.storagePath, "org", `${name}.git`);
 const stored = async (stand: Stand, name: string): Promise<string[]> =>
@@ -84,10 +83,18 @@ describe("a miss when the store has a base", () => {
     stand.codeHost.addUser("bob", "bob-token");
     const bob = { Authorization: basic("bob-token") };
     await stand.post("org/refused", lsRefs, bob);
-    stand.codeHost.inject({ path: /refused/, command: "fetch", times: 1 }, { delayMs: 200, status: 403 });
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject(
+      { path: /refused/, command: "fetch", times: 1 },
+      { until: go.promise, status: 403 },
+    );
+    const [fetched, planned] = [stand.upstream("fetch"), stand.planned()];
     const first = stand.post("org/refused", fetchOf(tip));
-    await sleep(60);
-    const second = await stand.post("org/refused", fetchOf(tip, "ofs-delta"), bob);
+    await until(() => stand.upstream("fetch") === fetched + 1);
+    const following = stand.post("org/refused", fetchOf(tip, "ofs-delta"), bob);
+    await until(() => stand.planned() === planned + 2);
+    go.resolve();
+    const second = await following;
     stand.codeHost.clearFaults();
     assert.equal((await first).status, 403);
     assert.match(second.text, /PACK/);

@@ -68,12 +68,15 @@ async function curl(args: readonly string[]): Promise<{ code: number; out: strin
   return { code, out: stdout + stderr };
 }
 
-/** The `remote` of the access-log line of the last request for the path. */
-async function loggedRemote(svc: Svc, path: string): Promise<string | undefined> {
-  await sleep(50);
-  const lines = svc.log().split("\n");
-  const line = lines.findLast((each) => each.includes(`"path":"${path}"`));
-  return line === undefined ? undefined : (JSON.parse(line) as { remote: string }).remote;
+let agents = 0;
+/** A `User-Agent` by which the log tells a request from all others. */
+const newAgent = (): string => `request-${++agents}-of-the-test`;
+
+/** The access-log line of the request with that user agent. */
+async function accessLine(svc: Svc, agent: string): Promise<Record<string, unknown>> {
+  const line = new RegExp(`^.*"${agent}".*\\n`, "m");
+  await svc.logged(line);
+  return JSON.parse(line.exec(svc.log())?.[0] ?? "") as Record<string, unknown>;
 }
 
 describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
@@ -122,13 +125,9 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
       ["--http2", "/admin?two"],
       ["--http1.1", "/admin?one"],
     ] as const) {
-      const { out } = await curl(["--cacert", local.cert, option, svc.url + path]);
-      await sleep(50);
-      const line = svc
-        .log()
-        .split("\n")
-        .findLast((each) => each.includes('"path":"/admin"'));
-      const { bytes } = JSON.parse(line ?? "{}") as { bytes: number };
+      const agent = newAgent();
+      const { out } = await curl(["--cacert", local.cert, "-A", agent, option, svc.url + path]);
+      const bytes = Number((await accessLine(svc, agent))["bytes"]);
       const length = Buffer.byteLength(out);
       assert.ok(
         length > 500 && bytes >= length && bytes < length + 2000,
@@ -216,10 +215,14 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
       ["10.9.9.9, 10.1.2.3", "10.9.9.9"],
     ] as const;
     for (const [header, client] of table) {
-      await curl(["-H", `X-Forwarded-For: ${header}`, `${trusting.url}/healthz`]);
-      assert.equal(await loggedRemote(trusting, "/healthz"), client, header);
-      await curl(["-H", `X-Forwarded-For: ${header}`, `${strict.url}/healthz`]);
-      assert.equal(await loggedRemote(strict, "/healthz"), "127.0.0.1", header);
+      for (const [svc, expected] of [
+        [trusting, client],
+        [strict, "127.0.0.1"],
+      ] as const) {
+        const agent = newAgent();
+        await curl(["-A", agent, "-H", `X-Forwarded-For: ${header}`, `${svc.url}/healthz`]);
+        assert.equal((await accessLine(svc, agent))["remote"], expected, header);
+      }
     }
     await Promise.all([trusting.stop(), strict.stop()]);
   });
@@ -235,13 +238,15 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
       },
     });
     const port = Number(new URL(svc.url).port);
-    const raw = async (start: Buffer | string, pauseMs = 0): Promise<string> => {
+    const raw = async (start: Buffer | string, pauseMs = 0, agent = "none"): Promise<string> => {
       const socket = connect(port, "127.0.0.1");
       let text = "";
       socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
       socket.on("error", () => undefined);
       const bytes = typeof start === "string" ? Buffer.from(start, "latin1") : start;
-      const get = Buffer.from("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      const get = Buffer.from(
+        `GET /healthz HTTP/1.1\r\nHost: localhost\r\nUser-Agent: ${agent}\r\nConnection: close\r\n\r\n`,
+      );
       if (pauseMs === 0) socket.write(Buffer.concat([bytes, get]));
       else {
         for (const byte of bytes) {
@@ -264,8 +269,9 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
       ["PROXY UNKNOWN\r\n", 0, "127.0.0.1"],
       [v2, 0, "198.51.100.8"],
     ] as const) {
-      assert.match(await raw(start, pause), /^HTTP\/1\.1 200 OK[\s\S]*ok\n$/);
-      assert.equal(await loggedRemote(svc, "/healthz"), client);
+      const agent = newAgent();
+      assert.match(await raw(start, pause, agent), /^HTTP\/1\.1 200 OK[\s\S]*ok\n$/);
+      assert.equal((await accessLine(svc, agent))["remote"], client);
     }
     for (const garbled of [
       "",
@@ -285,15 +291,18 @@ it("limits.client_requests: one client's requests beyond are refused while its o
     codeHost,
     env: { SVC_LIMITS_CLIENT_REQUESTS: "2", SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1" },
   });
-  codeHost.inject({ path: /info\/refs/, times: 2 }, { delayMs: 1500 });
+  const go = Promise.withResolvers<void>();
+  codeHost.inject({ path: /info\/refs/, times: 2 }, { until: go.promise });
+  codeHost.resetCalls();
   const as = (client: string, path: string): Promise<Response> =>
     fetch(`${svc.url}${path}`, { headers: { "X-Forwarded-For": client } });
   const slow = [1, 2].map(() => as("198.51.100.1", "/org/r/info/refs?service=git-upload-pack"));
-  await sleep(300);
+  while (codeHost.calls.filter(({ path }) => path.endsWith("/info/refs")).length < 2) await sleep(10);
   const refused = await as("198.51.100.1", "/healthz");
   assert.equal(refused.status, 429);
   assert.equal(refused.headers.get("retry-after"), "1");
   assert.equal((await as("198.51.100.2", "/healthz")).status, 200);
+  go.resolve();
   for (const answer of await Promise.all(slow)) assert.equal(answer.status, 200);
   assert.equal((await as("198.51.100.1", "/healthz")).status, 200);
   codeHost.clearFaults();

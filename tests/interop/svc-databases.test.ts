@@ -63,7 +63,7 @@ const login = async (service: Svc): Promise<string> => {
   return String((await call(service, "POST", "/auth/test-login", "", body))["session_token"]);
 };
 
-describe("SVC_DATABASE_DRIVER=vault", { timeout: 120_000 }, () => {
+describe("SVC_DATABASE_DRIVER=vault", { timeout: 240_000 }, () => {
   let vault: Vault;
   let env: Record<string, string>;
   before(async () => {
@@ -109,7 +109,7 @@ describe("SVC_DATABASE_DRIVER=vault", { timeout: 120_000 }, () => {
   });
 });
 
-describe("tokens, keys and audit of a service on SQLite", { timeout: 120_000 }, () => {
+describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, () => {
   let service: Svc;
   let admin: string;
   const dataDir = (): string => join(folder.path, "data");
@@ -127,7 +127,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 120_000 }, 
   const audited = async (query: string, count: number): Promise<Record<string, unknown>[]> => {
     for (let tries = 0; ; tries++) {
       const found = await call(service, "GET", `/api/audit?limit=1000&${query}`, admin);
-      if (found.length >= count || tries === 100) return found;
+      if (found.length >= count || tries === 600) return found;
       await sleep(100);
     }
   };

@@ -4,9 +4,8 @@ import { cp, mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } f
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { git, repositories } from "@devplat/testkit";
-import { command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
+import { command, contentOf, startStand, until, type Answer, type Stand } from "./svc-git-stand.ts";
 
 /** Big enough for many chunks, so that an answer can be cut or stalled in its middle. */
 const PACK_BYTES = 3 * 2 ** 20;
@@ -122,10 +121,14 @@ describe("one upstream fetch for identical misses", () => {
   });
 
   it("the leader leaving does not end the fetch for the others", async () => {
-    stand.codeHost.inject({ command: "fetch" }, { delayMs: 200 });
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject({ command: "fetch" }, { until: go.promise });
+    const earlier = stand.planned();
     const leader = leaveEarly(stand, name, one.fetch, 1);
-    await sleep(50);
+    await until(() => stand.upstream("fetch") === 1);
     const followers = [post(), post()];
+    await until(() => stand.planned() === earlier + 3);
+    go.resolve();
     await leader;
     stand.codeHost.clearFaults();
     for (const answer of await Promise.all(followers)) assert.ok(answer.body.length > PACK_BYTES);
@@ -135,11 +138,10 @@ describe("one upstream fetch for identical misses", () => {
   it("when everybody left the upstream fetch is cancelled and nothing is stored", async () => {
     stand.codeHost.inject({ command: "fetch" }, { stallAfterBytes: 500_000 });
     await leaveEarly(stand, name, one.fetch, 1000);
-    await sleep(150);
+    await until(async () => (await counted("miss")) + (await counted("error")) > 0);
     stand.codeHost.clearFaults();
     await stand.cache.settled();
     assert.equal(stand.codeHost.calls.find((call) => call.command === "fetch")?.finished, false);
-    while ((await counted("miss")) + (await counted("error")) === 0) await sleep(10);
     assert.equal(await counted("miss"), 1);
     const broken = stand.log.filter(({ message }) => message === "an upstream fetch broke off");
     assert.equal(broken.filter(({ repo }) => repo === `org/${name}`).length, 0);
@@ -149,10 +151,16 @@ describe("one upstream fetch for identical misses", () => {
   });
 
   it("a leader's 500 is not shared: the next follower leads", async () => {
-    stand.codeHost.inject({ command: "fetch", times: 1 }, { delayMs: 150, status: 500, body: "broken" });
+    const go = Promise.withResolvers<void>();
+    const fault = { until: go.promise, status: 500, body: "broken" };
+    stand.codeHost.inject({ command: "fetch", times: 1 }, fault);
+    const earlier = stand.planned();
     const first = post();
-    await sleep(50);
-    const others = await Promise.all([post(), post()]);
+    await until(() => stand.upstream("fetch") === 1);
+    const following = [post(), post()];
+    await until(() => stand.planned() === earlier + 3);
+    go.resolve();
+    const others = await Promise.all(following);
     stand.codeHost.clearFaults();
     assert.equal((await first).status, 500);
     for (const answer of others) assert.ok(answer.body.length > PACK_BYTES);
@@ -160,8 +168,13 @@ describe("one upstream fetch for identical misses", () => {
   });
 
   it("a cut in the middle ends every reader with an error in band, and stores nothing", async () => {
-    stand.codeHost.inject({ command: "fetch", times: 1 }, { cutAfterBytes: 1_000_000 });
-    const answers = await Promise.all([post(), post(), post()]);
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject({ command: "fetch", times: 1 }, { until: go.promise, cutAfterBytes: 1_000_000 });
+    const earlier = stand.planned();
+    const asked = [post(), post(), post()];
+    await until(() => stand.planned() === earlier + 3 && stand.upstream("fetch") === 1);
+    go.resolve();
+    const answers = await Promise.all(asked);
     assert.equal(stand.upstream("fetch"), 1);
     for (const answer of answers) {
       assert.match(lastError(answer), /^the answer of 127\.0\.0\.1:\d+ broke off; try again\n0000$/);
@@ -277,10 +290,12 @@ describe("time-outs, turns and eviction", () => {
     try {
       const first = await cold(stand, "first");
       const second = await cold(stand, "second");
-      stand.codeHost.inject({ path: /first/, command: "fetch", times: 1 }, { delayMs: 1500 });
+      const go = Promise.withResolvers<void>();
+      stand.codeHost.inject({ path: /first/, command: "fetch", times: 1 }, { until: go.promise });
       const running = stand.post("org/first", first.fetch);
-      await sleep(50);
+      await until(() => stand.upstream("fetch") === 1);
       const answer = await stand.post("org/second", second.fetch);
+      go.resolve();
       assert.equal(answer.status, 503);
       assert.ok(Number(answer.headers["retry-after"]) > 0);
       assert.equal((await running).status, 200);
@@ -297,12 +312,12 @@ describe("time-outs, turns and eviction", () => {
       const second = await cold(stand, "second");
       stand.codeHost.inject({ path: /first/, command: "fetch", times: 1 }, { hang: true });
       const hung = stand.post("org/first", first.fetch).catch(() => undefined);
-      await sleep(50);
+      await until(() => stand.upstream("fetch") === 1);
       const startedAt = performance.now();
-      const waiters = Array.from({ length: 5 }, () => stand.post("org/second", second.fetch));
+      const waiters = Array.from({ length: 20 }, () => stand.post("org/second", second.fetch));
       for (const { status } of await Promise.all(waiters)) assert.equal(status, 503);
-      // One after the other would take five seconds.
-      assert.ok(performance.now() - startedAt < 3000);
+      // One after the other would take twenty seconds.
+      assert.ok(performance.now() - startedAt < 15_000);
       stand.codeHost.clearFaults();
       await stand.codeHost.stop();
       await hung;

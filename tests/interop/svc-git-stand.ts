@@ -1,7 +1,9 @@
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
 import { DELIM_PKT, FLUSH_PKT, encodePktLine } from "@devplat/git-protocol";
@@ -15,6 +17,7 @@ import {
   type Finished,
 } from "@devplat/testkit";
 import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
+import type { FetchAnswer, FetchJob, FetchPlan } from "../../apps/svc/src/cache/fetch-plan.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
 import { ServiceToken } from "../../apps/svc/src/cache/warm-credential.ts";
 import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
@@ -87,6 +90,8 @@ export interface Stand {
   metric(series: string): Promise<number>;
   /** Calls of a v2 command that reached the code host. */
   upstream(command: string): number;
+  /** Fetches that have asked the cache how they are answered. */
+  planned(): number;
   stop(): Promise<void>;
 }
 
@@ -145,7 +150,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const storagePath = options.storagePath ?? join(folder.path, "cache");
   const logger = collect(log);
   const warmUpstream = new Upstream({ hostUrl, metrics });
-  const cache = new GitCache({
+  const cache = new CountingCache({
     storagePath,
     hostUrl,
     policies: list,
@@ -221,7 +226,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     policy: (owner, name) => list.find(owner, name),
     unlist: (owner, name) => void policies.delete(keyOf(owner, name)),
     git: (args, env) =>
-      run("git", args, { cwd: folder.path, env: { ...gitEnvironment(), ...env }, timeoutMs: 60_000 }),
+      run("git", args, { cwd: folder.path, env: { ...gitEnvironment(), ...env }, timeoutMs: 120_000 }),
     folder: (name) => join(folder.path, name),
     ask,
     command,
@@ -241,6 +246,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       return line === undefined ? 0 : Number(line.slice(series.length + 1));
     },
     upstream: (name) => codeHost.calls.filter((call) => call.command === name).length,
+    planned: () => cache.planned,
     stop: async () => {
       listener.closeAll();
       server.close();
@@ -251,6 +257,25 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       await folder.remove();
     },
   };
+}
+
+/** Says how many asked it, so that a test knows who waits. */
+class CountingCache extends GitCache {
+  planned = 0;
+
+  override async plan<Given extends FetchAnswer>(job: FetchJob<Given>): Promise<FetchPlan<Given>> {
+    this.planned++;
+    return super.plan(job);
+  }
+}
+
+/** Waits until a condition holds. The limit is for a hang; a loaded machine needs a tenth of it. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  while (!(await condition())) {
+    assert.ok(performance.now() < deadline, `not within a minute: ${String(condition)}`);
+    await sleep(5);
+  }
 }
 
 export function command(

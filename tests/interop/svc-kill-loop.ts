@@ -88,7 +88,7 @@ export async function killLoop(limits: {
         const target = again ?? join(folder.path, `clone-${++clones}`);
         const args = again === undefined ? work.args(url, target) : ["-C", target, "fetch", "-q", "-p", url];
         const refspec = again === undefined ? [] : ["+refs/*:refs/*"];
-        const done = await run("git", [...args, ...refspec], { env: gitEnvironment(), timeoutMs: 60_000 });
+        const done = await run("git", [...args, ...refspec], { env: gitEnvironment(), timeoutMs: 120_000 });
         if (done.code !== 0) {
           assert.equal(at, victim, `the process that lives on failed a client: ${done.stderr}`);
           brokenOff++;

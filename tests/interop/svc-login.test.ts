@@ -24,7 +24,7 @@ import { engineFor } from "../../apps/agent/src/enrol/engines.ts";
 
 const SVC = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 
-describe("svc in production mode, with logins at a code host", { timeout: 180_000 }, () => {
+describe("svc in production mode, with logins at a code host", { timeout: 240_000 }, () => {
   let host: CodeHost;
   let svc: Svc;
   let browser: Browser;
@@ -58,7 +58,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
   });
 
   const signIn = async (page: Page, login: string, path = "/ui"): Promise<void> => {
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(svc.url + path);
     await page.getByRole("link", { name: /^Sign in with 127\.0\.0\.1/ }).click();
     await page.getByLabel("Login").fill(login);
@@ -254,7 +254,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 180_00
     assert.equal((await api("POST", `/api/cached-repos/${String(cached.body["id"])}/warm`)).status, 202);
     const warmed = async (): Promise<boolean> =>
       /svc_cache_warm_total\{result="success"\} [1-9]/.test(await (await fetch(svc.metricsUrl)).text());
-    for (let round = 0; round < 500 && !(await warmed()); round++) await sleep(20);
+    for (let round = 0; round < 3000 && !(await warmed()); round++) await sleep(20);
     assert.equal(await warmed(), true);
     assert.deepEqual(host.apps.issued.at(-1)?.permissions, { contents: "read", metadata: "read" });
 
@@ -288,7 +288,7 @@ function output(child: ChildProcess): Output {
 }
 
 async function untilPrinted(printed: Output, wanted: RegExp): Promise<string> {
-  for (let round = 0; round < 1000; round++) {
+  for (let round = 0; round < 3000; round++) {
     const found = wanted.exec(printed.text)?.[1];
     if (found !== undefined) return found;
     await sleep(20);

@@ -16,7 +16,7 @@ import {
 import manifest from "../../apps/svc/package.json" with { type: "json" };
 import { buildSvc } from "../../tools/build/svc.ts";
 
-describe("the release of svc", { timeout: 180_000 }, () => {
+describe("the release of svc", { timeout: 240_000 }, () => {
   let folder: TempFolder;
   let codeHost: CodeHost;
   let program: string;

@@ -56,10 +56,12 @@ async function reload(signal: NodeJS.Signals): Promise<Record<string, unknown>> 
   process.kill(svc.pid, signal);
   for (;;) {
     await sleep(20);
+    // The last piece may be half a line.
     const line = svc
       .log()
       .slice(seen)
       .split("\n")
+      .slice(0, -1)
       .find((each) => /"msg":"(?:not )?reloaded/.test(each));
     if (line !== undefined) return JSON.parse(line) as Record<string, unknown>;
   }

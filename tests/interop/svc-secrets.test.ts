@@ -30,7 +30,7 @@ const PLANTED = {
 const DSN_PASSWORD = "plantedDsnPassword";
 const ALICE = "ghp_plantedTokenOfAlice00000000";
 
-describe("planted secrets", { timeout: 120_000 }, () => {
+describe("planted secrets", { timeout: 240_000 }, () => {
   let host: CodeHost;
   let postgres: Postgres;
   let svc: Svc;
@@ -171,7 +171,7 @@ describe("planted secrets", { timeout: 120_000 }, () => {
   it("are in no audit record", async () => {
     let trail = "";
     // Rows follow their deeds within seconds, later when the database was away.
-    for (let tries = 0; tries < 100 && !trail.includes('"action":"access.denied"'); tries++) {
+    for (let tries = 0; tries < 600 && !trail.includes('"action":"access.denied"'); tries++) {
       trail = await send("GET", "/api/audit?limit=1000", admin);
       await sleep(100);
     }

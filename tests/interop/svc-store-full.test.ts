@@ -32,7 +32,7 @@ describe("a store on a disk that is full", () => {
     const args = ["--map-root-user", "--mount", "sh", "-c", script, "sh", disk, ...node, disk, HOST];
     const { code, stdout, stderr } = await run("unshare", [...args, JSON.stringify(steps)], {
       env: { ...process.env, BALLAST_BYTES: String(Math.floor(BALLAST_BYTES)) },
-      timeoutMs: 60_000,
+      timeoutMs: 120_000,
     });
     assert.equal(code, 0, stderr);
     said = JSON.parse(stdout) as typeof said;
