@@ -52,6 +52,8 @@ export class OwnAnswers {
   readonly #stores: PackStores;
   readonly #visible = new WeakMap<RecentTips, Visible>();
   readonly #tags = new WeakMap<RecentTips, LackingTags>();
+  /** Lists of ids that are nothing but tips, as long as these do not change: most requests want the same. */
+  readonly #onlyTips = new WeakMap<RecentTips, WeakSet<readonly string[]>>();
 
   constructor(stores: PackStores) {
     this.#stores = stores;
@@ -100,7 +102,7 @@ export class OwnAnswers {
     format: ObjectFormat,
     oids: readonly string[],
   ): Promise<boolean> {
-    if (oids.every((oid) => repository.tips.isTip(oid))) return true;
+    if (this.#areTips(repository, oids)) return true;
     const view = await this.#stores.of(repository.id).view(format);
     if (view === undefined) return false;
     try {
@@ -108,6 +110,15 @@ export class OwnAnswers {
     } finally {
       view.release();
     }
+  }
+
+  #areTips({ tips }: CachedRepository, oids: readonly string[]): boolean {
+    const recent = tips.recent();
+    const known = this.#onlyTips.get(recent) ?? new WeakSet();
+    if (known.has(oids)) return true;
+    if (!oids.every((oid) => tips.isTip(oid))) return false;
+    this.#onlyTips.set(recent, known.add(oids));
+    return true;
   }
 
   /** The framed answer. Releases the view when it ends. @throws as uploadPackV2Fetch, before the first chunk */

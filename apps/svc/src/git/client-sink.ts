@@ -5,25 +5,25 @@ import { IdleTimer } from "../http/idle-timer.ts";
 /** Milliseconds that a client may take no byte before its connection is closed. */
 export const CLIENT_IDLE_MS = 300_000;
 
+/** Ends the wait for one write. @param error why it failed; none: it was taken */
+type Settle = (error?: unknown) => void;
+
 /** The client's side of an answer, with back-pressure and an end to clients that stopped reading. */
 export class ClientSink {
   readonly response: ServerResponse;
-  readonly #gone: Promise<never>;
   readonly #idle: IdleTimer;
-  /** Writes that the system has not taken. */
-  #pending = 0;
+  /** Of writes that the system has not taken. */
+  readonly #waiting = new Set<Settle>();
+  #gone = false;
 
   constructor(response: ServerResponse, idleMs = CLIENT_IDLE_MS) {
     this.response = response;
     this.#idle = new IdleTimer(idleMs, () => response.destroy());
     this.#idle.pause();
-    const { promise, reject } = Promise.withResolvers<never>();
-    this.#gone = promise;
-    // It is a failure only for whoever is writing.
-    promise.catch(() => undefined);
     const gone = (): void => {
+      this.#gone = true;
       this.#idle.stop();
-      reject(clientGone());
+      for (const settle of this.#waiting) settle(clientGone());
     };
     if (response.destroyed) gone();
     else response.once("close", gone);
@@ -32,33 +32,27 @@ export class ClientSink {
   /** Writes; resolves when more may be written. The bytes must stay as they are: Node keeps a reference. */
   async write(bytes: Buffer): Promise<void> {
     if (this.response.write(bytes)) return;
-    await this.#watched(new Promise((resolve) => this.response.once("drain", resolve)));
+    await this.#watched((settle) => this.response.once("drain", () => settle()));
   }
 
   /** Writes several buffers with one call to the system; resolves when they are handed to it. */
   async writeAll(chunks: readonly Buffer[]): Promise<void> {
     const { socket } = this.response;
     const last = chunks.length - 1;
-    // The socket, not the response: a corked response reports a full buffer and then forgets to report its drain.
-    socket?.cork();
-    await this.#watched(
-      new Promise<void>((resolve, reject) => {
-        for (const [index, chunk] of chunks.entries()) {
-          if (index < last) this.response.write(chunk);
-          else this.response.write(chunk, (error) => (error ? reject(error) : resolve()));
-        }
-        socket?.uncork();
-      }),
-    );
+    await this.#watched((settle) => {
+      // The socket, not the response: a corked response reports a full buffer and then forgets to report its drain.
+      socket?.cork();
+      for (const [index, chunk] of chunks.entries()) {
+        if (index < last) this.response.write(chunk);
+        else this.response.write(chunk, settle);
+      }
+      socket?.uncork();
+    });
   }
 
   /** Writes; resolves when the bytes are handed to the system and their buffer may be used again. */
   async writeThrough(bytes: Buffer): Promise<void> {
-    await this.#watched(
-      new Promise<void>((resolve, reject) => {
-        this.response.write(bytes, (error) => (error ? reject(error) : resolve()));
-      }),
-    );
+    await this.#watched((settle) => this.response.write(bytes, settle));
   }
 
   /** Ends the answer. Time counts until the system has taken the last of it. */
@@ -76,17 +70,22 @@ export class ClientSink {
   }
 
   /** Time counts while anything is on its way; only what is taken starts it anew. */
-  async #watched(progress: Promise<unknown>): Promise<void> {
-    if (this.#pending++ === 0) this.#idle.resume();
-    try {
-      await Promise.race([progress, this.#gone]);
-    } catch (error) {
-      // A failed write reports its own error (EPIPE, ECONNRESET), sometimes ahead of the connection's end.
-      throw error instanceof GitError ? error : clientGone(error);
-    } finally {
-      if (--this.#pending === 0) this.#idle.pause();
-      else this.#idle.touch();
-    }
+  #watched(begin: (settle: Settle) => void): Promise<void> {
+    if (this.#waiting.size === 0) this.#idle.resume();
+    return new Promise((resolve, reject) => {
+      const settle: Settle = (error) => {
+        if (!this.#waiting.delete(settle)) return;
+        if (this.#waiting.size === 0) this.#idle.pause();
+        else this.#idle.touch();
+        // A failed write reports its own error (EPIPE, ECONNRESET), sometimes ahead of the connection's end.
+        if (error instanceof GitError) reject(error);
+        else if (error !== undefined && error !== null) reject(clientGone(error));
+        else resolve();
+      };
+      this.#waiting.add(settle);
+      if (this.#gone) settle(clientGone());
+      else begin(settle);
+    });
   }
 }
 

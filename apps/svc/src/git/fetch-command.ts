@@ -1,6 +1,5 @@
 import { messageOf, type Logger } from "@devplat/base";
 import {
-  decodeFetchRequest,
   decodeLsRefsResponse,
   encodeErrorLine,
   encodeSideBandError,
@@ -8,6 +7,7 @@ import {
   type CommandRequest,
   type EncodedCommand,
   type FetchRequest,
+  type ObjectFormat,
 } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { FetchPlan } from "../cache/fetch-plan.ts";
@@ -15,7 +15,7 @@ import type { GitCache } from "../cache/git-cache.ts";
 import { FlightCut } from "../cache/flight.ts";
 import type { GrantKey } from "../cache/grants.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
-import { isStorableRequest, responseKey } from "../cache/response-key.ts";
+import { isStorableRequest } from "../cache/response-key.ts";
 import { SURVEY_PREFIXES } from "../cache/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import { askFeatures, featuresOf } from "./advertised-features.ts";
@@ -23,6 +23,7 @@ import type { CommandAnswer } from "./command-answer.ts";
 import { GitError } from "./errors.ts";
 import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
+import type { KnownBodies } from "./known-bodies.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
 import { isUploadPackResult, kept, type RefAnswer } from "./ref-questions.ts";
@@ -37,6 +38,7 @@ export interface FetchCommandOptions {
   readonly gate: Gate;
   readonly cache: GitCache;
   readonly outcomes: Outcomes;
+  readonly known: KnownBodies;
   readonly logger: Logger;
 }
 
@@ -85,13 +87,13 @@ export class FetchCommand {
   }
 
   async #run(call: FetchCall): Promise<boolean> {
-    const { gate, cache } = this.#options;
+    const { gate, cache, known } = this.#options;
     const { request, repository, key, command } = call;
     const { exchange } = request;
     const startedAt = performance.now();
     const passedAt = gate.now();
     const format = requestObjectFormat(command.request);
-    const fetch = decodeFetchRequest(command.request, format ?? "sha1");
+    const fetch = known.fetchOf(command.request, format ?? "sha1");
     if (!call.yesInBody) {
       const no = await gate.pass(key, request, command.request, prefixesFor(repository, fetch));
       exchange.stage("gate", startedAt);
@@ -104,7 +106,7 @@ export class FetchCommand {
     const plannedAt = performance.now();
     const plan = await cache.plan<CachedAnswer>({
       repository,
-      key: isOurs ? keyOf(call, fetch, format, resolution) : undefined,
+      key: isOurs ? this.#keyOf(call, fetch, format, resolution) : undefined,
       wants: fetch.wants,
       wantedRefs: resolution.wantedRefs,
       format: format ?? "sha1",
@@ -276,6 +278,19 @@ export class FetchCommand {
     return { wantedRefs, lines };
   }
 
+  #keyOf(
+    { repository, command }: FetchCall,
+    fetch: FetchRequest,
+    format: ObjectFormat,
+    { lines }: Resolution,
+  ): string | undefined {
+    if (!isStorableRequest(fetch)) return undefined;
+    // The tags that come along depend on which there are; where that is not known, nothing may be stored.
+    const tags = fetch.includeTag ? repository.tips.tagsDigest() : undefined;
+    if (fetch.includeTag && tags === undefined) return undefined;
+    return this.#options.known.keyOf(command.request, { format, resolved: lines, tags });
+  }
+
   #count(call: FetchCall, result: FetchResult): void {
     this.#options.outcomes.fetch(call.request.exchange, call.request.policy, result);
   }
@@ -291,20 +306,6 @@ function prefixesFor({ tips }: CachedRepository, { includeTag }: FetchRequest): 
   const isHeadless = head === undefined && refs.size > 0;
   const lacksTags = includeTag && tips.tagsDigest() === undefined;
   return isHeadless || lacksTags ? SURVEY_PREFIXES : ["HEAD"];
-}
-
-function keyOf(
-  call: FetchCall,
-  fetch: FetchRequest,
-  format: "sha1" | "sha256",
-  resolution: Resolution,
-): string | undefined {
-  if (!isStorableRequest(fetch)) return undefined;
-  // The tags that come along depend on which there are; where that is not known, nothing may be stored.
-  const tags = fetch.includeTag ? call.repository.tips.tagsDigest() : undefined;
-  if (fetch.includeTag && tags === undefined) return undefined;
-  const { capabilities } = call.command.request;
-  return responseKey({ format, capabilities, fetch, resolved: resolution.lines, tags });
 }
 
 /** Whether nothing but the arguments decides on the answer: a `server-option` is the code host's to understand. */

@@ -19,6 +19,7 @@ import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
 import { isRefusal, type GitRequest } from "./git-request.ts";
 import { singleHeader, stateHeader, upstreamHeaders } from "./headers.ts";
+import { KnownBodies } from "./known-bodies.ts";
 import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
@@ -95,14 +96,16 @@ export class GitRoutes implements GitHandler {
       questions: new RefQuestions({ upstream, userAgent: options.userAgent }),
     });
     const bodies = new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs });
+    const known = new KnownBodies();
     const uploadPack = new UploadPack({
       upstream,
       bodies,
+      known,
       gate,
       cache,
       outcomes,
       lsRefs: new LsRefsCommand({ upstream, gate, outcomes, metrics }),
-      fetch: new FetchCommand({ upstream, gate, cache, outcomes, logger }),
+      fetch: new FetchCommand({ upstream, gate, cache, outcomes, known, logger }),
       strict: options.strictLsRefs,
     });
     this.#cached = { gate, uploadPack };
@@ -329,6 +332,8 @@ function actionOf(target: Target, method: string): GitAction | undefined {
     // What a batch does is in its body; who does not look there must expect the most.
     return deed && { owner, name, resource: "contents", level: deed === "read" ? "read" : "write" };
   }
+  // No ref's name has a colon (git-check-ref-format), but `owner:branch` of a fork does.
+  if ((tail.kind === "archive" || tail.kind === "raw") && tail.revision.includes(":")) return undefined;
   return { owner, name, resource: "contents", level: writes ? "write" : "read" };
 }
 

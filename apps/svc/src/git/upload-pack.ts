@@ -1,10 +1,4 @@
-import {
-  FLUSH_PKT,
-  ProtocolError,
-  decodeCommandBody,
-  type CommandBody,
-  type EncodedCommand,
-} from "@devplat/git-protocol";
+import { FLUSH_PKT, ProtocolError, type CommandBody, type EncodedCommand } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import { CommandAnswer } from "./command-answer.ts";
 import { malformed, type CommandBodies } from "./command-body.ts";
@@ -12,6 +6,7 @@ import { GitError } from "./errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
 import type { Gate } from "./gate.ts";
 import type { CachedRequest } from "./git-request.ts";
+import type { KnownBodies } from "./known-bodies.ts";
 import { mediaType } from "./headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
@@ -25,6 +20,7 @@ export const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
 export interface UploadPackOptions {
   readonly upstream: Upstream;
   readonly bodies: CommandBodies;
+  readonly known: KnownBodies;
   readonly gate: Gate;
   readonly cache: GitCache;
   readonly lsRefs: LsRefsCommand;
@@ -54,7 +50,7 @@ export class UploadPack {
     exchange.continue();
     const held = await this.#options.bodies.read(exchange.request, exchange.remoteAddress);
     try {
-      const body = decodeBody(held.bytes);
+      const body = this.#decode(held.bytes);
       const commands = body.kind === "commands" ? body.commands : [];
       if (commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command))) {
         await this.#answer(request, commands);
@@ -96,6 +92,15 @@ export class UploadPack {
     answer.end();
   }
 
+  #decode(bytes: Buffer): CommandBody {
+    try {
+      return this.#options.known.decode(bytes);
+    } catch (error) {
+      if (error instanceof ProtocolError) throw malformed(`malformed request: ${error.message}`, error);
+      throw error;
+    }
+  }
+
   /** A fetch before the first `ls-refs` of its body; or, to the letter of the rule, without one before it. */
   #isOutOfOrder(commands: readonly EncodedCommand[]): boolean {
     const firstFetch = commands.findIndex(({ request }) => request.command === "fetch");
@@ -126,13 +131,4 @@ export class UploadPack {
 
 function isOurs(command: string): boolean {
   return command === "ls-refs" || command === "fetch";
-}
-
-function decodeBody(bytes: Buffer): CommandBody {
-  try {
-    return decodeCommandBody(bytes);
-  } catch (error) {
-    if (error instanceof ProtocolError) throw malformed(`malformed request: ${error.message}`, error);
-    throw error;
-  }
 }
