@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { systemCode } from "@devplat/base";
 import { AgentError } from "../errors.ts";
+import { answerCallback } from "./callback-page.ts";
 
 /** Vault CLI's own path: roles that were made for it work here too. */
 const CALLBACK_PATH = "/oidc/callback";
@@ -86,25 +87,13 @@ export class CallbackListener {
     // A foreign name that resolves to loopback is not the address that we gave.
     const ours = /^(localhost|127\.0\.0\.1|\[::1\]):\d+$/.test(request.headers.host ?? "");
     if (url?.pathname !== CALLBACK_PATH || request.method !== "GET" || !ours) {
-      return page(response, 404, "There is nothing here.");
+      return answerCallback(response, 404, "Sign in", "There is nothing here.");
     }
     const deliver = this.#waiting.get(url.searchParams.get("state") ?? "");
     // Anybody on this host may knock here; what is not ours must not end the login that is.
     if (deliver === undefined)
-      return page(response, 400, "This answer belongs to no login that is under way.");
+      return answerCallback(response, 400, "Sign in", "This answer belongs to no login that is under way.");
     deliver(url.searchParams);
-    page(response, 200, "You can close this page and go back to the terminal.");
+    answerCallback(response, 200, "Sign in", "You can close this page and go back to the terminal.");
   }
-}
-
-function page(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    Connection: "close",
-  });
-  response.end(`<!doctype html><html lang="en"><title>Sign in</title><p>${text}</p></html>\n`);
 }

@@ -1,13 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemCode, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
+import { answerCallback } from "../auth/callback-page.ts";
+import { AgentError } from "../errors.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 import { errorCode, failed, postForm } from "./http.ts";
 import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
-import { AgentError } from "../errors.ts";
 
 /** Bytes of verifier and state: 32 give the 43 characters that RFC 7636 section 4.1 recommends. */
 const RANDOM_BYTES = 32;
@@ -94,18 +95,23 @@ class Callback {
     server.on("request", (request, response) => {
       const url = URL.parse(request.url ?? "", this.redirectUri);
       if (url?.pathname !== CALLBACK_PATH || request.headers.host !== `127.0.0.1:${port}`) {
-        return page(response, 404, "There is nothing here.");
+        return answerCallback(response, 404, "Enrolment", "There is nothing here.");
       }
       // Anybody on this host may knock here; what is not ours must not end the flow that is.
       if (url.searchParams.get("state") !== state) {
-        return page(response, 400, "This answer belongs to no enrolment that is under way.");
+        return answerCallback(
+          response,
+          400,
+          "Enrolment",
+          "This answer belongs to no enrolment that is under way.",
+        );
       }
       const code = url.searchParams.get("code");
       if (code === null) {
         const reason = errorCode(Object.fromEntries(url.searchParams));
         this.#answer.reject(failed(`the request was declined (${reason})`));
       } else this.#answer.resolve(code);
-      page(response, 200, "You can close this page.");
+      answerCallback(response, 200, "Enrolment", "You can close this page.");
     });
   }
 
@@ -136,16 +142,4 @@ class Callback {
     this.#server.close();
     this.#server.closeIdleConnections();
   }
-}
-
-function page(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    Connection: "close",
-  });
-  response.end(`<!doctype html><html lang="en"><title>Enrolment</title><p>${text}</p></html>\n`);
 }

@@ -1,14 +1,12 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { getRequestListener } from "@hono/node-server";
+import type { IncomingMessage, Server } from "node:http";
 import type { Logger } from "@devplat/base";
-import { SECURITY_HEADERS } from "@devplat/web-kit";
 import type { Hono } from "hono";
-import { PROBLEMS } from "../api/problem.ts";
-import { refuse } from "../api/answer.ts";
 import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import type { Environment } from "../api/environment.ts";
-import { pathOf, requestFault } from "../api/request-checks.ts";
+import { guardedListener } from "../api/guarded-listener.ts";
+import type { Problem } from "../api/problem.ts";
+import { requestFault } from "../api/request-checks.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
 import { descriptorPath } from "./activation.ts";
 
@@ -33,8 +31,8 @@ export class SocketServer {
   constructor(options: SocketServerOptions) {
     this.#options = options;
     this.#path = options.path;
-    const handle = getRequestListener(options.app.fetch);
-    this.#server.on("request", (request, response) => void this.#handle(handle, request, response));
+    const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => requestFault(request);
+    this.#server.on("request", guardedListener(options.app, refusalOf, options.logger));
   }
 
   /** Where it really lies, once {@link SocketServer.listen} has resolved. */
@@ -60,22 +58,5 @@ export class SocketServer {
     if (!signal.aborted) await once(signal, "abort");
     await this.#placed?.remove();
     await closeServer(this.#server, this.#options.closeStreams ?? (() => undefined));
-  }
-
-  async #handle(
-    next: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    try {
-      const fault = requestFault(request);
-      if (fault !== undefined) return refuse(response, pathOf(request), fault);
-      return await next(request, response);
-    } catch (error) {
-      this.#options.logger.error({ err: error }, "request failed");
-      if (response.headersSent) response.destroy();
-      else refuse(response, pathOf(request), PROBLEMS.internal);
-    }
   }
 }

@@ -1,16 +1,15 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
 import { systemClock, systemCode, type Clock, type Logger } from "@devplat/base";
-import { Assets, CsrfTokens, EventStreams, SECURITY_HEADERS, addCommonAssets } from "@devplat/web-kit";
-import { PROBLEMS, type Problem } from "../api/problem.ts";
+import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-kit";
+import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
+import { guardedListener } from "../api/guarded-listener.ts";
+import type { Problem } from "../api/problem.ts";
 import { AgentError } from "../errors.ts";
 import type { SignIn } from "../auth/sign-in.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
-import { refuse } from "../api/answer.ts";
 import type { ConfigurationView } from "../config/configuration-view.ts";
-import { pathOf } from "../api/request-checks.ts";
 import type { EnrolmentControl } from "./enrolment-views.ts";
 import type { SetupState } from "./setup-state.ts";
 import type { WebLogin } from "./web-login.ts";
@@ -18,7 +17,6 @@ import type { SecretEditor } from "../secrets/secret-editor.ts";
 import type { DaemonView } from "../status.ts";
 import type { RuleControl } from "../sync/rule-control.ts";
 import type { LocalActions } from "../peers/local-actions.ts";
-import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import { Gate } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
@@ -160,12 +158,14 @@ export class WebServer {
       openLink: () => this.issueLink(),
       surface: "api",
     });
-    const handle = getRequestListener(app.fetch);
+    const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => {
+      const refusal = await gate.refusal(request);
+      if (refusal !== undefined) this.#logRefusal(refusal);
+      return refusal;
+    };
 
     if (ownersVisible) server.on("connection", (socket) => void guard.ownerOf(socket));
-    server.on("request", (request, response) => {
-      void this.#handle(gate, handle, request, response);
-    });
+    server.on("request", guardedListener(app, refusalOf, logger));
     await webKey.publish(this.#url);
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
     return this.#url;
@@ -203,26 +203,6 @@ export class WebServer {
           cause: error,
         },
       );
-    }
-  }
-
-  async #handle(
-    gate: Gate,
-    next: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
-    // Set before anything can answer, so that no answer goes out without them.
-    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    try {
-      const refusal = await gate.refusal(request);
-      if (refusal === undefined) return await next(request, response);
-      this.#logRefusal(refusal);
-      return refuse(response, pathOf(request), refusal);
-    } catch (error) {
-      this.#options.logger.error({ err: error }, "request failed");
-      if (response.headersSent) response.destroy();
-      else refuse(response, pathOf(request), PROBLEMS.internal);
     }
   }
 
