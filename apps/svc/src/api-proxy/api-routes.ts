@@ -142,6 +142,7 @@ export class ApiRoutes implements ApiHandler {
           headers,
           body: streamed ? clientBody(request) : admitted.body,
           signal: exchange.gone,
+          client: exchange.remoteAddress,
         },
         withheld ?? relay,
       );

@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import { IdleTimer } from "../http/idle-timer.ts";
+import { ClientPlaces } from "../http/client-places.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import type { ApiHeaders } from "./api-headers.ts";
@@ -22,6 +23,8 @@ export interface ApiRequest {
   readonly headers: ApiHeaders;
   readonly body?: string | AsyncIterable<Buffer> | undefined;
   readonly signal?: AbortSignal;
+  /** Address of the client that reads the answer as it comes, and holds its connection; undefined: nobody does. */
+  readonly client?: string;
 }
 
 /** Takes an answer as it arrives. */
@@ -42,17 +45,20 @@ export class ApiUpstream {
   readonly #connections: UpstreamConnections;
   readonly #metrics: Metrics;
   readonly #idleMs: number;
-  readonly #pools = new Map<string, Dispatcher>();
+  readonly #maxConnections: number;
+  readonly #pools = new Map<string, { readonly connections: Dispatcher; readonly places: ClientPlaces }>();
 
-  /** @param idleMs default {@link API_IDLE_MS} */
+  /** @param idleMs default {@link API_IDLE_MS} @param maxConnections to one origin; default {@link MAX_CONNECTIONS} */
   constructor(options: {
     readonly connections: UpstreamConnections;
     readonly metrics: Metrics;
     readonly idleMs?: number;
+    readonly maxConnections?: number;
   }) {
     this.#connections = options.connections;
     this.#metrics = options.metrics;
     this.#idleMs = options.idleMs ?? API_IDLE_MS;
+    this.#maxConnections = options.maxConnections ?? MAX_CONNECTIONS;
   }
 
   /**
@@ -106,10 +112,28 @@ export class ApiUpstream {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#pools.values()].map(async (pool) => pool.destroy()));
+    await Promise.all([...this.#pools.values()].map(async ({ connections }) => connections.destroy()));
   }
 
   async #send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
+    const { url, client, signal } = request;
+    const { connections, places } = this.#pool(url.origin);
+    if (client === undefined) return this.#dispatch(connections, request, sink);
+    const waiting = AbortSignal.any([
+      AbortSignal.timeout(this.#idleMs),
+      ...(signal === undefined ? [] : [signal]),
+    ]);
+    const place = await places.take(client, waiting).catch((error: unknown) => {
+      throw explained(error, signal?.aborted !== true, url, signal?.aborted === true, this.#idleMs);
+    });
+    try {
+      return await this.#dispatch(connections, request, sink);
+    } finally {
+      place.leave();
+    }
+  }
+
+  async #dispatch(connections: Dispatcher, request: ApiRequest, sink: AnswerSink): Promise<boolean> {
     const { url, signal } = request;
     const startedAt = performance.now();
     return new Promise((resolve, reject) => {
@@ -121,7 +145,7 @@ export class ApiUpstream {
       });
       if (signal !== undefined) flight.watch(signal);
       const { body } = request;
-      this.#pool(url.origin).dispatch(
+      connections.dispatch(
         {
           origin: url.origin,
           path: url.pathname + url.search,
@@ -135,10 +159,11 @@ export class ApiUpstream {
     });
   }
 
-  #pool(origin: string): Dispatcher {
+  #pool(origin: string): { readonly connections: Dispatcher; readonly places: ClientPlaces } {
     let pool = this.#pools.get(origin);
     if (pool === undefined) {
-      pool = this.#connections.pool(origin, MAX_CONNECTIONS);
+      const connections = this.#connections.pool(origin, this.#maxConnections);
+      pool = { connections, places: new ClientPlaces(this.#maxConnections) };
       this.#pools.set(origin, pool);
     }
     return pool;

@@ -48,6 +48,7 @@ export class LsRefsCommand {
       body: command.bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal: request.exchange.gone,
+      client: request.exchange.remoteAddress,
       renew: request.renew,
     });
     const upstream = await sent.catch((error: unknown) => {

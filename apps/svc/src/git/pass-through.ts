@@ -74,6 +74,7 @@ export async function passThrough(
       ...(body === undefined ? {} : { body }),
       idleMs: idleSeconds(request) * 1000,
       signal: exchange.gone,
+      client: exchange.remoteAddress,
       renew: request.renew,
     });
     exchange.timing("upstream", performance.now() - startedAt);

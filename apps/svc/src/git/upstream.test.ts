@@ -52,3 +52,42 @@ describe("Upstream with all connections taken", () => {
     await assert.rejects(sent, code("body_too_slow"));
   });
 });
+
+describe("Upstream with a client that reads nothing of its answers", () => {
+  it("leaves connections to others; the client's further requests wait for its own", async () => {
+    const server = createServer((request, response) => {
+      request.resume();
+      response.end(Buffer.alloc(2 ** 20));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const metrics = new Metrics({ version: "0", processMetrics: false });
+    const upstream = new Upstream({ hostUrl: `http://127.0.0.1:${port}`, metrics, connections: 4 });
+    async function* body(): AsyncGenerator<Buffer> {
+      yield Buffer.from("a");
+    }
+    const common = { kind: "pass_through", path: "/", headers: {}, idleMs: 60_000 } as const;
+    try {
+      for (const streamed of [false, true]) {
+        const ask = async (client: string): ReturnType<Upstream["send"]> =>
+          upstream.send(
+            streamed
+              ? { ...common, client, method: "POST", body: body() }
+              : { ...common, client, method: "GET" },
+          );
+        const held = [await ask("192.0.2.1"), await ask("192.0.2.1"), await ask("192.0.2.1")];
+        const waiting = ask("192.0.2.1");
+        const other = await ask("192.0.2.2");
+        assert.equal((await other.read(2 ** 21)).length, 2 ** 20);
+        held[0]?.cancel();
+        (await waiting).cancel();
+        for (const answer of held) answer.cancel();
+      }
+    } finally {
+      await upstream.close();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+});

@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
+import { ClientPlaces, type ClientPlace } from "../http/client-places.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
@@ -22,6 +23,8 @@ export interface UpstreamRequest {
   /** Milliseconds without a byte from the code host, or to it, after which the request fails. */
   readonly idleMs: number;
   readonly signal?: AbortSignal;
+  /** Address of the client that reads the answer as it comes, and holds its connection; undefined: nobody does. */
+  readonly client?: string;
   /** After a 401: what to try again with, once; a request whose body is gone is not tried again. */
   readonly renew?: (() => Promise<string | undefined>) | undefined;
 }
@@ -43,6 +46,8 @@ export class Upstream {
   readonly #pool: Dispatcher;
   /** For bodies that clients are still sending. */
   readonly #uploads: Dispatcher;
+  readonly #poolPlaces: ClientPlaces;
+  readonly #uploadPlaces: ClientPlaces;
   readonly #metrics: Metrics;
   /** Host and port, for messages. */
   readonly name: string;
@@ -67,6 +72,8 @@ export class Upstream {
     // Their time-outs of answers are off: idle time-outs are per request and count both directions (IdleTimer).
     this.#pool = network.pool(url.origin, connections);
     this.#uploads = network.pool(url.origin, connections);
+    this.#poolPlaces = new ClientPlaces(connections);
+    this.#uploadPlaces = new ClientPlaces(connections);
   }
 
   /**
@@ -109,8 +116,10 @@ export class Upstream {
       timedOut = true;
       controller.abort();
     });
+    let place: ClientPlace | undefined;
     const release = (): void => {
       idle.stop();
+      place?.leave();
       signal?.removeEventListener("abort", cancel);
     };
     let bodyError: unknown;
@@ -129,8 +138,11 @@ export class Upstream {
     const startedAt = performance.now();
     let response: Dispatcher.ResponseData;
     try {
-      const { body } = request;
+      const { body, client } = request;
       const streamed = body !== undefined && !Buffer.isBuffer(body);
+      if (client !== undefined) {
+        place = await (streamed ? this.#uploadPlaces : this.#poolPlaces).take(client, controller.signal);
+      }
       const sent = streamed
         ? (watched(body, idle, (error) => (bodyError = error)) as unknown as Readable)
         : body;

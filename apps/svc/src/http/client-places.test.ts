@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ClientPlaces } from "./client-places.ts";
+
+describe("ClientPlaces", () => {
+  const never = new AbortController().signal;
+
+  it("a client with three quarters of them waits for one of its own, in turn; others do not", async () => {
+    const places = new ClientPlaces(4);
+    const [first, second, third] = await Promise.all(
+      [1, 2, 3].map(async () => places.take("192.0.2.1", never)),
+    );
+    const order: string[] = [];
+    const waiting = ["a", "b"].map(async (name) => {
+      const place = await places.take("192.0.2.1", never);
+      order.push(name);
+      return place;
+    });
+    const other = await places.take("192.0.2.2", never);
+    other.leave();
+    assert.deepEqual(order, []);
+    first?.leave();
+    await waiting[0];
+    assert.deepEqual(order, ["a"]);
+    second?.leave();
+    await waiting[1];
+    third?.leave();
+    for (const place of await Promise.all(waiting)) place.leave();
+    // All of them are free again.
+    await Promise.all([1, 2, 3].map(async () => places.take("192.0.2.1", never)));
+  });
+
+  it("an IPv6 network of 64 bits is one client", async () => {
+    const places = new ClientPlaces(1);
+    const place = await places.take("2001:db8::1", never);
+    const order: string[] = [];
+    const waiting = places.take("2001:db8::2", never).then(() => order.push("same network"));
+    await places.take("2001:db8:0:1::1", never);
+    order.push("another");
+    place.leave();
+    await waiting;
+    assert.deepEqual(order, ["another", "same network"]);
+  });
+
+  it("who gives up waiting gets no place, and leaving twice gives back one", async () => {
+    const places = new ClientPlaces(1);
+    const place = await places.take("192.0.2.1", never);
+    const leaving = new AbortController();
+    const given = places.take("192.0.2.1", leaving.signal);
+    const waiting = places.take("192.0.2.1", never);
+    leaving.abort(new Error("gone"));
+    await assert.rejects(given, /gone/);
+    await assert.rejects(places.take("192.0.2.1", leaving.signal), /gone/);
+    place.leave();
+    place.leave();
+    (await waiting).leave();
+    await places.take("192.0.2.1", never);
+  });
+
+  it("clients that cannot be told apart do not wait for one another", async () => {
+    const places = new ClientPlaces(1);
+    await Promise.all([1, 2, 3].map(async () => places.take("", never)));
+  });
+});
