@@ -301,6 +301,18 @@ describe("what crosses, and what does not", () => {
     }
   });
 
+  it("a revision with a colon, which may be a fork's branch, is nothing that a token of ours opens", async () => {
+    for (const [path, opens] of [
+      ["/org/r/archive/other:main.zip", false],
+      ["/org/r/archive/refs/heads/other%3Amain.tar.gz", false],
+      ["/org/r/raw/other:main/README.md", false],
+      ["/org/r/raw/main/a:b.md", true],
+    ] as const) {
+      await stand.ask(path, { headers: { Host: "code.example" } });
+      assert.equal(stand.actions.at(-1) !== undefined, opens, path);
+    }
+  });
+
   it("surfaces: git on management, its own pages, an owner with a management name, other hosts", async () => {
     assert.equal((await stand.ask("/admin")).headers["x-management"], "yes");
     assert.equal((await stand.ask("/api/repo/archive/x")).headers["x-management"], "yes");

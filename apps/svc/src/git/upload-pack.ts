@@ -119,6 +119,7 @@ export class UploadPack {
       body: bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
       signal: request.exchange.gone,
+      client: request.exchange.remoteAddress,
     });
     const { owner, name } = request.target;
     this.#options.gate.noteStatus(
