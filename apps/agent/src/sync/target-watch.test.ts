@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -73,6 +73,27 @@ describe("the watch over targets", () => {
     await writeFile(file, "theirs");
     await until(() => cycles === 1);
     assert.deepEqual([...new Set(looked)], [file]);
+  });
+
+  it("a folder that is removed and made again is watched anew", async () => {
+    const parent = join(folder, "gone");
+    const file = join(parent, "a.yaml");
+    await mkdir(parent);
+    watch.follow([file]);
+    await until(() => looked.length === 1);
+    touched.add(file);
+    // The other one is made first, so that it cannot have the number of the one that goes.
+    await mkdir(`${parent}-next`);
+    await rm(parent, { recursive: true });
+    await rename(`${parent}-next`, parent);
+    await until(() => cycles === 1);
+    touched.clear();
+    looked = [];
+    watch.follow([file]);
+    await until(() => looked.length >= 1);
+    touched.add(file);
+    await writeFile(file, "theirs");
+    await until(() => cycles === 2);
   });
 
   it("a folder that cannot be watched is tried again after the next cycle", async () => {

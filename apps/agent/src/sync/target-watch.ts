@@ -1,11 +1,17 @@
 import type { Clock, Logger } from "@devplat/base";
-import { watch, type FSWatcher } from "node:fs";
+import { statSync, watch, type FSWatcher } from "node:fs";
 import { dirname } from "node:path";
 
 /** An editor's save is several steps; they are looked at together, in milliseconds. */
 const SETTLE_MS = 250;
 /** A program that undoes our change each time must not make us a loop; in milliseconds. */
 const MIN_GAP_MS = 2000;
+
+interface Watched {
+  readonly watcher: FSWatcher;
+  /** Which folder has the name: see {@link identityOf}. */
+  readonly identity: string;
+}
 
 export interface TargetWatchParts {
   /** Whether a file is another one than the last cycle left; our own writes are no news. */
@@ -18,7 +24,7 @@ export interface TargetWatchParts {
 /** Notices when somebody changes or removes a file that rules manage, so that it is right again at once. */
 export class TargetWatch {
   readonly #parts: TargetWatchParts;
-  readonly #folders = new Map<string, FSWatcher>();
+  readonly #folders = new Map<string, Watched>();
   #files: readonly string[] = [];
   #pending = false;
   #lastAt = -Infinity;
@@ -33,7 +39,10 @@ export class TargetWatch {
     if (this.#stopped.signal.aborted) return;
     this.#files = files;
     const wanted = new Set(files.map((file) => dirname(file)));
-    for (const folder of this.#folders.keys()) if (!wanted.has(folder)) this.#drop(folder);
+    for (const [folder, { identity }] of this.#folders) {
+      // A folder that was removed and made again is another one, of which the old watch hears nothing.
+      if (!wanted.has(folder) || identityOf(folder) !== identity) this.#drop(folder);
+    }
     for (const folder of wanted) if (!this.#folders.has(folder)) this.#open(folder);
   }
 
@@ -48,7 +57,7 @@ export class TargetWatch {
       const watcher = watch(folder, { persistent: false }, () => this.#look());
       // A folder that is gone, or one watch more than the system has: the poll sees to it.
       watcher.on("error", () => this.#drop(folder));
-      this.#folders.set(folder, watcher);
+      this.#folders.set(folder, { watcher, identity: identityOf(folder) });
       // What was changed after it was written and before it was watched makes no event.
       this.#look();
     } catch {
@@ -60,7 +69,7 @@ export class TargetWatch {
   }
 
   #drop(folder: string): void {
-    this.#folders.get(folder)?.close();
+    this.#folders.get(folder)?.watcher.close();
     this.#folders.delete(folder);
   }
 
@@ -84,5 +93,15 @@ export class TargetWatch {
       this.#parts.onTouched();
       return;
     }
+  }
+}
+
+/** Device and number of the folder that has the name now; empty where there is none, or none to be seen. */
+function identityOf(folder: string): string {
+  try {
+    const { dev, ino } = statSync(folder, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return "";
   }
 }
