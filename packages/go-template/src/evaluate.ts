@@ -3,7 +3,7 @@ import { BUILTINS, index, LAZY_FUNCTIONS, type LazyFunction } from "./builtins.t
 import { FunctionError, TemplateError, type Place, type TemplateErrorCode } from "./errors.ts";
 import { show } from "./format.ts";
 import type { FunctionMap } from "./function.ts";
-import { MAX_CALL_DEPTH, MAX_OUTPUT, MAX_STEPS } from "./limits.ts";
+import { MAX_CALL_DEPTH, MAX_OUTPUT, MAX_STEPS, TEXT_PER_STEP } from "./limits.ts";
 import type { Branch, Command, Node, NodeList, Operand, Pipeline } from "./node.ts";
 import type { ParsedTemplate } from "./parser.ts";
 import { isList, isMap, isTrue, sortedEntries, typeName, type TemplateData, type Value } from "./value.ts";
@@ -283,7 +283,9 @@ class Evaluation {
     const called = this.#functions.get(name) ?? BUILTINS.get(name);
     if (called === undefined) this.#fail("unknown_function", `there is no function "${name}"`, place);
     this.#checkArity(name, called.arity, values.length, place);
+    for (const value of values) this.#step(place, workOf(value));
     const result = this.#guard(name, place, () => called.call(values));
+    this.#step(place, workOf(result));
     if (typeof result === "string" && result.length > MAX_OUTPUT) {
       this.#fail("limit", `${name}: the text is longer than ${MAX_OUTPUT}`, place);
     }
@@ -376,8 +378,8 @@ class Evaluation {
     this.#output.push(text);
   }
 
-  #step(place: Place): void {
-    this.#steps++;
+  #step(place: Place, steps = 1): void {
+    this.#steps += steps;
     if (this.#steps > MAX_STEPS)
       this.#fail("limit", `the template takes more than ${MAX_STEPS} steps`, place);
   }
@@ -385,6 +387,12 @@ class Evaluation {
   #fail(code: TemplateErrorCode, problem: string, place: Place, hint?: string): never {
     throw new TemplateError(code, problem, this.#name, place, hint === undefined ? {} : { hint });
   }
+}
+
+/** Steps that a function takes for an argument or a result, besides its own. */
+function workOf(value: Value): number {
+  if (typeof value === "string") return Math.floor(value.length / TEXT_PER_STEP);
+  return typeof value === "object" && value !== null && isList(value) ? value.length : 0;
 }
 
 function isTruthy(result: Result): boolean {

@@ -448,6 +448,11 @@ describe("limits", () => {
     ["indent beyond any number", "{{ indent 9223372036854775807 `a` }}"],
     ["replace", "{{ $x := printf `%999999d` 1 }}{{ replace ` ` $x $x }}"],
     ["join", "{{ $x := printf `%999999d` 1 }}{{ join $x (split `` (slice $x 0 100)) }}"],
+    [
+      "long lists in few steps",
+      "{{ $x := printf `%999999d` 1 }}{{ range 200 }}{{ $y := split `` $x }}{{ end }}",
+    ],
+    ["long texts in few steps", "{{ $x := printf `%999999d` 1 }}{{ range 200 }}{{ $y := html $x }}{{ end }}"],
     ["printf, one width", "{{ printf `%1000001d` 1 }}"],
     ["printf, many widths", `{{ printf "${"%1000000d".repeat(10)}" ${"1 ".repeat(10)}}}`],
     ["parentheses", `{{ ${"(".repeat(MAX_NESTING + 1)}1${")".repeat(MAX_NESTING + 1)} }}`],
