@@ -44,6 +44,26 @@ describe("LoginFlow", () => {
     await assert.rejects(late.done, { code: "login_failed" });
   });
 
+  it("ends also when the user gives up before the passcode is asked for", async () => {
+    const { flow } = withPasscode();
+    flow.cancel();
+    await assert.rejects(flow.done, { code: "login_cancelled" });
+    assert.equal(flow.state().kind, "failed");
+  });
+
+  it("has five minutes", async (t) => {
+    const asked: number[] = [];
+    t.mock.method(AbortSignal, "timeout", (ms: number) => {
+      asked.push(ms);
+      return new AbortController().signal;
+    });
+    const { flow } = withPasscode();
+    await turn();
+    flow.cancel();
+    await assert.rejects(flow.done);
+    assert.deepEqual(asked, [5 * 60_000]);
+  });
+
   it("says why it failed, and of a fault of the program nothing that it may quote", async () => {
     const refused = new LoginFlow(() => Promise.reject(new AgentError("login_failed", "no such user")));
     await refused.done.catch(() => undefined);

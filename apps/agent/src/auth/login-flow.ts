@@ -76,6 +76,8 @@ export class LoginFlow<T> implements LoginSteps {
   }
 
   passcode(method: string, refused: boolean): Promise<Secret> {
+    // Given up between two steps: its event is over, and nobody would ever end the wait.
+    if (this.signal.aborted) return Promise.reject(endedEarly(this.#abort.signal));
     this.show({ kind: "passcode", method, refused });
     const { promise, resolve, reject } = Promise.withResolvers<Secret>();
     this.#answer = resolve;

@@ -124,4 +124,23 @@ describe("PeerPool", () => {
     assert.deepEqual(await pool().tokens(), []);
     assert.equal(asked.asked(), 0);
   });
+
+  it("takes nothing from a socket of another user", async (t) => {
+    const asked = await peer("daemon.sock", 200, lends("one"));
+    const uid = process.geteuid?.() ?? 0;
+    t.mock.method(process, "geteuid", () => uid + 1);
+    assert.deepEqual(await pool().tokens(), []);
+    assert.equal(asked.asked(), 0);
+  });
+
+  it("waits for three seconds", async (t) => {
+    await peer("daemon.sock", 200, lends("one"));
+    const asked: number[] = [];
+    t.mock.method(AbortSignal, "timeout", (ms: number) => {
+      asked.push(ms);
+      return AbortSignal.abort();
+    });
+    assert.deepEqual(await pool().tokens(), []);
+    assert.deepEqual(asked, [3000]);
+  });
 });

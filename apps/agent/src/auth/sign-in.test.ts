@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -116,6 +117,17 @@ describe("token order", () => {
     const { subject, asked } = signIn({}, { file: {} });
     await assert.rejects(subject.ensure(never), /others can read or write it/);
     assert.deepEqual(asked, []);
+  });
+
+  it("a token file of another user is not read, and neither is a pipe in its place", async (t) => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const uid = process.geteuid?.() ?? 0;
+    const owner = t.mock.method(process, "geteuid", () => uid + 1);
+    await assert.rejects(signIn({}, { file: {} }).subject.ensure(never), /it belongs to another user/);
+    owner.mock.restore();
+    await rm(tokenFile);
+    execFileSync("mkfifo", ["-m", "600", tokenFile]);
+    await assert.rejects(signIn({}, {}).subject.ensure(never), /it is not a regular file/);
   });
 
   it("a sealed token is never taken for a token where nothing can unseal it", async () => {

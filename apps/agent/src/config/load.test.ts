@@ -248,6 +248,18 @@ describe("loading the configuration", () => {
     else await assert.rejects(loadConfig(places, own), /not owned by root/);
   });
 
+  it("refuses --config when the granting system configuration is not root's", async (t) => {
+    const places = await freshPlaces();
+    const system = await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`);
+    const other = await write(join(places.home, "c.yaml"), EMBEDDED);
+    // Of this very user, who is not root; where root runs the tests it is given to somebody.
+    if (process.geteuid?.() === 0) {
+      for (const path of [system, other]) await chown(path, 12_345, 0);
+      t.mock.method(process, "geteuid", () => 12_345);
+    }
+    await assert.rejects(loadConfig(places, other), /cannot allow it, because it is not owned by root/);
+  });
+
   it("refuses --config when the granting system configuration can be written by its group", async () => {
     const places = await freshPlaces();
     await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`, 0o664);

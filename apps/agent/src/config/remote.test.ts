@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,14 +22,21 @@ const rule = (target: string, more = ""): string =>
 const document = (serial: number, text = rule("")): string =>
   `serial: ${serial}\nexpires: ${FUTURE}\n${text}`;
 
-let answer: { status: number; body: string } = { status: 200, body: "" };
+/** `endless`: a body that goes on until the other side hangs up; `silent`: none at all. */
+let answer: { status: number; body: string; way?: "endless" | "silent" } = { status: 200, body: "" };
 let requests: { etag: string | undefined; auth: string | undefined }[] = [];
 const server = createServer((incoming, outgoing) => {
   const etag = `"${Buffer.from(answer.body).toString("base64url").slice(-20)}"`;
   requests.push({ etag: incoming.headers["if-none-match"], auth: incoming.headers.authorization });
-  if (answer.status === 200 && incoming.headers["if-none-match"] === etag) outgoing.writeHead(304).end();
+  if (answer.way === "silent") return;
+  if (answer.way === "endless") endless(outgoing);
+  else if (answer.status === 200 && incoming.headers["if-none-match"] === etag) outgoing.writeHead(304).end();
   else outgoing.writeHead(answer.status, { etag }).end(answer.body);
 });
+function endless(outgoing: ServerResponse): void {
+  while (outgoing.write("# nothing\n".repeat(1000)));
+  outgoing.once("drain", () => endless(outgoing));
+}
 let url = "";
 let cache = "";
 before(async () => {
@@ -37,7 +44,10 @@ before(async () => {
   await once(server, "listening");
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/fleet.yaml`;
 });
-after(() => server.close());
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
 afterEach(() => rm(cache, { recursive: true, force: true }));
 beforeEach(async () => {
   cache = await mkdtemp(join(tmpdir(), "agent-remote-"));
@@ -48,6 +58,8 @@ const LOCAL = `rules:
   - {name: own, key: k, target: {path: ~/own.yaml, format: yaml}}
 enrolments:
   tools/hub: {engine: github, client_id: abc}
+  tools/mirror: {engine: copy, from: shared/own}
+  tools/oauth: {engine: oauth-device, device_url: "https://own.example/d", token_url: "https://own.example/t", client_id: c}
 `;
 
 function base(more = ""): LoadedConfig {
@@ -82,7 +94,12 @@ sync: {interval: 1m}
     assert.deepEqual(rules, ["r", "own"]);
     assert.equal(loaded.config.rules.find(({ name }) => name === "own")?.key, "other");
     assert.ok(loaded.config.rules.every(({ remote }) => remote));
-    assert.deepEqual(Object.keys(loaded.config.enrolments), ["tools/hub", "tools/copy"]);
+    assert.deepEqual(Object.keys(loaded.config.enrolments), [
+      "tools/hub",
+      "tools/mirror",
+      "tools/oauth",
+      "tools/copy",
+    ]);
     assert.equal(loaded.config.sync.interval, 60_000);
     assert.deepEqual(loaded.sources, ["c.yaml", url]);
     assert.deepEqual((await load(headers, body)).rules, rules);
@@ -164,6 +181,25 @@ sync: {interval: 1m}
       /must not change the engine or host/,
     ],
     [
+      "another source for a local copy",
+      () => "",
+      () => "enrolments: {tools/mirror: {engine: copy, from: shared/theirs}}\n",
+      /must not change the engine or host/,
+    ],
+    [
+      "another token endpoint for a local enrolment",
+      () => "",
+      () =>
+        "enrolments: {tools/oauth: {engine: oauth-device, device_url: 'https://own.example/d', token_url: 'https://evil.example/t', client_id: c}}\n",
+      /must not change the engine or host/,
+    ],
+    [
+      "secret in a copy's field",
+      () => "",
+      () => "enrolments: {tools/new: {engine: copy, from: a, fields: {b: '{{ (secret \"x\").y }}'}}}\n",
+      /enrolments\.tools\/new\.fields\.b: the functions env, secret and raw need/,
+    ],
+    [
       "a rule that cannot share a local rule's file",
       () => "",
       () => "rules: [{name: r, key: k, target: {path: ~/own.yaml, format: json}}]\n",
@@ -178,6 +214,26 @@ sync: {interval: 1m}
       assert.deepEqual(rules, ["own"]);
     });
   }
+
+  it("hangs up on a document that does not end", async () => {
+    answer = { status: 200, body: "", way: "endless" };
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    const { warnings } = await addRemote(base(), remote, "refresh");
+    assert.match(warnings.join(), /larger than 1048576 bytes/);
+  });
+
+  it("waits for a server that says nothing for 10 seconds", async (t) => {
+    answer = { status: 200, body: "", way: "silent" };
+    const asked: number[] = [];
+    t.mock.method(AbortSignal, "timeout", (ms: number) => {
+      asked.push(ms);
+      return AbortSignal.abort(new DOMException("", "TimeoutError"));
+    });
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    const { warnings } = await addRemote(base(), remote, "refresh");
+    assert.deepEqual(asked, [10_000]);
+    assert.match(warnings.join(), /the server cannot be reached \(no answer in time\)/);
+  });
 
   it("trust: full takes commands, modes and functions, and is only for signed documents", async () => {
     const full = `${KEYED()}, trust: full`;
@@ -227,6 +283,10 @@ describe("the user's overlay of a system configuration", () => {
     assert.equal(withUserOverlay(config, "u.yaml", "").fuse.read_write, true);
     const closed = { ...config, fuse: { ...config.fuse, read_write: false } };
     assert.equal(withUserOverlay(closed, "u.yaml", "fuse: {read_write: true}\n").fuse.read_write, false);
+  });
+  it("enabled: if either wants it; the user cannot take it away", () => {
+    const on = { ...config, fuse: { ...config.fuse, enabled: true } };
+    assert.equal(withUserOverlay(on, "u.yaml", "fuse: {enabled: false}\n").fuse.enabled, true);
   });
   it("enabled says that it is not built yet", () => {
     assert.throws(() => withUserOverlay(config, "u.yaml", "fuse: {enabled: true}\n"), /not built yet/);
