@@ -30,6 +30,13 @@ describe("createLogger", () => {
     assert.match(lines({ isTerminal: false }, write)[0] ?? "", /^\{/);
   });
 
+  it("escapes in text what terminals obey, also the controls that JSON leaves as they are", () => {
+    const [line = ""] = lines({ format: "text" }, (logger) =>
+      logger.info({ user_agent: "a\u001b[2J\u009b2Jb\u007f" }, "request"),
+    );
+    assert.match(line, /user_agent="a\\u001b\[2J\\u009b2Jb\\u007f"\n$/);
+  });
+
   it("leaves out what is below the level", () => {
     assert.equal(lines({ level: "warn" }, (log) => log.info({}, "no")).length, 0);
   });
