@@ -32,8 +32,11 @@ after(async () => {
 });
 
 /** A connection with everything that came on it; a reset counts as an end. */
-async function open(svc: Svc): Promise<{ socket: Socket; text: () => string; ended: Promise<unknown> }> {
-  const socket = connect(Number(new URL(svc.url).port), "127.0.0.1");
+async function open(
+  svc: Svc,
+  localAddress = "127.0.0.1",
+): Promise<{ socket: Socket; text: () => string; ended: Promise<unknown> }> {
+  const socket = connect({ port: Number(new URL(svc.url).port), host: "127.0.0.1", localAddress });
   let text = "";
   socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
   socket.on("error", () => undefined);
@@ -103,7 +106,9 @@ describe("slow and giant requests do no harm", () => {
 
 it("server.max_connections: connections beyond are closed at once, and those before go on", async () => {
   const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
-  const all = await Promise.all(Array.from({ length: 30 }, async () => open(svc)));
+  const all = await Promise.all(
+    Array.from({ length: 30 }, async (_, index) => open(svc, `127.0.0.${(index % 2) + 1}`)),
+  );
   await Promise.all(all.slice(20).map(async ({ ended }) => ended));
   const rest = all.filter(({ socket }) => !socket.destroyed);
   for (const { socket } of rest) {
@@ -114,5 +119,21 @@ it("server.max_connections: connections beyond are closed at once, and those bef
   // The question whether it is ready may hold a connection, too.
   assert.ok(kept.length === 20 || kept.length === 19, `${kept.length} were kept`);
   for (const { text } of kept) assert.match(text(), /^HTTP\/1\.1 200 [^]*ok\n$/);
+  assert.equal(await svc.stop(), 0);
+});
+
+it("server.max_connections: three quarters are of one address at most; what it holds beyond is closed, and others are served", async () => {
+  const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
+  const held = await Promise.all(Array.from({ length: 30 }, async () => open(svc, "127.0.0.2")));
+  let closed = 0;
+  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  for (const { ended } of held) void ended.then(() => (++closed === 15 ? resolve() : undefined));
+  await enough;
+  const other = await open(svc);
+  other.socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  await other.ended;
+  assert.match(other.text(), /^HTTP\/1\.1 200 /);
+  assert.equal(held.filter(({ socket }) => !socket.destroyed).length, 15);
+  for (const { socket } of held) socket.destroy();
   assert.equal(await svc.stop(), 0);
 });

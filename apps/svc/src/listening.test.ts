@@ -5,6 +5,7 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { ClientAddresses } from "./http/client-address.ts";
 import { createWebServer, type WebServer } from "./http/web-server.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
@@ -12,7 +13,10 @@ import { OwnAddress } from "./own-address.ts";
 const folder = mkdtempSync(join(tmpdir(), "svc-listening-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const answering = (): WebServer =>
-  createWebServer({ accept: (_request, response) => void response.end("here") });
+  createWebServer({
+    addresses: new ClientAddresses(undefined),
+    accept: (_request, response) => void response.end("here"),
+  });
 const listening = (): Listening => new Listening(answering, "server.listen");
 
 async function ask(

@@ -119,7 +119,8 @@ export function createListener(options: ListenerOptions): WebServer {
     tls: connections.tls,
     http2: connections.http2,
     maxConnections: connections.max,
-    proxyProtocol: connections.proxyProtocol ? addresses : undefined,
+    addresses,
+    proxyProtocol: connections.proxyProtocol,
   });
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Server } from "node:http";
 import { describe, it } from "node:test";
+import { ClientAddresses } from "./client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 import { createWebServer } from "./web-server.ts";
 
@@ -14,7 +15,11 @@ describe("createWebServer", () => {
 
   for (const [name, options] of ways) {
     it(`${name}: HTTP/1.1 has our bounds: heads of 20 s, requests without end, connections kept for 65 s`, () => {
-      const { server } = createWebServer({ ...options, accept: () => undefined });
+      const { server } = createWebServer({
+        ...options,
+        addresses: new ClientAddresses(undefined),
+        accept: () => undefined,
+      });
       const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderSize } = server as Server & {
         readonly maxHeaderSize?: number;
       };

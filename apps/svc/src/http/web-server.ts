@@ -3,6 +3,7 @@ import { createSecureServer, type Http2Session } from "node:http2";
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { Server, Socket } from "node:net";
 import type { SecureContext } from "node:tls";
+import { addressKey } from "./address-key.ts";
 import { setHost, type ClientAddresses } from "./client-address.ts";
 import { takeProxyHeader } from "./proxy-protocol.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
@@ -15,6 +16,8 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const CHECK_INTERVAL_MS = 5000;
 /** Milliseconds that a connection may stay open without a request. */
 const KEEP_ALIVE_MS = 65_000;
+/** The part of all connections that one client address may have. */
+const CLIENT_SHARE = 3 / 4;
 /** Streams that one HTTP/2 connection may have open: Node's own default is without a bound. */
 const MAX_STREAMS = 128;
 
@@ -25,10 +28,12 @@ export interface WebServerOptions {
   readonly tls?: TlsIdentities | undefined;
   /** Whether HTTP/2 is offered beside HTTP/1.1; only with TLS, where clients can choose. */
   readonly http2?: boolean;
-  /** Connections beyond are closed at once; undefined: no bound. */
+  /** Connections beyond are closed at once, and those of one client beyond three quarters; undefined: no bound. */
   readonly maxConnections?: number | undefined;
-  /** Set: every connection from a trusted proxy begins with a PROXY header, and no other connection is taken. */
-  readonly proxyProtocol?: ClientAddresses | undefined;
+  /** Who connections come from. */
+  readonly addresses: ClientAddresses;
+  /** Whether every connection from a trusted proxy begins with a PROXY header, and no other connection is taken. */
+  readonly proxyProtocol?: boolean;
 }
 
 /** A server, and how it lets go of its connections. */
@@ -43,8 +48,12 @@ export interface WebServer {
 export function createWebServer(options: WebServerOptions): WebServer {
   const made = make(options);
   const { server } = made;
-  if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
-  if (options.proxyProtocol !== undefined) expectProxyHeaders(server, options.proxyProtocol);
+  const { addresses, maxConnections, proxyProtocol = false } = options;
+  if (maxConnections !== undefined) {
+    server.maxConnections = maxConnections;
+    shareConnections(server, maxConnections, addresses);
+  }
+  if (proxyProtocol) expectProxyHeaders(server, addresses);
   return made;
 }
 
@@ -123,11 +132,38 @@ function secure(tls: TlsIdentities) {
   } as const;
 }
 
+/**
+ * Leaves connections to others when one client, which sends requests or none, holds on to as many as it can get. Trusted
+ * proxies bring many clients.
+ */
+function shareConnections(server: Server, max: number, addresses: ClientAddresses): void {
+  const share = Math.ceil(max * CLIENT_SHARE);
+  const open = new Map<string, number>();
+  interceptConnections(server, (socket, take) => {
+    const address = addresses.peerOf(socket);
+    if (address === "" || addresses.isTrusted(address)) {
+      take();
+      return;
+    }
+    const client = addressKey(address);
+    const count = open.get(client) ?? 0;
+    if (count >= share) {
+      socket.destroy();
+      return;
+    }
+    open.set(client, count + 1);
+    socket.once("close", () => {
+      const left = (open.get(client) ?? 1) - 1;
+      if (left === 0) open.delete(client);
+      else open.set(client, left);
+    });
+    take();
+  });
+}
+
 /** Puts a reader of PROXY headers before what the server does with a connection. */
 function expectProxyHeaders(server: Server, addresses: ClientAddresses): void {
-  const takers = server.listeners("connection") as ((socket: Socket) => void)[];
-  server.removeAllListeners("connection");
-  server.on("connection", (socket: Socket) => {
+  interceptConnections(server, (socket, take) => {
     if (!addresses.isTrusted(addresses.peerOf(socket))) {
       socket.destroy();
       return;
@@ -138,7 +174,18 @@ function expectProxyHeaders(server: Server, addresses: ClientAddresses): void {
         return;
       }
       if (header.address !== undefined) addresses.announce(socket, header.address);
-      for (const take of takers) take.call(server, socket);
+      take();
+    });
+  });
+}
+
+/** Has each connection looked at before the server takes it. */
+function interceptConnections(server: Server, look: (socket: Socket, take: () => void) => void): void {
+  const takers = server.listeners("connection") as ((socket: Socket) => void)[];
+  server.removeAllListeners("connection");
+  server.on("connection", (socket: Socket) => {
+    look(socket, () => {
+      for (const each of takers) each.call(server, socket);
     });
   });
 }
