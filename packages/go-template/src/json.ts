@@ -23,8 +23,8 @@ export function toYaml(value: Value): string {
 
 /** Letters first, then nothing that means anything in YAML. */
 const PLAIN_TEXT = /^[A-Za-z_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
-/** What YAML 1.1 or 1.2 reads as a boolean or null. */
-const RESERVED = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
+/** What YAML 1.1 or 1.2 reads as a boolean, null or (a lone exponent, in some readers) a number. */
+const RESERVED = /^(?:y|n|yes|no|on|off|true|false|null|e[-+]?[0-9]+)$/i;
 
 function yamlLines(value: Value): string[] {
   if (value !== null && typeof value === "object") {

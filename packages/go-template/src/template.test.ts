@@ -249,6 +249,7 @@ describe("standardFunctions", () => {
         "no",
         "012",
         "1e3",
+        "e5",
         "~",
         "",
         " a",
@@ -275,9 +276,12 @@ describe("standardFunctions", () => {
         leaf,
         fc.array(tie("value"), { maxLength: 3 }),
         fc
-          .array(fc.tuple(fc.oneof(fc.string(), fc.constantFrom("y", "1", "a b", "<<")), tie("value")), {
-            maxLength: 3,
-          })
+          .array(
+            fc.tuple(fc.oneof(fc.string(), fc.constantFrom("y", "1", "a b", "<<", "E6")), tie("value")),
+            {
+              maxLength: 3,
+            },
+          )
           .map((entries) => new Map(entries)),
       ),
     }));
