@@ -18,7 +18,7 @@
  * | `truncated` | a file or stream ends too early |
  * | `too_large` | a limit on pack, object, or count is exceeded |
  * | `corrupt_index` | an `.idx` or `.rev` file contradicts itself or its pack |
- * | `corrupt_object` | an object's content does not parse, or does not hash to its id |
+ * | `corrupt_object` | an object's content does not parse or hash to its id, or its entry in a pack is not the one that was indexed |
  * | `missing_object` | an object is not in the store |
  * | `hash_collision` | an object was made to collide with another one under SHA-1 (only where that is looked for) |
  * | `bad_oid` | a string is not an object id of the repository's object format |

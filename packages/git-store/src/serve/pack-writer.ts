@@ -1,6 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { GitStoreError } from "../errors.ts";
 import { oidBytes, OFS_DELTA, REF_DELTA } from "../object-format.ts";
+import type { Pack } from "../pack.ts";
 import {
   baseDistanceBytes,
   encodeBaseDistance,
@@ -14,6 +15,7 @@ import { readExactly } from "../read-file.ts";
 import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
+import { EntryCheck } from "./entry-check.ts";
 import { Shifts } from "./shifts.ts";
 
 /** Bytes of a pack looked at in one go: the entries in them are scanned in place. */
@@ -48,7 +50,7 @@ export interface PackPlan {
 /** How the entries of a pack came about, for the line that ends git's progress. */
 export interface PackTotals {
   objects: number;
-  /** Copied without being looked at. */
+  /** Copied in one go, whatever they are. */
   verbatim: number;
   /** Of the others: deltas sent. */
   deltas: number;
@@ -92,18 +94,19 @@ export class PackWriter {
     this.#oidLength = oidBytes(graph.format);
   }
 
-  /** Writes all of it, trailer included. @throws {GitStoreError} what a corrupt pack calls for */
+  /** Writes all of it, trailer included. @throws {GitStoreError} what a corrupt pack calls for: every entry is checked */
   *write(): Generator<void, void, undefined> {
     const { send } = this.#plan;
     this.totals.objects = countBits(send);
     if (isStoredPack(this.#graph, this.#plan)) {
       const { pack } = this.#graph.numbers.packs[0]!;
       this.totals.verbatim = this.totals.objects;
-      yield* this.#copyRaw(this.#graph.numbers.packs[0]!, 0, pack.size);
+      this.#append(encodePackHeader(pack.count));
+      yield* this.#copyAll(pack);
+      this.#append(pack.index.packChecksum);
       return;
     }
-    const header = encodePackHeader(this.totals.objects);
-    this.#out.append(header, 0, header.length);
+    this.#append(encodePackHeader(this.totals.objects));
     for (const numbered of this.#graph.numbers.packs) {
       this.#shifts.push(new Shifts());
       const { base } = numbered;
@@ -133,7 +136,7 @@ export class PackWriter {
     ) {
       // A whole pack, and all its deltas' bases are in it.
       this.totals.verbatim += end;
-      yield* this.#copyRaw(numbered, PACK_HEADER_BYTES, offsets[end]! - PACK_HEADER_BYTES);
+      yield* this.#copyAll(pack);
       return;
     }
     for (let position = first; position < end;) {
@@ -154,6 +157,7 @@ export class PackWriter {
     const length = offsets[end]! - windowStart;
     const window = this.#window;
     readExactly(pack.fd, window.subarray(0, length), windowStart, pack.path);
+    new EntryCheck(pack, first).push(window.subarray(0, length));
     const shifts = this.#shifts.at(-1)!;
     let copied = 0;
     for (let position = first; position < end; position++) {
@@ -193,7 +197,9 @@ export class PackWriter {
       this.totals.deltas++;
       done = this.#rewrite(numbered, position, head, 0, end - start);
     }
-    if (start + done < end) yield* this.#copyRaw(numbered, start + done, end - start - done);
+    const check = new EntryCheck(pack, position);
+    check.push(head.subarray(0, done));
+    if (start + done < end) yield* this.#copyRaw(pack, start + done, end, check);
     this.#shifts.at(-1)!.change(end, this.#out.length - end);
   }
 
@@ -279,14 +285,29 @@ export class PackWriter {
     this.#out.append(packed, 0, packed.length);
   }
 
-  *#copyRaw(numbered: NumberedPack, offset: number, length: number): Generator<void, void, undefined> {
-    const { fd, path } = numbered.pack;
-    let at = offset;
-    const end = offset + length;
-    while (at < end) {
-      at += this.#out.fill(end - at, (target) => readExactly(fd, target, at, path));
+  /** All entries of a pack, as they are. */
+  #copyAll(pack: Pack): Generator<void, void, undefined> {
+    return this.#copyRaw(pack, PACK_HEADER_BYTES, pack.order.offsets[pack.count]!, new EntryCheck(pack, 0));
+  }
+
+  /** The bytes from `offset` below `end`. The end of a damaged entry is never taken: it is looked at before. */
+  *#copyRaw(
+    { fd, path }: Pack,
+    offset: number,
+    end: number,
+    check: EntryCheck,
+  ): Generator<void, void, undefined> {
+    for (let at = offset; at < end;) {
+      at += this.#out.fill(end - at, (target) => {
+        readExactly(fd, target, at, path);
+        check.push(target);
+      });
       yield;
     }
+  }
+
+  #append(bytes: Buffer): void {
+    this.#out.append(bytes, 0, bytes.length);
   }
 }
 
