@@ -128,7 +128,7 @@ describe("PeerPool", () => {
   it("takes nothing from a socket of another user", async (t) => {
     const asked = await peer("daemon.sock", 200, lends("one"));
     const uid = process.geteuid?.() ?? 0;
-    t.mock.method(process, "geteuid", () => uid + 1);
+    t.mock.method(process as { geteuid(): number }, "geteuid", () => uid + 1);
     assert.deepEqual(await pool().tokens(), []);
     assert.equal(asked.asked(), 0);
   });

@@ -122,7 +122,7 @@ describe("token order", () => {
   it("a token file of another user is not read, and neither is a pipe in its place", async (t) => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const uid = process.geteuid?.() ?? 0;
-    const owner = t.mock.method(process, "geteuid", () => uid + 1);
+    const owner = t.mock.method(process as { geteuid(): number }, "geteuid", () => uid + 1);
     await assert.rejects(signIn({}, { file: {} }).subject.ensure(never), /it belongs to another user/);
     owner.mock.restore();
     await rm(tokenFile);

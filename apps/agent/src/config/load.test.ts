@@ -255,7 +255,7 @@ describe("loading the configuration", () => {
     // Of this very user, who is not root; where root runs the tests it is given to somebody.
     if (process.geteuid?.() === 0) {
       for (const path of [system, other]) await chown(path, 12_345, 0);
-      t.mock.method(process, "geteuid", () => 12_345);
+      t.mock.method(process as { geteuid(): number }, "geteuid", () => 12_345);
     }
     await assert.rejects(loadConfig(places, other), /cannot allow it, because it is not owned by root/);
   });

@@ -443,11 +443,31 @@ describe("where a rule may write", () => {
       "~/.cache/daemon/x",
       "~/.ssh/authorized_keys",
       "~/.ssh/authorized_keys2",
+      "~/.ssh/authorized_keys.d",
       "~/.ssh/rc",
       "~/.ssh/environment",
     ]) {
       await refused(path, /no rule may write there/);
     }
+  });
+
+  it("not into the runtime folder, nor a configuration in use, the system's or one that was named", async () => {
+    const other = {
+      ...w.places,
+      runtime: join(w.home, "run/daemon"),
+      systemConfigs: [join(w.home, "etc/c.yaml")],
+    };
+    const policy = new TargetPolicy(other, ["~"], [join(w.home, "named.yaml")]);
+    for (const path of ["~/run/daemon/api.sock", "~/etc/c.yaml", "~/named.yaml"]) {
+      await assert.rejects(policy.resolve(path), /no rule may write there/, path);
+    }
+  });
+
+  it("not into a file of another user, unless root writes it", async (t) => {
+    if (process.geteuid?.() === 0) t.mock.method(process as { geteuid(): number }, "geteuid", () => 12_345);
+    const policy = new TargetPolicy({ ...w.places, home: "/" }, ["/"], []);
+    // Root's, in root's own folder.
+    await assert.rejects(policy.resolve("/etc/passwd"), /it belongs to another user/);
   });
 
   it("not into such a file over a hard link", async () => {
@@ -616,6 +636,16 @@ describe("a rule's command", () => {
     assert.deepEqual([run?.exit_code, run?.stdout_bytes, run?.stderr_bytes], [0, 7, 0]);
   });
 
+  it("is not run while another thing fails its rule", async () => {
+    await w.put("k", { token: "t" });
+    const flag = join(w.home, "flag");
+    const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `echo ran >> ${flag}; exit 1`])];
+    await cycle(rules);
+    await w.file("f.yaml", "a: [\n");
+    await cycle(rules);
+    assert.equal(await w.read("flag"), "ran\n", "a broken file is nothing to reload");
+  });
+
   it("that fails fails the rule, and is run again although the file is right", async () => {
     await w.put("k", { token: "t" });
     const flag = join(w.home, "flag");
@@ -630,7 +660,8 @@ describe("a rule's command", () => {
     await w.put("k", { token: "t" });
     process.env["AGENT_TOKEN"] = "hunter2";
     try {
-      const script = `env > ${join(w.home, "env")}; echo hunter3; sleep 60`;
+      // Without the time-out it would go on for longer than the test may take.
+      const script = `env > ${join(w.home, "env")}; echo hunter3; sleep 600`;
       const result = await cycle([withRun("a", "~/f.yaml", ["/bin/sh", "-c", script], { timeout: "1s" })]);
       assert.deepEqual(result.failed, ["a"]);
     } finally {
