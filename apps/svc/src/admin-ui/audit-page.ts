@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { AuditRecord } from "../storage/store.ts";
 import { selectField, textField, type FormState } from "./form.ts";
-import { breakableName, formatTime } from "./format.ts";
+import { breakableName, formatInstant } from "./format.ts";
 import { layout } from "./layout.ts";
 
 export interface AuditPageOptions {
@@ -103,7 +103,7 @@ function recordsTable(records: readonly AuditRecord[]): Html {
         ({ at, action, outcome, actor, target, remoteAddress, details }) =>
           html`<tr>
             <th scope="row" class="nowrap small">
-              <time datetime="${new Date(at).toISOString()}">${formatTime(at)}</time>
+              <time datetime="${new Date(at).toISOString()}">${formatInstant(at)}</time>
             </th>
             <td data-label="Action" class="nowrap"><code>${action}</code></td>
             <td data-label="Outcome"><span class="badge ${TONES[outcome]}">${outcome}</span></td>

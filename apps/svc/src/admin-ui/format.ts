@@ -42,6 +42,42 @@ export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
+/** The same with seconds, where the order matters. */
+export function formatInstant(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** What browsers call themselves, the more particular first: each claims to be those below it, too. */
+const BROWSERS = [
+  ["Edge", /\bEdg\/(\d+)/],
+  ["Opera", /\bOPR\/(\d+)/],
+  ["Firefox", /\bFirefox\/(\d+)/],
+  ["Chrome", /\b(?:Headless)?Chrome\/(\d+)/],
+  ["Safari", /\bVersion\/(\d+)\S* .*Safari\//],
+] as const;
+const SYSTEMS = [
+  ["iPhone", /iPhone/],
+  ["iPad", /iPad/],
+  ["Android", /Android/],
+  ["Windows", /Windows/],
+  ["macOS", /Mac OS X|Macintosh/],
+  ["ChromeOS", /CrOS/],
+  ["Linux", /Linux/],
+] as const;
+
+/** A `User-Agent` for people: `Firefox 140 on Linux`; of what is no browser, as it stands. */
+export function formatProgram(userAgent: string | undefined): string {
+  if (userAgent === undefined || userAgent === "") return "unknown";
+  if (!userAgent.startsWith("Mozilla/")) return userAgent;
+  for (const [name, form] of BROWSERS) {
+    const version = form.exec(userAgent)?.[1];
+    if (version === undefined) continue;
+    const system = SYSTEMS.find(([, part]) => part.test(userAgent))?.[0];
+    return system === undefined ? `${name} ${version}` : `${name} ${version} on ${system}`;
+  }
+  return userAgent;
+}
+
 /** `75 %`, or a dash where nothing was counted yet. */
 export function formatShare(part: number, whole: number): string {
   return whole === 0 ? "–" : `${Math.round((100 * part) / whole)} %`;

@@ -10,7 +10,7 @@ import { requestFacts } from "../admin-api/router.ts";
 import { recordEnd } from "../admin-api/sessions.ts";
 import { validateBody } from "../admin-api/validation.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import { SESSION_COOKIE } from "../login/authenticator.ts";
+import { sessionCookieName } from "../login/authenticator.ts";
 import type { LoginLimits } from "../login/login-limits.ts";
 import { returnPath } from "../login/return-to.ts";
 import { SESSION_LIFETIME_MS, type Sessions } from "../login/sessions.ts";
@@ -42,7 +42,7 @@ const loginFormSchema = z.strictObject({
   host_token: z.string().max(4096),
   return_to: z.string(),
 });
-/** Under which the cookie of a login that is under way goes: nothing else needs it. */
+/** Under which the cookie of a login that is under way goes, by http: nothing else needs it. */
 const LOGIN_COOKIE_PATH = "/auth";
 const FAILURE_STATUS: readonly PageStatus[] = [400, 429, 502];
 
@@ -72,7 +72,13 @@ function addHostLogin(routes: LoginRoutes): void {
     return pages.show(context, loginPage(returnTo, EMPTY_FORM, failure), status);
   };
   const loginCookie = (name: string, value: string, maxAgeSeconds: number): string =>
-    sessionCookie({ name, value, secure: address.isHttps, path: LOGIN_COOKIE_PATH, maxAgeSeconds });
+    sessionCookie({
+      name,
+      value,
+      secure: address.isHttps,
+      path: address.isHttps ? "/" : LOGIN_COOKIE_PATH,
+      maxAgeSeconds,
+    });
 
   app.get("/auth/login", async (context) => {
     const returnTo = returnPath(context.req.query("return_to"));
@@ -111,7 +117,7 @@ function addHostLogin(routes: LoginRoutes): void {
       const browser = cookieName === undefined ? undefined : readCookie(cookie, cookieName);
       const { session, returnTo } = await webLogin.finish(callback, browser, client);
       // Whoever was signed in here before is signed out: a session is never taken over, and none is left behind.
-      const earlier = readCookie(cookie, SESSION_COOKIE);
+      const earlier = readCookie(cookie, sessionCookieName(address));
       if (earlier !== undefined) await sessions.endByToken(earlier);
       setSession(routes, context, session.token.reveal(), SESSION_LIFETIME_MS / 1000);
       if (cookieName !== undefined) {
@@ -164,6 +170,6 @@ function addTestLogin(routes: LoginRoutes): void {
 }
 
 function setSession({ address }: LoginRoutes, context: Context, value: string, maxAgeSeconds: number): void {
-  const cookie = { name: SESSION_COOKIE, value, secure: address.isHttps, maxAgeSeconds };
+  const cookie = { name: sessionCookieName(address), value, secure: address.isHttps, maxAgeSeconds };
   context.header("Set-Cookie", sessionCookie(cookie));
 }

@@ -1,6 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { ListedSession } from "../login/sessions.ts";
-import { formatAgo, formatTime } from "./format.ts";
+import { formatAgo, formatProgram, formatTime } from "./format.ts";
 
 export interface SessionsTableOptions {
   readonly sessions: readonly ListedSession[];
@@ -53,14 +53,13 @@ export function sessionsTable({
         <th scope="col">From</th>
         <th scope="col">Began</th>
         <th scope="col">Last seen</th>
-        <th scope="col">Ends</th>
         <th scope="col">Tokens</th>
         <th scope="col"><span class="visually-hidden">Actions</span></th>
       </tr>
     </thead>
     <tbody>
       ${sessions.map(({ record, identity }) => {
-        const program = record.userAgent ?? "unknown";
+        const program = formatProgram(record.userAgent);
         const made = tokens.get(record.id) ?? 0;
         const which = `the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}`;
         const device =
@@ -78,9 +77,13 @@ export function sessionsTable({
           <td data-label="From">
             <span class="mono small">${breakable(record.createdIp ?? "unknown")}</span>
           </td>
-          <td data-label="Began" class="nowrap">${formatTime(record.createdAt)}</td>
+          <td data-label="Began" class="nowrap">
+            <div>
+              ${formatTime(record.createdAt)}
+              <div class="small muted">ends ${formatTime(record.expiresAt)}</div>
+            </div>
+          </td>
           <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
-          <td data-label="Ends" class="nowrap">${formatTime(record.expiresAt)}</td>
           <td data-label="Tokens">${made}</td>
           <td>
             <form class="actions" method="post" action="${path}/${record.id}/end">

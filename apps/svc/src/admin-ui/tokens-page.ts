@@ -236,7 +236,6 @@ function table({ tokens, identity, logins, now }: TokensPageOptions): Html {
     <thead>
       <tr>
         <th scope="col">Token</th>
-        ${withUser ? html`<th scope="col">User</th>` : ""}
         <th scope="col">Repositories</th>
         <th scope="col">Access</th>
         <th scope="col">Expires</th>
@@ -261,9 +260,9 @@ function row(token: TokenRecord, user: string | undefined, now: number): Html {
     <th scope="row">
       <span class="mono">${token.tokenStart}…</span>
       ${token.type === "agent" ? html`<span class="badge">agent</span>` : ""}
+      ${user === undefined ? "" : html`<div class="small muted wrap">of ${user}</div>`}
       ${token.description === undefined ? "" : html`<div class="small muted wrap">${token.description}</div>`}
     </th>
-    ${user === undefined ? "" : html`<td data-label="User" class="wrap"><span>${user}</span></td>`}
     <td data-label="Repositories" class="wrap">
       <span
         >${token.repositories.map((name, index) => html`${index === 0 ? "" : ", "}${breakableName(name)}`)}</span
