@@ -159,4 +159,33 @@ describe("a damaged pack while the service runs", () => {
       await next.stop();
     }
   });
+
+  it("does not get to a client: the code host answers, and nothing of it is stored", async () => {
+    const { path } = await stand.codeHost.addRepository("org", "served", {
+      build: (dir) => repositories.linear(dir),
+    });
+    stand.list("org", "served");
+    const clone = async (to: string, options: readonly string[]): Promise<void> => {
+      const result = await stand.git(["clone", "-q", ...options, `${stand.url}/org/served`, to]);
+      assert.equal(result.code, 0, result.stderr);
+      await git(["-C", stand.folder(to), "fsck", "--full", "--strict"]);
+      await stand.cache.settled();
+    };
+    await clone("served-first", ["--mirror"]);
+    await repositories.append(path, { commits: 2 });
+    await clone("served-second", ["--mirror"]);
+    const store = join(stand.storagePath, "org", "served.git");
+    for (const file of await readdir(join(store, "objects", "pack"))) {
+      if (file.endsWith(".pack")) await damage(join(store, "objects", "pack", file));
+    }
+    const errors = 'svc_cache_request_total{owner="org",repo="served",result="error"}';
+    assert.equal(await stand.metric(errors), 0);
+    const fetches = stand.upstream("fetch");
+    await clone("served-third", ["--bare", "--filter=blob:limit=1m"]);
+    assert.ok(stand.upstream("fetch") > fetches);
+    assert.equal(await stand.metric(errors), 1);
+    // The same question again, from what was stored of the code host's answer.
+    await clone("served-fourth", ["--bare", "--filter=blob:limit=1m"]);
+    assert.equal(await contentOf(stand.folder("served-fourth")), await contentOf(path));
+  });
 });

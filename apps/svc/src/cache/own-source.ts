@@ -1,13 +1,17 @@
 import { GitStoreError } from "@devplat/git-store";
 import { ProofFailure } from "./proof-thread.ts";
 
-/** An answer whose first chunk is made: what can go wrong by the request or by a missing object did not. */
+/** Bytes of an answer that are made before it begins: with most fetches, and all small ones, the whole. */
+const HELD_BYTES = 512 * 1024;
+
+/** An answer whose first bytes are made: what can go wrong by the request or by a missing object did not. */
 export interface BegunAnswer {
   readonly chunks: AsyncIterable<Buffer>;
 }
 
 /**
- * Asks for the first chunk now, so that a failure shows before the answer has begun.
+ * Asks for the first half megabyte now: a failure that shows in it, also of a damaged pack, shows before the answer has
+ * begun, when the code host can still give it.
  *
  * @param onFailure told what the rest of the answer failed with; whoever reads it gets the error too
  */
@@ -15,13 +19,17 @@ export async function begin(
   answer: AsyncGenerator<Buffer, void, undefined>,
   onFailure: (error: unknown) => void,
 ): Promise<BegunAnswer> {
-  const first = await answer.next();
-  const rest = async function* (): AsyncGenerator<Buffer, void, undefined> {
+  const held: Buffer[] = [];
+  for (let size = 0; size < HELD_BYTES;) {
+    const next = await answer.next();
+    if (next.done === true) break;
+    held.push(next.value);
+    size += next.value.length;
+  }
+  const all = async function* (): AsyncGenerator<Buffer, void, undefined> {
     try {
-      if (first.done !== true) {
-        yield first.value;
-        yield* answer;
-      }
+      yield* held.splice(0);
+      yield* answer;
     } catch (error) {
       onFailure(error);
       throw error;
@@ -29,7 +37,7 @@ export async function begin(
       await answer.return(undefined);
     }
   };
-  return { chunks: rest() };
+  return { chunks: all() };
 }
 
 /** Codes that do not mean damage: the request, or another process at work. */
