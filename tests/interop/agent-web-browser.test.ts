@@ -8,7 +8,7 @@ import { requestOpenLink } from "../../apps/agent/src/local-api/open-link.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 
 /** A rule in every state, with text that would be markup, a long path and a long word. */
 const RULES = [
@@ -184,6 +184,21 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await page.getByText("no longer live").waitFor({ state: "visible" });
     await context.close();
   });
+
+  const faults: readonly (readonly [string, Parameters<Page["route"]>[1]])[] = [
+    ["is refused", (route) => route.fulfill({ status: 401, body: "" })],
+    ["does not begin", (route) => route.abort()],
+  ];
+  for (const [name, answer] of faults) {
+    it(`say so when their stream ${name}`, async () => {
+      await using server = await startTestServer();
+      const { page, context } = await openPage(server);
+      await page.route("**/ui/sse?*", answer);
+      await page.goto(`${server.url}/ui/`);
+      await page.getByText("no longer live").waitFor({ state: "visible" });
+      await context.close();
+    });
+  }
 
   for (const javaScriptEnabled of [true, false]) {
     it(`Sync Now starts a cycle ${javaScriptEnabled ? "by keyboard alone" : "without scripting"}, and shows its outcome`, async () => {

@@ -7,7 +7,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1280, height: 800 };
 
-/** Chromium waits without a limit for a page to take a key or a script: longer than this, and it hangs. */
+/** Chromium has no limit of its own for these: longer than this, and it hangs. */
 const TAKEN_LIMIT_MS = 60_000;
 
 /** A page that fails the test on anything in its console (a violation of the policy too) and on outside requests. */
@@ -16,10 +16,11 @@ export async function openWatchedPage(
   url: string,
   options: { javaScriptEnabled?: boolean } = {},
 ): Promise<{ page: Page; context: BrowserContext; complaints: string[] }> {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
+  const context = await inTime("newContext", browser.newContext(options));
+  const page = await inTime("newPage", context.newPage());
   nameHangs(page.keyboard, ["press", "type"]);
   nameHangs(page, ["evaluate", "content"]);
+  nameHangs(context, ["close"]);
   const complaints: string[] = [];
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
@@ -36,19 +37,23 @@ function nameHangs<K extends string>(
 ): void {
   for (const name of methods) {
     const method = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
-    const limited = async (...args: unknown[]): Promise<unknown> => {
-      const done = new AbortController();
-      const limit = sleep(TAKEN_LIMIT_MS, undefined, { signal: done.signal }).then(() => {
-        throw new Error(`${name}(${JSON.stringify(args).slice(0, 80)}) is not taken by the page`);
-      });
-      try {
-        return await Promise.race([method(...args), limit]);
-      } finally {
-        limit.catch(() => undefined);
-        done.abort();
-      }
-    };
+    const limited = (...args: unknown[]): Promise<unknown> =>
+      inTime(`${name}(${JSON.stringify(args).slice(0, 80)})`, method(...args));
     Object.assign(target, { [name]: limited });
+  }
+}
+
+/** What the promise gives; an error that says what was waited for, if that takes too long. */
+async function inTime<T>(what: string, promise: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const limit = sleep(TAKEN_LIMIT_MS, undefined, { signal: done.signal }).then(() => {
+    throw new Error(`${what} is not taken by Chromium`);
+  });
+  try {
+    return await Promise.race([promise, limit]);
+  } finally {
+    limit.catch(() => undefined);
+    done.abort();
   }
 }
 
