@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readCookie, sessionCookie } from "./cookies.ts";
+import { hostCookieName, readCookie, sessionCookie } from "./cookies.ts";
 
 describe("readCookie", () => {
   it("finds one among others", () => assert.equal(readCookie("a=1; session=abc ;b=2", "session"), "abc"));
@@ -11,6 +11,12 @@ describe("readCookie", () => {
     assert.equal(readCookie(undefined, "s"), undefined);
     assert.equal(readCookie("", "s"), undefined);
     assert.equal(readCookie("s", "s"), undefined);
+  });
+});
+
+describe("hostCookieName", () => {
+  it("has by https the prefix that keeps sibling names from setting it, and by http none", () => {
+    assert.deepEqual([hostCookieName("s", true), hostCookieName("s", false)], ["__Host-s", "s"]);
   });
 });
 

@@ -8,6 +8,16 @@ export function readCookie(header: string | undefined, name: string): string | u
   return undefined;
 }
 
+/**
+ * The name of a cookie that, by https, nobody but this very host can set: pages of its sibling names cannot put theirs in
+ * its place (RFC 6265bis, "The __Host- Prefix"). Such a cookie has the path `/`.
+ *
+ * @param secure whether the page came by https; browsers refuse the prefix otherwise
+ */
+export function hostCookieName(name: string, secure: boolean): string {
+  return secure ? `__Host-${name}` : name;
+}
+
 export interface SessionCookieOptions {
   readonly name: string;
   /** No blanks, commas or semicolons; ours are base62. */

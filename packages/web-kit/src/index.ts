@@ -1,7 +1,7 @@
 export { SECURITY_HEADERS, STRICT_CSP } from "./headers.ts";
 export { isLoopbackHost, isOwnOrigin } from "./origin.ts";
 export { Assets, addCommonAssets, type Asset } from "./assets.ts";
-export { readCookie, sessionCookie, type SessionCookieOptions } from "./cookies.ts";
+export { hostCookieName, readCookie, sessionCookie, type SessionCookieOptions } from "./cookies.ts";
 export { CsrfTokens } from "./csrf.ts";
 export { html, raw, type HtmlEscapedString } from "./html.ts";
 export {

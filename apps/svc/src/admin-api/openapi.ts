@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
-import { SESSION_COOKIE } from "../login/authenticator.ts";
+import { sessionCookieName } from "../login/authenticator.ts";
 import { operation, type Operation } from "./operation.ts";
 import { PROBLEM_TYPE } from "../http/problem.ts";
 
@@ -60,8 +60,8 @@ export function openApiDocument(operations: readonly Operation[], version: strin
         cookie: {
           type: "apiKey",
           in: "cookie",
-          name: SESSION_COOKIE,
-          description: "Changes need our own Origin",
+          name: sessionCookieName({ isHttps: false }),
+          description: `Changes need our own Origin. Behind https the name is ${sessionCookieName({ isHttps: true })}`,
         },
       },
     },

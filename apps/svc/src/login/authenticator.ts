@@ -1,10 +1,15 @@
-import { isOwnOrigin, readCookie } from "@devplat/web-kit";
+import { hostCookieName, isOwnOrigin, readCookie } from "@devplat/web-kit";
 import type { OwnAddress } from "../own-address.ts";
 import { presentedCredential } from "../tokens/presented.ts";
 import type { AllowedUsers } from "./allowed-users.ts";
 import type { Identity, Sessions } from "./sessions.ts";
 
-export const SESSION_COOKIE = "svc_session";
+const SESSION_COOKIE = "svc_session";
+
+/** The name of the cookie that holds a session's token. */
+export function sessionCookieName({ isHttps }: Pick<OwnAddress, "isHttps">): string {
+  return hostCookieName(SESSION_COOKIE, isHttps);
+}
 
 /** What a management request shows of its sender. */
 export interface RequestFacts {
@@ -57,7 +62,7 @@ export class Authenticator {
   }
 
   async #byCookie(facts: RequestFacts): Promise<Caller> {
-    const token = readCookie(facts.cookie, SESSION_COOKIE);
+    const token = readCookie(facts.cookie, sessionCookieName(this.#address));
     if (token === undefined)
       return { kind: "nobody", message: "A session or administration token is needed" };
     // The cookie comes along whoever made the page: only our own pages may change something with it.

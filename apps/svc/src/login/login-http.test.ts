@@ -115,6 +115,15 @@ describe("login over HTTP, in production mode", () => {
     );
   });
 
+  it("behind https a cookie that pages of sibling names may have set is no session", async () => {
+    const secure = await startAdministration({ baseUrl: "https://svc.example" });
+    const token = await secure.session("mallory", "user");
+    const status = async (name: string): Promise<number> =>
+      (await fetch(`${secure.url}/api/session`, { headers: { cookie: `${name}=${token}` } })).status;
+    assert.deepEqual([await status("svc_session"), await status("__Host-svc_session")], [401, 200]);
+    await secure.stop();
+  });
+
   it("cookies are Secure behind https", async () => {
     const secure = await startAdministration({
       developmentMode: false,
@@ -122,7 +131,10 @@ describe("login over HTTP, in production mode", () => {
       host: { url: host.url, client_id: host.oauth.clientId, client_secret: "x" },
     });
     const begun = await fetch(`${secure.url}/auth/login`, { redirect: "manual" });
-    assert.match(begun.headers.get("set-cookie") ?? "", /; Secure$/);
+    assert.match(
+      begun.headers.get("set-cookie") ?? "",
+      /^__Host-svc_login_[\w-]+=[\w-]{43}; Path=\/; .*; Secure$/,
+    );
     const location = new URL(begun.headers.get("location") ?? "");
     assert.equal(location.searchParams.get("redirect_uri"), "https://svc.example/auth/callback");
     await secure.stop();

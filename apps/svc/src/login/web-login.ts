@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { Secret, type Clock } from "@devplat/base";
+import { hostCookieName } from "@devplat/web-kit";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { HostOauth } from "../code-host/host-oauth.ts";
@@ -82,13 +83,17 @@ export class WebLogin {
     );
     return {
       location: oauth.authorizeUrl({ state, challenge: digest(verifier), redirectUri }),
-      cookie: { name: cookieName(state), value: browser },
+      cookie: { name: this.#cookieName(state), value: browser },
     };
   }
 
   /** Name of the cookie that belongs to a callback; several logins may be under way in one browser. */
   cookieFor(callback: LoginCallback): string | undefined {
-    return callback.state === null ? undefined : cookieName(callback.state);
+    return callback.state === null ? undefined : this.#cookieName(callback.state);
+  }
+
+  #cookieName(state: string): string {
+    return hostCookieName(`svc_login_${digest(state).slice(0, 10)}`, this.#options.address.isHttps);
   }
 
   /**
@@ -170,10 +175,6 @@ export class WebLogin {
       hint: "Ask the administrator (login.allowed_users, login.allowed_organizations).",
     });
   }
-}
-
-function cookieName(state: string): string {
-  return `svc_login_${digest(state).slice(0, 10)}`;
 }
 
 function origin({ address, requestId }: Client): { remoteAddress: string; requestId: string | undefined } {
