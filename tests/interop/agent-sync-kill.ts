@@ -39,12 +39,14 @@ export async function killLoop(
         stdio: ["ignore", "pipe", "inherit"],
       },
     );
+    // Not its exit alone: what it said last may come after that.
+    const closed = once(child, "close");
     let output = "";
     child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-    await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+    await Promise.race([once(child.stdout, "data"), closed]);
     await sleep(random() * MAX_LIFE_MS);
     if (child.kill("SIGKILL")) kills += 1;
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    await closed;
     assert.doesNotMatch(output, /failed/);
     const done = output.split("\n").filter((line) => /^\d+$/.test(line));
     const last = Number(done.at(-1) ?? value);

@@ -14,7 +14,7 @@ import { runAsNobody } from "./agent-web/other-user.ts";
 import { openWatchedPage } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 const EVIL = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 const TOKEN = "hvs.held";
 

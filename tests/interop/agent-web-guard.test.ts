@@ -89,13 +89,15 @@ describe("the web port of a daemon that is not root's", () => {
       [...words, process.execPath, "--disable-warning=ExperimentalWarning", script, folder.path],
       { cwd: "/", stdio: ["ignore", "pipe", "inherit"] },
     );
+    // It may have ended before its last line is read.
+    const ended = once(child, "exit");
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     const url = String((await lines.next()).value);
     const root = await run("curl", [...CURL, `${url}/api/v1/status`]);
     const self = await runAsNobody("curl", [...CURL, `${url}/api/v1/status`]);
     child.kill("SIGTERM");
     assert.equal((await lines.next()).value, "cycles 0");
-    await once(child, "exit");
+    await ended;
     await folder.remove();
     assert.equal(statusOf(root), 403, root.stderr);
     assert.match(root.stdout, /does not come from the user that runs this daemon/);

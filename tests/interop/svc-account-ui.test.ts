@@ -16,7 +16,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 900 };
 
-describe("pages of logins, accounts and apps in Chromium", { timeout: 240_000 }, () => {
+describe("pages of logins, accounts and apps in Chromium", { timeout: 480_000 }, () => {
   let host: CodeHost;
   let svc: Svc;
   let browser: Browser;

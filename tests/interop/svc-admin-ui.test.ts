@@ -9,7 +9,7 @@ const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js"
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 900 };
 
-describe("admin UI in Chromium", { timeout: 240_000 }, () => {
+describe("admin UI in Chromium", { timeout: 480_000 }, () => {
   let stand: AdminStand;
   let browser: Browser;
   before(async () => {

@@ -13,7 +13,7 @@ const isWarming = (authorization: string | undefined): boolean =>
     .toString()
     .endsWith(`:${SERVICE}`);
 
-describe("warming with cache.service_token", { timeout: 240_000 }, () => {
+describe("warming with cache.service_token", { timeout: 480_000 }, () => {
   let stand: Stand;
   let name: string;
   let path: string;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { git, tempFolder, type AddRepositoryOptions } from "@devplat/testkit";
@@ -42,6 +43,8 @@ export interface ClientStand extends AdminStand {
 
 /** How long the code host has to be left alone before the service counts as having nothing to do behind. */
 const QUIET_MS = 250;
+/** A fill that has not come by then is waited for no more, on a loaded machine either. */
+const FILL_LIMIT_MS = 20_000;
 
 export async function startClientStand(): Promise<ClientStand> {
   // As GitHub, which does not offer ref-in-want.
@@ -56,8 +59,20 @@ export async function startClientStand(): Promise<ClientStand> {
     return path;
   };
 
-  /** A background fill or warming of the service must not be taken for a client's fetch. */
-  const quiet = async (): Promise<void> => {
+  /**
+   * A background fill or warming of the service must not be taken for a client's fetch.
+   * @param filled the repository that is filled behind its first fetch
+   */
+  const quiet = async (filled: string | undefined): Promise<void> => {
+    if (filled !== undefined) {
+      const packs = join(base.svc.dataDir, "cache", "org", `${filled}.git`, "objects", "pack");
+      const deadline = performance.now() + FILL_LIMIT_MS;
+      while (performance.now() < deadline) {
+        const files = await readdir(packs).catch(() => []);
+        if (files.some((file) => file.endsWith(".idx"))) break;
+        await sleep(QUIET_MS / 10);
+      }
+    }
     for (let seen = -1; seen !== base.host.calls.length; await sleep(QUIET_MS)) {
       seen = base.host.calls.length;
     }
@@ -80,7 +95,7 @@ export async function startClientStand(): Promise<ClientStand> {
         await stage.change?.(bare, stand);
         const seen: string[] = [];
         for (const place of places) {
-          if (place.way === "second") await quiet();
+          if (place.way === "second") await quiet(row.second === "hit" ? name : undefined);
           const earlier = place.way === "second" ? await outcomes(base.svc.metricsUrl, name) : {};
           const calls = base.host.calls.length;
           try {
