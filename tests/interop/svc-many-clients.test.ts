@@ -19,7 +19,7 @@ interface Received {
   readonly pack: Buffer;
 }
 
-describe("200 clones at once", { timeout: 300_000 }, () => {
+describe("200 clones at once", { timeout: 480_000 }, () => {
   let stand: Stand;
   before(async () => {
     stand = await startStand();
