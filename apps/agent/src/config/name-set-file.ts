@@ -12,6 +12,8 @@ export class NameSetFile {
   readonly #path: string;
   readonly #field: string;
   readonly #schema: z.ZodType<Record<string, readonly string[]>>;
+  /** One change at a time: of two that both begin with what the file holds now, one would be lost. */
+  #changing: Promise<unknown> = Promise.resolve();
 
   constructor(path: string, field: string) {
     this.#path = path;
@@ -30,7 +32,13 @@ export class NameSetFile {
   }
 
   /** Puts a name in or takes it out. Gives whether that changed anything. */
-  async set(name: string, present: boolean): Promise<boolean> {
+  set(name: string, present: boolean): Promise<boolean> {
+    const change = this.#changing.then(() => this.#set(name, present));
+    this.#changing = change.catch(() => undefined);
+    return change;
+  }
+
+  async #set(name: string, present: boolean): Promise<boolean> {
     const names = new Set(await this.read());
     if (names.has(name) === present) return false;
     if (present) names.add(name);

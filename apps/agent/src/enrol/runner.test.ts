@@ -8,7 +8,7 @@ import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import type { EnrolmentEngine } from "./engine.ts";
 import { failed } from "./http.ts";
 import { mergeSecret } from "./merge-secret.ts";
-import { EnrolmentRunner } from "./runner.ts";
+import { EnrolmentRunner, type EnrolmentRunnerParts } from "./runner.ts";
 import { Skips } from "./skips.ts";
 
 let w: Workspace;
@@ -25,11 +25,15 @@ afterEach(() => w.remove());
 
 const config = { engine: "prompt", description: "", fields: [] } as unknown as EnrolmentConfig;
 
-function runner(engine: EnrolmentEngine, key = "tools/k"): EnrolmentRunner {
+function runner(
+  engine: EnrolmentEngine,
+  key = "tools/k",
+  store: EnrolmentRunnerParts["store"] = w.store,
+): EnrolmentRunner {
   return new EnrolmentRunner({
     enrolments: { [key]: config },
     makeEngine: () => engine,
-    store: w.store,
+    store,
     signIn: embeddedSignIn,
     skips: new Skips(w.places.state),
     intervalMs: 60_000,
@@ -97,6 +101,63 @@ describe("the states of an enrolment", () => {
     await next.check(signal);
     assert.equal(state(next), "pending");
     await assert.rejects(next.reset("tools/k"), /is pending/);
+  });
+
+  it("what the user does while a look is under way is not undone by what the look finds", async () => {
+    // The store is slow to answer whether the credential is there.
+    let asked = Promise.withResolvers<void>();
+    let answer = Promise.withResolvers<void>();
+    const real = w.store.metadata.bind(w.store);
+    const metadata: typeof real = async (...args) => {
+      const found = real(...args);
+      await found.catch(() => undefined);
+      asked.resolve();
+      await answer.promise;
+      return found;
+    };
+    const store = new Proxy(w.store, {
+      get: (target, name) => {
+        if (name === "metadata") return metadata;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const r = runner(asking, "tools/k", store);
+    const during = async (subject: EnrolmentRunner, deed: () => unknown): Promise<void> => {
+      asked = Promise.withResolvers();
+      answer = Promise.withResolvers();
+      const look = subject.check(signal);
+      await asked.promise;
+      await deed();
+      answer.resolve();
+      await look;
+    };
+    await during(r, () => r.skip("tools/k"));
+    assert.equal(state(r), "skipped", "the look found nothing under the key");
+    await r.reset("tools/k");
+    await w.put("tools/k", { token: "old" });
+    const next = runner(asking, "tools/k", store);
+    await next.check(signal);
+    assert.equal(state(next), "complete");
+    let done: Promise<void> | undefined;
+    await during(next, () => void (done = next.start("tools/k")));
+    assert.equal(state(next), "running", "the look found the old one");
+    await next.cancel("tools/k");
+    await assert.rejects(async () => done);
+  });
+
+  it("cancelled before it asks: ends, and waits for nobody", async () => {
+    const go = Promise.withResolvers<void>();
+    const r = runner({
+      interactive: true,
+      run: async (...args) => go.promise.then(() => asking.run(...args)),
+    });
+    const done = r.start("tools/k");
+    const cancelled = r.cancel("tools/k");
+    go.resolve();
+    await assert.rejects(done, { code: "enrolment_cancelled" });
+    await cancelled;
+    assert.equal(state(r), "pending");
   });
 
   it("complete → pending, and stays so until it is done again", async () => {

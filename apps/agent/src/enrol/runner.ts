@@ -65,6 +65,8 @@ export class EnrolmentRunner {
   #wake: (() => void) | undefined;
   #poked = false;
   #intervalMs: number;
+  /** Counts what the user does: what was asked of the store before says nothing of it. */
+  #deeds = 0;
   /** Checks do not overlap. */
   #turn: Promise<void> = Promise.resolve();
 
@@ -121,6 +123,7 @@ export class EnrolmentRunner {
   start(key: string): Promise<void> {
     const entry = this.#entry(key);
     if (entry.state === "running") throw wrongState(key, "is running already");
+    this.#deeds += 1;
     const done = this.#runEngine(key, entry);
     done.catch(() => undefined);
     return done;
@@ -159,6 +162,7 @@ export class EnrolmentRunner {
     const entry = this.#entry(key);
     if (entry.state !== "pending" && entry.state !== "failed") throw wrongState(key, `is ${entry.state}`);
     await this.#parts.skips.set(key, true);
+    this.#deeds += 1;
     this.#set(entry, "skipped");
   }
 
@@ -167,6 +171,7 @@ export class EnrolmentRunner {
     const entry = this.#entry(key);
     if (entry.state !== "complete" && entry.state !== "skipped") throw wrongState(key, `is ${entry.state}`);
     await this.#parts.skips.set(key, false);
+    this.#deeds += 1;
     entry.again = true;
     this.#set(entry, "pending");
   }
@@ -213,13 +218,14 @@ export class EnrolmentRunner {
 
   async #check(signal: AbortSignal, act: boolean): Promise<void> {
     if (!this.#parts.signIn.state().authenticated) return;
-    const skipped = await this.#parts.skips.read();
     for (const [key, entry] of this.#entries) {
       if (signal.aborted) return;
-      if (entry.state === "running") continue;
-      if (skipped.has(key)) this.#set(entry, "skipped");
-      else if (!act) this.#noteHeld(entry, await this.#isHeld(key, signal));
-      else if (entry.engine.interactive) await this.#checkHeld(key, entry, signal);
+      const deeds = this.#deeds;
+      const skipped = (await this.#parts.skips.read()).has(key);
+      if (entry.state === "running" || this.#isOutdated(deeds)) continue;
+      if (skipped) this.#set(entry, "skipped");
+      else if (!act) this.#noteHeld(entry, await this.#isHeld(key, signal), deeds);
+      else if (entry.engine.interactive) await this.#checkHeld(key, entry, signal, deeds);
       else if (this.#parts.clock.now() >= entry.retryAt) {
         // Its failure is in the list; the others are looked at all the same.
         await this.#runEngine(key, entry, signal).catch(() => undefined);
@@ -227,12 +233,20 @@ export class EnrolmentRunner {
     }
   }
 
-  async #checkHeld(key: string, entry: Entry, signal: AbortSignal): Promise<void> {
+  /** Whether the user has done something since; then all are looked at again. */
+  #isOutdated(deeds: number): boolean {
+    if (deeds === this.#deeds) return false;
+    this.poke();
+    return true;
+  }
+
+  async #checkHeld(key: string, entry: Entry, signal: AbortSignal, deeds: number): Promise<void> {
     const { store, clock, logger, onStored } = this.#parts;
     const { engine } = entry;
-    if (engine.refreshAt === undefined) return this.#noteHeld(entry, await this.#isHeld(key, signal));
+    if (engine.refreshAt === undefined) return this.#noteHeld(entry, await this.#isHeld(key, signal), deeds);
     const held = await readOrUndefined(store, key, signal);
-    this.#noteHeld(entry, held !== undefined);
+    if (this.#isOutdated(deeds)) return;
+    this.#noteHeld(entry, held !== undefined, deeds);
     entry.refreshAt = held === undefined ? undefined : engine.refreshAt(held.fields);
     if (held === undefined || entry.refreshAt === undefined || engine.refresh === undefined) return;
     if (entry.refreshAt > clock.now() || entry.retryAt > clock.now()) return;
@@ -264,7 +278,8 @@ export class EnrolmentRunner {
     }
   }
 
-  #noteHeld(entry: Entry, isThere: boolean): void {
+  #noteHeld(entry: Entry, isThere: boolean, deeds: number): void {
+    if (this.#isOutdated(deeds)) return;
     if (isThere && entry.state !== "failed" && !entry.again) this.#set(entry, "complete");
     else if (!isThere && (entry.state === "complete" || entry.state === "skipped"))
       this.#set(entry, "pending");
@@ -328,13 +343,9 @@ export class EnrolmentRunner {
       ask: async (title, fields) => {
         const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, Secret>>();
         const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_LIMIT_MS)]);
-        limit.addEventListener(
-          "abort",
-          () => reject(new AgentError("enrolment_cancelled", "nobody answered")),
-          {
-            once: true,
-          },
-        );
+        const give = (): void => reject(new AgentError("enrolment_cancelled", "nobody answered"));
+        if (limit.aborted) give();
+        else limit.addEventListener("abort", give, { once: true });
         entry.answer = resolve;
         entry.prompt = { form: { title, fields } };
         this.#changed();
