@@ -79,6 +79,8 @@ export function setupEnd(views: readonly EnrolmentView[]): Html {
     </p>`;
   return html`<form class="cluster" method="post" action="/setup/complete">
     <button type="submit">Skip the rest</button>
-    <span class="small muted">${left} of ${views.length} outstanding. They wait under Enrolments.</span>
+    <span class="small muted"
+      >${left} of ${views.length} outstanding. What is skipped waits under Enrolments.</span
+    >
   </form>`;
 }
