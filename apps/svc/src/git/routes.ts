@@ -173,7 +173,9 @@ export class GitRoutes implements GitHandler {
         this.#outcomes.request(exchange, policy, "rejected");
       }
       const { status, message, headers } = admission;
-      answerText(exchange, status, message, { ...headers, ...stateHeader(exchange) });
+      // The same whether the repository is listed or not: which are is nothing for who may not see it.
+      const state = this.#cached === undefined ? {} : { [BRAND.cacheHeader]: "rejected" };
+      answerText(exchange, status, message, { ...headers, ...state });
       return;
     }
     const gitRequest: GitRequest = {
