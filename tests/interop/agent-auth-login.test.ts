@@ -10,11 +10,12 @@ import {
   startOidcProvider,
   startSlapd,
   startVault,
+  until,
   type OidcProvider,
   type Slapd,
   type Vault,
 } from "@devplat/testkit";
-import { AgentHome, until, writePolicies } from "./agent-auth-stand.ts";
+import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
 
 /** Must be seen nowhere. */
 const PASSWORD = "ada-hunter2-password";

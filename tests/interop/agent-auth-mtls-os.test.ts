@@ -6,11 +6,12 @@ import {
   createSoftHsm,
   startSlapd,
   startVault,
+  until,
   type Slapd,
   type SoftHsm,
   type Vault,
 } from "@devplat/testkit";
-import { AgentHome, GENERATE_ROOT, until, USER_POLICY } from "./agent-auth-stand.ts";
+import { AgentHome, GENERATE_ROOT, USER_POLICY } from "./agent-auth-stand.ts";
 
 const STORED = ".local/share/daemon/mtls/client.pem";
 const MARKER = ".local/state/daemon/login-check-suppress";

@@ -3,8 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { startSlapd, startVault, type Slapd, type Vault } from "@devplat/testkit";
-import { AgentHome, GENERATE_ROOT, until, USER_POLICY } from "./agent-auth-stand.ts";
+import { startSlapd, startVault, until, type Slapd, type Vault } from "@devplat/testkit";
+import { AgentHome, GENERATE_ROOT, USER_POLICY } from "./agent-auth-stand.ts";
 
 const STORED = ".local/share/daemon/mtls/client.pem";
 const RULE = `rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n`;

@@ -2,21 +2,18 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { dirname, join } from "node:path";
 import {
+  AGENT_LAUNCHER,
   run,
   runAtTerminal,
   tempFolder,
+  until,
   type Finished,
   type TempFolder,
   type TerminalSession,
   type Vault,
 } from "@devplat/testkit";
-
-export const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
-/** Longer than anything takes on a loaded machine, in milliseconds. */
-const PATIENCE_MS = 60_000;
 
 /** What a user's token may do in the tests: their own secrets, and a narrower token. */
 export const USER_POLICY = `
@@ -89,7 +86,7 @@ export class AgentHome {
   }
 
   agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
-    return run(LAUNCHER, args, { env: { ...this.env, ...more } });
+    return run(AGENT_LAUNCHER, args, { env: { ...this.env, ...more } });
   }
 
   async ok(...args: string[]): Promise<string> {
@@ -106,7 +103,7 @@ export class AgentHome {
     onOutput?: (shown: string) => void,
   ): Promise<TerminalSession> {
     const env = { ...this.env, ...more };
-    return runAtTerminal(LAUNCHER, args, { env, answers, ...(onOutput !== undefined && { onOutput }) });
+    return runAtTerminal(AGENT_LAUNCHER, args, { env, answers, ...(onOutput !== undefined && { onOutput }) });
   }
 
   /** `agent status --json`. */
@@ -133,7 +130,7 @@ export class RunningDaemon {
   #log = "";
 
   constructor(home: AgentHome, more: NodeJS.ProcessEnv) {
-    this.#child = spawn(LAUNCHER, ["run", "--log-level", "debug", "--log-format", "text"], {
+    this.#child = spawn(AGENT_LAUNCHER, ["run", "--log-level", "debug", "--log-format", "text"], {
       env: { ...home.env, ...more },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -159,18 +156,5 @@ export class RunningDaemon {
       await once(this.#child, "close");
     }
     return this.#child.exitCode;
-  }
-}
-
-/** Waits until a condition holds; one that throws does not hold. */
-export async function until(condition: () => unknown, describe: () => string = () => ""): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const holds = await Promise.resolve()
-      .then(condition)
-      .catch(() => false);
-    if (holds !== false && holds !== undefined) return;
-    if (performance.now() > deadline) assert.fail(`not within ${PATIENCE_MS} ms: ${describe()}`);
-    await sleep(25);
   }
 }

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { chmod, chown, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { after, describe, it } from "node:test";
-import { run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
-
-const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
+import { AGENT_LAUNCHER, run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
 
 const folders: TempFolder[] = [];
 after(async () => {
@@ -25,7 +23,7 @@ async function home(): Promise<Home> {
   const env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc") };
   return {
     path,
-    agent: (...args) => run(LAUNCHER, args, { env }),
+    agent: (...args) => run(AGENT_LAUNCHER, args, { env }),
     write: async (name, content) => {
       await mkdir(dirname(join(path, name)), { recursive: true, mode: 0o700 });
       await writeFile(join(path, name), content, { mode: 0o600 });
@@ -170,7 +168,7 @@ describe("a user who is not root", () => {
     await place.write("theirs.yaml", "t: 1\n");
     const env = { PATH: process.env["PATH"], HOME: place.path, XDG_CONFIG_DIRS: join(place.path, "etc") };
     const asNobody = (...args: string[]): Promise<Finished> =>
-      run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", LAUNCHER, ...args], { env });
+      run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", AGENT_LAUNCHER, ...args], { env });
     const put = await asNobody("secrets", "put", "k", "t=1");
     assert.equal(put.code, 0, put.stderr);
     const { code, stderr, stdout } = await asNobody("sync");

@@ -3,20 +3,22 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import {
-  NATIVE_CLIENT_ID,
+  AGENT_LAUNCHER,
   gitEnvironment,
+  NATIVE_CLIENT_ID,
   repositories,
   run,
   startCodeHost,
   startOidcProvider,
   startVault,
   tempFolder,
+  until,
   type OidcProvider,
   type TempFolder,
   type Vault,
 } from "@devplat/testkit";
 import { TestOauthServer } from "../../apps/agent/src/enrol/oauth-server.test-kit.ts";
-import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+import { Home, daemon } from "./agent-stand.ts";
 
 const folders: TempFolder[] = [];
 const server = new TestOauthServer();
@@ -49,7 +51,10 @@ async function enrol(
   visit: (shown: string) => Promise<unknown>,
   wanted = /^Open (\S+)\n/m,
 ): Promise<number | null> {
-  const child = spawn(LAUNCHER, ["enrol", "run", key], { env: place.env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(AGENT_LAUNCHER, ["enrol", "run", key], {
+    env: place.env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   let visited: Promise<unknown> | undefined;
   child.stderr.on("data", (chunk: Buffer) => {

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { chmod, mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { gitEnvironment, run, tempFolder, type TempFolder } from "@devplat/testkit";
-import { Home, LAUNCHER, until } from "./agent-stand.ts";
+import { AGENT_LAUNCHER, gitEnvironment, run, tempFolder, until, type TempFolder } from "@devplat/testkit";
+import { Home } from "./agent-stand.ts";
 
 const folders: TempFolder[] = [];
 after(async () => {
@@ -55,7 +55,7 @@ describe("agent exec", () => {
       const place = await home();
       const script = `trap 'echo usr1' USR1; trap 'exit 0' TERM; echo "has $T"; while :; do sleep 0.05; done`;
       const args = ["exec", ...option, "--env", "T=tools/api#token", "--", "sh", "-c", script];
-      const child = spawn(LAUNCHER, args, { env: place.env, stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(AGENT_LAUNCHER, args, { env: place.env, stdio: ["ignore", "pipe", "inherit"] });
       let output = "";
       child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
       const said = (text: string) => (): Promise<boolean> => Promise.resolve(output.includes(text));
@@ -81,10 +81,10 @@ describe("agent git-credential", () => {
     const place = await home(credentials);
     const bin = join(place.path, "bin");
     await mkdir(bin);
-    await symlink(LAUNCHER, join(bin, "git-credential-agent"));
+    await symlink(AGENT_LAUNCHER, join(bin, "git-credential-agent"));
     const env = { ...gitEnvironment(), ...place.env, PATH: `${bin}:${process.env["PATH"] ?? ""}` };
     const fill = (input: string): ReturnType<typeof run> =>
-      run("git", ["-c", `credential.helper=!${LAUNCHER} git-credential`, "credential", "fill"], {
+      run("git", ["-c", `credential.helper=!${AGENT_LAUNCHER} git-credential`, "credential", "fill"], {
         env: { ...env, GIT_TERMINAL_PROMPT: "0", GIT_ASKPASS: "false" },
         input: `${input}\n\n`,
       });
@@ -114,7 +114,7 @@ describe("agent git-credential", () => {
     const place = await home("git_credentials: [{host: git.example, key: tools/x}]\n");
     const file = await place.write("value", "a\nhost=evil");
     await place.ok("secrets", "put", "tools/x", `password=@${file}`);
-    const { code, stderr } = await run(LAUNCHER, ["git-credential", "get"], {
+    const { code, stderr } = await run(AGENT_LAUNCHER, ["git-credential", "get"], {
       env: place.env,
       input: "protocol=https\nhost=git.example\n\n",
     });

@@ -5,14 +5,23 @@ import { chmod, link, lstat, mkdir, readFile, readdir, rename, symlink, writeFil
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { run, startVault, tempFolder, type Finished, type TempFolder, type Vault } from "@devplat/testkit";
+import {
+  AGENT_LAUNCHER,
+  run,
+  startVault,
+  tempFolder,
+  until,
+  type Finished,
+  type TempFolder,
+  type Vault,
+} from "@devplat/testkit";
 import { writePolicies } from "./agent-auth-stand.ts";
 import { forwardSocket } from "./agent-forward-socket.ts";
-import { Home, LAUNCHER, daemon, until, type RunningAgent } from "./agent-stand.ts";
+import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 
 /** curl over a Unix socket. */
 function curl(socket: string, path: string, ...more: string[]): Promise<Finished> {
@@ -333,7 +342,7 @@ describe("the local API by socket activation", { timeout: TIMEOUT_MS }, () => {
   /** Starts the daemon with the sockets as descriptors 3 and up, as systemd does. */
   function activate(descriptors: readonly number[], names: string) {
     const script = 'export LISTEN_PID=$$; exec "$0" run';
-    const child = spawn("sh", ["-c", script, LAUNCHER], {
+    const child = spawn("sh", ["-c", script, AGENT_LAUNCHER], {
       env: { ...place.env, LISTEN_FDS: String(descriptors.length), LISTEN_FDNAMES: names },
       stdio: ["ignore", "ignore", "pipe", ...descriptors],
     });

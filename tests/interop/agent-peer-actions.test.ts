@@ -5,24 +5,26 @@ import { lstat, mkdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
+  AGENT_LAUNCHER,
   run,
   startDesktop,
   startSshd,
   tempFolder,
+  until,
   type Finished,
   type TempFolder,
   type TestDesktop,
 } from "@devplat/testkit";
 import { forwardSocket } from "./agent-forward-socket.ts";
-import { Home, LAUNCHER, daemon, until, type RunningAgent } from "./agent-stand.ts";
+import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 const KIB_64 = 64 * 1024;
 
 /** Runs the command with bytes on its standard input. */
 function withInput(place: Home, args: readonly string[], input: Uint8Array | string): Promise<Finished> {
-  return run(LAUNCHER, args, { env: place.env, input });
+  return run(AGENT_LAUNCHER, args, { env: place.env, input });
 }
 
 /** A default browser that writes down what it was asked to open, as a desktop entry of the user's. */
@@ -170,7 +172,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
   }
 
   it("an argument that is not UTF-8 is refused, not turned into another text", async () => {
-    const { code, stderr } = await run("sh", ["-c", `"${LAUNCHER}" clipboard "$(printf 'a\\377')"`], {
+    const { code, stderr } = await run("sh", ["-c", `"${AGENT_LAUNCHER}" clipboard "$(printf 'a\\377')"`], {
       env: place.env,
     });
     assert.equal(code, 1);

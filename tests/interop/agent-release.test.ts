@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { run, tempFolder, type TempFolder } from "@devplat/testkit";
+import { run, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
-import { Home, until } from "./agent-stand.ts";
+import { Home } from "./agent-stand.ts";
 
 let folder: TempFolder;
 const programs = new Map<string, string>();

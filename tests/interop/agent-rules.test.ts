@@ -2,10 +2,18 @@ import assert from "node:assert/strict";
 import { mkdir, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { run, startVault, tempFolder, type TempFolder, type Vault } from "@devplat/testkit";
+import {
+  AGENT_LAUNCHER,
+  run,
+  startVault,
+  tempFolder,
+  until,
+  type TempFolder,
+  type Vault,
+} from "@devplat/testkit";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
 import { AgentHome, writePolicies } from "./agent-auth-stand.ts";
-import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+import { Home, daemon } from "./agent-stand.ts";
 
 const RULE = "rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n";
 const folders: TempFolder[] = [];
@@ -133,7 +141,7 @@ describe("command line rules", () => {
     const file = await place.write("value", "from a file\n");
     const piped = await run(
       "/bin/sh",
-      ["-c", 'echo piped | "$0" secrets put k "read=@$1" in=-', LAUNCHER, file],
+      ["-c", 'echo piped | "$0" secrets put k "read=@$1" in=-', AGENT_LAUNCHER, file],
       {
         env: place.env,
       },
@@ -148,7 +156,7 @@ describe("command line rules", () => {
   it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named", async () => {
     const place = await embedded();
     // UTF-16: by way of a file, as a shell does it.
-    const exported = await run("/bin/sh", ["-c", '"$0" reg-export >policy.reg', LAUNCHER], {
+    const exported = await run("/bin/sh", ["-c", '"$0" reg-export >policy.reg', AGENT_LAUNCHER], {
       env: place.env,
       cwd: place.path,
     });

@@ -2,11 +2,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { run, type Finished } from "@devplat/testkit";
-
-export const LAUNCHER = resolve(import.meta.dirname, "../../apps/agent/bin/agent");
+import { dirname, join } from "node:path";
+import { AGENT_LAUNCHER, run, until, type Finished } from "@devplat/testkit";
 
 /** A home of its own, with `agent` as its user runs it. */
 export class Home {
@@ -19,7 +16,7 @@ export class Home {
   }
 
   agent(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Finished> {
-    return run(LAUNCHER, args, { env: { ...this.env, ...more } });
+    return run(AGENT_LAUNCHER, args, { env: { ...this.env, ...more } });
   }
 
   /** Runs it and insists on success. */
@@ -56,7 +53,7 @@ export interface RunningAgent {
 
 /** Starts `agent run` and waits until the file is there. */
 export async function daemon(place: Home, ready: () => Promise<boolean>): Promise<RunningAgent> {
-  const child = spawn(LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
+  const child = spawn(AGENT_LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
   let log = "";
   let output = "";
   child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
@@ -82,13 +79,12 @@ export async function daemon(place: Home, ready: () => Promise<boolean>): Promis
   };
 }
 
-/** Longer than anything takes on a loaded machine: six times the shortest poll interval, which may have to pass. */
-const PATIENCE_MS = 60_000;
-
-export async function until(condition: () => Promise<boolean>, describeState: () => string): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!(await condition().catch(() => false))) {
-    if (performance.now() > deadline) assert.fail(`not within a minute: ${describeState()}`);
-    await sleep(50);
-  }
+/** The address of a daemon's web UI, without the last slash, once its line has come through. */
+export async function webUrl(running: RunningAgent): Promise<string> {
+  const line = /^Web UI: (http:\S+)\/$/m;
+  await until(
+    async () => line.test(running.output()),
+    () => running.output(),
+  );
+  return line.exec(running.output())?.[1] ?? "";
 }

@@ -6,11 +6,12 @@ import {
   startVault,
   startVaultProxy,
   tempFolder,
+  until,
   type TempFolder,
   type Vault,
   type VaultProxy,
 } from "@devplat/testkit";
-import { Home, daemon, until, type RunningAgent } from "./agent-stand.ts";
+import { Home, daemon, webUrl, type RunningAgent } from "./agent-stand.ts";
 
 let folder: TempFolder;
 let vault: Vault;
@@ -36,7 +37,7 @@ rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]
   await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
   await vault.put("users/ada/k", { token: "one" });
   running = await daemon(place, async () => (await place.read("out.yaml")) === "token: one\n");
-  url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+  url = await webUrl(running);
 });
 after(async () => {
   await running.stop();
@@ -49,12 +50,12 @@ const events = async (): Promise<string> => {
   const status = (await (await fetch(`${url}/api/v1/status`)).json()) as { sync: { events: string } };
   return status.sync.events;
 };
-const eventsAre = (state: string): Promise<void> =>
+const eventsAre = (state: string): Promise<boolean> =>
   until(
     async () => (await events()) === state,
     () => running.log(),
   );
-const holds = (value: string): Promise<void> =>
+const holds = (value: string): Promise<boolean> =>
   until(
     async () => (await place.read("out.yaml")) === `token: ${value}\n`,
     () => running.log(),

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { tempFolder, type TempFolder } from "@devplat/testkit";
-import { Home, daemon, until } from "./agent-stand.ts";
+import { tempFolder, until, type TempFolder } from "@devplat/testkit";
+import { Home, daemon, webUrl } from "./agent-stand.ts";
 
 const folders: TempFolder[] = [];
 after(async () => {
@@ -43,7 +43,7 @@ describe("a running daemon", () => {
     const place = await home();
     const running = await daemon(place, async () => (await place.read("a.yaml")) !== "");
     const config = async (): Promise<{ problems: string[]; reload_needed: string[] }> => {
-      const url = /http:\S+(?=\/)/.exec(running.output())?.[0] ?? "";
+      const url = await webUrl(running);
       const status = (await (await fetch(`${url}/api/v1/status`)).json()) as {
         config: { problems: string[]; reload_needed: string[] };
       };

@@ -4,8 +4,17 @@ import { once } from "node:events";
 import { chmod, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { loopSeconds, startVault, tempFolder, testSeed, type TempFolder, type Vault } from "@devplat/testkit";
-import { Home, LAUNCHER, daemon, until } from "./agent-stand.ts";
+import {
+  AGENT_LAUNCHER,
+  loopSeconds,
+  startVault,
+  tempFolder,
+  testSeed,
+  until,
+  type TempFolder,
+  type Vault,
+} from "@devplat/testkit";
+import { Home, daemon } from "./agent-stand.ts";
 import { killLoop } from "./agent-sync-kill.ts";
 import { generator } from "./agent-sync-random.ts";
 
@@ -182,7 +191,7 @@ describe("a planted secret", () => {
   it("is gone from the process title while a command waits", async () => {
     const place = await home();
     await DRIVERS.embedded(place);
-    const child = spawn(LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });
+    const child = spawn(AGENT_LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });
     try {
       // It waits for its input, however long its start takes.
       const title = (): Promise<string> => readFile(`/proc/${child.pid}/cmdline`, "latin1");

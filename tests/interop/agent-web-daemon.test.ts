@@ -5,16 +5,21 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, run, tempFolder, type Finished, type TempFolder } from "@devplat/testkit";
+import {
+  AGENT_LAUNCHER,
+  launchChromium,
+  run,
+  tempFolder,
+  type Finished,
+  type TempFolder,
+} from "@devplat/testkit";
 import type { Json } from "../../apps/agent/src/api/json-schemas.ts";
 import { schemaFaults } from "../../apps/agent/src/api/schema.test-kit.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 
-const AGENT = fileURLToPath(new URL("../../apps/agent/bin/agent", import.meta.url));
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 
 /** A home folder of its own with an embedded store and one rule. */
 class Home {
@@ -38,12 +43,15 @@ ${more}`;
   }
 
   agent(...args: string[]): Promise<Finished> {
-    return run(AGENT, args, { env: this.#environment });
+    return run(AGENT_LAUNCHER, args, { env: this.#environment });
   }
 
   /** Starts `agent run` and waits for the line that names the web UI. */
   async start(): Promise<{ child: ChildProcess; url: string }> {
-    const child = spawn(AGENT, ["run"], { env: this.#environment, stdio: ["ignore", "pipe", "ignore"] });
+    const child = spawn(AGENT_LAUNCHER, ["run"], {
+      env: this.#environment,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     for await (const line of createInterface(child.stdout)) {
       const url = /^Web UI: (http\S+)\/$/.exec(line)?.[1];
       if (url !== undefined) return { child, url };

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, type Browser, type Page } from "@devplat/testkit";
-import { until } from "./agent-auth-stand.ts";
+import { launchChromium, until, type Browser, type Page } from "@devplat/testkit";
 import {
   NPM_TOKEN,
   PASSPHRASE,
@@ -11,10 +10,11 @@ import {
   storeSecret,
   type FirstRun,
 } from "./agent-web/first-run.ts";
+import { tabTo } from "./agent-web/keyboard.ts";
 import { DESK, PHONE, accessibilityFaults } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself, and takes no other test with it; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 
 let browser: Browser;
 before(async () => {
@@ -37,16 +37,6 @@ async function assertGood(page: Page, name: string): Promise<void> {
     );
     assert.equal(wider, 0, `${name} ${viewport.width}`);
   }
-}
-
-/** Presses Tab until the element with this name has the focus, as somebody without a mouse does. */
-async function tabTo(page: Page, name: string): Promise<void> {
-  const script = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent).trim().replaceAll(/\\s+/g, " ")`;
-  for (let count = 0; count < 60; count++) {
-    if ((await page.evaluate(script)) === name) return;
-    await page.keyboard.press("Tab");
-  }
-  assert.fail(`${name} is not reached by keyboard`);
 }
 
 describe("the first run, as the guide tells it", () => {

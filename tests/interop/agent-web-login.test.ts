@@ -6,18 +6,19 @@ import {
   startOidcProvider,
   startSlapd,
   startVault,
+  until,
   type OidcProvider,
   type Slapd,
   type Vault,
 } from "@devplat/testkit";
-import { AgentHome, GENERATE_ROOT, USER_POLICY, until, type RunningDaemon } from "./agent-auth-stand.ts";
+import { AgentHome, GENERATE_ROOT, USER_POLICY, type RunningDaemon } from "./agent-auth-stand.ts";
 import { PlainBrowser } from "./agent-web/plain-browser.ts";
 
 /** Must be seen nowhere. */
 const PASSWORD = "ada-hunter2-password";
 const RULE = "rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n";
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 480_000;
 
 let vault: Vault;
 let slapd: Slapd;
@@ -63,7 +64,7 @@ class Site implements AsyncDisposable {
   }
 }
 
-const synced = (site: Site): Promise<void> =>
+const synced = (site: Site): Promise<boolean> =>
   until(
     async () => (await site.home.read("out.yaml")) === "value: one\n",
     () => site.daemon.log(),

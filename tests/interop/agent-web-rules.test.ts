@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, type Browser } from "@devplat/testkit";
+import { launchChromium, until, type Browser } from "@devplat/testkit";
 import { ruleView } from "../../apps/agent/src/web/memory-view.test-kit.ts";
 import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
-import { until } from "./agent-auth-stand.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 
 const DIFF = `--- ~/.npmrc\n+++ ~/.npmrc\n@@ -1,1 +1,1 @@\n-token=••••\n+token=••••<b>\n`;
@@ -104,7 +103,7 @@ describe("the pages of rules", () => {
   });
 });
 
-describe("the pages of rules in Chromium", { timeout: 240_000 }, () => {
+describe("the pages of rules in Chromium", { timeout: 480_000 }, () => {
   let browser: Browser;
   before(async () => {
     browser = await launchChromium();

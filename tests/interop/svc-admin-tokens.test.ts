@@ -3,7 +3,7 @@ import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { DatabaseSync } from "node:sqlite";
-import { gitEnvironment, repositories, run } from "@devplat/testkit";
+import { gitEnvironment, repositories, run, until } from "@devplat/testkit";
 import { HOST_TOKEN, startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const REPOSITORY = "acme/widgets";
@@ -203,12 +203,3 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.equal(statSync(join(stand.svc.dataDir, "encryption.key")).mode & 0o777, 0o600);
   });
 });
-
-/** Waits for what the service does in the background. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, "the background work did not end within a minute");
-    await new Promise((done) => setTimeout(done, 25));
-  }
-}

@@ -2,13 +2,10 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Octokit } from "@octokit/rest";
-import { run, type Finished } from "@devplat/testkit";
+import { run, SVC_LAUNCHER, type Finished } from "@devplat/testkit";
 import { STORED, startApiStand, type ApiStand } from "./svc-api-stand.ts";
-
-const SVC = join(import.meta.dirname, "../../apps/svc/bin/svc");
 
 let stand: ApiStand;
 let reader: string;
@@ -457,7 +454,7 @@ describe("Octokit through the API proxy", () => {
 
 describe("svc scopes explain", () => {
   const explain = async (...args: string[]): Promise<Finished> =>
-    run(SVC, ["scopes", "explain", ...args], {
+    run(SVC_LAUNCHER, ["scopes", "explain", ...args], {
       env: { ...process.env, SVC_URL: stand.svc.url, SVC_TOKEN: stand.session },
     });
 

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
-import { resolve } from "node:path";
 import { describe, it } from "node:test";
-import { freePort, run, startCodeHost, startSvc, tempFolder, type Svc } from "@devplat/testkit";
-
-const SVC = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
+import { freePort, run, startCodeHost, startSvc, SVC_LAUNCHER, tempFolder, type Svc } from "@devplat/testkit";
 
 describe("SVC_HOST_APP_ID, SVC_HOST_PRIVATE_KEY: seed an app registration from configuration", () => {
   const apps = async (svc: Svc): Promise<Record<string, unknown>[]> => {
-    const login = await fetch(`${svc.url}/auth/test-login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username: "root", role: "admin" }),
-    });
-    const { session_token: token } = (await login.json()) as { session_token: string };
+    const token = await svc.signIn();
     const answer = await fetch(`${svc.url}/api/apps`, { headers: { authorization: `Bearer ${token}` } });
     return (await answer.json()) as Record<string, unknown>[];
   };
@@ -48,7 +40,7 @@ describe("SVC_HOST_APP_ID, SVC_HOST_PRIVATE_KEY: seed an app registration from c
   it("a key that is none refuses the start with one line, and is not shown", async () => {
     const folder = await tempFolder("svc-seed");
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"));
-    const { code, stderr } = await run(SVC, ["serve", "--migrate"], {
+    const { code, stderr } = await run(SVC_LAUNCHER, ["serve", "--migrate"], {
       cwd: folder.path,
       env: {
         ...Object.fromEntries(inherited),

@@ -3,8 +3,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { SIDE_BAND, encodeFetchResponse, encodeSideBand } from "@devplat/git-protocol";
-import { git, repositories } from "@devplat/testkit";
-import { basic, command, contentOf, startStand, until, type Answer, type Stand } from "./svc-git-stand.ts";
+import { git, repositories, until } from "@devplat/testkit";
+import { basic, command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
 const storeOf = (stand: Stand, name: string): string => join(stand.storagePath, "org", `${name}.git`);
 const stored = async (stand: Stand, name: string): Promise<string[]> =>

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rename, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -12,13 +12,12 @@ import {
   run,
   startCodeHost,
   startSvc,
+  SVC_LAUNCHER,
   tempFolder,
   type CodeHost,
   type Svc,
   type TempFolder,
 } from "@devplat/testkit";
-
-const LAUNCHER = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 
 let codeHost: CodeHost;
 let folder: TempFolder;
@@ -322,7 +321,7 @@ it("a socket that the service manager opened is taken over, and its variables do
   const file = join(folder.path, "activate.py");
   await writeFile(`${file}.new`, script);
   await rename(`${file}.new`, file);
-  const child = spawn("python3", [file, LAUNCHER], {
+  const child = spawn("python3", [file, SVC_LAUNCHER], {
     cwd: folder.path,
     env: {
       ...process.env,

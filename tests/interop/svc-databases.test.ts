@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -10,6 +10,7 @@ import {
   startCodeHost,
   startSvc,
   startVault,
+  SVC_LAUNCHER,
   tempFolder,
   type CodeHost,
   type Finished,
@@ -18,7 +19,6 @@ import {
   type Vault,
 } from "@devplat/testkit";
 
-const SVC = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 const HOST_TOKEN = "ghp_planted0HostToken";
 const OLD_KEY = "0a".repeat(32);
 const NEW_KEY = "1b".repeat(32);
@@ -37,7 +37,7 @@ after(async () => {
 
 async function svc(args: readonly string[], env: Record<string, string>): Promise<Finished> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"));
-  return run(SVC, args, { cwd: folder.path, env: { ...Object.fromEntries(inherited), ...env } });
+  return run(SVC_LAUNCHER, args, { cwd: folder.path, env: { ...Object.fromEntries(inherited), ...env } });
 }
 async function call(
   service: Svc,
@@ -151,7 +151,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     assert.deepEqual([shouted.code, shouted.stderr.includes(token)], [2, false]);
     assert.equal((await svc(["token", "revoke"], client())).code, 2);
     const byValue = await run("sh", ["-c", `printf %s "$TOKEN" | "$SVC" token revoke --value`], {
-      env: { ...process.env, ...client(), TOKEN: token, SVC },
+      env: { ...process.env, ...client(), TOKEN: token, SVC_LAUNCHER },
     });
     assert.equal(byValue.code, 0, byValue.stderr);
     assert.equal((await svc(["token", "show", id], client())).code, 1);

@@ -4,8 +4,8 @@ import { cp, mkdir, readFile, readdir, rm, stat, truncate, utimes, writeFile } f
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { git, repositories } from "@devplat/testkit";
-import { command, contentOf, startStand, until, type Answer, type Stand } from "./svc-git-stand.ts";
+import { git, repositories, until } from "@devplat/testkit";
+import { command, contentOf, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
 /** Big enough for many chunks, so that an answer can be cut or stalled in its middle. */
 const PACK_BYTES = 3 * 2 ** 20;

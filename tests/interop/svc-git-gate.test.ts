@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeErrorLine } from "@devplat/git-protocol";
-import { git, repositories } from "@devplat/testkit";
-import { basic, command, contentOf, startStand, until, type Stand } from "./svc-git-stand.ts";
+import { git, repositories, until } from "@devplat/testkit";
+import { basic, command, contentOf, startStand, type Stand } from "./svc-git-stand.ts";
 
 const AUTH = { Authorization: basic("alice-token") };
 const OTHER = { Authorization: basic("bob-token") };

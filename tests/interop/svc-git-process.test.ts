@@ -36,21 +36,6 @@ describe("the real process", () => {
     run("git", ["clone", "-q", "--bare", `${svc.url}/org/r`, join(folder.path, name)], {
       env: gitEnvironment(),
     });
-  const list = async (svc: Svc): Promise<void> => {
-    const json = { "Content-Type": "application/json" };
-    const login = await fetch(`${svc.url}/auth/test-login`, {
-      method: "POST",
-      headers: json,
-      body: JSON.stringify({ username: "ada", role: "admin" }),
-    });
-    const { session_token: token } = (await login.json()) as { session_token: string };
-    const added = await fetch(`${svc.url}/api/cached-repos`, {
-      method: "POST",
-      headers: { ...json, Authorization: `Bearer ${token}` },
-      body: JSON.stringify({ owner: "org", name: "r" }),
-    });
-    assert.equal(added.status, 201);
-  };
   const files = async (dataDir: string): Promise<string[]> => {
     const path = join(dataDir, "cache", "_responses", "org", "r");
     return (await readdir(path).catch(() => [])).filter((name) => name !== "origin.json");
@@ -76,7 +61,7 @@ describe("the real process", () => {
   it("kill -9 during a miss leaves no broken answer; the next try works, and the one after is a hit", async () => {
     const dataDir = join(folder.path, "data");
     const first = await startSvc({ codeHost, dataDir });
-    await list(first);
+    await first.addCachedRepository("org", "r");
     codeHost.inject({ command: "fetch", times: 1 }, { stallAfterBytes: 1_000_000 });
     const broken = clone(first, "broken");
     const asked = (): boolean => codeHost.calls.some((call) => call.command === "fetch");

@@ -1,9 +1,7 @@
-import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
 import { DELIM_PKT, FLUSH_PKT, encodePktLine } from "@devplat/git-protocol";
@@ -266,15 +264,6 @@ class CountingCache extends GitCache {
   override async plan<Given extends FetchAnswer>(job: FetchJob<Given>): Promise<FetchPlan<Given>> {
     this.planned++;
     return super.plan(job);
-  }
-}
-
-/** Waits until a condition holds. The limit is for a hang; a loaded machine needs a tenth of it. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!(await condition())) {
-    assert.ok(performance.now() < deadline, `not within a minute: ${String(condition)}`);
-    await sleep(5);
   }
 }
 

@@ -8,6 +8,7 @@ import {
   startCodeHost,
   startPostgres,
   startSvc,
+  until,
   type CodeHost,
   type Postgres,
   type Svc,
@@ -157,10 +158,3 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     assert.equal(code, 0, stderr);
   }
 });
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await holds()); tries++) {
-    assert.ok(tries < 1000, "it never came true");
-    await sleep(50);
-  }
-}

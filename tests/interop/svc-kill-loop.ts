@@ -71,7 +71,7 @@ export async function killLoop(limits: {
       env: { SVC_CACHE_STORAGE_PATH: storage, SVC_CACHE_FILL_QUIET_SECONDS: "0" },
     });
   const processes = [await start(0), await start(1)] as [Svc, Svc];
-  for (const svc of processes) await list(svc);
+  for (const svc of processes) await svc.addCachedRepository("org", "r");
   let [kills, right, brokenOff, clones] = [0, 0, 0, 0];
   const kept: string[] = [];
   const until = performance.now() + limits.seconds * 1000;
@@ -141,20 +141,4 @@ async function checkStore(store: string): Promise<void> {
     assert.ok(tries < 5, fsck.stderr);
     await sleep(300);
   }
-}
-
-async function list(svc: Svc): Promise<void> {
-  const json = { "Content-Type": "application/json" };
-  const login = await fetch(`${svc.url}/auth/test-login`, {
-    method: "POST",
-    headers: json,
-    body: JSON.stringify({ username: "ada", role: "admin" }),
-  });
-  const { session_token: token } = (await login.json()) as { session_token: string };
-  const added = await fetch(`${svc.url}/api/cached-repos`, {
-    method: "POST",
-    headers: { ...json, Authorization: `Bearer ${token}` },
-    body: JSON.stringify({ owner: "org", name: "r" }),
-  });
-  assert.equal(added.status, 201);
 }

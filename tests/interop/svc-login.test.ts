@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFile, stat, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "@devplat/base";
@@ -13,6 +13,7 @@ import {
   run,
   startCodeHost,
   startSvc,
+  SVC_LAUNCHER,
   tempFolder,
   type Browser,
   type CodeHost,
@@ -22,9 +23,7 @@ import {
 } from "@devplat/testkit";
 import { engineFor } from "../../apps/agent/src/enrol/engines.ts";
 
-const SVC = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
-
-describe("svc in production mode, with logins at a code host", { timeout: 240_000 }, () => {
+describe("svc in production mode, with logins at a code host", { timeout: 480_000 }, () => {
   let host: CodeHost;
   let svc: Svc;
   let browser: Browser;
@@ -72,7 +71,8 @@ describe("svc in production mode, with logins at a code host", { timeout: 240_00
     XDG_CACHE_HOME: join(folder.path, "cache"),
     ...more,
   });
-  const command = async (...args: string[]) => run(SVC, args, { cwd: folder.path, env: environment() });
+  const command = async (...args: string[]) =>
+    run(SVC_LAUNCHER, args, { cwd: folder.path, env: environment() });
   const clone = async (userinfo: string, path: string) => {
     const url = `${svc.url.replace("://", `://${userinfo}@`)}/acme/secret.git`;
     return run("git", ["clone", "--quiet", url, join(folder.path, path)], { env: gitEnvironment() });
@@ -108,10 +108,12 @@ describe("svc in production mode, with logins at a code host", { timeout: 240_00
   it("svc auth login: a code, approved in a browser; status, other commands, logout", async () => {
     const stranger = await command("auth", "status");
     assert.deepEqual([stranger.code, stranger.stdout], [2, ""]);
-    const login = spawn(SVC, ["auth", "login", "--url", svc.url], {
+    const login = spawn(SVC_LAUNCHER, ["auth", "login", "--url", svc.url], {
       env: environment(),
       stdio: ["ignore", "pipe", "pipe"],
     });
+    // It may end before the page says so.
+    const ended = once(login, "close");
     const printed = output(login);
     const code = await untilPrinted(printed, /type the code (\S+)/);
     const context = await browser.newContext();
@@ -122,7 +124,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 240_00
     await page.getByRole("heading", { name: "Connect svc-cli?" }).waitFor();
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByRole("status").filter({ hasText: "svc-cli is signed in" }).waitFor();
-    await once(login, "exit");
+    await ended;
     assert.equal(login.exitCode, 0, printed.text);
     assert.match(printed.text, new RegExp(`signed in to ${svc.url} as ada, until 20`));
     assert.doesNotMatch(printed.text, /svcr_/);
@@ -234,7 +236,10 @@ describe("svc in production mode, with logins at a code host", { timeout: 240_00
     const token = String(minted.body["token"]);
     assert.equal((await clone(`x:${token}`, "five")).code, 0);
     const asRoot = async (...args: string[]) =>
-      run(SVC, args, { cwd: folder.path, env: environment({ SVC_URL: svc.url, SVC_TOKEN: cookie }) });
+      run(SVC_LAUNCHER, args, {
+        cwd: folder.path,
+        env: environment({ SVC_URL: svc.url, SVC_TOKEN: cookie }),
+      });
     assert.match((await asRoot("app", "list")).stdout, /^APP ID[^]*svc of the tests +acme +yes +manifest/);
     const checked = await asRoot("app", "check", listed?.app_id ?? "");
     assert.match(checked.stdout, /its key works\nmay     contents:write\n[^]*on      acme: selected\n/);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
   gitEnvironment,
@@ -11,6 +11,7 @@ import {
   run,
   startCodeHost,
   startSvc,
+  SVC_LAUNCHER,
   tempFolder,
   type CodeHost,
   type Finished,
@@ -18,7 +19,6 @@ import {
   type TempFolder,
 } from "@devplat/testkit";
 
-const LAUNCHER = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 const HOST_TOKEN = "planted-host-token";
 
 let codeHost: CodeHost;
@@ -34,18 +34,12 @@ before(async () => {
     await codeHost.addRepository("org", name, { private: true, build: (dir) => repositories.linear(dir) });
   }
   svc = await startSvc({ codeHost, env: { SVC_DEV_HOST_TOKEN: HOST_TOKEN } });
-  const login = await fetch(`${svc.url}/auth/test-login`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ username: "ada", role: "admin" }),
-  });
-  const { session_token: token } = (await login.json()) as { session_token: string };
   environment = {
     ...gitEnvironment(),
     HOME: folder.path,
     XDG_CACHE_HOME: join(folder.path, "cache"),
     SVC_URL: svc.url,
-    SVC_TOKEN: token,
+    SVC_TOKEN: await svc.signIn(),
   };
 });
 after(async () => {
@@ -55,12 +49,12 @@ after(async () => {
 });
 
 const command = (args: readonly string[], env: NodeJS.ProcessEnv = environment): Promise<Finished> =>
-  run(LAUNCHER, args, { env, cwd: folder.path });
+  run(SVC_LAUNCHER, args, { env, cwd: folder.path });
 
 describe("svc git-credential", () => {
   const helper = (...options: string[]): string[] => [
     "-c",
-    `credential.helper=!'${LAUNCHER}' git-credential ${options.join(" ")}`,
+    `credential.helper=!'${SVC_LAUNCHER}' git-credential ${options.join(" ")}`,
     "-c",
     "credential.useHttpPath=true",
   ];
@@ -102,7 +96,7 @@ describe("svc git-credential", () => {
 
   it("answers nothing for another host, and says what to set where git names no repository", async () => {
     const ask = (input: string): Promise<Finished> =>
-      run("sh", ["-c", `printf '%b' "$1" | '${LAUNCHER}' git-credential get`, "sh", input], {
+      run("sh", ["-c", `printf '%b' "$1" | '${SVC_LAUNCHER}' git-credential get`, "sh", input], {
         env: environment,
       });
     const other = await ask("protocol=https\\nhost=code.example\\npath=org/one\\n");

@@ -41,12 +41,7 @@ describe("the release of svc", { timeout: 240_000 }, () => {
         SVC_CACHE_FILL_QUIET_SECONDS: "0",
       },
     });
-    const login = await fetch(`${svc.url}/auth/test-login`, {
-      method: "POST",
-      headers: json,
-      body: JSON.stringify({ username: "ada", role: "admin" }),
-    });
-    session = ((await login.json()) as { session_token: string }).session_token;
+    session = await svc.signIn();
   });
   after(async () => {
     assert.equal(await svc.stop(), 0);

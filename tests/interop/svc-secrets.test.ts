@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -11,12 +11,11 @@ import {
   startCodeHost,
   startPostgres,
   startSvc,
+  SVC_LAUNCHER,
   type CodeHost,
   type Postgres,
   type Svc,
 } from "@devplat/testkit";
-
-const SVC = resolve(import.meta.dirname, "../../apps/svc/bin/svc");
 
 /** Secrets that are planted by configuration; none of them may come out again anywhere. */
 const PLANTED = {
@@ -209,16 +208,18 @@ describe("planted secrets", { timeout: 240_000 }, () => {
       SVC_DATA_DIR: svc.dataDir,
       SVC_DATABASE_DRIVER: "postgres",
     };
-    const printed = await run(SVC, ["config", "print", "--json"], { env: { ...env, SVC_DATABASE_DSN: dsn } });
+    const printed = await run(SVC_LAUNCHER, ["config", "print", "--json"], {
+      env: { ...env, SVC_DATABASE_DSN: dsn },
+    });
     assert.equal(printed.code, 0, printed.stderr);
     holdsNone(printed.stdout, "config print");
     const unreachable = dsn.replace(/:\d+\//, ":1/");
     for (const wrong of [unreachable, dsn.replace("postgres:", "mysql:"), `${dsn}?sslmode=${DSN_PASSWORD}`]) {
-      const refused = await run(SVC, ["serve"], { env: { ...env, SVC_DATABASE_DSN: wrong } });
+      const refused = await run(SVC_LAUNCHER, ["serve"], { env: { ...env, SVC_DATABASE_DSN: wrong } });
       assert.notEqual(refused.code, 0);
       holdsNone(refused.stdout + refused.stderr, "a refused start");
     }
-    const key = await run(SVC, ["migrate"], {
+    const key = await run(SVC_LAUNCHER, ["migrate"], {
       env: { ...env, SVC_ENCRYPTION_KEY: `${PLANTED.SVC_ENCRYPTION_KEY}zz` },
     });
     assert.equal(key.code, 2);

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { startVault, type Browser, type BrowserContext, type Page, type Vault } from "@devplat/testkit";
-import { AgentHome, USER_POLICY, until, type RunningDaemon } from "../agent-auth-stand.ts";
+import {
+  startVault,
+  until,
+  type Browser,
+  type BrowserContext,
+  type Page,
+  type Vault,
+} from "@devplat/testkit";
+import { AgentHome, USER_POLICY, type RunningDaemon } from "../agent-auth-stand.ts";
 import { DESK, openWatchedPage } from "./watched-page.ts";
 
 const GUIDE = fileURLToPath(new URL("../../../docs/first-five-minutes.md", import.meta.url));

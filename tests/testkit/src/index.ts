@@ -3,6 +3,8 @@ export { gitEnvironment } from "./git-environment.ts";
 export { git, run, type Finished, type RunOptions } from "./process.ts";
 export { tempFolder, type TempFolder } from "./temp-folder.ts";
 export { freePort } from "./free-port.ts";
+export { AGENT_LAUNCHER, SVC_LAUNCHER } from "./launchers.ts";
+export { until } from "./until.ts";
 export { loopSeconds, testSeed } from "./effort.ts";
 export * as repositories from "./repositories/repositories.ts";
 export type { LinearOptions, RepositoryOptions } from "./repositories/repositories.ts";

@@ -1,14 +1,14 @@
 import { writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
+import { SVC_LAUNCHER } from "./launchers.ts";
 import { answers, startPeer } from "./peer.ts";
 import { tempFolder } from "./temp-folder.ts";
 
 /** What a line of the log may take on a loaded machine. */
 const LOG_LIMIT_MS = 30_000;
-const LAUNCHER = resolve(import.meta.dirname, "../../../apps/svc/bin/svc");
 
 export interface SvcOptions {
   /** The code host it fronts. */
@@ -29,6 +29,13 @@ export interface SvcOptions {
   readonly dataDir?: string;
 }
 
+export interface TestLogin {
+  readonly username: string;
+  readonly role: "admin" | "user";
+  /** The user's token at the code host. */
+  readonly host_token?: string;
+}
+
 /** The service as a real process in development mode on free ports of loopback, with its cache on. */
 export interface Svc {
   readonly url: string;
@@ -39,6 +46,10 @@ export interface Svc {
   log(): string;
   /** Waits for what the log will hold, as its lines come through a pipe of their own, behind the answers. */
   logged(text: RegExp): Promise<void>;
+  /** A session's token, by development mode's login. Default: of `ada`, who is an admin. */
+  signIn(login?: TestLogin): Promise<string>;
+  /** Puts a repository on the list of those that are cached. */
+  addCachedRepository(owner: string, name: string): Promise<void>;
   /** SIGTERM; resolves with the exit code. Removes the data folder if it made it. */
   stop(): Promise<number>;
   /** SIGKILL, at once; the data folder stays until {@link stop}. */
@@ -57,7 +68,7 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
     url = options.https === true ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;
     metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
     return {
-      command: options.program ?? LAUNCHER,
+      command: options.program ?? SVC_LAUNCHER,
       args: [
         "serve",
         "--migrate",
@@ -86,6 +97,20 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
         options.https === true ? output.includes('"listening"') : answers(`${url}/readyz`),
     };
   });
+  const post = async (path: string, body: unknown, token?: string): Promise<Record<string, unknown>> => {
+    const answer = await fetch(url + path, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw TestkitError.failed("svc", `${path} answered ${answer.status}`);
+    return (await answer.json()) as Record<string, unknown>;
+  };
+  const signIn = async (login: TestLogin = { username: "ada", role: "admin" }): Promise<string> =>
+    String((await post("/auth/test-login", login))["session_token"]);
   return {
     url,
     metricsUrl,
@@ -99,6 +124,10 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
           throw TestkitError.failed("svc", `${String(text)} is not in its log`);
         await sleep(10);
       }
+    },
+    signIn,
+    async addCachedRepository(owner, name) {
+      await post("/api/cached-repos", { owner, name }, await signIn());
     },
     async stop() {
       const code = await peer.stop();
