@@ -1,6 +1,7 @@
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore } from "../assemble-store.ts";
 import type { RunCommand } from "./command.ts";
+import { oneLine } from "./one-line.ts";
 import { openContext } from "./context.ts";
 import { signInAnew } from "./sign-in-anew.ts";
 import { untilStopped } from "./signals.ts";
@@ -23,7 +24,7 @@ export const run: RunCommand = async (invocation) => {
     const anyIdentity = invocation.options["switch"] === true;
     const info = await signInAnew(host, loaded, parts, stop.signal, { anyIdentity });
     const until = info.expiresAt === undefined ? "" : `, until ${new Date(info.expiresAt).toISOString()}`;
-    process.stdout.write(`Signed in as ${info.displayName}${until}.\n`);
+    process.stdout.write(`Signed in as ${oneLine(info.displayName)}${until}.\n`);
     if ((host.environment[TOKEN_VARIABLE] ?? "").trim() !== "") {
       process.stderr.write(
         `${TOKEN_VARIABLE} is set and comes before this login: unset it to use the login.\n`,

@@ -1,6 +1,7 @@
 import { printJson, type FieldValue } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
+import { oneLine } from "./one-line.ts";
 import { withStore } from "./secret-session.ts";
 
 /** Names only, unless one field or `--reveal` is asked for. */
@@ -26,7 +27,7 @@ export const run: RunCommand = (invocation) =>
       process.stdout.write(`${printJson(document)}\n`);
       return 0;
     }
-    const lines = [...fields].map(([name, value]) => `${name}: ${reveal ? asText(value) : "••••"}`);
+    const lines = [...fields].map(([name, value]) => `${oneLine(name)}: ${reveal ? asText(value) : "••••"}`);
     process.stdout.write(`${[`# ${path}, version ${version}`, ...lines].join("\n")}\n`);
     return 0;
   });

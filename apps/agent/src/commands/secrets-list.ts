@@ -1,4 +1,5 @@
 import type { RunCommand } from "./command.ts";
+import { oneLine } from "./one-line.ts";
 import { withStore } from "./secret-session.ts";
 
 export const run: RunCommand = (invocation) =>
@@ -9,7 +10,7 @@ export const run: RunCommand = (invocation) =>
     const text =
       invocation.options["json"] === true
         ? `${JSON.stringify({ path: folder, keys }, undefined, 2)}\n`
-        : keys.map((key) => `${key}\n`).join("");
+        : keys.map((key) => `${oneLine(key)}\n`).join("");
     process.stdout.write(text);
     return 0;
   });

@@ -86,6 +86,43 @@ describe("the device flow", () => {
     assert.equal(server.seen[1]?.form["grant_type"], "urn:ietf:params:oauth:grant-type:device_code");
   });
 
+  it("asks neither without a pause nor never again, and not for longer than an hour, whatever the server says", async () => {
+    const pending = { body: { error: "authorization_pending" } };
+    for (const [interval, waited] of [
+      [0, 1000],
+      [-1, 5000],
+      [1e300, 60_000],
+    ] as const) {
+      server.deviceAnswer = { interval, expires_in: 1e300 };
+      server.tokenAnswers = [pending, { body: { access_token: "t", expires_in: 1e300, refresh_token: "r" } }];
+      const started = now;
+      const fields = await make(github()).run(steps(), signal);
+      assert.equal(now - started, 2 * waited);
+      assert.match(fields.get("expires_at") as string, /^2\d{3}-/);
+      server.tokenAnswers = [pending];
+      const again = now;
+      if (interval === 1e300) {
+        await assert.rejects(make(github()).run(steps(), signal), /not used in time/);
+        assert.equal(now - again, 3_600_000);
+      }
+    }
+    server.deviceAnswer = {};
+  });
+
+  it("refuses a code that nobody can type, and that would move the terminal's cursor", async () => {
+    for (const code of [
+      "\u001b]0;owned\u0007",
+      "a\nOpen http://evil.example",
+      "x".repeat(65),
+      "\u009b2J",
+      "\u202e",
+    ]) {
+      server.deviceAnswer = { user_code: code };
+      await assert.rejects(make(github()).run(steps(), signal), /the sign-in could not be started/);
+    }
+    server.deviceAnswer = {};
+  });
+
   const refusals: [string, Record<string, unknown>, RegExp][] = [
     ["declined", { error: "access_denied" }, /the request was declined/],
     ["too late", { error: "expired_token" }, /the code was not used in time/],

@@ -77,10 +77,13 @@ export function textOf(body: Answer["body"], name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A number member, or the fallback; some servers send it as text. */
-export function numberOf(body: Answer["body"], name: string, fallback: number): number {
+/** Seconds that a server may speak of: some thirty years, so that a time made of them is one. */
+const MAX_SECONDS = 1e9;
+
+/** A number of seconds, or the fallback; some servers send it as text. More than {@link MAX_SECONDS} is cut to that. */
+export function secondsOf(body: Answer["body"], name: string, fallback: number): number {
   const value = Number(body[name] ?? fallback);
-  return Number.isFinite(value) && value >= 0 ? value : fallback;
+  return value >= 0 ? Math.min(value, MAX_SECONDS) : fallback;
 }
 
 /** An OAuth error code (RFC 6749 section 5.2) that may be shown: free text of a server is not passed on. */

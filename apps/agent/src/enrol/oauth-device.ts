@@ -1,14 +1,20 @@
 import type { Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { errorCode, failed, getJson, numberOf, postForm, textOf } from "./http.ts";
+import { errorCode, failed, getJson, secondsOf, postForm, textOf } from "./http.ts";
 import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
 
 /** RFC 8628 section 3.5: what the interval grows by when the server says slow_down, and where it begins; seconds. */
 const SLOW_DOWN_SECONDS = 5;
 const DEFAULT_INTERVAL_SECONDS = 5;
-/** A code without a stated end, in seconds. */
+/** How often we ask whatever the server says: not in a loop without a pause, and before the user thinks it hangs; seconds. */
+const MIN_INTERVAL_SECONDS = 1;
+const MAX_INTERVAL_SECONDS = 60;
+/** A code without a stated end, and the longest that we wait for one, in seconds. */
 const DEFAULT_EXPIRES_SECONDS = 900;
+const MAX_EXPIRES_SECONDS = 3600;
+/** What a person can type (RFC 8628 section 6.1), and nothing that moves a terminal's cursor. */
+const USER_CODE = /^[\x20-\x7e]{1,64}$/;
 const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 export interface DeviceEndpoints {
@@ -50,13 +56,15 @@ export class OauthDevice implements EnrolmentEngine {
     const deviceCode = textOf(body, "device_code");
     const code = textOf(body, "user_code");
     const url = webAddress(textOf(body, "verification_uri") ?? textOf(body, "verification_url"));
-    if (deviceCode === undefined || code === undefined || url === undefined) {
+    if (deviceCode === undefined || code === undefined || !USER_CODE.test(code) || url === undefined) {
       throw failed(`the sign-in could not be started: ${errorCode(body)} (status ${status})`);
     }
     steps.visit({ url, code });
-    const end = this.#clock.now() + numberOf(body, "expires_in", DEFAULT_EXPIRES_SECONDS) * 1000;
-    let interval = numberOf(body, "interval", DEFAULT_INTERVAL_SECONDS);
+    const expires = Math.min(secondsOf(body, "expires_in", DEFAULT_EXPIRES_SECONDS), MAX_EXPIRES_SECONDS);
+    const end = this.#clock.now() + expires * 1000;
+    let interval = secondsOf(body, "interval", DEFAULT_INTERVAL_SECONDS);
     while (this.#clock.now() < end) {
+      interval = Math.min(Math.max(interval, MIN_INTERVAL_SECONDS), MAX_INTERVAL_SECONDS);
       await this.#clock.sleep(interval * 1000, signal);
       const answer = await postForm(
         tokenUrl,
@@ -64,7 +72,7 @@ export class OauthDevice implements EnrolmentEngine {
         signal,
       );
       const error = textOf(answer.body, "error");
-      if (error === "slow_down") interval = numberOf(answer.body, "interval", interval + SLOW_DOWN_SECONDS);
+      if (error === "slow_down") interval = secondsOf(answer.body, "interval", interval + SLOW_DOWN_SECONDS);
       else if (error === "access_denied") throw failed("the request was declined");
       else if (error === "expired_token") break;
       else if (error !== "authorization_pending") return tokenFields(answer, this.#clock);

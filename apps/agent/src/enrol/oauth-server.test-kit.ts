@@ -14,6 +14,9 @@ export class TestOauthServer {
   /** What RFC 8414 metadata says of the device endpoint. Default: its own. */
   announced: string | undefined;
 
+  /** Members of the device answer that are not as usual. */
+  deviceAnswer: Record<string, unknown> = {};
+
   async start(): Promise<void> {
     this.#server.listen(0, "127.0.0.1");
     await once(this.#server, "listening");
@@ -49,6 +52,7 @@ export class TestOauthServer {
         verification_uri: `${this.url}/login/device`,
         expires_in: 900,
         interval: 5,
+        ...this.deviceAnswer,
       });
     }
     if (path.endsWith("/jfrog_client_login/request")) return reply(200, {});

@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
-import { errorCode, failed, numberOf, postForm, textOf, type Answer } from "./http.ts";
+import { errorCode, failed, secondsOf, postForm, textOf, type Answer } from "./http.ts";
 
 /** Names of the fields that an OAuth token becomes. Times are ISO 8601. */
 const ACCESS = "access_token";
@@ -17,7 +17,7 @@ export function tokenFields({ status, body }: Answer, clock: Clock): Fields {
     const value = textOf(body, name);
     if (value !== undefined) fields.set(name, value);
   }
-  const seconds = numberOf(body, "expires_in", 0);
+  const seconds = secondsOf(body, "expires_in", 0);
   fields.set(ISSUED, new Date(clock.now()).toISOString());
   if (seconds > 0) fields.set(EXPIRES, new Date(clock.now() + seconds * 1000).toISOString());
   return fields;

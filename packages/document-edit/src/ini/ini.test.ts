@@ -250,6 +250,19 @@ test("ini npmrc: values that npm would read otherwise are quoted, names that it 
   );
 });
 
+test("ini: names with control characters are refused in every dialect: a terminal would obey them", () => {
+  for (const dialect of ["generic", "npmrc", "gitconfig", "pip", "aws"] as const) {
+    for (const name of ["a\u001b[2J", "a\tb", "a\u009b"]) {
+      refuses("unsafe_value", () =>
+        edit("ini", "", new Map([["s", new Map([[name, "v"]])]]), {}, { dialect }),
+      );
+      refuses("unsafe_value", () =>
+        edit("ini", "", new Map([[name, new Map([["k", "v"]])]]), {}, { dialect }),
+      );
+    }
+  }
+});
+
 test("ini gitconfig: subsections, lists, bare keys, keys behind a header", () => {
   const before = corpus("gitconfig");
   assert.equal(

@@ -28,7 +28,7 @@ function iniSyntax(rules: IniRules): EntriesSyntax {
     printHeader: (name) => printHeader(name, rules),
     printKey(key, model) {
       const isUnreadable =
-        rules.values === "git" ? !/^[a-z][a-z0-9-]*$/.test(key) : !/^[^\s[#;][^\r\n\0]*$/.test(key);
+        rules.values === "git" ? !/^[a-z][a-z0-9-]*$/.test(key) : !/^[^\s[#;]\P{Cc}*$/u.test(key);
       if (
         isUnreadable ||
         isOtherForNpm(key, rules) ||
@@ -57,7 +57,7 @@ function printHeader(name: string, rules: IniRules): string {
   const dot = name.indexOf(".");
   const isGit = rules.values === "git";
   if (
-    /[\r\n\0]/.test(name) ||
+    /\p{Cc}/u.test(name) ||
     (!isGit && name.includes("]")) ||
     isOtherForNpm(name, rules) ||
     (isGit && !/^[A-Za-z0-9-]+(?:\.|$)/.test(name))

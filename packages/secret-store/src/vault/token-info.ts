@@ -1,5 +1,8 @@
 import type { ResponsePart } from "./response.ts";
 
+/** The last time that JavaScript can tell (ECMA-262, "Time Values and Time Range"), in milliseconds. */
+const MAX_TIME_MS = 8.64e15;
+
 /** What `auth/token/lookup-self` tells of a token. */
 export interface TokenInfo {
   /** Who it stands for; undefined for tokens without an entity (root, bare children). */
@@ -26,7 +29,9 @@ export function readTokenInfo(data: ResponsePart, now: number): TokenInfo {
     policies: data.get("policies").or<readonly string[]>([], (part) => part.strings()),
     ttlSeconds: ends ? ttl : undefined,
     creationTtlSeconds,
-    expiresAt: ends ? data.get("expire_time").or(now + ttl * 1000, (part) => part.time()) : undefined,
+    expiresAt: ends
+      ? data.get("expire_time").or(Math.min(now + ttl * 1000, MAX_TIME_MS), (part) => part.time())
+      : undefined,
     renewable: data.get("renewable").or(false, (part) => part.boolean()),
   };
 }
