@@ -9,6 +9,7 @@ import {
   readdir,
   stat,
   symlink,
+  truncate,
   unlink,
   writeFile,
 } from "node:fs/promises";
@@ -251,6 +252,18 @@ describe("rules are isolated", () => {
     assert.equal(state.document.rules["a"]?.consecutive_failures, 14);
   });
 
+  it("waits no longer than ever where the clock has gone back by years", async () => {
+    await w.put("k", { token: "t" });
+    await mkdir(join(w.home, "f.yaml"));
+    let now = Date.UTC(2040, 0, 1);
+    const clock = { now: () => now, monotonic: () => 0, sleep: () => Promise.resolve() };
+    const { engine, state } = await w.engine([yaml("a", "k")], { clock });
+    await engine.cycle(never);
+    now = Date.UTC(2026, 0, 1);
+    await engine.cycle(never);
+    assert.equal(state.document.rules["a"]?.consecutive_failures, 2);
+  });
+
   it("a failure never holds a value", async () => {
     await w.put("k", { token: "hunter2\0" });
     await w.file("f.yaml", "hunter2: [hunter2\n");
@@ -431,6 +444,12 @@ describe("where a rule may write", () => {
     await refused("~/is-a-file/f.yaml", /is not a folder/);
     execFileSync("mkfifo", [join(w.home, "pipe")]);
     await refused("~/pipe", /it is not a regular file/);
+  });
+
+  it("not over a file of more than 16 MiB, sparse ones too: all of it would be read", async () => {
+    await w.file("large.yaml", "a: 1\n");
+    await truncate(join(w.home, "large.yaml"), 10 * 1024 ** 3);
+    await refused("~/large.yaml", /it is larger than 16 MiB/);
   });
 
   it("not into our own folders, the token file, or what decides who gets in", async () => {

@@ -72,9 +72,14 @@ function settle(record: RuleRecord, now: number): void {
   record.consecutive_failures = 0;
 }
 
-/** Whether a failed rule has to wait before its next try. */
+/**
+ * Whether a failed rule has to wait before its next try. A time further away than any wait is of a clock that was wrong
+ * then or is now.
+ */
 export function isWaiting(record: RuleRecord, now: number): boolean {
-  return record.next_attempt !== null && Date.parse(record.next_attempt) > now;
+  if (record.next_attempt === null) return false;
+  const left = Date.parse(record.next_attempt) - now;
+  return left > 0 && left <= MAX_RETRY_MS;
 }
 
 /** What the surfaces show of a record. */

@@ -9,6 +9,9 @@ import { expandHome } from "../config/rule.ts";
 /** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
 const MAX_SYMLINK_HOPS = 16;
 
+/** Largest file that a rule edits, in bytes: the whole of it is read, and no file of credentials is near it. */
+export const MAX_TARGET_BYTES = 16 * 1024 * 1024;
+
 /** The sticky bit (`S_ISVTX`). */
 const STICKY = 0o1000;
 
@@ -180,6 +183,7 @@ export class TargetPolicy {
     if (existing === undefined) return;
     if (existing.isDirectory()) throw refused(path, "it is a folder");
     if (!existing.isFile()) throw refused(path, "it is not a regular file");
+    if (existing.size > MAX_TARGET_BYTES) throw refused(path, "it is larger than 16 MiB");
     // Root may write a file of somebody else's; its owner is kept.
     if (this.#uid !== undefined && this.#uid !== 0 && existing.uid !== this.#uid) {
       throw refused(path, "it belongs to another user");

@@ -1,10 +1,10 @@
 import { ASIDE_SUFFIX, asidePath, createAside, syncFolder, systemCode } from "@devplat/base";
-import { linkSync, renameSync, statSync, type BigIntStats, type Stats } from "node:fs";
+import { constants, linkSync, renameSync, statSync, type BigIntStats, type Stats } from "node:fs";
 import { chmod, mkdir, open, readFile, readdir, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AgentError } from "../errors.ts";
 import type { InPlaceJournal } from "./in-place.ts";
-import type { ResolvedTarget } from "./targets.ts";
+import { MAX_TARGET_BYTES, type ResolvedTarget } from "./targets.ts";
 
 /** A file that changes under every one of so many tries is being written by a program in a loop. */
 const MAX_TRIES = 5;
@@ -139,11 +139,15 @@ type Replaced =
 
 async function readExisting(file: string): Promise<Existing | undefined> {
   try {
-    const handle = await open(file, "r");
+    // Without blocking, and no link: something else may have been put in the place of the file that was checked.
+    const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
+    const handle = await open(file, flags);
     try {
       // Looked at before it is read: a save in between makes the signature old, never the content.
       const signature = signatureOf(await handle.stat({ bigint: true }));
-      return { signature, stats: await handle.stat(), content: await handle.readFile() };
+      const stats = await handle.stat();
+      if (!stats.isFile() || stats.size > MAX_TARGET_BYTES) throw changedUnderneath(file);
+      return { signature, stats, content: await handle.readFile() };
     } finally {
       await handle.close();
     }
