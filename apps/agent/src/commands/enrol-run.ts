@@ -22,6 +22,8 @@ export const run: RunCommand = (invocation) =>
       process.stdout.write(`the enrolment ${key} would run\n`);
       return 0;
     }
+    // Given up while the store was looked at.
+    if (signal.aborted) throw new AgentError("enrolment_cancelled", "the enrolment was ended");
     const done = runner.start(key);
     signal.addEventListener("abort", () => void runner.cancel(key), { once: true });
     await converse(runner, key, done, host.environment);

@@ -23,7 +23,8 @@ export async function ask(
     lines.once("close", () => reject(new AgentError("usage", "nothing was entered")));
   });
   const leave = (): void => lines.close();
-  options.signal?.addEventListener("abort", leave, { once: true });
+  if (options.signal?.aborted === true) leave();
+  else options.signal?.addEventListener("abort", leave, { once: true });
   try {
     return await Promise.race([lines.question(options.hidden ? "" : question), closed]);
   } finally {

@@ -5,7 +5,9 @@ const nothing = (path: string): Promise<never> =>
 
 /** Nothing changes in what is not there. */
 async function* never(signal: AbortSignal): AsyncGenerator<never> {
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  if (!signal.aborted) {
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  }
   yield* [];
 }
 
