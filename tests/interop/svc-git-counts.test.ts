@@ -114,8 +114,10 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
   });
 
   it("a client that leaves while the code host is asked about it counts as a miss", async () => {
-    stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs", times: 1 }, { delayMs: 150 });
-    await leave(fetch, () => stand.codeHost.calls.length > 0);
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs", times: 1 }, { until: go.promise });
+    await leave(fetch, () => stand.upstream("ls-refs") > 0);
+    go.resolve();
     await until(async () => Object.keys(await counts()).length > 0);
     stand.codeHost.clearFaults();
     assert.deepEqual(await counts(), { miss: 1 });
@@ -125,17 +127,19 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     const other = `${name}-busy`;
     const busy = await stand.codeHost.addRepository("org", other);
     stand.list("org", other);
-    stand.codeHost.inject({ path: new RegExp(other), command: "fetch", times: 1 }, { delayMs: 2000 });
+    const go = Promise.withResolvers<void>();
+    stand.codeHost.inject({ path: new RegExp(other), command: "fetch", times: 1 }, { until: go.promise });
     const want = await git(["-C", busy.path, "rev-parse", "main"]);
     const first = stand.post(`org/${other}`, command("fetch", [`want ${want}`, "done"]));
     await until(() => stand.upstream("fetch") === 1);
     await stand.post(`org/${name}`, LS_REFS, AUTH);
     const asked = stand.codeHost.calls.length;
-    let turns = 0;
-    await leave(fetch, () => ++turns > 5);
+    const planned = stand.planned();
+    await leave(fetch, () => stand.planned() > planned);
     await until(async () => Object.keys(await counts()).length > 0);
     assert.equal(stand.codeHost.calls.length, asked, "it had no turn yet");
     assert.deepEqual(await counts(), { miss: 1 });
+    go.resolve();
     await first;
   });
 

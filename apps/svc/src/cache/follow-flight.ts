@@ -9,6 +9,7 @@ export async function follow(flight: Flight, gone: AbortSignal): Promise<FlightR
     left.resolve(false);
   };
   gone.addEventListener("abort", leave, { once: true });
+  if (gone.aborted) leave();
   if (await Promise.race([flight.shared, left.promise])) return reader;
   reader.leave();
   return undefined;

@@ -131,6 +131,7 @@ async function receive(
   const stopper = new Stopper();
   const onAbort = (): void => stopper.stop(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
+  if (signal?.aborted === true) onAbort();
   const iterator = source[Symbol.asyncIterator]();
   let threads: IndexThreads | undefined;
   let ended = false;
