@@ -476,6 +476,15 @@ describe("svc scopes explain", () => {
     const allowed = await explain(...scopes, "--graphql", query, "--json");
     assert.equal(allowed.code, 0, allowed.stderr);
     assert.deepEqual((JSON.parse(allowed.stdout) as { needs: string[] }).needs, ["issues:read"]);
+    // The address may stand behind the repositories, of which there may be several.
+    for (const repositories of [
+      ["--repository", "acme/a", "--repository", "acme/widgets"],
+      ["--repository", "acme/a,acme/widgets"],
+    ]) {
+      const labels = await explain("--scopes", "pulls:read", ...repositories, "/repos/acme/widgets/labels");
+      assert.equal(labels.code, 0, labels.stderr);
+      assert.match(labels.stdout, /^needs: issues:read or pull_requests:read$/m);
+    }
   });
 
   it("used wrongly, it says what is missing, with exit code 1 or 2", async () => {

@@ -206,7 +206,9 @@ describe("svc in front of a real Gitea (host.kind: gitea)", { timeout: 240_000 }
 
   it("a Gitea without apps says so: agent tokens need another code host", async () => {
     const request = { repository: "ada/notes", scopes: "contents:read", duration: "1h", type: "agent" };
-    assert.equal((await api("POST", "/api/tokens", request)).status, 409);
+    const refused = await api("POST", "/api/tokens", request);
+    assert.equal(refused.status, 409);
+    assert.match(JSON.stringify(refused), /knows no apps/);
     const app = { app_id: "1", private_key: "x" };
     assert.equal((await api("POST", "/api/apps", app)).status, 422);
   });

@@ -69,6 +69,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     : undefined;
   const mint = new TokenMint({
     store,
+    knowsApps: identity.codeHost.apps !== undefined,
     lookup,
     probe: parts.probe,
     accounts,

@@ -270,7 +270,7 @@ function addScopeCommands(root: Command): void {
     .description("say whether a token may make a request, and by which rule; exit code 1 if not")
     .option("--token <token>", "the token in question; '-' reads it from standard input")
     .option("--scopes <list>", "in its place: scopes, such as contents:read")
-    .option("--repository <owner/name...>", "with --scopes: the repositories")
+    .option("--repository <owner/name>", "with --scopes: the repository; given again, another one", oneMore)
     .option("--method <method>", "of the request; default GET")
     .option("--graphql <query>", "in the place of a url; '@FILE' reads it from a file")
     .option("--json", "as JSON")
@@ -345,6 +345,11 @@ function addTokenCommands(root: Command): void {
     .action(async (id: string, options: { revokeTokens?: boolean }) =>
       (await adminCommands()).revokeAdminToken(id, options.revokeTokens === true),
     );
+}
+
+/** Takes an option that may be given several times, or several values of it by comma. */
+function oneMore(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",")];
 }
 
 function wholeNumber(text: string): number {

@@ -26,6 +26,7 @@ describe("agent tokens", () => {
   let store: SqlStore;
   let admin: Identity;
   let outcome: InstallationOutcome;
+  let knowsApps: boolean;
   const asked: TokenRecord[] = [];
   const revoked: string[] = [];
   const events: AuditEvent[] = [];
@@ -35,6 +36,7 @@ describe("agent tokens", () => {
     const session = await sessionRecord(store, {}, "root");
     await store.sessions.insert(session);
     admin = { userId: session.userId, login: "root", role: "admin", sessionId: session.id, kind: "session" };
+    knowsApps = true;
     outcome = { kind: "token", token: undefined as unknown as Secret, expiresAt: 0 };
     for (const list of [asked, revoked, events]) list.length = 0;
   });
@@ -43,6 +45,7 @@ describe("agent tokens", () => {
   const mint = (allow = false): TokenMint =>
     new TokenMint({
       store,
+      knowsApps,
       lookup: new TokenLookup(store, systemClock),
       probe: { ask: async () => assert.fail("the app's installation is asked, not the user's account") },
       accounts: { accessToken: async () => undefined },
@@ -75,6 +78,15 @@ describe("agent tokens", () => {
     await assert.rejects(mint().mint(user, NO_CLIENT, REQUEST, true), { code: "forbidden" });
     await store.apps.insert(appRecord({ isDefault: true }));
     await assert.rejects(mint().mint(user, NO_CLIENT, REQUEST, true), { code: "forbidden" });
+  });
+
+  it("are not to be had where the code host knows no apps, and nobody is sent to register one", async () => {
+    knowsApps = false;
+    await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), {
+      code: "no_app",
+      message: /knows no apps/,
+      hint: undefined,
+    });
   });
 
   it("need a registered app (409), and it is said where to register one", async () => {

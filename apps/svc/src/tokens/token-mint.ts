@@ -42,6 +42,8 @@ export interface TokenMintOptions {
   readonly lookup: TokenLookup;
   readonly probe: RepositoryProbe;
   readonly accounts: Pick<HostAccounts, "accessToken">;
+  /** Whether the code host has apps, for agent tokens to stand for. */
+  readonly knowsApps: boolean;
   /** Undefined: agent tokens are not checked with the code host when they are minted. */
   readonly installations: InstallationCredentials | undefined;
   readonly audit: AuditTrail;
@@ -78,6 +80,9 @@ export class TokenMint {
       throw new SvcError("forbidden", "Only an admin may create agent tokens");
     }
     const { store, installations, audit, clock } = this.#options;
+    if (request.type === "agent" && !this.#options.knowsApps) {
+      throw new SvcError("no_app", "This code host knows no apps (host.kind), so it has no agent tokens");
+    }
     const apps = request.type === "agent" ? await store.apps.list() : [];
     if (request.type === "agent" && apps.length === 0) throw noApp();
     const repositories =

@@ -191,6 +191,7 @@ describe("minting and admitting", () => {
     events.length = 0;
     mint = new TokenMint({
       store,
+      knowsApps: true,
       lookup,
       probe: { ask: async () => answer },
       accounts,
