@@ -1,3 +1,4 @@
+import type { CheckedFiles } from "./checked-files.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import type { Tips } from "./tips.ts";
 
@@ -9,8 +10,8 @@ export class CachedRepository {
   generation = 0;
   /** Sizes by file name. */
   readonly files = new Map<string, number>();
-  /** Files that this process wrote or checked. */
-  readonly sound = new Set<string>();
+  /** Stored answers that are known to be whole. */
+  readonly checked: CheckedFiles;
   /** What the code host's last advertisement says that `fetch` takes; undefined: none was seen. */
   features: ReadonlySet<string> | undefined;
   hits = 0;
@@ -19,9 +20,10 @@ export class CachedRepository {
   lastFetchAt: number | undefined;
   lastError: string | undefined;
 
-  constructor(id: RepositoryId, tips: Tips) {
+  constructor(id: RepositoryId, tips: Tips, checked: CheckedFiles) {
     this.id = id;
     this.tips = tips;
+    this.checked = checked;
   }
 
   get sizeBytes(): number {

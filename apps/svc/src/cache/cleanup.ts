@@ -142,7 +142,7 @@ export class Cleanup {
   /** @returns whether it was still there */
   async #remove({ repository, name }: Shelved): Promise<boolean> {
     repository.files.delete(name);
-    repository.sound.delete(name);
+    repository.checked.forget(name);
     try {
       await this.#parts.files.remove(repository.id, name);
       return true;

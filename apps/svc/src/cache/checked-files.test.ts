@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Clock } from "@devplat/base";
+import { CheckedFiles, RECHECK_MS } from "./checked-files.ts";
+
+describe("CheckedFiles", () => {
+  let now = 0;
+  const clock: Clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: () => Promise.reject(new Error("nothing sleeps here")),
+  };
+  /** A check that ends when it is told how. */
+  const checks = (): { runs: PromiseWithResolvers<boolean>[]; check: () => Promise<boolean> } => {
+    const runs: PromiseWithResolvers<boolean>[] = [];
+    return {
+      runs,
+      check: () => {
+        const run = Promise.withResolvers<boolean>();
+        runs.push(run);
+        return run.promise;
+      },
+    };
+  };
+
+  it("those who ask during the first check wait for it; afterwards nothing is read", async () => {
+    const files = new CheckedFiles(clock);
+    const { runs, check } = checks();
+    const asked = [1, 2, 3].map(async () => files.isSound("a", check));
+    assert.equal(runs.length, 1);
+    runs[0]?.resolve(true);
+    assert.deepEqual(await Promise.all(asked), [true, true, true]);
+    assert.equal(await files.isSound("a", check), true);
+    assert.equal(runs.length, 1);
+  });
+
+  it("what is damaged is so for all who waited, and is read again by the next", async () => {
+    const files = new CheckedFiles(clock);
+    const { runs, check } = checks();
+    const asked = [1, 2].map(async () => files.isSound("a", check));
+    runs[0]?.resolve(false);
+    assert.deepEqual(await Promise.all(asked), [false, false]);
+    const again = files.isSound("a", check);
+    runs[1]?.reject(new Error("EIO"));
+    await assert.rejects(again, /EIO/);
+    const last = files.isSound("a", check);
+    runs[2]?.resolve(true);
+    assert.equal(await last, true);
+  });
+
+  it("what was checked long ago is checked by one; the others go on meanwhile", async () => {
+    const files = new CheckedFiles(clock);
+    files.written("a");
+    const { runs, check } = checks();
+    now += RECHECK_MS - 1;
+    assert.equal(await files.isSound("a", check), true);
+    assert.equal(runs.length, 0);
+    now += 1;
+    const first = files.isSound("a", check);
+    assert.equal(runs.length, 1);
+    assert.equal(await files.isSound("a", check), true);
+    runs[0]?.resolve(true);
+    assert.equal(await first, true);
+    assert.equal(await files.isSound("a", check), true);
+    assert.equal(runs.length, 1);
+  });
+
+  it("what was written or forgotten during a check is not judged by it", async () => {
+    const files = new CheckedFiles(clock);
+    const { runs, check } = checks();
+    const damaged = files.isSound("a", check);
+    files.written("a");
+    runs[0]?.resolve(false);
+    assert.equal(await damaged, false);
+    assert.equal(await files.isSound("a", check), true);
+    files.forget("a");
+    const before = files.isSound("a", check);
+    files.clear();
+    runs[1]?.resolve(true);
+    assert.equal(await before, true);
+    const after = files.isSound("a", check);
+    assert.equal(runs.length, 3);
+    runs[2]?.resolve(true);
+    await after;
+  });
+});
