@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { run, tempFolder } from "@devplat/testkit";
+import { ROOT } from "./sources.ts";
+
+/** These show files before and after, or need a repository: a test beside each runs its examples. */
+const TESTED_THERE = new Set(["document-edit", "git-store"]);
+const EXAMPLE = /^```ts\n(.*?)^```$/gms;
+const IMPORT = /(?<=from )"(?=@devplat\/|\w)([^":]+)"/g;
+/** What an example prints stands beside it or below. */
+const COMMENT = /(?:^|;\s*)\/\/ (.*)$/gm;
+
+describe("READMEs of the packages", () => {
+  const names = globSync("packages/*/README.md", { cwd: ROOT }).map((path) => path.split("/")[1] ?? "");
+
+  for (const name of names.filter((each) => !TESTED_THERE.has(each)).toSorted()) {
+    it(`the example of ${name} prints what it says`, async () => {
+      const readme = readFileSync(join(ROOT, "packages", name, "README.md"), "utf8");
+      const [[, example = ""] = [], ...more] = readme.matchAll(EXAMPLE);
+      assert.equal(more.length, 0, "one example says how to begin");
+      const folder = await tempFolder("readme");
+      try {
+        const file = join(folder.path, "example.ts");
+        await writeFile(
+          file,
+          example.replaceAll(IMPORT, (_, module: string) => JSON.stringify(import.meta.resolve(module))),
+        );
+        const args = ["--disable-warning=ExperimentalWarning", file];
+        const { code, stdout, stderr } = await run(process.execPath, args, { cwd: folder.path });
+        assert.equal(code, 0, stderr);
+        const said = [...example.matchAll(COMMENT)].map(([, text = ""]) => text);
+        const printed = stdout.trimEnd().split("\n");
+        assert.ok(stdout !== "", "an example shows something");
+        assert.deepEqual(
+          printed.filter((line) => !said.includes(line)),
+          [],
+        );
+      } finally {
+        await folder.remove();
+      }
+    });
+  }
+});
