@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
-import type { ObjectFormat } from "@devplat/git-protocol";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
+import { CheckedFiles } from "./checked-files.ts";
 import { CachedRepository } from "./cached-repository.ts";
 import { Cleanup } from "./cleanup.ts";
 import { FaultLog } from "./fault-log.ts";
@@ -14,13 +14,13 @@ import { settleAlive } from "./settle-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
-import { RESPONSES_FOLDER, ResponseFiles, type AsideFile, type OpenResponse } from "./response-files.ts";
+import { ResponseFiles, type AsideFile } from "./response-files.ts";
 import { Slices } from "./slices.ts";
 import { UpstreamSlots } from "./slots.ts";
+import { StoredAnswers } from "./stored-answers.ts";
 import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
 import { Tips } from "./tips.ts";
 import { Warmer } from "./warmer.ts";
-import { isSound } from "./verify-answer.ts";
 import { Visibility } from "./visibility.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
@@ -34,6 +34,7 @@ const MEGABYTE = 1024 * 1024;
 export class GitCache implements CacheMaintenance {
   readonly #options: GitCacheOptions;
   readonly #files: ResponseFiles;
+  readonly #answers: StoredAnswers;
   readonly #slices = new Slices();
   readonly #slots: UpstreamSlots;
   readonly #repositories = new Map<string, CachedRepository>();
@@ -51,6 +52,7 @@ export class GitCache implements CacheMaintenance {
     this.#options = options;
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl, this.#slices);
     this.#faults = new FaultLog(options.logger);
+    this.#answers = new StoredAnswers(this.#files, this.#faults, options.logger);
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
@@ -136,7 +138,8 @@ export class GitCache implements CacheMaintenance {
     const id = repositoryId(owner, name);
     const known = this.#repositories.get(id.key);
     if (known !== undefined) return known;
-    const repository = new CachedRepository(id, new Tips(this.#options.tipsSeconds, this.#options.clock));
+    const { tipsSeconds, clock } = this.#options;
+    const repository = new CachedRepository(id, new Tips(tipsSeconds, clock), new CheckedFiles(clock));
     this.#repositories.set(id.key, repository);
     return repository;
   }
@@ -174,7 +177,7 @@ export class GitCache implements CacheMaintenance {
       if (key !== undefined) {
         // A flight first: looking for its file is a wait in which it could end, and be found in neither place.
         if (this.#flights.get(flightKey) === undefined && maySee) {
-          const file = await this.#openFile(repository, key, job.format);
+          const file = await this.#answers.open(repository, key, job.format);
           if (file === "failed") broken = true;
           else if (file !== undefined) return { kind: "file", file };
         }
@@ -248,45 +251,6 @@ export class GitCache implements CacheMaintenance {
 
   async warm(owner: string, name: string): Promise<WarmStart> {
     return (await this.#warmer?.now(this.repository(owner, name))) ?? "no_credential";
-  }
-
-  /** A stored answer that is known to be sound; undefined: there is none; `failed`: the disk does not work. */
-  async #openFile(
-    repository: CachedRepository,
-    key: string,
-    format: ObjectFormat,
-  ): Promise<OpenResponse | "failed" | undefined> {
-    const { generation } = repository;
-    try {
-      const file = await this.#files.open(repository.id, key);
-      if (file === undefined) return undefined;
-      if (!repository.sound.has(key) && !(await isSound(file, format))) {
-        await file.close();
-        await this.#files.setFileAside(repository.id, key);
-        repository.files.delete(key);
-        const message = "a stored answer is damaged and was set aside";
-        this.#options.logger.warn(
-          { repo: repository.id.key, file: `${RESPONSES_FOLDER}/${repository.id.key}/${key}` },
-          message,
-        );
-        repository.lastError = message;
-        return "failed";
-      }
-      if (generation !== repository.generation) {
-        await file.close();
-        return undefined;
-      }
-      repository.sound.add(key);
-      repository.files.set(key, file.size);
-      return file;
-    } catch (error) {
-      this.#faults.once(
-        repository,
-        error,
-        "a stored answer cannot be read; the request goes to the code host",
-      );
-      return "failed";
-    }
   }
 
   async #lead<Answer extends FetchAnswer>(
@@ -461,7 +425,7 @@ export class GitCache implements CacheMaintenance {
       if (bytes !== undefined) {
         await aside.commit();
         repository.files.set(key, bytes);
-        repository.sound.add(key);
+        repository.checked.written(key);
         this.#faults.forget(repository);
         const { owner, name } =
           this.#options.policies.find(repository.id.owner, repository.id.name) ?? repository.id;
@@ -476,7 +440,7 @@ export class GitCache implements CacheMaintenance {
   async #setAside(repository: CachedRepository): Promise<void> {
     repository.generation++;
     repository.files.clear();
-    repository.sound.clear();
+    repository.checked.clear();
     if (!isStorable(repository.id)) return;
     try {
       await this.#files.setAside(repository.id);
