@@ -93,6 +93,24 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).status, 403);
   });
 
+  it("a refused archive or object ends the grant too; a missing one does not", async () => {
+    const lsRefs = command("ls-refs", ["ref-prefix refs/heads/"]);
+    const object = `objects/00/${"0".repeat(38)}`;
+    stand.codeHost.resetCalls();
+    assert.equal((await stand.ask(`/org/${name}.git/${object}`, { headers: AUTH })).status, 404);
+    assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).headers["x-svc-cache"], "hit");
+    assert.equal(stand.upstream("ls-refs"), 0);
+    for (const path of [object, "archive/main.tar.gz", `info/lfs/objects/${"0".repeat(64)}`]) {
+      stand.codeHost.setVisibility("org", name, "private");
+      assert.equal((await stand.post(`org/${name}`, lsRefs, AUTH)).status, 200);
+      stand.codeHost.setVisibility("org", name, "forbidden");
+      stand.codeHost.inject({ path: /archive|lfs/, times: 1 }, { status: 403, body: "" });
+      assert.equal((await stand.ask(`/org/${name}.git/${path}`, { headers: AUTH })).status, 403, path);
+      stand.codeHost.clearFaults();
+      assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).status, 403, path);
+    }
+  });
+
   it("a stranger's refusals on other routes do not refuse those who wait for an anonymous fetch", async () => {
     stand.codeHost.setVisibility("org", name, "public");
     await stand.cache.purge("org", name);

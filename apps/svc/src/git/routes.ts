@@ -307,8 +307,9 @@ export function hostBasePath(hostUrl: string): string {
 }
 
 /**
- * Tells the gate of a refusal. Missing archives, LFS and dumb objects say nothing of the credential; a refused push
- * says only that it may not write, and some code hosts have no dumb protocol.
+ * Tells the gate of a refusal. That an archive, an object of LFS or of the dumb protocol is missing says nothing of the
+ * credential; that it is not given does. A refused push says only that it may not write, and some code hosts have no dumb
+ * protocol: who waits for an answer is not refused by these, but who asks next is asked about.
  */
 function noteStatus(
   gate: Gate,
@@ -319,8 +320,9 @@ function noteStatus(
   const key = gate.keyOf(request.authorization, owner, name);
   const pushes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-  if ((pushes || tail.kind === "dumb_info_refs") && isRefusal(status)) gate.forget(key);
-  else if (tail.kind === "info_refs" || tail.kind === "upload_pack") gate.noteStatus(key, status);
+  if (!pushes && (tail.kind === "info_refs" || tail.kind === "upload_pack")) gate.noteStatus(key, status);
+  else if (isRefusal(status) && (status !== 404 || pushes || tail.kind === "dumb_info_refs"))
+    gate.forget(key);
 }
 
 /** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
