@@ -7,7 +7,7 @@ import { readShared } from "./read-file.ts";
 export const INDEX_SIGNATURE = 0xff744f63;
 export const INDEX_VERSION = 2;
 /** Signature and version. */
-export const INDEX_HEADER_BYTES = 8;
+const INDEX_HEADER_BYTES = 8;
 /** 256 counts: how many ids start with a byte of at most n. */
 export const FANOUT_BYTES = 1024;
 /** An offset with this bit is a position in the table of 64-bit offsets. */

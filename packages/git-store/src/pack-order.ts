@@ -9,7 +9,7 @@ import { readShared } from "./read-file.ts";
 export const REVERSE_SIGNATURE = 0x52494458;
 export const REVERSE_VERSION = 1;
 /** Signature, version, hash number. */
-export const REVERSE_HEADER_BYTES = 12;
+const REVERSE_HEADER_BYTES = 12;
 
 /**
  * A pack's objects in the order in which they stand in it. A pack position counts from 0 in that order; it is the

@@ -66,7 +66,7 @@ export function randomFrom(seed: number): () => number {
 }
 
 /** Input for `git fast-import`: a history whose files are edited line by line, so that packs hold delta chains. */
-export function historyScript(options: HistoryOptions = {}): string {
+function historyScript(options: HistoryOptions = {}): string {
   const random = randomFrom(options.seed ?? 1);
   const files = options.files ?? 12;
   const word = (): string => Math.floor(random() * 2 ** 32).toString(36);

@@ -31,7 +31,7 @@ export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-export function isNumberText(value: Value): value is NumberText {
+function isNumberText(value: Value): value is NumberText {
   return typeof value === "object" && value !== null && !isMap(value) && !isList(value);
 }
 

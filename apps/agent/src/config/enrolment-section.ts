@@ -115,7 +115,6 @@ export const enrolmentsSection = z.record(z.string(), engines).superRefine((enro
 });
 
 export type EnrolmentConfig = z.infer<typeof engines>;
-export type EngineName = EnrolmentConfig["engine"];
 
 function isPattern(source: string): boolean {
   try {

@@ -25,7 +25,7 @@ const MIN_SYNC_INTERVAL_MS = 10_000;
 /** The UI hands out secrets: no configuration can put it on another address. Port 0 takes any free port. */
 const LOOPBACK_LISTEN = /^(?:127\.0\.0\.1|\[::1\]|localhost):\d{1,5}$/;
 
-export const syncSection = z.strictObject({
+const syncSection = z.strictObject({
   interval: duration({ min: MIN_SYNC_INTERVAL_MS }).prefault("15m"),
   allowed_targets: z
     .array(

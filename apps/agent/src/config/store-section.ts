@@ -7,7 +7,7 @@ const OIDC_CALLBACK_PORT = 8250;
 const REISSUE_BEFORE = "168h";
 
 /** How one signs in; `+tpm` seals what is kept on disk to this host's TPM. The first value is the default. */
-export const AUTH_METHODS = [
+const AUTH_METHODS = [
   "token",
   "oidc",
   "ldap",

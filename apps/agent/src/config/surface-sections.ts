@@ -98,5 +98,4 @@ export const gitCredential = z.strictObject({
 });
 
 export type ApiSection = z.infer<typeof apiSection>;
-export type FuseSection = z.infer<typeof fuseSection>;
 export type GitCredential = z.infer<typeof gitCredential>;

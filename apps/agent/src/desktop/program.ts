@@ -4,7 +4,7 @@ import { systemCode } from "@devplat/base";
 import { childEnvironment } from "../sync/run-command.ts";
 
 /** One action on the desktop is bounded by this, in milliseconds (spec/agent.md section 6: 8 s). */
-export const DESKTOP_TIMEOUT_MS = 8000;
+const DESKTOP_TIMEOUT_MS = 8000;
 
 /** A program and its arguments; no shell is between. */
 export type Command = readonly [program: string, ...args: string[]];

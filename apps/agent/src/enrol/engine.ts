@@ -22,9 +22,6 @@ export interface EnrolmentSteps {
   ask(title: string, fields: readonly FormField[]): Promise<ReadonlyMap<string, Secret>>;
 }
 
-/** What an unattended engine's source looks like now; undefined if it is missing. */
-export type Renewed = Fields | undefined;
-
 /**
  * Gets one kind of credential. An engine knows no store: it gives fields, and the runner merges them into the secret.
  *

@@ -113,7 +113,7 @@ export function announcedEndpoints(server: string): DeviceFlow["endpoints"] {
 }
 
 /** An address that a browser may be sent to; undefined for any other. */
-export function webAddress(text: string | undefined): string | undefined {
+function webAddress(text: string | undefined): string | undefined {
   const url = URL.parse(text ?? "");
   const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
   return isWeb && url.username === "" && url.password === "" ? url.href : undefined;

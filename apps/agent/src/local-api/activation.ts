@@ -3,7 +3,7 @@ import { readFile, readlink } from "node:fs/promises";
 /** The first descriptor that a supervisor hands over (sd_listen_fds(3): SD_LISTEN_FDS_START). */
 const FIRST_DESCRIPTOR = 3;
 
-export const SOCKET_NAMES = ["api", "peer"] as const;
+const SOCKET_NAMES = ["api", "peer"] as const;
 /** `api`: the whole JSON API. `peer`: what may be forwarded to another host. */
 export type SocketName = (typeof SOCKET_NAMES)[number];
 

@@ -5,7 +5,7 @@ import { Secret, writeAtomically } from "@devplat/base";
 
 /** Files in the runtime folder while the daemon runs: the key alone, and `http://host:port` alone. */
 export const WEB_KEY_FILE = "web.key";
-export const WEB_URL_FILE = "web.url";
+const WEB_URL_FILE = "web.url";
 
 /**
  * The key by which our own command line proves that it belongs to the daemon's user, where the system does not tell.

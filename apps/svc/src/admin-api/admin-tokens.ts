@@ -9,7 +9,7 @@ import { mintedTokensQuery } from "./sessions.ts";
 const PATH = "/api/admin-tokens";
 const MAX_NAME = 100;
 
-export const adminTokenRequestSchema = z
+const adminTokenRequestSchema = z
   .strictObject({
     name: z.string().trim().min(1).max(MAX_NAME).meta({ description: "For lists and the audit trail" }),
     duration: z.string().min(1).max(50).meta({

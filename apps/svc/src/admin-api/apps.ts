@@ -31,7 +31,7 @@ export const appRequestSchema = z
   })
   .meta({ id: "AppRequest" });
 
-export const appChangeSchema = z
+const appChangeSchema = z
   .strictObject({
     private_key: privateKey.optional(),
     webhook_secret: secret.nullable().optional().meta({ description: "null removes it" }),

@@ -97,7 +97,7 @@ export function storeQuery(query: z.output<typeof auditQuerySchema>): AuditQuery
 }
 
 /** A record as the API gives it. */
-export function auditView(record: AuditRecord): z.output<typeof auditRecordSchema> {
+function auditView(record: AuditRecord): z.output<typeof auditRecordSchema> {
   return {
     id: record.id,
     at: new Date(record.at).toISOString(),

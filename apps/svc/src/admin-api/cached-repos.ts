@@ -328,7 +328,7 @@ export function changeOf(
 }
 
 /** A record as the API gives it. */
-export function repositoryView(
+function repositoryView(
   record: CachedRepositoryRecord,
   maintenance: CacheMaintenance,
 ): z.output<typeof repositorySchema> {

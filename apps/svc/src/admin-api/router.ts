@@ -153,6 +153,6 @@ async function serve(
 }
 
 /** `/api/x/{id}` as Hono writes it: `/api/x/:id`. */
-export function honoPath(path: string): string {
+function honoPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }

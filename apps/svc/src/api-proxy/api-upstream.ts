@@ -12,7 +12,7 @@ import { ApiError } from "./errors.ts";
 /** Connections to one origin of the API at once; further requests wait. */
 const MAX_CONNECTIONS = 256;
 /** Milliseconds without a byte from the code host, or to it; it ends its own requests long before. */
-export const API_IDLE_MS = 120_000;
+const API_IDLE_MS = 120_000;
 /** Bytes of an answer to a question of our own. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 

@@ -6,7 +6,7 @@ import { ApiError } from "./errors.ts";
 /** Milliseconds without a byte of a client's body after which it is given up. */
 const BODY_IDLE_MS = 60_000;
 /** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
-export const MAX_JUDGED_BYTES = 1024 * 1024;
+const MAX_JUDGED_BYTES = 1024 * 1024;
 /** Bytes of such bodies that are held at once, over all requests. Parsed, one may take twenty times as much. */
 export const MAX_HELD_JUDGED_BYTES = 128 * MAX_JUDGED_BYTES;
 

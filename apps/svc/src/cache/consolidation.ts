@@ -18,7 +18,7 @@ import { WANTED_PREFIX } from "./store-refs.ts";
  * Packs that are merged at least. Looking an object up in this many small ones costs microseconds; merging sooner would
  * rewrite the newest objects with every push.
  */
-export const LEAST_PACKS = 8;
+const LEAST_PACKS = 8;
 /** A store is rewritten for the sake of what can go once in this share of the time that it is kept for. */
 const PRUNE_SHARE = 1 / 10;
 /** Milliseconds to wait for a fill to end before a merged pack is put in its place. */

@@ -6,7 +6,7 @@ export const QUIET_MS = 10_000;
  * Milliseconds that work behind the scenes waits for quiet at most: a repository that is never quiet must be stored,
  * too, or each of its requests costs the code host.
  */
-export const MAX_WAIT_MS = 60_000;
+const MAX_WAIT_MS = 60_000;
 
 export interface QuietOptions {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 /** Cold fetches of one repository at once; more would ask the code host for the same objects several times. */
-export const MAX_PER_REPOSITORY = 2;
+const MAX_PER_REPOSITORY = 2;
 
 interface Waiter {
   readonly repository: string;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "./schema.ts";
 
 /** Keys, or whole sections, whose change takes effect without a restart. */
-export const LIVE_KEYS: readonly string[] = ["admins", "log.level", "login", "tls.certificates", "tokens"];
+const LIVE_KEYS: readonly string[] = ["admins", "log.level", "login", "tls.certificates", "tokens"];
 
 /** What a reload found. */
 export interface ConfigChange {

@@ -7,7 +7,7 @@ import { IdleTimer } from "../http/idle-timer.ts";
 /** Milliseconds without a byte of the body after which it is given up. */
 export const BODY_IDLE_MS = 60_000;
 /** Milliseconds for the whole body: one that drips for ever ends too. 64 MiB in that time is 0.9 Mbit/s. */
-export const BODY_TOTAL_MS = 600_000;
+const BODY_TOTAL_MS = 600_000;
 /** Bytes of large command bodies that are held at once, over all requests; further large ones get 503. */
 export const MAX_HELD_BYTES = 512 * 1024 * 1024;
 

@@ -12,7 +12,7 @@ import type { UploadLimit } from "./upload-limit.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
-export const PASS_THROUGH_IDLE_SECONDS = 300;
+const PASS_THROUGH_IDLE_SECONDS = 300;
 /** Seconds of silence before a ref advertisement of an unlisted repository (mission 000, timeout_seconds' default). */
 const INFO_REFS_IDLE_SECONDS = 30;
 /** Bytes of a gzip body that are inflated to see which command it starts with; they give at most 1 MiB. */

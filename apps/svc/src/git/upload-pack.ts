@@ -15,7 +15,7 @@ import { relay } from "./relay.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** What a rejected fetch gets in its `ERR` packet. */
-export const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
+const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
 
 export interface UploadPackOptions {
   readonly upstream: Upstream;

@@ -15,7 +15,7 @@
  * - `search code`, `search issues`, `search commits`, `search labels`: by its query
  * - `refused REASON`: not for limited tokens
  */
-export const REST_RULES = `
+const REST_RULES = `
 * ~/actions/secrets secrets
 * ~/actions/organization-secrets secrets
 * ~/actions/permissions administration

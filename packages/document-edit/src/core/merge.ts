@@ -14,7 +14,7 @@ export function parseItemSegment(segment: string): { field: string; value: strin
 }
 
 /** The text by which an entry of a merged sequence is known, or undefined if it has none. */
-export function itemKey(item: EditValue | undefined, field: string): string | undefined {
+function itemKey(item: EditValue | undefined, field: string): string | undefined {
   if (!isMap(item)) return undefined;
   const value = item.get(field);
   if (typeof value === "string") return value;

@@ -122,7 +122,7 @@ export class RefDeltaCollector {
 }
 
 /** The group of deltas whose base has the id at `start` of `oids`, or -1. */
-export function findGroup(refs: RefDeltas, oids: Uint8Array, start: number, length: number): number {
+function findGroup(refs: RefDeltas, oids: Uint8Array, start: number, length: number): number {
   let low = 0;
   let high = refs.count;
   while (low < high) {

@@ -77,7 +77,7 @@ export function* reachCommits(
 }
 
 /** Adds to `target` these trees and all below them. Those in it already count as walked. */
-export function* reachTrees(graph: ObjectGraph, roots: readonly number[], target: Bitset): Steps {
+function* reachTrees(graph: ObjectGraph, roots: readonly number[], target: Bitset): Steps {
   const cursor = new TreeCursor(Buffer.alloc(0), graph.format);
   const treeSet = graph.types.of(TREE);
   let steps = 0;
