@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -117,6 +118,29 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
       ]);
       assert.equal(shown.out, `ok\n${version}`);
     }
+  });
+
+  it("HTTP/2: a Host that differs from :authority is refused as a second Host is, and the log has JSON lines only", async () => {
+    const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
+    const status = async (headers: Record<string, string>): Promise<number> => {
+      // The body has not ended when the answer comes.
+      const stream = session.request({ ":path": "/healthz", ...headers }, { endStream: false });
+      const [answered] = (await once(stream, "response")) as [{ ":status": number }];
+      const closed = once(stream, "close");
+      stream.resume().end();
+      await closed;
+      return answered[":status"];
+    };
+    const { host } = new URL(svc.url);
+    assert.equal(await status({ ":authority": host, host: "elsewhere.example" }), 400);
+    assert.equal(await status({ ":authority": host, host }), 200);
+    assert.equal(await status({ ":method": "POST", ":path": "/org/r/info/refs" }), 405);
+    session.close();
+    const text = svc
+      .log()
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("{"));
+    assert.deepEqual(text, []);
   });
 
   it("the log has the bytes of each answer, in both versions", async () => {

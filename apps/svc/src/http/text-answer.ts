@@ -47,7 +47,7 @@ function answerShort(
     ...headers,
     "Content-Length": Buffer.byteLength(body),
     "X-Request-Id": exchange.id,
-    ...(request.complete ? {} : { Connection: "close" }),
+    ...(request.complete || request.httpVersionMajor > 1 ? {} : { Connection: "close" }),
   });
   response.end(request.method === "HEAD" ? undefined : body);
   if (!request.complete) closeAfterLinger(exchange, response);

@@ -102,7 +102,12 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
   // Node's compatibility layer has the shapes of HTTP/1.1; what differs is smoothed over here, once.
   const both = (request: unknown, response: unknown, expectsContinue: boolean): void => {
     const asked = request as IncomingMessage & { readonly authority?: string };
-    if (asked.httpVersionMajor === 2 && asked.authority !== undefined) setHost(asked, asked.authority);
+    if (asked.httpVersionMajor === 2 && asked.authority !== undefined) {
+      const { host = asked.authority } = asked.headers;
+      if (host.toLowerCase() === asked.authority.toLowerCase()) setHost(asked, asked.authority);
+      // Two that differ are refused as a second Host is (RFC 9113 section 8.3.1).
+      else asked.rawHeaders.push("Host", asked.authority);
+    }
     accept(asked, response as ServerResponse, expectsContinue);
   };
   server.on("request", (request, response) => both(request, response, false));
