@@ -26,7 +26,8 @@ describe("the first run by keyboard alone", { timeout: TIMEOUT_MS }, () => {
       await keyboard.press("Enter");
     };
     await page.goto(`${run.url}/`);
-    // The field has the focus.
+    // The field has the focus, from the first frame on.
+    await page.locator("input:focus").waitFor();
     await keyboard.type(run.token);
     await keyboard.press("Enter");
     await page.waitForURL(`${run.url}/setup/`);

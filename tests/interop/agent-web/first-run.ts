@@ -75,7 +75,8 @@ export type Look = (page: Page, name: string) => Promise<void>;
 export async function signInAndEnrol(page: Page, run: FirstRun, look: Look): Promise<void> {
   await page.goto(`${run.url}/`);
   await look(page, "sign-in");
-  // The field has the focus.
+  // The field has the focus, from the first frame on.
+  await page.locator("input:focus").waitFor();
   await page.keyboard.type(run.token);
   await page.keyboard.press("Enter");
   await page.waitForURL(`${run.url}/setup/`);
