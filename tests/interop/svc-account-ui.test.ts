@@ -132,7 +132,8 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 480_000 },
     const page = await context.newPage();
     await signIn(page);
     await page.goto(`${svc.url}/auth/device`);
-    // The code has the focus from the start.
+    // The code has the focus from the first frame on.
+    await page.locator("input:focus").waitFor();
     await page.keyboard.type(await deviceCode());
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Connect svc-cli?" }).waitFor();

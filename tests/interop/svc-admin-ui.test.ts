@@ -281,7 +281,8 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
 
   it("is reached by keyboard alone", async () => {
     const { context, page } = await open({});
-    // The name has the focus from the start.
+    // The name has the focus from the first frame on.
+    await page.locator("input:focus").waitFor();
     await page.keyboard.type("keys");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor();
