@@ -1,5 +1,4 @@
-import { isIP } from "node:net";
-import type { Socket } from "node:net";
+import { SocketAddress, isIP, type Socket } from "node:net";
 
 /** Longest version 1 line, its end included (PROXY protocol, section 2.1). */
 const MAX_V1_BYTES = 107;
@@ -72,7 +71,9 @@ function parseV2(bytes: Buffer): ProxyHeader {
   if (family === 2) {
     if (body.length < 36) return { kind: "garbled" };
     const words = Array.from({ length: 8 }, (_, index) => body.readUInt16BE(index * 2).toString(16));
-    return { kind: "client", address: words.join(":"), length };
+    // As the system writes it: an IPv4 address in IPv6's form is known as one then.
+    const { address } = new SocketAddress({ address: words.join(":"), family: "ipv6" });
+    return { kind: "client", address, length };
   }
   return { kind: "client", address: undefined, length };
 }
