@@ -1,7 +1,7 @@
 import type { EditValue } from "../contract.ts";
 import type { Span } from "../core/mask.ts";
-import type { YamlNode, YamlPlace, YamlText } from "./read.ts";
 import type { ScalarStyle } from "./scalar.ts";
+import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
 
 /** Nested more deeply than this, the other reader decides. */
 const MAX_DEPTH = 100;

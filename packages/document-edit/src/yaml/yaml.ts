@@ -26,7 +26,8 @@ import {
 import { isList, isMap } from "../core/value.ts";
 import { errorAt, unparsable, type Origin } from "../errors.ts";
 import { printBlock, printEntries, printFlow, printItems, printKey, type YamlStyle } from "./print.ts";
-import { readYaml, type YamlNode, type YamlPlace, type YamlText } from "./read.ts";
+import { readYaml } from "./read.ts";
+import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
 import type { Printed } from "./scalar.ts";
 
 type Collection = MapNode<YamlPlace> | ListNode<YamlPlace>;
