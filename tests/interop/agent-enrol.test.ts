@@ -117,6 +117,13 @@ describe("agent enrol", () => {
     assert.match(stderr, /Open http:\S+\/login\/device\nand enter the code ABCD-1234/);
     assert.doesNotMatch(stdout + stderr, /planted-token/);
     assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), "planted-token\n");
+    await place.ok("enrol", "reset", "tools/hub");
+    assert.match(await place.ok("enrol", "list"), /tools\/hub +github +not started/);
+    assert.equal(await place.ok("secrets", "get", "tools/hub", "access_token"), "planted-token\n");
+    for (const action of ["skip", "reset"]) {
+      const unknown = await place.agent(["--dry-run", "enrol", action, "nope"]);
+      assert.equal(unknown.code, 1, "in a dry run too");
+    }
   });
 
   it("github against the test code host: the token clones over git-credential, and is renewed past half of its life", async () => {

@@ -292,8 +292,9 @@ describe("agent status while the configuration cannot be used", () => {
     const alone = await fresh.agent(["status"]);
     assert.deepEqual([alone.code, alone.stdout], [1, ""]);
     assert.match(alone.stderr, FAULT);
-    const dir = await fresh.agent(["status", "--config", join(fresh.path, "none.yaml")]);
-    assert.match(dir.stderr, /none\.yaml: no such file/);
+    const mistyped = await place.agent(["status", "--config", join(place.path, "none.yaml")]);
+    assert.deepEqual([mistyped.code, mistyped.stdout], [1, ""]);
+    assert.match(mistyped.stderr, /none\.yaml: no such file/);
   });
 });
 

@@ -6,7 +6,7 @@ import { ConfigKeeper } from "./config/keeper.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { engineFor } from "./enrol/engines.ts";
 import { EnrolmentRunner } from "./enrol/runner.ts";
-import { Skips } from "./enrol/skips.ts";
+import { EnrolmentMarks } from "./enrol/marks.ts";
 import type { Host } from "./host.ts";
 import { Backups } from "./sync/backups.ts";
 import { Daemon } from "./sync/daemon.ts";
@@ -152,7 +152,7 @@ export function enrolmentRunner(
     makeEngine: (enrolment) => engineFor(enrolment, { store, username: facts.username, clock }),
     store,
     signIn,
-    skips: new Skips(places.state),
+    marks: new EnrolmentMarks(places.state),
     intervalMs: config.sync.interval,
     onStored,
     clock,

@@ -6,6 +6,8 @@ export const run: RunCommand = (invocation) =>
   withEnrolments(invocation, async (runner, signal, tell) => {
     const [key = ""] = invocation.positionals;
     await runner.look(signal);
+    // Unknown ones are refused in a dry run too.
+    runner.prompt(key);
     if (!invocation.flags.dryRun) {
       await runner.skip(key);
       tell();

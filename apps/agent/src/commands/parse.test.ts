@@ -65,6 +65,7 @@ describe("the command line", () => {
     ["a flag without its value", ["sync", "--config"], /--config needs a value/],
     ["a value where none is taken", ["sync", "--dry-run=yes"], /--dry-run takes no value/],
     ["too many arguments", ["sync", "now"], /'sync' takes no arguments/],
+    ["one argument too many", ["browse", "a", "b"], /'browse' takes at most 1 argument$/],
     ["too few arguments", ["secrets", "get"], /'secrets get' needs: KEY/],
   ];
   for (const [name, args, message] of refused)

@@ -59,7 +59,10 @@ export function parseCommandLine(
   const { min, max } = command.arguments ?? { min: 0, max: 0 };
   if (positionals.length < min) throw new UsageError(`'${name}' needs: ${command.usage ?? ""}`, name);
   if (positionals.length > max)
-    throw new UsageError(`'${name}' takes ${max === 0 ? "no" : `at most ${max}`} arguments`, name);
+    throw new UsageError(
+      `'${name}' takes ${max === 0 ? "no" : `at most ${max}`} argument${max === 1 ? "" : "s"}`,
+      name,
+    );
   return {
     kind: "command",
     command,

@@ -20,7 +20,9 @@ import { untilStopped } from "./signals.ts";
  */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation).catch(async (fault: unknown) => {
-    if (!isConfigFault(fault)) throw fault;
+    // A file that was named and is not there is a slip of the pen, and no daemon's.
+    const isNamed = invocation.flags.config !== undefined;
+    if (!isConfigFault(fault) || (isNamed && fault.code === "config_unreadable")) throw fault;
     const asJson = invocation.options["json"] === true;
     process.stdout.write((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
     throw fault;

@@ -9,7 +9,7 @@ import type { EnrolmentEngine } from "./engine.ts";
 import { failed } from "./http.ts";
 import { mergeSecret } from "./merge-secret.ts";
 import { EnrolmentRunner, type EnrolmentRunnerParts } from "./runner.ts";
-import { Skips } from "./skips.ts";
+import { EnrolmentMarks } from "./marks.ts";
 
 let w: Workspace;
 let now = 0;
@@ -35,7 +35,7 @@ function runner(
     makeEngine: () => engine,
     store,
     signIn: embeddedSignIn,
-    skips: new Skips(w.places.state),
+    marks: new EnrolmentMarks(w.places.state),
     intervalMs: 60_000,
     onStored: () => (stored += 1),
     clock,
@@ -166,13 +166,21 @@ describe("the states of an enrolment", () => {
     await r.check(signal);
     assert.equal(state(r), "complete");
     await assert.rejects(r.skip("tools/k"), /is complete/);
-    await r.reset("tools/k");
+    // By the command line, beside a daemon that finds it out, and one that starts later.
+    const other = runner(asking);
+    await other.look(signal);
+    await other.reset("tools/k");
     await r.check(signal);
     assert.equal(state(r), "pending");
+    const later = runner(asking);
+    await later.check(signal);
+    assert.equal(state(later), "pending");
     const done = r.start("tools/k");
     await turn();
     r.answer("tools/k", new Map([["token", new Secret("new")]]));
     await done;
+    await later.check(signal);
+    assert.equal(state(later), "complete");
     assert.deepEqual(
       [...(await w.store.read("tools/k")).fields],
       [

@@ -8,7 +8,7 @@ import type { EnrolmentStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import type { EnrolmentEngine, EnrolmentSteps, FormField } from "./engine.ts";
 import { mergeSecret, readOrUndefined } from "./merge-secret.ts";
-import type { Skips } from "./skips.ts";
+import type { EnrolmentMarks } from "./marks.ts";
 
 /** A user who was asked answers within this, or starts again; in milliseconds. */
 const ANSWER_LIMIT_MS = 15 * 60_000;
@@ -28,7 +28,7 @@ export interface EnrolmentRunnerParts {
   readonly makeEngine: (config: EnrolmentConfig) => EnrolmentEngine;
   readonly store: SecretStore;
   readonly signIn: SignIn;
-  readonly skips: Skips;
+  readonly marks: EnrolmentMarks;
   /** How often the store is asked whether credentials are still there, in milliseconds. */
   readonly intervalMs: number;
   /** A credential is there or was renewed: rules that use it are due. */
@@ -47,7 +47,7 @@ interface Entry {
   abort: AbortController | undefined;
   done: Promise<void> | undefined;
   refreshAt: number | undefined;
-  /** The user wants it anew although it is there. */
+  /** The user wants it anew although it is there; as the marks say. */
   again: boolean;
   failures: number;
   retryAt: number;
@@ -56,7 +56,8 @@ interface Entry {
 /**
  * The enrolments of this user: `pending → running → complete | failed`, `failed → running | skipped`,
  * `pending → skipped`, `complete | skipped → pending`. What needs nobody runs by itself and is kept in step; what holds
- * a token that ends is renewed past half of its life. Skips outlive the process.
+ * a token that ends is renewed past half of its life. What the user
+ * has skipped, or wants anew, outlives the process.
  */
 export class EnrolmentRunner {
   readonly #parts: EnrolmentRunnerParts;
@@ -161,7 +162,7 @@ export class EnrolmentRunner {
   async skip(key: string): Promise<void> {
     const entry = this.#entry(key);
     if (entry.state !== "pending" && entry.state !== "failed") throw wrongState(key, `is ${entry.state}`);
-    await this.#parts.skips.set(key, true);
+    await this.#parts.marks.skipped.set(key, true);
     this.#deeds += 1;
     this.#set(entry, "skipped");
   }
@@ -170,7 +171,9 @@ export class EnrolmentRunner {
   async reset(key: string): Promise<void> {
     const entry = this.#entry(key);
     if (entry.state !== "complete" && entry.state !== "skipped") throw wrongState(key, `is ${entry.state}`);
-    await this.#parts.skips.set(key, false);
+    const { skipped, again } = this.#parts.marks;
+    if (entry.state === "complete") await again.set(key, true);
+    await skipped.set(key, false);
     this.#deeds += 1;
     entry.again = true;
     this.#set(entry, "pending");
@@ -217,13 +220,15 @@ export class EnrolmentRunner {
   }
 
   async #check(signal: AbortSignal, act: boolean): Promise<void> {
-    if (!this.#parts.signIn.state().authenticated) return;
+    const { signIn, marks } = this.#parts;
+    if (!signIn.state().authenticated) return;
     for (const [key, entry] of this.#entries) {
       if (signal.aborted) return;
       const deeds = this.#deeds;
-      const skipped = (await this.#parts.skips.read()).has(key);
+      const [skipped, again] = await Promise.all([marks.skipped.read(), marks.again.read()]);
       if (entry.state === "running" || this.#isOutdated(deeds)) continue;
-      if (skipped) this.#set(entry, "skipped");
+      entry.again = again.has(key);
+      if (skipped.has(key)) this.#set(entry, "skipped");
       else if (!act) this.#noteHeld(entry, await this.#isHeld(key, signal), deeds);
       else if (entry.engine.interactive) await this.#checkHeld(key, entry, signal, deeds);
       else if (this.#parts.clock.now() >= entry.retryAt) {
@@ -280,7 +285,8 @@ export class EnrolmentRunner {
 
   #noteHeld(entry: Entry, isThere: boolean, deeds: number): void {
     if (this.#isOutdated(deeds)) return;
-    if (isThere && entry.state !== "failed" && !entry.again) this.#set(entry, "complete");
+    if (isThere && entry.again && entry.state === "complete") this.#set(entry, "pending");
+    else if (isThere && entry.state !== "failed" && !entry.again) this.#set(entry, "complete");
     else if (!isThere && (entry.state === "complete" || entry.state === "skipped"))
       this.#set(entry, "pending");
   }
@@ -307,12 +313,12 @@ export class EnrolmentRunner {
   }
 
   async #enrol(key: string, entry: Entry, signal: AbortSignal, before: Entry["state"]): Promise<void> {
-    const { store, skips, logger, onStored } = this.#parts;
+    const { store, marks, logger, onStored } = this.#parts;
     try {
       const fields: Fields = await entry.engine.run(this.#steps(entry, signal), signal);
       signal.throwIfAborted();
       const wrote = await mergeSecret(store, key, fields, signal);
-      await skips.set(key, false);
+      await Promise.all([marks.skipped.set(key, false), marks.again.set(key, false)]);
       entry.again = false;
       entry.failures = 0;
       entry.retryAt = 0;

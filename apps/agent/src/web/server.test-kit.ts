@@ -12,7 +12,7 @@ import { parseConfig } from "../config/load.ts";
 import type { Clipboard } from "../desktop/clipboard.ts";
 import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
-import { Skips } from "../enrol/skips.ts";
+import { EnrolmentMarks } from "../enrol/marks.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Desktop } from "../desktop/desktop.ts";
@@ -107,7 +107,7 @@ export async function startTestServer(
     makeEngine: (enrolment) => engineFor(enrolment, { store, username: "ada", clock: systemClock }),
     store,
     signIn: embeddedSignIn,
-    skips: new Skips(storeFolder),
+    marks: new EnrolmentMarks(storeFolder),
     intervalMs: configuration.sync.interval,
     onStored: () => undefined,
     clock: systemClock,
