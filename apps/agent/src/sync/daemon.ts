@@ -228,7 +228,8 @@ export class Daemon implements DaemonView {
     const { signIn, state, logger, clock } = this.#parts;
     this.#outages += 1;
     if (error instanceof Error && "code" in error && error.code === "unauthenticated") signIn.invalidate();
-    const waiting = error instanceof AgentError && error.code === "not_signed_in";
+    // Not signed in, or a state that cannot be kept.
+    const waiting = error instanceof AgentError && ["not_signed_in", "place_refused"].includes(error.code);
     if (isStoreWide(error) || waiting) {
       state.document.stale_since ??= iso(clock.now());
       state.document.last_error = publicMessage(error);

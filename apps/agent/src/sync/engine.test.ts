@@ -17,6 +17,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { CycleResult } from "../status.ts";
+import { AgentError } from "../errors.ts";
+import { WriterLock } from "./lock.ts";
 import { TargetPolicy } from "./targets.ts";
 import { workspace, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
 
@@ -591,6 +593,28 @@ describe("the state file", () => {
       const after = await stat(join(w.home, "f.yaml"), { bigint: true });
       assert.deepEqual([after.ino, after.mtimeNs], [before.ino, before.mtimeNs]);
       assert.equal(JSON.parse(await readFile(path, "utf8")).rules.a.state, "ok");
+    });
+  }
+
+  it("a pipe in its place: does not wait for whoever might write there, and is replaced", async () => {
+    await w.put("k", { token: "t" });
+    await cycle([yaml("a", "k")]);
+    const path = join(w.places.state, "state.json");
+    await unlink(path);
+    execFileSync("mkfifo", [path]);
+    assert.deepEqual((await cycle([yaml("a", "k")])).unchanged, ["a"]);
+    assert.equal(JSON.parse(await readFile(path, "utf8")).rules.a.state, "ok");
+  });
+
+  for (const name of ["state.json", "hmac.key", "lock.db"]) {
+    it(`a folder in the place of ${name}: the error names it`, async () => {
+      await w.put("k", { token: "t" });
+      await mkdir(join(w.places.state, name), { recursive: true });
+      const named = new RegExp(`^cannot (?:use|lock) .*/${name.replace(".", "\\.")}\\b`);
+      await assert.rejects(
+        name === "lock.db" ? WriterLock.acquire(w.places.state, 0) : cycle([yaml("a", "k")]),
+        (error) => error instanceof AgentError && named.test(error.message) && error.hint !== undefined,
+      );
     });
   }
 

@@ -29,19 +29,20 @@ export class WriterLock implements Disposable {
   static async acquire(state: string, waitMs: number = LOCK_WAIT_MS): Promise<WriterLock> {
     await ensureFolder(state);
     const path = join(state, "lock.db");
-    const database = new DatabaseSync(path, { timeout: waitMs });
+    let database: DatabaseSync | undefined;
     try {
+      database = new DatabaseSync(path, { timeout: waitMs });
       database.exec("BEGIN EXCLUSIVE");
       chmodSync(path, 0o600);
       return new WriterLock(path, database);
     } catch (error) {
-      database.close();
+      database?.close();
       const busy = error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
       throw new AgentError("locked", busy ? `another agent holds ${path}` : `cannot lock ${path}`, {
         cause: error,
         hint: busy
           ? "A running daemon syncs by itself; wait for the other command to end, or use Sync Now in the web UI."
-          : "If the file is damaged, remove it.",
+          : "If it is damaged or no file, remove it; look whether the disk is full or read-only.",
       });
     }
   }

@@ -1,8 +1,8 @@
-import { ifExists, writeAtomically } from "@devplat/base";
+import { writeAtomically } from "@devplat/base";
 import { createHmac, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { readOwnFile, unwritableFile } from "../config/own-file.ts";
 import { ensureFolder } from "../config/places.ts";
 
 /** Bumped when the file's shape changes; an older or newer one is rebuilt, not guessed at. */
@@ -101,15 +101,18 @@ export class StateFile {
     this.#written = loaded.document === undefined ? "" : print(this.document);
   }
 
-  /** Opens it for the writer: makes the folder and the key if need be. Hold the writer lock. */
+  /**
+   * Opens it for the writer: makes the folder and the key if need be. Hold the writer lock.
+   * @throws AgentError `place_refused`
+   */
   static async open(folder: string): Promise<StateFile> {
     await ensureFolder(folder);
     const keyPath = join(folder, "hmac.key");
-    let key = await ifExists(readFile(keyPath));
+    let key = await readOwnFile(keyPath);
     let loaded = await load(join(folder, "state.json"));
     if (key?.length !== KEY_BYTES) {
       key = randomBytes(KEY_BYTES);
-      await writeAtomically(keyPath, key);
+      await write(keyPath, key);
       // HMACs under another key say nothing.
       loaded = { ...loaded, document: undefined };
     }
@@ -118,7 +121,7 @@ export class StateFile {
 
   /** Opens it to look at, writing nothing, now or later: for `status` and `--dry-run`. */
   static async peek(folder: string): Promise<StateFile> {
-    const key = await ifExists(readFile(join(folder, "hmac.key"))).catch(() => undefined);
+    const key = await readOwnFile(join(folder, "hmac.key")).catch(() => undefined);
     const loaded = await load(join(folder, "state.json"));
     const usable = key?.length === KEY_BYTES;
     return new StateFile("", usable ? key : randomBytes(KEY_BYTES), {
@@ -132,7 +135,7 @@ export class StateFile {
     return createHmac("sha256", this.#key).update(content).digest("base64url");
   }
 
-  /** Writes the document, as it is when its turn comes, if it changed. */
+  /** Writes the document, as it is when its turn comes, if it changed. @throws AgentError `place_refused` */
   save(): Promise<void> {
     const turn = this.#saving.then(() => this.#save());
     this.#saving = turn.catch(() => undefined);
@@ -143,7 +146,7 @@ export class StateFile {
     if (this.#path === "") throw new Error("a peeked state cannot be saved");
     const text = print(this.document);
     if (text === this.#written) return;
-    await writeAtomically(this.#path, text);
+    await write(this.#path, text);
     this.#written = text;
   }
 }
@@ -160,7 +163,7 @@ export function emptyState(): StateDocument {
 }
 
 async function load(path: string): Promise<{ document: StateDocument | undefined; found: boolean }> {
-  const bytes = await ifExists(readFile(path)).catch(() => Buffer.alloc(0));
+  const bytes = await readOwnFile(path).catch(() => Buffer.alloc(0));
   if (bytes === undefined) return { document: undefined, found: false };
   let value: unknown;
   try {
@@ -173,4 +176,12 @@ async function load(path: string): Promise<{ document: StateDocument | undefined
 
 function print(document: StateDocument): string {
   return `${JSON.stringify(document, undefined, 1)}\n`;
+}
+
+async function write(path: string, content: string | Buffer): Promise<void> {
+  try {
+    await writeAtomically(path, content);
+  } catch (error) {
+    throw unwritableFile(path, error);
+  }
 }
