@@ -17,6 +17,7 @@ import type { CachedRepositories } from "./cached-repositories.ts";
 import type { LiveConfig } from "./config/live-config.ts";
 import type { IdentityParts } from "./assemble-identity.ts";
 import { Authenticator } from "./login/authenticator.ts";
+import { MadeWith } from "./login/made-with.ts";
 import { SessionEnd } from "./login/session-end.ts";
 import { TestLogin } from "./login/test-login.ts";
 import type { Health } from "./health.ts";
@@ -86,10 +87,11 @@ export function assembleAdministration(parts: AdministrationParts): {
       return live.current.tokens.allow_never;
     },
   });
-  const sessionEnd = new SessionEnd({ sessions, store: store.sessions, mint, audit });
+  const madeWith = new MadeWith({ sessions: store.sessions, mint, audit, clock });
+  const sessionEnd = new SessionEnd({ sessions, store: store.sessions, madeWith, audit });
   const adminTokens = new AdminTokens({
     sessions: store.sessions,
-    mint,
+    madeWith,
     audit,
     clock,
     get maxDurationMs() {
@@ -108,7 +110,7 @@ export function assembleAdministration(parts: AdministrationParts): {
   const described: Operation[] = [
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
     logoutOperation(sessions, audit),
-    ...sessionOperations({ sessions, sessionEnd, mint, address, accounts, audit }),
+    ...sessionOperations({ sessions, sessionEnd, madeWith, address, accounts, audit }),
     ...cachedRepositoryOperations({
       repositories,
       maintenance,
@@ -165,6 +167,7 @@ export function assembleAdministration(parts: AdministrationParts): {
       cacheEnabled: config.cache.enabled,
       mint,
       sessionEnd,
+      madeWith,
       authenticator,
       ...identity,
       hostName: new URL(identity.codeHost.url).host,

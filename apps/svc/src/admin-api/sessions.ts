@@ -4,11 +4,11 @@ import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
+import type { MadeWith } from "../login/made-with.ts";
 import type { SessionEnd } from "../login/session-end.ts";
 import type { Identity, ListedSession, Sessions } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { SessionRecord } from "../storage/store.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
 import { operation, type Operation } from "./operation.ts";
 import { pageOf, pagingQuery } from "./paging.ts";
 
@@ -39,7 +39,12 @@ const listedSessionSchema = z
       .string()
       .nullable()
       .meta({ description: "The program that was approved by a code; null: a browser" }),
-    tokens: z.int().meta({ description: "Proxy and agent tokens made with it that are good now" }),
+    tokens: z
+      .int()
+      .meta({
+        description:
+          "Tokens made with it that are good now, administration tokens and what those made included",
+      }),
     current: z.boolean().meta({ description: "Whether it makes this request" }),
   })
   .meta({ id: "LoginSession" });
@@ -51,7 +56,7 @@ export function mintedTokensQuery(fallback: string) {
       .enum(["revoke", "keep"])
       .optional()
       .meta({
-        description: `What becomes of the proxy and agent tokens that were made with it. ${fallback}`,
+        description: `What becomes of the tokens that were made with it. ${fallback}`,
       }),
   });
 }
@@ -59,7 +64,7 @@ export function mintedTokensQuery(fallback: string) {
 export interface SessionOperationsOptions {
   readonly sessions: Sessions;
   readonly sessionEnd: SessionEnd;
-  readonly mint: Pick<TokenMint, "countMintedBy">;
+  readonly madeWith: Pick<MadeWith, "count">;
   readonly address: OwnAddress;
   readonly accounts: Accounts;
   readonly audit: AuditTrail;
@@ -67,7 +72,7 @@ export interface SessionOperationsOptions {
 
 /** Who one is, where one is signed in, and ending that. */
 export function sessionOperations(options: SessionOperationsOptions): Operation[] {
-  const { sessions, sessionEnd, mint, address, accounts, audit } = options;
+  const { sessions, sessionEnd, madeWith, address, accounts, audit } = options;
   const common = { tag: "Login", access: "user" } as const;
   return [
     operation({
@@ -110,7 +115,7 @@ export function sessionOperations(options: SessionOperationsOptions): Operation[
           key: ({ record }) => record.id,
           descending: true,
         });
-        const tokens = await mint.countMintedBy(items.map(({ record }) => record.id));
+        const tokens = await madeWith.count(items.map(({ record }) => record.id));
         return {
           status: 200,
           headers,

@@ -4,11 +4,11 @@ import type { Accounts } from "../accounts/accounts.ts";
 import { clientOf } from "../admin-api/client.ts";
 import { recordDisconnect } from "../admin-api/sessions.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
+import type { MadeWith } from "../login/made-with.ts";
 import type { SessionEnd } from "../login/session-end.ts";
 import type { Sessions } from "../login/sessions.ts";
 import type { WebLogin } from "../login/web-login.ts";
 import type { Store } from "../storage/store.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
 import { accountPage } from "./account-page.ts";
 import { pageNumber, pagedList } from "./paged-list.ts";
 import type { Pages } from "./pages.ts";
@@ -21,7 +21,7 @@ export interface AccountRoutes {
   readonly version: string;
   readonly sessions: Sessions;
   readonly sessionEnd: SessionEnd;
-  readonly mint: Pick<TokenMint, "countMintedBy">;
+  readonly madeWith: Pick<MadeWith, "count">;
   readonly accounts: Accounts;
   readonly users: Pick<Store["users"], "list">;
   /** Undefined: no OAuth client is configured. */
@@ -34,7 +34,7 @@ export interface AccountRoutes {
 
 /** A user's own account and sessions, and for admins those of all. */
 export function addAccountRoutes(routes: AccountRoutes): void {
-  const { pages, assets, version, sessions, sessionEnd, mint, accounts, users } = routes;
+  const { pages, assets, version, sessions, sessionEnd, madeWith, accounts, users } = routes;
   const { webLogin, hostName, audit, clock } = routes;
 
   pages.get("/ui", false, async (context, identity) => {
@@ -50,7 +50,7 @@ export function addAccountRoutes(routes: AccountRoutes): void {
       hostName,
       canConnect: webLogin !== undefined,
       sessions: own,
-      tokens: await mint.countMintedBy(own.map(({ record }) => record.id)),
+      tokens: await madeWith.count(own.map(({ record }) => record.id)),
       now: clock.now(),
       done: doneText(context.req.query()),
     });
@@ -102,7 +102,7 @@ export function addAccountRoutes(routes: AccountRoutes): void {
         })),
       },
       sessions: shown,
-      tokens: await mint.countMintedBy(shown.items.map(({ id }) => id)),
+      tokens: await madeWith.count(shown.items.map(({ id }) => id)),
       now: clock.now(),
       done: doneText(query),
     });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
-import type { SessionRecord } from "../storage/store.ts";
+import type { Role, SessionRecord } from "../storage/store.ts";
 import { createToken, tokenHash, tokenStart } from "../tokens/format.ts";
 
 describe("ending a session", () => {
@@ -32,6 +32,7 @@ describe("ending a session", () => {
   const session = async (
     device: string | undefined,
     kind: SessionRecord["kind"] = "session",
+    role: Role = "user",
   ): Promise<{ id: string; token: string }> => {
     const user = await svc.store.users.ensure("alice", randomUUIDv7(), Date.now());
     const token = createToken("session");
@@ -42,13 +43,14 @@ describe("ending a session", () => {
       tokenHash: tokenHash(token.reveal()),
       tokenStart: tokenStart(token),
       userId: user.id,
-      role: "user",
+      role,
       name: device,
       createdIp: undefined,
       userAgent: undefined,
       createdAt: Date.now(),
       expiresAt: Date.now() + 3_600_000,
       lastSeenAt: undefined,
+      mintedBy: undefined,
     });
     return { id, token: token.reveal() };
   };
@@ -86,6 +88,31 @@ describe("ending a session", () => {
   it("a browser's leaves its tokens as they are, unless tokens=revoke", async () => {
     await endsWith(undefined, "", "kept");
     await endsWith(undefined, "?tokens=revoke", "revoked");
+  });
+
+  it("an admin's program takes the administration tokens with it, and what was made with those", async () => {
+    const program = await session("svc-cli", "session", "admin");
+    const made = await json(
+      call("POST", "/api/admin-tokens", program.token, { name: "one", duration: "1h" }),
+    );
+    const next = await json(
+      call("POST", "/api/admin-tokens", String(made["token"]), { name: "two", duration: "1h" }),
+    );
+    const minted = [await mint(program.token), await mint(String(next["token"]))];
+    const other = await json(call("POST", "/api/admin-tokens", admin, { name: "other", duration: "1h" }));
+    const listed = (await (await call("GET", "/api/sessions?all=true", admin)).json()) as Record<
+      string,
+      unknown
+    >[];
+    assert.equal(listed.find((each) => each["id"] === program.id)?.["tokens"], 4);
+    assert.equal((await call("DELETE", `/api/sessions/${program.id}`, admin)).status, 204);
+    for (const token of [program.token, made["token"], next["token"]]) {
+      assert.equal((await call("GET", "/api/session", String(token))).status, 401);
+    }
+    for (const { id } of minted) assert.equal(await isGood(id), false);
+    assert.equal((await call("GET", "/api/session", String(other["token"]))).status, 200);
+    const [event] = (await svc.audited()).filter(({ action }) => action === "session.ended");
+    assert.equal(event?.details?.["tokens_revoked"], 4);
   });
 
   it("tokens=anything else is 400, and nothing ends", async () => {

@@ -3,17 +3,17 @@ import type { AuditTrail } from "../audit/audit-event.ts";
 import { SvcError } from "../errors.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
 import { isWellFormed, tokenHash } from "../tokens/format.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
 import type { Client } from "./client.ts";
+import type { MadeWith } from "./made-with.ts";
 import type { Identity, Sessions } from "./sessions.ts";
 
-/** What becomes of the proxy and agent tokens that were made with a session, when that ends. */
+/** What becomes of the tokens that were made with a session or an administration token, when that ends. */
 export type MintedTokens = "revoke" | "keep";
 
 export interface SessionEndOptions {
   readonly sessions: Sessions;
   readonly store: Pick<SessionStore, "findByHash" | "delete">;
-  readonly mint: Pick<TokenMint, "revokeMintedBy">;
+  readonly madeWith: Pick<MadeWith, "revoke">;
   readonly audit: AuditTrail;
 }
 
@@ -42,8 +42,7 @@ export class SessionEnd {
     // The session first: it could make another token else.
     const record = await this.#options.sessions.revoke(caller, id);
     const wanted = tokens ?? (record.name === undefined ? "keep" : "revoke");
-    const revoked =
-      wanted === "revoke" ? await this.#options.mint.revokeMintedBy(caller, client, record.id) : 0;
+    const revoked = wanted === "revoke" ? await this.#options.madeWith.revoke(caller, client, record.id) : 0;
     this.#note(record, caller, client, revoked);
     return { record, revoked };
   }
@@ -55,11 +54,11 @@ export class SessionEnd {
    * @throws SvcError `not_found`: never issued, or ended before
    */
   async endByValue(caller: Identity, client: Client, text: string): Promise<void> {
-    const { store, mint } = this.#options;
+    const { store, madeWith } = this.#options;
     const record = isWellFormed(text) ? await store.findByHash(tokenHash(text)) : undefined;
     if (record === undefined) throw new SvcError("not_found", "No token has this value");
     const ended = await store.delete(record.id);
-    const revoked = await mint.revokeMintedBy(caller, client, record.id);
+    const revoked = await madeWith.revoke(caller, client, record.id);
     // Of two who end it at once, one did it.
     if (ended) this.#note(record, caller, client, revoked);
   }

@@ -86,6 +86,7 @@ export class Sessions {
       createdAt: now,
       expiresAt: now + SESSION_LIFETIME_MS,
       lastSeenAt: undefined,
+      mintedBy: undefined,
     };
     await this.#store.sessions.insert(record);
     return { token, record, identity: this.#identity(record, user.login) };

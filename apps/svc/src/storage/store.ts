@@ -48,6 +48,8 @@ export interface SessionRecord {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly lastSeenAt: number | undefined;
+  /** Of an administration token: id of the session or administration token that it was made with. */
+  readonly mintedBy: string | undefined;
 }
 
 export type Level = "read" | "write";

@@ -4,16 +4,16 @@ import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { FieldError, SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
+import type { MadeWith } from "../login/made-with.ts";
 import type { MintedTokens } from "../login/session-end.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
 import { lifetimeOf } from "./duration.ts";
 import { createToken, tokenHash, tokenStart } from "./format.ts";
-import type { TokenMint } from "./token-mint.ts";
 
 export interface AdminTokensOptions {
   readonly sessions: SessionStore;
-  readonly mint: Pick<TokenMint, "revokeMintedBy">;
+  readonly madeWith: Pick<MadeWith, "revoke">;
   readonly audit: AuditTrail;
   readonly clock: Clock;
   /** Longest life, in milliseconds. */
@@ -59,8 +59,14 @@ export class AdminTokens {
       createdAt: now,
       expiresAt: now + lifetime,
       lastSeenAt: undefined,
+      mintedBy: caller.sessionId,
     };
     await sessions.insert(record);
+    // Who ends a session with what it made must not miss one that it was making at that moment.
+    if ((await sessions.get(caller.sessionId)) === undefined) {
+      await sessions.delete(record.id);
+      throw new SvcError("forbidden", "The session was ended meanwhile");
+    }
     audit.record({
       action: "admin_token.created",
       outcome: "allowed",
@@ -90,7 +96,7 @@ export class AdminTokens {
   /**
    * From here on it opens nothing, on any instance.
    *
-   * @param tokens what becomes of the proxy and agent tokens that were made with it
+   * @param tokens what becomes of the tokens that were made with it
    * @throws SvcError `not_found`
    */
   async revoke(caller: Identity, client: Client, id: string, tokens: MintedTokens = "keep"): Promise<void> {
@@ -98,7 +104,7 @@ export class AdminTokens {
     if (!(await this.#options.sessions.delete(id))) {
       throw new SvcError("not_found", "No administration token has this id");
     }
-    const revoked = tokens === "revoke" ? await this.#options.mint.revokeMintedBy(caller, client, id) : 0;
+    const revoked = tokens === "revoke" ? await this.#options.madeWith.revoke(caller, client, id) : 0;
     this.#options.audit.record({
       action: "admin_token.revoked",
       outcome: "allowed",

@@ -91,6 +91,7 @@ export function accountCases(store: () => Store): void {
       createdIp: "10.0.0.1",
       userAgent: "curl",
       lastSeenAt: 4,
+      mintedBy: randomUUIDv7(),
     });
     await sessions.insert(session);
     assert.deepEqual(await sessions.findByHash(session.tokenHash), session);

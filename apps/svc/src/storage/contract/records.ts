@@ -56,6 +56,7 @@ export async function sessionRecord(
     createdAt: 1_700_000_000_000,
     expiresAt: 1_700_000_060_000,
     lastSeenAt: undefined,
+    mintedBy: undefined,
     ...change,
   };
 }

@@ -131,7 +131,9 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0003_tokens_minted_by": {
     async up(db: Kysely<unknown>): Promise<void> {
       await db.schema.alterTable("tokens").addColumn("requests_per_minute", "integer").execute();
-      await db.schema.alterTable("tokens").addColumn("minted_by", "text").execute();
+      for (const table of ["tokens", "sessions"]) {
+        await db.schema.alterTable(table).addColumn("minted_by", "text").execute();
+      }
       await db.schema
         .createIndex("tokens_by_session")
         .on("tokens")

@@ -95,6 +95,7 @@ function toRow(record: SessionRecord): Tables["sessions"] {
     created_ip: record.createdIp ?? null,
     user_agent: record.userAgent ?? null,
     last_seen_at: record.lastSeenAt ?? null,
+    minted_by: record.mintedBy ?? null,
   };
 }
 
@@ -113,5 +114,6 @@ function fromRow(row: Selectable<Tables["sessions"]>): SessionRecord {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     lastSeenAt: row.last_seen_at ?? undefined,
+    mintedBy: row.minted_by ?? undefined,
   };
 }

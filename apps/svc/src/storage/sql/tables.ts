@@ -37,6 +37,7 @@ export interface Tables {
     created_ip: string | null;
     user_agent: string | null;
     last_seen_at: number | null;
+    minted_by: string | null;
   };
   tokens: {
     id: string;

@@ -89,6 +89,6 @@ function hashPath(hash: string): string {
 
 /** JSON leaves out what is undefined. */
 function complete(record: SessionRecord): SessionRecord {
-  const { name, createdIp, userAgent, lastSeenAt } = record;
-  return { ...record, name, createdIp, userAgent, lastSeenAt };
+  const { name, createdIp, userAgent, lastSeenAt, mintedBy } = record;
+  return { ...record, name, createdIp, userAgent, lastSeenAt, mintedBy };
 }
