@@ -43,8 +43,8 @@ export function dashboardPage({ assets, version, identity, state }: DashboardPag
     content: html`<div>
         <h1>Dashboard</h1>
         <p class="lead">
-          This instance since ${formatTime(state.activity.since)}; the chart and the slowest fetches look back
-          an hour.
+          What this instance did since ${formatTime(state.activity.since)}; the chart and the slowest fetches
+          look back an hour. Where several instances run, each shows its own figures.
         </p>
       </div>
       <div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,

@@ -52,9 +52,9 @@ function confirm(request: DeviceRequest, { identity, now }: DevicePageOptions): 
     <h1>Connect ${request.clientId}?</h1>
     <p>
       The program <strong>${request.clientId}</strong> wants to act here as
-      <strong>${identity.login}</strong>, for 30 days, or until you end its session: make proxy tokens for any
-      repository that you can reach, see yours, and revoke them. It cannot open these pages, approve other
-      programs, end your sessions or disconnect your account.
+      <strong>${identity.login}</strong>, for 30 days, or until you end its session, with which its tokens
+      end: make proxy tokens for any repository that you can reach, see yours, and revoke them. It cannot open
+      these pages, approve other programs, end your sessions or disconnect your account.
     </p>
     <dl class="facts">
       <div>
