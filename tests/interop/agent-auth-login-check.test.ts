@@ -119,13 +119,13 @@ describe("login-check rule 4: the token", () => {
 
   it("past halfway it is renewed", async () => {
     const place = await home();
-    const token = await createToken({ ttl: "1h" });
+    // Either half is long enough for a program's start on a loaded machine.
+    const token = await createToken({ ttl: "24s" });
     await place.write(".daemon-token", token);
-    // As it would be after forty minutes.
-    await vault.request("POST", "auth/token/renew", { token, increment: "20m" });
+    await new Promise((resolve) => setTimeout(resolve, 12_500));
     await assertSilent(place);
     const { body } = await vault.request("POST", "auth/token/lookup", { token });
-    assert.ok((body["data"] as { ttl: number }).ttl > 1800);
+    assert.ok((body["data"] as { ttl: number }).ttl > 12);
   });
 
   it("past halfway and not renewable: warns with the absolute end, exit 0", async () => {
