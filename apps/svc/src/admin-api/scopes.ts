@@ -69,7 +69,9 @@ export const explanationSchema = z
   .strictObject({
     allowed: z.boolean(),
     rule: z.string().meta({ description: "What was looked up", example: "GET /repos/{owner}/{repo}/issues" }),
-    needs: z.array(z.string()).meta({ description: "Scopes that the request needs, all of them" }),
+    needs: z
+      .array(z.string())
+      .meta({ description: "Scopes that the request needs, all of them; `a or b`: either of the two" }),
     repositories: z.array(z.string()).meta({ description: "Repositories that it concerns" }),
     message: z.string(),
   })

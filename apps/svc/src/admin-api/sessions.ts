@@ -39,12 +39,10 @@ const listedSessionSchema = z
       .string()
       .nullable()
       .meta({ description: "The program that was approved by a code; null: a browser" }),
-    tokens: z
-      .int()
-      .meta({
-        description:
-          "Tokens made with it that are good now, administration tokens and what those made included",
-      }),
+    tokens: z.int().meta({
+      description:
+        "Tokens made with it that are good now, administration tokens and what those made included",
+    }),
     current: z.boolean().meta({ description: "Whether it makes this request" }),
   })
   .meta({ id: "LoginSession" });

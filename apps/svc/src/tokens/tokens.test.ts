@@ -17,6 +17,7 @@ import { AddressList, addressFault } from "./address-list.ts";
 import { claimedKind, createToken, holdsTokenPrefix, isWellFormed, tokenStart } from "./format.ts";
 import { presentedCredential } from "./presented.ts";
 import { RESOURCES, allows, parseScopes } from "./scopes.ts";
+import { lifetimeOf } from "./duration.ts";
 import { TokenGate } from "./token-gate.ts";
 import { TokenRate } from "./token-rate.ts";
 import { TokenLookup } from "./token-lookup.ts";
@@ -460,6 +461,17 @@ describe("minting and admitting", () => {
       ],
     );
     assert.equal(JSON.stringify(events).includes(token), false);
+  });
+
+  it("bounds of a duration are named as people write them", () => {
+    for (const [max, text] of [
+      [365 * 86_400_000, "must be at most 365d"],
+      [168 * 3_600_000, "must be at most 1w"],
+      [5_400_000, "must be at most 90m"],
+    ] as const) {
+      assert.equal(lifetimeOf("400d", max), text);
+    }
+    assert.equal(lifetimeOf("59s", 1e9), "must be at least 1m");
   });
 
   it("never is refused where tokens.allow_never is false", async () => {
