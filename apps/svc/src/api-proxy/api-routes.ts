@@ -141,6 +141,7 @@ export class ApiRoutes implements ApiHandler {
           url,
           headers,
           body: streamed ? clientBody(request) : admitted.body,
+          changesNothing: !admitted.writes,
           signal: exchange.gone,
           client: exchange.remoteAddress,
         },

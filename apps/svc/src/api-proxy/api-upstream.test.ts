@@ -6,6 +6,7 @@ import { it } from "node:test";
 import { Metrics } from "../telemetry/metrics.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { ApiUpstream } from "./api-upstream.ts";
+import { ApiError } from "./errors.ts";
 
 it("a client that reads nothing of its answers leaves connections to others", async () => {
   const server = createServer((_request, response) => void response.end(Buffer.alloc(2 ** 20)));
@@ -48,6 +49,37 @@ it("a client that reads nothing of its answers leaves connections to others", as
       codes,
       Array.from({ length: 4 }, () => "client_gone"),
     );
+  } finally {
+    await upstream.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+it("what changes something is not done twice when its connection breaks; a question is asked again", async () => {
+  let seen = 0;
+  const server = createServer((request, response) => {
+    request.resume().once("end", () => {
+      if (seen++ % 2 === 0) request.socket.destroy();
+      else response.end("{}");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const metrics = new Metrics({ version: "0", processMetrics: false });
+  const upstream = new ApiUpstream({ connections: new UpstreamConnections(), metrics });
+  const request = { method: "POST", url: new URL(`http://127.0.0.1:${port}/`), headers: {}, body: "{}" };
+  const sink = { head: () => true, data: () => true, end: () => undefined };
+  try {
+    await assert.rejects(
+      upstream.send(request, sink),
+      (error: unknown) => error instanceof ApiError && error.code === "upstream_unreachable",
+    );
+    assert.equal(seen, 1);
+    seen = 0;
+    assert.equal(await upstream.send({ ...request, changesNothing: true }, sink), true);
+    assert.deepEqual([await upstream.ask(request), seen], [{}, 4]);
   } finally {
     await upstream.close();
     server.closeAllConnections();

@@ -22,6 +22,8 @@ export interface ApiRequest {
   readonly url: URL;
   readonly headers: ApiHeaders;
   readonly body?: string | AsyncIterable<Buffer> | undefined;
+  /** Whether it only asks, though its method could change something, as a query of GraphQL. Default false. */
+  readonly changesNothing?: boolean;
   readonly signal?: AbortSignal;
   /** Address of the client that reads the answer as it comes, and holds its connection; undefined: nobody does. */
   readonly client?: string;
@@ -62,15 +64,16 @@ export class ApiUpstream {
   }
 
   /**
-   * Sends a request and hands the answer to the sink. Redirects are not followed. A request without a body, or with
-   * one in memory, is sent again, once, if a kept connection turns out to be closed.
+   * Sends a request and hands the answer to the sink. Redirects are not followed. One that changes nothing and whose body
+   * is not streamed is sent again, once, if a kept connection turns out to be closed; any other may have been done already
+   * (RFC 9110 section 9.2.2).
    *
    * @returns whether the answer was given whole; false: the sink did not want it
    * @throws ApiError `upstream_unreachable`, `upstream_timeout`, `client_gone`, and what the body throws
    */
   async send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
-    const repeatable =
-      typeof request.body === "string" || (request.body === undefined && isSafe(request.method));
+    const { body, method, changesNothing = false } = request;
+    const repeatable = typeof body !== "object" && (changesNothing || isSafe(method));
     let begun = false;
     const watched: AnswerSink = {
       head(status, headers) {
@@ -94,15 +97,18 @@ export class ApiUpstream {
     const chunks: Buffer[] = [];
     let size = 0;
     let wanted = false;
-    await this.send(request, {
-      head: (status) => (wanted = status === 200),
-      data: (chunk) => {
-        size += chunk.length;
-        if (size <= MAX_ANSWER_BYTES) chunks.push(chunk);
-        return true;
+    await this.send(
+      { ...request, changesNothing: true },
+      {
+        head: (status) => (wanted = status === 200),
+        data: (chunk) => {
+          size += chunk.length;
+          if (size <= MAX_ANSWER_BYTES) chunks.push(chunk);
+          return true;
+        },
+        end: () => undefined,
       },
-      end: () => undefined,
-    });
+    );
     if (!wanted || size > MAX_ANSWER_BYTES) return undefined;
     try {
       return JSON.parse(Buffer.concat(chunks).toString("utf8")) as unknown;
