@@ -199,7 +199,8 @@ class Supervised {
 
   async change(action: "restart" | NodeJS.Signals, variables: ReadonlyMap<string, string>): Promise<void> {
     const child = this.#child;
-    if (child === undefined || child.exitCode !== null) return;
+    // One that a signal has ended has no exit code, and would be waited for for ever.
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     if (action !== "restart") return void child.kill(action);
     this.#restarting = true;
     child.kill("SIGTERM");
