@@ -19,7 +19,7 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
         ]),
     `Store:          ${store.address} (${store.kv_mount}/${store.user_prefix}${status.username})${store.reachable ? "" : ", not reachable"}`,
     ...daemonLine(status),
-    `Last sync:      ${sync.last_cycle_at ?? "never"}${staleSince === null ? "" : `, stale since ${staleSince}`}`,
+    `Last sync:      ${sync.last_cycle_at ?? "never"}${staleText(sync.state, staleSince)}`,
     ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
     `Configuration:  ${config.sources.join(", ")}`,
     ...enrolmentLines(status),
@@ -33,6 +33,11 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
   ];
   lines.push(...dockerLines(status));
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
+}
+
+function staleText(state: AgentStatus["sync"]["state"], since: string | null): string {
+  if (since !== null) return `, stale since ${since}`;
+  return state === "stale" ? ", stale" : "";
 }
 
 /** Every rule's state as a table. */

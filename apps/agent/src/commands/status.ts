@@ -78,9 +78,23 @@ function withFault(status: AgentStatus, fault: SecretStoreError | undefined): Ag
   return { ...status, store: { ...status.store, reachable, last_error: publicMessage(fault) } };
 }
 
-/** The daemon's word counts for what happens in it; who is signed in was proven here and now. */
-function withDaemon(status: AgentStatus, { config, ...look }: DaemonLook): AgentStatus {
-  return { ...status, ...look, config: { ...status.config, ...config } };
+/**
+ * The daemon's word counts for what happens in it, also where it can keep no state on a full disk; who is signed in was
+ * proven here and now.
+ */
+function withDaemon(
+  status: AgentStatus,
+  { config, rules = {}, staleError, ...look }: DaemonLook,
+): AgentStatus {
+  const known = Object.entries(rules).filter(([name]) => Object.hasOwn(status.rules, name));
+  const { store } = status;
+  return {
+    ...status,
+    ...look,
+    rules: { ...status.rules, ...Object.fromEntries(known) },
+    store: { ...store, last_error: store.last_error ?? staleError ?? null },
+    config: { ...status.config, ...config },
+  };
 }
 
 /** Under `mtls+os`, whose certificate stands for a token; undefined under any other method. */

@@ -7,6 +7,26 @@ import { DaemonClient } from "./daemon-client.ts";
 import { apiSocketPath } from "./places.ts";
 
 const texts = z.array(z.string());
+const time = z.string().nullable();
+const ruleSchema = z.object({
+  state: z.enum(["ok", "pending", "failed", "missing", "paused"]),
+  error: z.string().nullable(),
+  last_attempt: time,
+  last_synced: time,
+  next_attempt: time,
+  consecutive_failures: z.number(),
+  version: z.number().nullable(),
+  run: z
+    .object({
+      at: z.string(),
+      exit_code: z.number().nullable(),
+      timed_out: z.boolean(),
+      duration_ms: z.number(),
+      stdout_bytes: z.number(),
+      stderr_bytes: z.number(),
+    })
+    .exactOptional(),
+});
 /** Whoever is not signed in is told of the time alone. */
 const statusSchema = z.object({
   authenticated: z.boolean().optional(),
@@ -14,11 +34,13 @@ const statusSchema = z.object({
   sync: z
     .object({
       state: z.enum(["idle", "running", "waiting", "stale"]),
-      last_cycle_at: z.string().nullable(),
-      next_cycle_at: z.string().nullable(),
+      last_cycle_at: time,
+      next_cycle_at: time,
       events: z.enum(["connected", "polling", "unsupported"]),
     })
     .optional(),
+  store: z.object({ last_error: z.string().nullable() }).optional(),
+  rules: z.record(z.string(), ruleSchema).optional(),
   config: z.object({ problems: texts, reload_needed: texts }).optional(),
   peers: z
     .object({
@@ -35,7 +57,9 @@ export type DaemonWord = z.infer<typeof statusSchema>;
 
 /** What only the running daemon knows, and what of it shows from outside. */
 export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
-  Partial<Pick<AgentStatus, "uptime_seconds" | "sync">> & {
+  Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
+    /** Why its files are stale. */
+    readonly staleError?: string;
     readonly config?: Pick<AgentStatus["config"], "problems" | "reload_needed">;
   };
 
@@ -44,11 +68,14 @@ export async function lookAtDaemon(places: Places, { api, web }: Config): Promis
   if (!api.enabled && !web.enabled) return {};
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
-  const { uptime_seconds: uptime, sync, config, peers } = seen ?? {};
+  const { uptime_seconds: uptime, sync, rules, store, config, peers } = seen ?? {};
+  const staleError = sync?.state === "stale" ? store?.last_error : undefined;
   return {
     daemon: { running: seen !== undefined },
     ...(uptime !== undefined && { uptime_seconds: uptime }),
     ...(sync !== undefined && { sync }),
+    ...(rules !== undefined && { rules }),
+    ...(typeof staleError === "string" && { staleError }),
     ...(config !== undefined && { config }),
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),
