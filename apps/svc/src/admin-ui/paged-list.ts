@@ -1,7 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 
 /** Entries of a list on one page. */
-const ENTRIES_PER_PAGE = 100;
+export const ENTRIES_PER_PAGE = 100;
 
 /** What a page shows of a list. */
 export interface PagedList<T> {
