@@ -33,6 +33,7 @@ export interface ApiParts {
   /** What a stream begins with: the state now. */
   readonly live: { apiFrames(): EventFrame[] };
   readonly logger: Logger;
+  /** What peers may ask of this host's desktop. */
   readonly actions: LocalActions;
   /** `http://host:port` of the listener that answers; undefined on a socket. */
   readonly origin: () => string | undefined;

@@ -9,10 +9,11 @@ import type { Sessions } from "./sessions.ts";
 import type { SetupState } from "./setup-state.ts";
 import type { WebLogin } from "./web-login.ts";
 
-/** The parts that all routes of the web port work with. */
-export interface RouteParts extends ApiParts {
-  readonly assets: Assets;
-  readonly live: LiveUpdates;
+/** What the web port is given: the parts of the daemon that its pages and its API show and change. */
+export interface SiteParts extends Pick<
+  ApiParts,
+  "view" | "secrets" | "signIn" | "configuration" | "actions" | "logger"
+> {
   /** Undefined for a store that asks nobody to sign in. */
   readonly login: WebLogin | undefined;
   /** Takes the token away; undefined where there is none to take. */
@@ -21,6 +22,12 @@ export interface RouteParts extends ApiParts {
   readonly setup: Pick<SetupState, "isLeft" | "leave">;
   readonly clipboard: Clipboard;
   readonly ruleControl: RuleControl;
+}
+
+/** The parts that all routes of the web port work with. */
+export interface RouteParts extends ApiParts, SiteParts {
+  readonly assets: Assets;
+  readonly live: LiveUpdates;
   readonly gate: Gate;
   readonly sessions: Sessions;
   readonly cookieName: string;

@@ -1,22 +1,12 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock, systemCode, type Clock, type Logger } from "@devplat/base";
+import { systemClock, systemCode, type Clock } from "@devplat/base";
 import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-kit";
 import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import { guardedListener } from "../api/guarded-listener.ts";
 import type { Problem } from "../api/problem.ts";
 import { AgentError } from "../errors.ts";
-import type { SignIn } from "../auth/sign-in.ts";
-import type { Clipboard } from "../desktop/clipboard.ts";
-import type { ConfigurationView } from "../config/configuration-view.ts";
-import type { EnrolmentControl } from "./enrolment-views.ts";
-import type { SetupState } from "./setup-state.ts";
-import type { WebLogin } from "./web-login.ts";
-import type { SecretEditor } from "../secrets/secret-editor.ts";
-import type { DaemonView } from "../status.ts";
-import type { RuleControl } from "../sync/rule-control.ts";
-import type { LocalActions } from "../peers/local-actions.ts";
 import { Gate } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
@@ -24,6 +14,7 @@ import { addPageAssets } from "./pages/layout.ts";
 import { renderMarkdown } from "./pages/markdown.ts";
 import { PortGuard } from "./port-guard.ts";
 import { portOwner } from "./port-owner.ts";
+import type { SiteParts } from "./route-parts.ts";
 import { routes } from "./routes.ts";
 import { Sessions } from "./sessions.ts";
 import { WebKey } from "./web-key.ts";
@@ -33,27 +24,13 @@ const SESSION_SWEEP_MS = 60_000;
 /** Refused connections of others are logged once in this time, in milliseconds: they must not fill the log. */
 const REFUSAL_LOG_MS = 60_000;
 
-export interface WebServerOptions {
-  readonly view: DaemonView;
-  readonly secrets: SecretEditor;
-  readonly signIn: Pick<SignIn, "token" | "invalidate">;
-  /** Undefined for a store that asks nobody to sign in. */
-  readonly login: WebLogin | undefined;
-  readonly signOut: (() => Promise<void>) | undefined;
-  readonly enrolments: EnrolmentControl;
-  readonly setup: Pick<SetupState, "isLeft" | "leave">;
-  readonly clipboard: Clipboard;
-  /** What peers may ask of this host's desktop. */
-  readonly actions: LocalActions;
-  readonly ruleControl: RuleControl;
-  readonly configuration: ConfigurationView;
+export interface WebServerOptions extends SiteParts {
   /** `web.listen`; port 0 takes any free one. */
   readonly listen: string;
   /** `web.require_unlock`: `auto` asks for it exactly where the owner of a connection cannot be read. */
   readonly requireUnlock: "auto" | boolean;
   /** Folder for the web key, with mode 0700. */
   readonly runtimeFolder: string;
-  readonly logger: Logger;
   /** `web.login_text` and `web.secret_view_text`, Markdown. Default: none. */
   readonly texts?: { readonly login: string; readonly secretView: string };
   readonly clock?: Clock;
