@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parse, stringify } from "yaml";
 import { documentFormat, type EditMap } from "../src/index.ts";
-import { edit } from "./support.ts";
+import { edit } from "./editing.test-kit.ts";
 
 type Item = { readonly name: string } & Readonly<Record<string, string>>;
 

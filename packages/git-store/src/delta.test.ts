@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { encodeDelta, simpleDelta, type DeltaOp } from "../test-support/pack-builder.ts";
+import { encodeDelta, simpleDelta, type DeltaOp } from "../test/pack-builder.test-kit.ts";
 import { applyDelta, DeltaHeader } from "./delta.ts";
 import { GitStoreError } from "./errors.ts";
 

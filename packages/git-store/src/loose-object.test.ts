@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { git, temporaryFolder } from "../test-support/git.ts";
+import { git, temporaryFolder } from "../test/git.test-kit.ts";
 import { ObjectDatabase } from "./object-database.ts";
 
 const OID = `ab${"1".repeat(38)}`;

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileS
 import { join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { allObjects, buildRepository, git, temporaryFolder } from "../test-support/git.ts";
+import { allObjects, buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 import { GitStoreError } from "./errors.ts";
 import { ObjectDatabase } from "./object-database.ts";
 import type { ObjectFormat } from "./object-format.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { allObjects, buildRepository, git, temporaryFolder } from "../test-support/git.ts";
+import { allObjects, buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 import { parseCommit } from "./commit.ts";
 import { GitStoreError } from "./errors.ts";
 import { ObjectDatabase } from "./object-database.ts";

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { buildRepository, git, temporaryFolder } from "../test-support/git.ts";
+import { buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 
 const README = new URL("../README.md", import.meta.url);
 const ENTRY = new URL("index.ts", import.meta.url);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FORMAT_NAMES, documentFormat, sameShape, type EditMap, type EditValue } from "../index.ts";
-import { assertKeepsLines, refuses } from "../../test/support.ts";
+import { assertKeepsLines, refuses } from "../../test/editing.test-kit.ts";
 import { applySplices, endingNear, wholeLines } from "./splice.ts";
 import { maskLines } from "./mask.ts";
 import { planCuts, withoutPaths } from "./merge.ts";

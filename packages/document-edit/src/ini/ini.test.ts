@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat, iniDialectOf, type EditOptions, type IniDialect } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.ts";
-import { corpus, edit, refuses } from "../../test/support.ts";
+import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
 
 const edited = (
   dialect: IniDialect,

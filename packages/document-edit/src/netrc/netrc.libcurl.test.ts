@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { edit } from "../../test/support.ts";
+import { edit } from "../../test/editing.test-kit.ts";
 
 const home = mkdtempSync(join(tmpdir(), "netrc-"));
 after(() => rmSync(home, { recursive: true }));

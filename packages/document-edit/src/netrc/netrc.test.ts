@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat, type EditMap, type EditValue } from "../index.ts";
-import { Choices, assertKeepsLines, corpus, edit, refuses } from "../../test/support.ts";
+import { Choices, assertKeepsLines, corpus, edit, refuses } from "../../test/editing.test-kit.ts";
 
 const netrc = documentFormat("netrc");
 

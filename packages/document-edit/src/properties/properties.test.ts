@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.ts";
-import { anyText, corpus, edit, refuses } from "../../test/support.ts";
+import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { anyText, corpus, edit, refuses } from "../../test/editing.test-kit.ts";
 
 const properties = documentFormat("properties");
 

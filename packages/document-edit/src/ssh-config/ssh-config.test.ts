@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { documentFormat } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.ts";
-import { corpus, edit, refuses } from "../../test/support.ts";
+import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ssh-config-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documentFormat } from "../index.ts";
-import { edit, refuses } from "../../test/support.ts";
+import { edit, refuses } from "../../test/editing.test-kit.ts";
 
 const text = documentFormat("text");
 

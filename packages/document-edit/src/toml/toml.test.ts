@@ -12,7 +12,7 @@ import {
   edit,
   plainMerge,
   refuses,
-} from "../../test/support.ts";
+} from "../../test/editing.test-kit.ts";
 
 const toml = documentFormat("toml");
 

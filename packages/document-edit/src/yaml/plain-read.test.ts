@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Choices, corpus } from "../../test/support.ts";
+import { Choices, corpus } from "../../test/editing.test-kit.ts";
 import { readPlainYaml } from "./plain-read.ts";
 import { readAnyYaml } from "./read.ts";
 

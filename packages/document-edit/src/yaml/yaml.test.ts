@@ -15,7 +15,7 @@ import {
   plain,
   plainMerge,
   refuses,
-} from "../../test/support.ts";
+} from "../../test/editing.test-kit.ts";
 
 const RUNS = 200;
 const yaml = documentFormat("yaml");

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync, chmodSync
 import { join } from "node:path";
 import { test } from "node:test";
 import { decodeFetchRequest } from "@devplat/git-protocol";
-import { buildRepository, git, temporaryFolder, tryGit } from "../../test-support/git.ts";
-import { blobOid, noiseOf, PackBuilder, simpleDelta } from "../../test-support/pack-builder.ts";
+import { buildRepository, git, temporaryFolder, tryGit } from "../../test/git.test-kit.ts";
+import { blobOid, noiseOf, PackBuilder, simpleDelta } from "../../test/pack-builder.test-kit.ts";
 import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 import { Repository } from "../repository/repository.ts";
 import { uploadPackV2Fetch } from "../serve/upload-pack.ts";

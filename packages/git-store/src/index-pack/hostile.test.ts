@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { randomFrom, temporaryFolder, tryGit } from "../../test-support/git.ts";
+import { randomFrom, temporaryFolder, tryGit } from "../../test/git.test-kit.ts";
 import {
   blobOid,
   encodeDelta,
@@ -12,7 +12,7 @@ import {
   PackBuilder,
   reseal,
   simpleDelta,
-} from "../../test-support/pack-builder.ts";
+} from "../../test/pack-builder.test-kit.ts";
 import { GitStoreError, type GitStoreErrorCode } from "../errors.ts";
 import { ObjectDatabase } from "../object-database.ts";
 import { encodePackHeader } from "../pack-entry.ts";

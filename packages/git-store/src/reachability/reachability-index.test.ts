@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, fstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { buildRepository, git, temporaryFolder } from "../../test-support/git.ts";
+import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { Repository } from "../repository/repository.ts";
 import { numbersIn } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";

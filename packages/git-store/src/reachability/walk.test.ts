@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test-support/git.ts";
-import { PackBuilder } from "../../test-support/pack-builder.ts";
+import { temporaryFolder } from "../../test/git.test-kit.ts";
+import { PackBuilder } from "../../test/pack-builder.test-kit.ts";
 import { hashObject, type ObjectType } from "../object-format.ts";
 import { Repository } from "../repository/repository.ts";
 import { ReachabilityIndex } from "./reachability-index.ts";

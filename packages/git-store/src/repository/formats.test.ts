@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { git, temporaryFolder, tryGit } from "../../test-support/git.ts";
+import { git, temporaryFolder, tryGit } from "../../test/git.test-kit.ts";
 import { formatConfig, parseConfig } from "./config-file.ts";
 import { formatPackedRefs, parsePackedRefs } from "./packed-refs.ts";
 import { isRefName } from "./ref-name.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryFolder } from "../../test-support/git.ts";
+import { temporaryFolder } from "../../test/git.test-kit.ts";
 import { acquireLock } from "./lock-file.ts";
 
 test("acquireLock refuses a second holder with locked, which is worth a retry, and admits it after release", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { buildRepository, git, temporaryFolder } from "../../test-support/git.ts";
+import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { checkPackConnected, checkPresent } from "../connectivity.ts";
 import type { ObjectFormat } from "../object-format.ts";
 import { temporaryName } from "./leftovers.ts";

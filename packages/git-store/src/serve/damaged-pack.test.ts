@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, openSync, closeSync, readSync, writeSync } from "node:fs";
 import { test } from "node:test";
 import { EMPTY_FETCH, FetchResponseWalker, type FetchRequest } from "@devplat/git-protocol";
-import { buildRepository, git, temporaryFolder } from "../../test-support/git.ts";
+import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { GitStoreError } from "../errors.ts";
 import type { Pack } from "../pack.ts";
 import { ReachabilityIndex } from "../reachability/reachability-index.ts";

@@ -10,7 +10,7 @@ import {
   FetchResponseWalker,
   type FetchRequest,
 } from "@devplat/git-protocol";
-import { buildRepository, git, temporaryFolder } from "../../test-support/git.ts";
+import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 import { Repository } from "../repository/repository.ts";

@@ -7,7 +7,7 @@ import {
   type FormatName,
   type IniDialect,
 } from "../src/index.ts";
-import { Choices, assertKeepsLines, edit } from "./support.ts";
+import { Choices, assertKeepsLines, edit } from "./editing.test-kit.ts";
 
 /** Section → key → value; `""` is what stands above the first header. */
 export type Sections = ReadonlyMap<string, ReadonlyMap<string, string>>;

@@ -3,7 +3,7 @@ import { deflateSync } from "node:zlib";
 import { hashObject, type ObjectFormat, type ObjectType } from "../src/object-format.ts";
 import { OFS_DELTA, REF_DELTA, typeNumber } from "../src/object-format.ts";
 import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack-entry.ts";
-import { randomFrom } from "./git.ts";
+import { randomFrom } from "./git.test-kit.ts";
 
 /** Builds packs by hand, well formed or not. Offsets are those of the finished pack. */
 export class PackBuilder {
