@@ -155,6 +155,7 @@ describe("web login by store.auth_method", () => {
       assertUnscripted(page);
       assert.match(page.body, /signs in with its client certificate/);
       assert.match(page.body, REFRESH);
+      assert.match(page.body, /<details open>[^]*The daemon says: no token found\./);
       assert.doesNotMatch(page.body, /<input/);
     });
   }

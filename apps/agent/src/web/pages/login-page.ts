@@ -1,4 +1,4 @@
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, raw, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../brand.ts";
 import type { LoginView } from "../web-login.ts";
 import { plainPage } from "./layout.ts";
@@ -33,7 +33,7 @@ export function loginPage(assets: Assets, { view, refusal, text }: LoginPageMode
       ${byItself ? html`<p>The daemon signs in with its client certificate. There is nothing to do here.</p>` : ""}
       ${view.borrowOnly ? html`<p>This host borrows its token from a peer. Connect the host that lends it.</p>` : ""}
       ${form === undefined ? "" : formOf(form, view.username)} ${whyNot(view)}
-      <p class="small muted">No file is changed until you are signed in.</p>`,
+      <p class="small muted">No file is changed until the daemon is signed in.</p>`,
     form === undefined ? { seconds: SLOW_REFRESH_SECONDS, url: "/" } : undefined,
   );
 }
@@ -145,9 +145,10 @@ function sentence(text: string): string {
   return text.endsWith(".") ? text : `${text}.`;
 }
 
-function whyNot({ reason, state }: LoginView): Html | string {
+/** Open where there is nothing else to do than to read it. */
+function whyNot({ reason, state, form }: LoginView): Html | string {
   if (reason === null || state?.kind === "failed") return "";
-  return html`<details>
+  return html`<details ${form === undefined ? raw("open") : ""}>
     <summary class="small">Why am I not signed in?</summary>
     <p class="small wrap">The daemon says: ${sentence(reason)}</p>
   </details>`;
