@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat, type EditMap, type EditValue } from "../index.ts";
-import { Choices, anyMap, contentFor, corpus, edit, plain, plainMerge, refuses } from "../../test/editing.test-kit.ts";
+import {
+  Choices,
+  anyMap,
+  contentFor,
+  corpus,
+  edit,
+  plain,
+  plainMerge,
+  refuses,
+} from "../../test/editing.test-kit.ts";
 
 const json = documentFormat("json");
 
