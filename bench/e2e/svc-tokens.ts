@@ -4,7 +4,7 @@ import { Secret, systemClock, type Clock } from "@devplat/base";
 import { startPostgres, startVault, tempFolder } from "@devplat/testkit";
 import { openStore, type DatabaseSettings } from "../../apps/svc/src/storage/open-store.ts";
 import type { Store, TokenRecord } from "../../apps/svc/src/storage/store.ts";
-import { createToken, tokenHash, tokenStart } from "../../apps/svc/src/tokens/format.ts";
+import { createToken, tokenHash, tokenStart } from "../../apps/svc/src/credentials/token-format.ts";
 import { TokenLookup } from "../../apps/svc/src/tokens/token-lookup.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";

@@ -32,7 +32,7 @@ import { Metrics } from "./telemetry/metrics.ts";
 import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
 import { AddressList } from "./tokens/address-list.ts";
-import { holdsCredential } from "./tokens/format.ts";
+import { holdsCredential } from "./credentials/token-format.ts";
 import { GitRepositoryProbe } from "./tokens/repository-probe.ts";
 import { TokenLookup } from "./tokens/token-lookup.ts";
 import { TokenUses } from "./tokens/token-uses.ts";

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from "@devplat/web-kit";
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { ACTION_KINDS, type ActionKind } from "../peers/action-kinds.ts";
+import { ACTION_KINDS, type ActionKind } from "../config/action-kinds.ts";
 import { actionPath, parseAction } from "../peers/action.ts";
 import { failureOf } from "../peers/failure.ts";
 import { MAX_FORM_BYTES, isForm, parseForm } from "../peers/form.ts";

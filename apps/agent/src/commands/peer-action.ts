@@ -2,7 +2,7 @@ import type { Host } from "../host.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import { AgentError } from "../errors.ts";
-import type { ActionKind } from "../peers/action-kinds.ts";
+import type { ActionKind } from "../config/action-kinds.ts";
 import { parseAction } from "../peers/action.ts";
 import { failureOf } from "../peers/failure.ts";
 import { PeerFanOut } from "../peers/fan-out.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PEER_OFFERS } from "../peers/peer-offers.ts";
+import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "./duration.ts";
 import { httpUrl } from "./store-section.ts";
 

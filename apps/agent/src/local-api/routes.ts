@@ -8,8 +8,8 @@ import { apiRoutes } from "../api/routes.ts";
 import { storeProblem } from "../api/store-problem.ts";
 import type { ApiParts, Environment } from "../api/environment.ts";
 import { MAX_BODY_BYTES } from "../api/request-checks.ts";
-import { ACTION_KINDS } from "../peers/action-kinds.ts";
-import type { PeerOffer } from "../peers/peer-offers.ts";
+import { ACTION_KINDS } from "../config/action-kinds.ts";
+import type { PeerOffer } from "../config/peer-offers.ts";
 import type { TokenHandouts } from "./token-handouts.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */

@@ -3,7 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { z } from "zod";
 import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
 import type { WarmStart } from "../cache/policy.ts";
-import { createToken } from "../tokens/format.ts";
+import { createToken } from "../credentials/token-format.ts";
 import { repositorySchema } from "./cached-repos.ts";
 import { openApiDocument } from "./openapi.ts";
 import { mintedTokenSchema, tokenSchema } from "./tokens.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
-import { createToken } from "../tokens/format.ts";
+import { createToken } from "../credentials/token-format.ts";
 import type { Operation } from "./operation.ts";
 
 /** What no operation may let through, whatever it is for; each is tried on every one. */

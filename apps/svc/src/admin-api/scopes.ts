@@ -3,7 +3,7 @@ import { FieldError, SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
 import type { ExplainedRequest, ScopeExplainer } from "../scopes/explain.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
-import { isWellFormed } from "../tokens/format.ts";
+import { isWellFormed } from "../credentials/token-format.ts";
 import { EVERYTHING, parseScopes } from "../tokens/scopes.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { operation, type Operation } from "./operation.ts";

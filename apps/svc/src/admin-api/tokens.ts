@@ -3,7 +3,7 @@ import { BOUNDS } from "../config/defaults.ts";
 import type { SessionEnd } from "../login/session-end.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
-import { claimedKind } from "../tokens/format.ts";
+import { claimedKind } from "../credentials/token-format.ts";
 import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";

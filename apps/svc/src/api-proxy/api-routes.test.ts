@@ -12,7 +12,7 @@ import { OwnAddress } from "../own-address.ts";
 import { ScopeJudges } from "../scopes/scope-judges.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate } from "../tokens/admission.ts";
-import { holdsTokenPrefix } from "../tokens/format.ts";
+import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { ApiRoutes } from "./api-routes.ts";
 import { ApiUpstream } from "./api-upstream.ts";

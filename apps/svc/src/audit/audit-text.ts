@@ -1,4 +1,4 @@
-import { withoutCredentials } from "../tokens/format.ts";
+import { withoutCredentials } from "../credentials/token-format.ts";
 
 /** Characters of one text of an audit record: names and paths are far shorter. */
 const MAX_TEXT = 300;

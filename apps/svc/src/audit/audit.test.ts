@@ -4,7 +4,7 @@ import { createLogger, systemClock, type Logger } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { AuditRecord, AuditStore } from "../storage/store.ts";
-import { createToken } from "../tokens/format.ts";
+import { createToken } from "../credentials/token-format.ts";
 import type { AuditEvent } from "./audit-event.ts";
 import { AuditRecorder } from "./audit-recorder.ts";
 import { auditText } from "./audit-text.ts";

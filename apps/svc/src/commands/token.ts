@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
-import { holdsTokenPrefix } from "../tokens/format.ts";
+import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { callApi, callApiList } from "./api-client.ts";
 import { printTable } from "./table.ts";
 

@@ -10,7 +10,7 @@ import { queryValues, splitTarget, type RepositoryTail, type Target } from "../h
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
-import { presentedCredential } from "../tokens/presented.ts";
+import { presentedCredential } from "../credentials/presented.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";

@@ -1,6 +1,6 @@
 import { hostCookieName, isOwnOrigin, readCookie } from "@devplat/web-kit";
 import type { OwnAddress } from "../own-address.ts";
-import { presentedCredential } from "../tokens/presented.ts";
+import { presentedCredential } from "../credentials/presented.ts";
 import type { AllowedUsers } from "./allowed-users.ts";
 import type { Identity, Sessions } from "./sessions.ts";
 

@@ -3,7 +3,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
 import type { Role, SessionRecord } from "../storage/store.ts";
-import { createToken, tokenHash, tokenStart } from "../tokens/format.ts";
+import { createToken, tokenHash, tokenStart } from "../credentials/token-format.ts";
 
 describe("ending a session", () => {
   let svc: TestAdministration;

@@ -2,7 +2,7 @@ import { managementSource } from "../audit/audit-actor.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { SvcError } from "../errors.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
-import { isWellFormed, tokenHash } from "../tokens/format.ts";
+import { isWellFormed, tokenHash } from "../credentials/token-format.ts";
 import type { Client } from "./client.ts";
 import type { MadeWith } from "./made-with.ts";
 import type { Identity, Sessions } from "./sessions.ts";

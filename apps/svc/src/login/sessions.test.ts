@@ -3,7 +3,7 @@ import { beforeEach, afterEach, describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store, UserRecord } from "../storage/store.ts";
-import { createToken } from "../tokens/format.ts";
+import { createToken } from "../credentials/token-format.ts";
 import { NO_CLIENT, shortUserAgent } from "./client.ts";
 import { Sessions } from "./sessions.ts";
 

@@ -3,7 +3,7 @@ import type { Clock, Secret } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 import type { Role, SessionRecord, Store, UserRecord } from "../storage/store.ts";
 import type { Client } from "./client.ts";
-import { createToken, isWellFormed, tokenHash, tokenStart } from "../tokens/format.ts";
+import { createToken, isWellFormed, tokenHash, tokenStart } from "../credentials/token-format.ts";
 
 /** Life of a login session, in milliseconds: 30 days (spec/svc.md section 5). */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;

@@ -9,7 +9,7 @@ import type { MintedTokens } from "../login/session-end.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
 import { lifetimeOf } from "./duration.ts";
-import { createToken, tokenHash, tokenStart } from "./format.ts";
+import { createToken, tokenHash, tokenStart } from "../credentials/token-format.ts";
 
 export interface AdminTokensOptions {
   readonly sessions: SessionStore;

@@ -10,7 +10,7 @@ import { appRecord, sessionRecord } from "../storage/contract/records.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
 import type { TokenRecord } from "../storage/store.ts";
-import { claimedKind } from "./format.ts";
+import { claimedKind } from "../credentials/token-format.ts";
 import { TokenLookup } from "./token-lookup.ts";
 import { TokenMint, type TokenRequest } from "./token-mint.ts";
 

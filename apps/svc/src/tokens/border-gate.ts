@@ -2,7 +2,7 @@ import { BRAND } from "../brand.ts";
 import type { Admission, Caller, CredentialGate, Demand, GitAction, Refusal } from "./admission.ts";
 import { gitDemand } from "./git-demand.ts";
 import { demandFault } from "./permit.ts";
-import { credentialCandidates, credentialWords, presentsCredential } from "./presented.ts";
+import { credentialCandidates, credentialWords, presentsCredential } from "../credentials/presented.ts";
 import { EVERYTHING } from "./scopes.ts";
 
 /** What others' credentials may do here (spec/svc.md section 4.2). */

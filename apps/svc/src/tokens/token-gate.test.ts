@@ -7,7 +7,7 @@ import { codeHostFor } from "../code-host/code-host-for.ts";
 import { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import type { Admission, Demand } from "./admission.ts";
-import { createToken } from "./format.ts";
+import { createToken } from "../credentials/token-format.ts";
 import { TokenGate } from "./token-gate.ts";
 import type { TokenLookup } from "./token-lookup.ts";
 import { TokenRate } from "./token-rate.ts";

@@ -14,9 +14,9 @@ import type {
   Principal,
   Refusal,
 } from "./admission.ts";
-import { holdsTokenPrefix, isWellFormed } from "./format.ts";
+import { holdsTokenPrefix, isWellFormed } from "../credentials/token-format.ts";
 import { demandFault, isUnlimited } from "./permit.ts";
-import { presentedCredential } from "./presented.ts";
+import { presentedCredential } from "../credentials/presented.ts";
 import { gitDemand } from "./git-demand.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";

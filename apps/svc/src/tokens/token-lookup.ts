@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import type { Store, TokenRecord } from "../storage/store.ts";
 import { AddressList } from "./address-list.ts";
-import { tokenHash } from "./format.ts";
+import { tokenHash } from "../credentials/token-format.ts";
 
 /** Milliseconds after which a remembered token is read again: so a revocation by another instance counts within 2 s. */
 const REREAD_MS = 1000;

@@ -11,7 +11,7 @@ import { foldCase, splitRepository } from "../repository-name.ts";
 import type { AppRecord, Store, TokenPage, TokenRecord } from "../storage/store.ts";
 import { addressFault } from "./address-list.ts";
 import { lifetimeOf } from "./duration.ts";
-import { createToken, isWellFormed, tokenHash, tokenStart } from "./format.ts";
+import { createToken, isWellFormed, tokenHash, tokenStart } from "../credentials/token-format.ts";
 import type { RepositoryProbe } from "./repository-probe.ts";
 import { EVERYTHING, parseScopes } from "./scopes.ts";
 import type { TokenLookup } from "./token-lookup.ts";

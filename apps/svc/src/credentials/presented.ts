@@ -1,4 +1,4 @@
-import { claimedKind, holdsTokenPrefix, type TokenKind } from "./format.ts";
+import { claimedKind, holdsTokenPrefix, type TokenKind } from "./token-format.ts";
 
 /**
  * What an `Authorization` header presents:
