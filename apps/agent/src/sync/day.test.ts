@@ -213,8 +213,11 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
     let signedOutSince = -1;
     const seen = { outages: 0, logins: 0, restarts: 0, edits: 0, sleeps: 0, fresh: 0 };
     for (let minute = 0; minute < DAY_MINUTES; minute += STEP_MINUTES) {
+      /** By chance, and at these hours: one day in a hundred would have none. */
+      const comes = (chance: number, ...hours: readonly number[]): boolean =>
+        random() < chance || hours.includes(minute / 60);
       if (central.isDown && minute >= downUntil) central.isDown = false;
-      else if (!central.isDown && random() < 0.012) {
+      else if (!central.isDown && comes(0.012, 5, 15)) {
         central.isDown = true;
         downUntil = minute + 1 + Math.floor(random() * 30);
         seen.outages += 1;
@@ -235,13 +238,13 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         seen.edits += 1;
       }
       if (random() < 0.01) await rm(join(w.home, "app.txt"), { force: true });
-      if (random() < 0.008) central.tokens.clear();
+      if (comes(0.008, 3, 10, 18)) central.tokens.clear();
       if (random() < 0.04) central.eventsWork = !central.eventsWork;
-      if (random() < 0.008) {
+      if (comes(0.008, 12)) {
         clock.jump((random() - 0.3) * 3 * 60 * MINUTE);
         seen.sleeps += 1;
       }
-      if (random() < 0.008) {
+      if (comes(0.008, 8)) {
         await run.end();
         run = await start();
         seen.restarts += 1;
