@@ -150,7 +150,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     const shouted = await svc(["token", "revoke", token], client());
     assert.deepEqual([shouted.code, shouted.stderr.includes(token)], [2, false]);
     assert.equal((await svc(["token", "revoke"], client())).code, 2);
-    const byValue = await run("sh", ["-c", `printf %s "$TOKEN" | "$SVC" token revoke --value`], {
+    const byValue = await run("sh", ["-c", `printf %s "$TOKEN" | "$SVC_LAUNCHER" token revoke --value`], {
       env: { ...process.env, ...client(), TOKEN: token, SVC_LAUNCHER },
     });
     assert.equal(byValue.code, 0, byValue.stderr);
