@@ -117,6 +117,11 @@ export function secretPaths(rule: Rule): readonly string[] {
   return rule.keys === undefined ? [rule.key ?? ""] : [...new Set(Object.values(rule.keys))];
 }
 
+/** Whether the rule's template may read secrets that the rule does not name. */
+export function mayReadOthers(rule: Rule): boolean {
+  return /\bsecret\b/.test(rule.target.template ?? "");
+}
+
 /** The rule's key for people: the path, or `name=path` pairs. */
 export function keyText(rule: Rule): string {
   if (rule.keys === undefined) return rule.key ?? "";

@@ -4,7 +4,7 @@ import type { SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
 import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
 import { isStoreWide } from "./cycle-secrets.ts";
-import type { SyncEngine } from "./engine.ts";
+import type { Hurry, SyncEngine } from "./engine.ts";
 import { iso, publicMessage } from "./records.ts";
 import type { StateFile } from "./state.ts";
 import type { Rule } from "../config/rule.ts";
@@ -62,8 +62,10 @@ export class Daemon implements DaemonView {
   readonly #storeListeners = new Set<() => void>();
   #running: { readonly job: string; readonly done: Promise<CycleResult> } | undefined;
   #cycles = 0;
-  /** A reason for another cycle came while one was running. */
+  /** There is a reason for another cycle, maybe since before the one that is running has ended. */
   #again = false;
+  /** Which rules that wait after a failure the next cycle tries nevertheless. */
+  #hurry: true | Set<string> = new Set();
   #outages = 0;
   #events: EventsState = "polling";
   #nextCycleAt: number | null = null;
@@ -82,8 +84,8 @@ export class Daemon implements DaemonView {
     });
     this.#watch = new StoreWatch({
       store: parts.store,
-      onChange: () => {
-        this.#trigger();
+      onChange: ({ path }) => {
+        this.#trigger(path);
         for (const listener of this.#storeListeners) listener();
       },
       onState: (events) => {
@@ -177,8 +179,7 @@ export class Daemon implements DaemonView {
     });
     const watching = this.#watch.run(signal);
     while (!signal.aborted) {
-      // An event concerns rules that wait after a failure as well.
-      await (this.#running ?? this.#start(this.#again)).done.catch(() => undefined);
+      await (this.#running ?? this.#start(this.#hurry)).done.catch(() => undefined);
       if (!signal.aborted) await this.#sleep(stopped);
     }
     await this.#running?.done.catch(() => undefined);
@@ -186,9 +187,10 @@ export class Daemon implements DaemonView {
     await watching;
   }
 
-  #start(force: boolean | string): { readonly job: string; readonly done: Promise<CycleResult> } {
+  #start(force: Hurry): { readonly job: string; readonly done: Promise<CycleResult> } {
     this.#cycles += 1;
     this.#again = false;
+    this.#hurry = new Set();
     this.#nextCycleAt = null;
     const done = this.#cycle(force).finally(() => {
       this.#running = undefined;
@@ -206,7 +208,7 @@ export class Daemon implements DaemonView {
   }
 
   /** Rejects when the cycle could not take place; the reason is then in the status and, once, in the log. */
-  async #cycle(force: boolean | string): Promise<CycleResult> {
+  async #cycle(force: Hurry): Promise<CycleResult> {
     const { engine, signIn, logger } = this.#parts;
     try {
       await signIn.ensure(this.#lifetime);
@@ -268,8 +270,11 @@ export class Daemon implements DaemonView {
     }
   }
 
-  #trigger(): void {
+  /** A cycle soon. What a secret's change says nothing of keeps its back-off; every other reason concerns all rules. */
+  #trigger(secret?: string): void {
     this.#again = true;
+    if (secret === undefined) this.#hurry = true;
+    else if (this.#hurry !== true) this.#hurry.add(secret);
     if (this.#running !== undefined) return;
     this.#nextCycleAt = this.#parts.clock.now() + EVENT_SETTLE_MS;
     this.#wake?.();

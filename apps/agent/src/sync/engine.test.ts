@@ -227,6 +227,28 @@ describe("rules are isolated", () => {
     assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
   });
 
+  it("keeps its back-off while other secrets change, and is tried at once when one that it may read does", async () => {
+    await w.put("k", { token: "t" });
+    await w.put("l", { token: "t" });
+    await w.put("m", { token: "t" });
+    for (const name of ["f.yaml", "g.yaml", "h"]) await mkdir(join(w.home, name));
+    const now = 1_000_000_000_000;
+    const clock = { now: () => now, monotonic: () => now, sleep: () => Promise.resolve() };
+    const template = '{{ (secret "m").token }}';
+    const text = { name: "c", key: "l", target: { path: "~/h", format: "text", template } };
+    const { engine, state } = await w.engine([yaml("a", "k"), yaml("b", "l", "~/g.yaml"), text], { clock });
+    const failures = (): (number | undefined)[] =>
+      ["a", "b", "c"].map((name) => state.document.rules[name]?.consecutive_failures);
+    await engine.cycle(never);
+    assert.deepEqual(failures(), [1, 1, 1]);
+    await engine.cycle(never, { force: new Set() });
+    assert.deepEqual(failures(), [1, 1, 1], "no secret has changed");
+    await engine.cycle(never, { force: new Set(["k"]) });
+    assert.deepEqual(failures(), [2, 1, 2], "the template may read any");
+    await engine.cycle(never, { force: new Set(["x"]) });
+    assert.deepEqual(failures(), [2, 1, 3]);
+  });
+
   it("each waits longer after each failure, and is tried at once when somebody asks", async () => {
     await w.put("k", { token: "t" });
     await mkdir(join(w.home, "f.yaml"));

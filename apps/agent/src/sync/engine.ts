@@ -17,7 +17,7 @@ import {
   recordOf,
 } from "./records.ts";
 import type { Renderer } from "./render.ts";
-import { expandHome, secretPaths, type Rule } from "../config/rule.ts";
+import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/rule.ts";
 import { runCommand, runFailure } from "./run-command.ts";
 import type { RuleRecord } from "./state.ts";
 import type { TargetPolicy } from "./targets.ts";
@@ -39,9 +39,15 @@ interface PausedByHand {
   read(): Promise<ReadonlySet<string>>;
 }
 
+/**
+ * Which of the rules that wait after a failure are tried nevertheless: all or none; the one of this name, as somebody asked; or those
+ * that may read one of these secrets, as it has changed.
+ */
+export type Hurry = boolean | string | ReadonlySet<string>;
+
 export interface CycleOptions {
-  /** Try also the rules that wait after a failure, or the one of this name: somebody asked. */
-  readonly force?: boolean | string;
+  /** See {@link Hurry}. Default: none. */
+  readonly force?: Hurry;
   /** Called whenever a rule's state has changed. */
   readonly onProgress?: () => void;
 }
@@ -179,7 +185,7 @@ export class SyncEngine {
   }
 
   /** Finds what has to be done, rule by rule. @throws SecretStoreError if the store cannot be used at all */
-  async #prepare(signal: AbortSignal, force: boolean | string, tally: Tally): Promise<Work[]> {
+  async #prepare(signal: AbortSignal, force: Hurry, tally: Tally): Promise<Work[]> {
     const { store, clock, state } = this.#parts;
     const secrets = new CycleSecrets(store, signal);
     const now = clock.now();
@@ -189,7 +195,7 @@ export class SyncEngine {
       if (!rule.enabled) continue;
       const record = recordOf(state.document, rule);
       if (rule.paused || pausedByHand.has(rule.name)) notePaused(record);
-      else if (force !== true && force !== rule.name && isWaiting(record, now))
+      else if (isWaiting(record, now) && !isHurried(rule, record, force))
         tally.failed(rule.name, record.error ?? "waiting");
       else candidates.push({ rule, record });
     }
@@ -409,4 +415,12 @@ class Tally {
     const failed = sorted([...this.failures.keys()]);
     return { changed: named("changed"), unchanged: named("unchanged"), failed };
   }
+}
+
+function isHurried(rule: Rule, record: RuleRecord, force: Hurry): boolean {
+  if (typeof force === "boolean") return force;
+  if (typeof force === "string") return force === rule.name;
+  const read = [...secretPaths(rule), ...Object.keys(record.inputs)];
+  // What else a template would have read is not known before it has been rendered once.
+  return read.some((path) => force.has(path)) || (force.size > 0 && mayReadOthers(rule));
 }
