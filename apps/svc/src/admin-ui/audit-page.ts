@@ -82,6 +82,12 @@ export function auditPage(options: AuditPageOptions): Html {
   });
 }
 
+/** `token.created`, which may break behind the dot. */
+function breakableAction(action: string): Html {
+  const [subject = "", deed = ""] = action.split(".");
+  return html`${subject}.<wbr />${deed}`;
+}
+
 function recordsTable(records: readonly AuditRecord[]): Html {
   return html`<table class="table">
     <caption class="visually-hidden">
@@ -89,7 +95,7 @@ function recordsTable(records: readonly AuditRecord[]): Html {
     </caption>
     <thead>
       <tr>
-        <th scope="col">When</th>
+        <th scope="col">When (UTC)</th>
         <th scope="col">Action</th>
         <th scope="col">Outcome</th>
         <th scope="col">Who</th>
@@ -105,7 +111,7 @@ function recordsTable(records: readonly AuditRecord[]): Html {
             <th scope="row" class="nowrap small">
               <time datetime="${new Date(at).toISOString()}">${formatInstant(at)}</time>
             </th>
-            <td data-label="Action" class="nowrap"><code>${action}</code></td>
+            <td data-label="Action"><code>${breakableAction(action)}</code></td>
             <td data-label="Outcome"><span class="badge ${TONES[outcome]}">${outcome}</span></td>
             <td data-label="Who" class="wrap">
               <span

@@ -42,9 +42,9 @@ export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** The same with seconds, where the order matters. */
+/** `2026-01-31 12:00:00`, in UTC as its column says: for lists where the order matters, and room is scarce. */
 export function formatInstant(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
 }
 
 /** What browsers call themselves, the more particular first: each claims to be those below it, too. */
