@@ -13,7 +13,16 @@ const SCALARS = [
 ];
 const BLOCKS = ["|\n%lit\n%  more\n\n%end", "|-\n%one", "|\n\n%late\n", "|+\n%k\n\n"];
 const VALUES = [...SCALARS.flatMap((list) => list.split("|")), ...BLOCKS];
-const EDITS = [...Array.from(" :-#'\"[]{},|>&*!?a0\\%~<.=\t"), "  ", "\n", "\r\n", "\r", "\u2028", "---\n"];
+const EDITS = [
+  "--- \n",
+  ...Array.from(" :-#'\"[]{},|>&*!?a0\\%~<.=\t"),
+  "  ",
+  "\n",
+  "\r\n",
+  "\r",
+  "\u2028",
+  "---\n",
+];
 
 /** The lines of a collection at `column`, in a random layout. */
 function lines(column: number, depth: number, choices: Choices): string {

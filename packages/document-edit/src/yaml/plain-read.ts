@@ -73,7 +73,7 @@ class PlainReader {
 
   read(): YamlText {
     this.#advance();
-    if (this.#indent === 0 && this.#text.slice(this.#first, this.#end).trimEnd() === "---") this.#advance();
+    if (this.#indent === 0 && this.#text.slice(this.#first, this.#end) === "---") this.#advance();
     const start = this.#first;
     if (this.#indent < 0 || this.#isDash(start)) throw new NotPlain();
     const root = this.#map(start, { after: start, entryStart: start, column: 0, inFlow: false });
