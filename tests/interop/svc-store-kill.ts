@@ -19,10 +19,13 @@ function randomFrom(seed: number): () => number {
  * Kills (-9) a process that fills, merges and prunes a store at random moments, and looks after each kill whether stock git
  * finds the store clean, whether what was finished is claimed, and whether the store serves.
  *
- * @param enough told how many kills there were
+ * @param enough told how many kills there were, and which numbers of packs were met
  * @returns numbers of packs that were met
  */
-export async function killLoop(seed: number, enough: (kills: number) => boolean): Promise<Set<number>> {
+export async function killLoop(
+  seed: number,
+  enough: (kills: number, met: ReadonlySet<number>) => boolean,
+): Promise<Set<number>> {
   const random = randomFrom(seed);
   const stand = await startStoreStand({ steps: 8 });
   // A branch that is reset each time: what it named before is unreachable.
@@ -43,7 +46,7 @@ export async function killLoop(seed: number, enough: (kills: number) => boolean)
   const places = new Map(steps.map(([name, oid], at) => [`${name} ${oid}`, at]));
   const met = new Set<number>();
   try {
-    for (let kills = 0; !enough(kills); kills++) {
+    for (let kills = 0; !enough(kills, met); kills++) {
       const said = await runAndKill(
         [stand.path, HOST, JSON.stringify(steps)],
         1 + Math.floor(random() * 6),

@@ -36,7 +36,10 @@ export function tryGit(
     maxBuffer: 2 ** 30,
     ...(input === undefined ? {} : { input }),
   });
-  if (result.error !== undefined) throw result.error;
+  // A git that refuses what it reads closes its input before it has all of it.
+  const refused =
+    result.status !== null && (result.error as NodeJS.ErrnoException | undefined)?.code === "EPIPE";
+  if (result.error !== undefined && !refused) throw result.error;
   return { status: result.status, stdout: result.stdout, stderr: result.stderr.toString() };
 }
 

@@ -79,7 +79,8 @@ export function readRegistryFile(root: string, bytes: Uint8Array): RegistryKey {
       else if (path !== undefined) current = makeKey(top, path);
       continue;
     }
-    const entry = /^(@|"(?:[^"\\]|\\.)*")\s*=\s*(.*)$/.exec(text);
+    // Lines end in LF alone: U+2028 and its kin are text, which a dot takes with the flag s only.
+    const entry = /^(@|"(?:[^"\\]|\\.)*")\s*=\s*(.*)$/s.exec(text);
     if (entry === null) throw fault(line, "expected a key in brackets or a value");
     if (current === undefined) continue;
     const name = entry[1] === "@" ? "" : unquote(entry[1] ?? "");
@@ -106,7 +107,7 @@ function logicalLines(text: string): { line: number; text: string }[] {
 }
 
 function parseValue(text: string, line: number): RegistryValue {
-  if (/^"(?:[^"\\]|\\.)*"$/.test(text)) return unquote(text);
+  if (/^"(?:[^"\\]|\\.)*"$/s.test(text)) return unquote(text);
   const dword = /^dword:([0-9a-f]{1,8})$/i.exec(text);
   if (dword !== null) return Number.parseInt(dword[1] ?? "", 16);
   const hex = /^hex\(([127])\):((?:[0-9a-f]{2},?)*)$/i.exec(text);
@@ -121,7 +122,7 @@ function parseValue(text: string, line: number): RegistryValue {
 }
 
 function unquote(text: string): string {
-  return text.slice(1, -1).replace(/\\(.)/g, "$1");
+  return text.slice(1, -1).replace(/\\(.)/gs, "$1");
 }
 
 function decode(bytes: Uint8Array): string {

@@ -38,6 +38,13 @@ describe("reg-export and reg-import", () => {
     );
   });
 
+  it("takes line and paragraph separators of Unicode as text", () => {
+    for (const text of ["\u2028", "a\u2029b", "\\\u2028", "\u0085", "\u2028x\r\ny"]) {
+      const value = { web: { login_text: text, editable_paths: [text] } };
+      assert.deepEqual(roundTrip(value), value, JSON.stringify(text));
+    }
+  });
+
   it("is UTF-16LE with a byte order mark and CRLF, lists are hex(7), texts with line breaks hex(1)", () => {
     const file = writeRegistryFile(
       REGISTRY_ROOT,

@@ -14,7 +14,13 @@ import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
 import type { Forward, GitAction } from "./admission.ts";
 import { AddressList, addressFault } from "./address-list.ts";
-import { claimedKind, createToken, holdsTokenPrefix, isWellFormed, tokenStart } from "../credentials/token-format.ts";
+import {
+  claimedKind,
+  createToken,
+  holdsTokenPrefix,
+  isWellFormed,
+  tokenStart,
+} from "../credentials/token-format.ts";
 import { presentedCredential } from "../credentials/presented.ts";
 import { RESOURCES, allows, parseScopes } from "./scopes.ts";
 import { lifetimeOf } from "./duration.ts";
