@@ -37,8 +37,7 @@ export function tryGit(
     ...(input === undefined ? {} : { input }),
   });
   // A git that refuses what it reads closes its input before it has all of it.
-  const refused =
-    result.status !== null && (result.error as NodeJS.ErrnoException | undefined)?.code === "EPIPE";
+  const refused = result.status !== null && result.error?.code === "EPIPE";
   if (result.error !== undefined && !refused) throw result.error;
   return { status: result.status, stdout: result.stdout, stderr: result.stderr.toString() };
 }
