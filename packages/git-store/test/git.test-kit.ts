@@ -37,9 +37,10 @@ export function tryGit(
     ...(input === undefined ? {} : { input }),
   });
   // A git that refuses what it reads closes its input before it has all of it.
-  const refused = result.status !== null && result.error?.code === "EPIPE";
-  if (result.error !== undefined && !refused) throw result.error;
-  return { status: result.status, stdout: result.stdout, stderr: result.stderr.toString() };
+  const { status, error } = result;
+  const refused = status !== null && error !== undefined && "code" in error && error.code === "EPIPE";
+  if (error !== undefined && !refused) throw error;
+  return { status, stdout: result.stdout, stderr: result.stderr.toString() };
 }
 
 /** A folder that is removed when the test's process ends its `using` block. */
