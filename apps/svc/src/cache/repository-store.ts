@@ -24,6 +24,8 @@ import { repair, repairWasCutShort, type Repaired } from "./store-repair.ts";
 const HOST_KEY = `${BRAND.command}.hosturl`;
 /** Milliseconds that a fill waits for one of another process. */
 const FILL_LOCK_WAIT_MS = 60_000;
+/** Looks at a store that other processes change all the time, before it is taken as it was at the last one. */
+const MAX_REFRESHES = 5;
 /** After a pack of more objects than this, threads end that have worked on it; starting others takes 0.2 s of CPU. */
 const LARGE_PACK_OBJECTS = 50_000;
 /** Memory of one open repository, bytes: what the thread that serves reads of packs beside verbatim copies. */
@@ -68,8 +70,8 @@ export interface Fill {
 interface Open {
   readonly repository: Repository;
   readonly index: ReachabilityIndex;
-  /** Of its `objects` folder. */
-  readonly inode: number;
+  /** See {@link placeOf}. */
+  readonly place: string;
   /** What `packed-refs` looked like when the refs were read. */
   stamp: string;
   refs: ReadonlyMap<string, Ref>;
@@ -272,7 +274,7 @@ export class RepositoryStore {
       format,
       config: { [HOST_KEY]: hostUrl },
     });
-    return (await this.#take(repository)).repository;
+    return (await this.#take(repository, await placeOf(path))).repository;
   }
 
   /** Opens it, or looks whether a fill, here or in another process, changed it. @param empty also without refs */
@@ -283,11 +285,11 @@ export class RepositoryStore {
   async #look(empty: boolean): Promise<Open | undefined> {
     const { path, hostUrl } = this.#options;
     if (this.#mending) return undefined;
-    const inode = (await ifExists(stat(join(path, "objects"))))?.ino;
+    const place = await placeOf(path);
     // Another process removed it, and may have made a new one.
-    if (this.#open !== undefined && this.#open.inode !== inode) this.#close();
+    if (this.#open !== undefined && this.#open.place !== place) this.#close();
     const stamp = await stampOf(join(path, "packed-refs"));
-    if (inode === undefined || (stamp === "" && !empty)) return undefined;
+    if (place === "" || (stamp === "" && !empty)) return undefined;
     if (this.#open === undefined) {
       const repository = await openExisting(path);
       if (repository === undefined) return undefined;
@@ -303,16 +305,33 @@ export class RepositoryStore {
         repository.close();
         throw error;
       }
-      await this.#take(repository);
+      // As it was before it was opened: one that came in between is noticed below.
+      await this.#take(repository, place);
     }
     const open = this.#open;
-    if (open !== undefined && open.stamp !== stamp) {
+    if (open === undefined || open.stamp === stamp || (await this.#refresh(open, stamp))) return open;
+    this.#close();
+    return await this.#look(empty);
+  }
+
+  /** Takes up what was filled, here or in another process. @returns false: the store was removed meanwhile */
+  async #refresh(open: Open, stamp: string): Promise<boolean> {
+    const { path } = this.#options;
+    const packedRefs = join(path, "packed-refs");
+    for (let tries = 1; ; tries++) {
+      // Refs first: what another process has named by now, it had stored before.
+      const refs = await open.repository.refs();
       open.repository.objects.refresh();
       await open.index.refreshInSlices(this.#ended.signal);
-      open.refs = await open.repository.refs();
+      // The refs may be those of the store that was removed, and the objects those of the new one in its place.
+      if ((await placeOf(path)) !== open.place) return false;
+      const now = await stampOf(packedRefs);
+      open.refs = refs;
       open.stamp = stamp;
+      // What the refs named may have been let go of before the objects were looked at: refs and objects of one moment.
+      if (now === stamp || tries === MAX_REFRESHES) return true;
+      stamp = now;
     }
-    return open;
   }
 
   /** @throws when what an earlier process left is not what it wrote */
@@ -339,15 +358,14 @@ export class RepositoryStore {
     }
   }
 
-  async #take(repository: Repository): Promise<Open> {
+  async #take(repository: Repository, place: string): Promise<Open> {
     try {
-      const inode = (await ifExists(stat(join(repository.path, "objects"))))?.ino ?? 0;
       const index = await ReachabilityIndex.openInSlices(
         repository.objects,
         GRAPH_MEMORY,
         this.#ended.signal,
       );
-      this.#open = { repository, index, inode, stamp: "", refs: new Map() };
+      this.#open = { repository, index, place, stamp: "", refs: new Map() };
       return this.#open;
     } catch (error) {
       repository.close();
@@ -386,4 +404,10 @@ async function openExisting(path: string): Promise<Repository | undefined> {
 async function stampOf(path: string): Promise<string> {
   const facts = await ifExists(stat(path));
   return facts === undefined ? "" : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
+}
+
+/** Tells a store from another one made in its place, whose folder may have got the same inode; empty: there is none. */
+async function placeOf(path: string): Promise<string> {
+  const facts = await ifExists(stat(join(path, "objects"), { bigint: true }));
+  return facts === undefined ? "" : `${facts.ino} ${facts.birthtimeNs}`;
 }
