@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { git, run } from "@devplat/testkit";
 import { HOST, packBetween, startStoreStand } from "./svc-store-stand.ts";
 
+/** Kills between two stores that begin anew. */
+const FRESH_EACH = 5;
 const CHILD = join(import.meta.dirname, "svc-store-kill-child.ts");
 
 /** Numbers from 0 up to 1, by the linear congruential generator of "Numerical Recipes". */
@@ -73,6 +75,8 @@ export async function killLoop(
       store.close();
       const left = (await readdir(stand.path)).filter((name) => name.startsWith("tmp_"));
       assert.deepEqual(left, [], "opening it removes what the killed process left");
+      // A store that holds all steps is filled no more, and stays as it is whatever is killed.
+      if (kills % FRESH_EACH === FRESH_EACH - 1) await rm(stand.path, { recursive: true });
     }
     return met;
   } finally {
