@@ -82,3 +82,19 @@ export async function workspace(): Promise<Workspace> {
     },
   };
 }
+
+/** A rule for a yaml file. */
+export const yaml = (
+  name: string,
+  key: string,
+  path = "~/f.yaml",
+  target: object = {},
+  more: object = {},
+): unknown => ({
+  name,
+  key,
+  target: { path, format: "yaml", ...target },
+  ...more,
+});
+/** A file with what is ours and what is not. */
+export const EXISTING = "# mine\na: 1   # one\ntoken: old\nlist: [x,  y]\n";
