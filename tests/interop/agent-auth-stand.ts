@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,6 +6,7 @@ import {
   AGENT_LAUNCHER,
   run,
   runAtTerminal,
+  spawnGroup,
   tempFolder,
   until,
   type Finished,
@@ -130,12 +130,12 @@ export class RunningDaemon {
   #log = "";
 
   constructor(home: AgentHome, more: NodeJS.ProcessEnv) {
-    this.#child = spawn(AGENT_LAUNCHER, ["run", "--log-level", "debug", "--log-format", "text"], {
+    this.#child = spawnGroup(AGENT_LAUNCHER, ["run", "--log-level", "debug", "--log-format", "text"], {
       env: { ...home.env, ...more },
       stdio: ["ignore", "pipe", "pipe"],
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream.on("data", (chunk: Buffer) => (this.#log += chunk.toString()));
+      stream?.on("data", (chunk: Buffer) => (this.#log += chunk.toString()));
     }
   }
 

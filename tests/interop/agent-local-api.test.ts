@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, link, lstat, mkdir, readFile, readdir, rename, symlink, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
@@ -8,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import {
   AGENT_LAUNCHER,
   run,
+  spawnGroup,
   startVault,
   tempFolder,
   until,
@@ -35,8 +35,14 @@ async function change(socket: string, method: string, path: string, ...more: str
   return (await curl(socket, path, "--request", method, ...headers, ...more)).stdout;
 }
 
-async function start(place: Home, socket: string): Promise<RunningAgent> {
-  return await daemon(place, async () => (await curl(socket, "/healthz")).stdout === '{"status":"ok"}');
+/** Starts the daemon and waits until its API socket answers and its peer socket, opened after it, does too. */
+async function start(place: Home, socket: string, peerSocket?: string): Promise<RunningAgent> {
+  return await daemon(
+    place,
+    async () =>
+      (await curl(socket, "/healthz")).stdout === '{"status":"ok"}' &&
+      (peerSocket === undefined || (await curl(peerSocket, "/")).code === 0),
+  );
 }
 
 describe("the local API socket", { timeout: TIMEOUT_MS }, () => {
@@ -57,7 +63,7 @@ rules:
 `);
     socket = join(folder.path, "daemon/api.sock");
     peerSocket = join(folder.path, "daemon/peer.sock");
-    agent = await start(place, socket);
+    agent = await start(place, socket, peerSocket);
   });
   after(async () => {
     await agent.stop();
@@ -109,7 +115,7 @@ rules:
   });
 
   it("streams state changes", async () => {
-    const child = spawn("curl", [
+    const child = spawnGroup("curl", [
       "--silent",
       "--no-buffer",
       "--unix-socket",
@@ -117,7 +123,7 @@ rules:
       "http://localhost/api/v1/events",
     ]);
     let seen = "";
-    child.stdout.on("data", (chunk: Buffer) => (seen += chunk.toString()));
+    child.stdout?.on("data", (chunk: Buffer) => (seen += chunk.toString()));
     await until(
       async () => seen.includes("event: status"),
       () => seen,
@@ -218,11 +224,11 @@ rules:
       () => "it still answers",
     );
     assert.ok((await lstat(socket)).isSocket());
-    agent = await start(place, socket);
+    agent = await start(place, socket, peerSocket);
     assert.notEqual((await lstat(socket)).ino, ino);
     assert.equal(await agent.stop(), 0);
     assert.deepEqual(await readdir(join(folder.path, "daemon")), []);
-    agent = await start(place, socket);
+    agent = await start(place, socket, peerSocket);
   });
 });
 
@@ -243,7 +249,7 @@ describe("the local API socket, where it is configured", { timeout: TIMEOUT_MS }
       '{ enabled: true, unix: { path: "~/sockets/a.sock" }, peer: { path: "~/sockets/p.sock" } }',
     );
     const socket = join(folder.path, "sockets/a.sock");
-    const both = await start(place, socket);
+    const both = await start(place, socket, join(folder.path, "sockets/p.sock"));
     assert.deepEqual((await readdir(join(folder.path, "sockets"))).toSorted(), ["a.sock", "p.sock"]);
     assert.equal((await lstat(join(folder.path, "sockets"))).mode & 0o777, 0o700);
     assert.equal(await both.stop(), 0);
@@ -342,7 +348,7 @@ describe("the local API by socket activation", { timeout: TIMEOUT_MS }, () => {
   /** Starts the daemon with the sockets as descriptors 3 and up, as systemd does. */
   function activate(descriptors: readonly number[], names: string) {
     const script = 'export LISTEN_PID=$$; exec "$0" run';
-    const child = spawn("sh", ["-c", script, AGENT_LAUNCHER], {
+    const child = spawnGroup("sh", ["-c", script, AGENT_LAUNCHER], {
       env: { ...place.env, LISTEN_FDS: String(descriptors.length), LISTEN_FDNAMES: names },
       stdio: ["ignore", "ignore", "pipe", ...descriptors],
     });
@@ -409,7 +415,7 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
       XDG_RUNTIME_DIR: folder.path,
       AGENT_TOKEN: await vault.createUserToken("ada", ["user"]),
     });
-    agent = await start(withToken, socket);
+    agent = await start(withToken, socket, join(folder.path, "daemon/peer.sock"));
   });
   after(async () => {
     await agent.stop();

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AGENT_LAUNCHER, run, until, type Finished } from "@devplat/testkit";
+import { AGENT_LAUNCHER, run, spawnGroup, until, type Finished } from "@devplat/testkit";
 
 /** A home of its own, with `agent` as its user runs it. */
 export class Home {
@@ -53,11 +52,11 @@ export interface RunningAgent {
 
 /** Starts `agent run` and waits until the file is there. */
 export async function daemon(place: Home, ready: () => Promise<boolean>): Promise<RunningAgent> {
-  const child = spawn(AGENT_LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
+  const child = spawnGroup(AGENT_LAUNCHER, ["run", "--log-level", "debug"], { env: place.env });
   let log = "";
   let output = "";
-  child.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()));
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr?.on("data", (chunk: Buffer) => (log += chunk.toString()));
+  child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString()));
   try {
     await until(ready, () => log);
   } catch (error) {

@@ -35,6 +35,7 @@ function isFile(data: { name: string; file?: string; nesting: number }): boolean
   return data.nesting === 0 && data.file !== undefined && resolve(data.name) === data.file;
 }
 
-function isSubtestFailure(error: unknown): boolean {
+/** Whether a test failed only because one below it did. */
+export function isSubtestFailure(error: unknown): boolean {
   return error instanceof Error && "failureType" in error && error.failureType === "subtestsFailed";
 }

@@ -51,6 +51,16 @@ describe("runGroup", () => {
     assert.match(broken ?? "", /:\n\S+:3 never ends$/);
   });
 
+  it("a file with a process of its own ends with its tests, whatever a failed one left running", async () => {
+    const left = `it("leaves", () => { setInterval(() => {}, 1000); assert.fail(); }); it("passes", () => {});`;
+    assert.deepEqual(await outcome([left, `it("other", () => {});`], true), {
+      passed: 2,
+      failed: 1,
+      skipped: 0,
+      broken: undefined,
+    });
+  });
+
   for (const isolated of [false, true]) {
     const way = isolated ? "isolated" : "in one process";
     it(`counts tests and not suites or files, ${way}`, async () => {

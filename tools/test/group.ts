@@ -9,8 +9,11 @@ import type { Group } from "./files.ts";
 
 /** A group that takes longer hangs: in one process none takes more than two minutes, on a machine under load eighteen were seen. */
 const LIMIT_MS = { together: 20 * 60 * 1000, isolated: 25 * 60 * 1000 } as const;
-/** A test that sets no limit of its own fails after this, so that a hang has a name. The slowest takes a fifth of it. */
-const TEST_LIMIT_MS = 4 * 60 * 1000;
+/**
+ * A test or suite that sets no limit of its own fails after this, so that a hang has a name. The slowest takes a fifth
+ * of it; suites with peers take longest.
+ */
+const TEST_LIMIT_MS = { together: 4 * 60 * 1000, isolated: 12 * 60 * 1000 } as const;
 
 export interface GroupResult extends Tally {
   readonly seconds: number;
@@ -25,6 +28,8 @@ export interface RunGroupOptions {
   readonly quiet?: boolean;
   /** Milliseconds after which the group hangs. Default: 20 minutes in one process, 25 with a process for each file. */
   readonly limitMs?: number;
+  /** Milliseconds after which a test or suite fails that sets no limit of its own. Default: 4 minutes in one process, else 12. */
+  readonly testLimitMs?: number;
 }
 
 /** Runs one group with node:test in a process of its own; failures print in full, passes only as a count. */
@@ -33,6 +38,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
   const folder = mkdtempSync(join(tmpdir(), "devplat-tally-"));
   const paths = { tally: join(folder, "tally.json"), running: join(folder, "running.txt") };
   const begun = performance.now();
+  const way = group.isolated ? "isolated" : "together";
   try {
     const child = spawn(
       process.execPath,
@@ -41,9 +47,11 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
         // One reporter more than node:test expects.
         "--disable-warning=MaxListenersExceededWarning",
         "--test",
+        `--test-timeout=${options.testLimitMs ?? TEST_LIMIT_MS[way]}`,
+        // A file whose tests have ended is done: what a failed one left running would keep it, and the whole run, for ever.
         ...(group.isolated
-          ? [`--test-concurrency=${options.concurrency}`]
-          : ["--test-isolation=none", `--test-timeout=${TEST_LIMIT_MS}`]),
+          ? [`--test-concurrency=${options.concurrency}`, "--test-force-exit"]
+          : ["--test-isolation=none"]),
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "failures.ts")).href}`,
         "--test-reporter-destination=stdout",
         `--test-reporter=${pathToFileURL(join(import.meta.dirname, "counter.ts")).href}`,
@@ -54,7 +62,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
       ],
       { cwd: root, stdio: ["ignore", output, output], env: environment(paths) },
     );
-    const limit = options.limitMs ?? (group.isolated ? LIMIT_MS.isolated : LIMIT_MS.together);
+    const limit = options.limitMs ?? LIMIT_MS[way];
     let hung = false;
     const timer = setTimeout(() => {
       hung = true;

@@ -1,6 +1,6 @@
 export { TestkitError, type TestkitErrorCode } from "./errors.ts";
 export { gitEnvironment } from "./git-environment.ts";
-export { git, run, type Finished, type RunOptions } from "./process.ts";
+export { git, run, spawnGroup, type Finished, type RunOptions } from "./process.ts";
 export { tempFolder, type TempFolder } from "./temp-folder.ts";
 export { freePort } from "./free-port.ts";
 export { AGENT_LAUNCHER, SVC_LAUNCHER } from "./launchers.ts";
