@@ -55,11 +55,13 @@ interface Status {
 
 /** Asks the daemon for a cycle that begins after now, and then for its status. */
 async function syncAndStatus(url: string): Promise<Status> {
-  const { token } = (await (await fetch(`${url}/api/v1/csrf`)).json()) as { token: string };
-  const headers = { "X-CSRF-Token": token };
   // The first may wait for one that is under way: a try after an outage comes when it likes.
-  for (let times = 0; times < 2; times++)
-    await (await fetch(`${url}/api/v1/sync?wait=true`, { method: "POST", headers })).text();
+  for (let times = 0; times < 2; times++) {
+    const { token } = (await (await fetch(`${url}/api/v1/csrf`)).json()) as { token: string };
+    const headers = { "X-CSRF-Token": token };
+    const asked = await fetch(`${url}/api/v1/sync?wait=true`, { method: "POST", headers });
+    assert.notEqual(asked.status, 403, await asked.text());
+  }
   return (await (await fetch(`${url}/api/v1/status`)).json()) as Status;
 }
 
@@ -304,6 +306,7 @@ describe("an editor that saves the same file at the same time", () => {
       const { InPlaceJournal } = await import("../../apps/agent/src/sync/in-place.ts");
       const { TargetPolicy } = await import("../../apps/agent/src/sync/targets.ts");
       const { writeTarget } = await import("../../apps/agent/src/sync/writer.ts");
+      const { AgentError } = await import("../../apps/agent/src/errors.ts");
       const { findPlaces } = await import("../../apps/agent/src/config/places.ts");
       const place = await home(vault.address);
       const file = await place.write("app.yaml", "token: value-0\n");
@@ -319,11 +322,17 @@ describe("an editor that saves the same file at the same time", () => {
         const target = await policy.resolve(file);
         const merge = (existing: Buffer | undefined): Buffer =>
           Buffer.from((existing ?? "").toString().replace(/token: value-\d+/, `token: value-${writes}`));
-        await writeTarget({ path: file, target, merge, mode: 0o600, dirMode: 0o700 }, journal);
-        writes += 1;
+        try {
+          await writeTarget({ path: file, target, merge, mode: 0o600, dirMode: 0o700 }, journal);
+          writes += 1;
+        } catch (error) {
+          // A machine under load may stop the writer each time until the editor has saved again; a sync tries later.
+          if (!(error instanceof AgentError) || error.code !== "target_busy") throw error;
+        }
         await sleep(20);
       }
       await ended;
+      assert.ok(writes > 0);
       const content = await place.read("app.yaml");
       assert.match(content, /^token: value-\d+\n(edit\d+: saved\n)*$/);
       const kept = content.match(/^edit/gm)?.length ?? 0;

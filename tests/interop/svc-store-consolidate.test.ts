@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createReadStream } from "node:fs";
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git } from "@devplat/testkit";
@@ -245,6 +245,53 @@ describe("consolidations at the same time as others", () => {
     const { dropped } = await store.consolidate({ thread, pruneAfterMs: KEPT_MS });
     assert.equal(dropped, 0);
     assert.ok((await stand.objects()).includes(lost));
+    store.close();
+  });
+});
+
+describe("objects that are there and have no name", () => {
+  let stand: StoreStand;
+  before(async () => {
+    stand = await startStoreStand({ steps: 3 });
+  });
+  after(() => stand.stop());
+
+  /** A fill of which nothing is left to fetch. */
+  const again = (store: RepositoryStore, oid: string): Promise<void> =>
+    store.receive({
+      open: () => assert.fail("all that is wanted is there"),
+      format: "sha1",
+      wants: [oid],
+      shown: [{ name: "refs/heads/main", oid }],
+    });
+  const main = (): Promise<string> => git(["-C", stand.path, "rev-parse", "refs/heads/main"]);
+
+  it("get it by the next fill, where a process was killed between a pack's proof and its names", async () => {
+    const killed = stand.open();
+    await stand.fill(killed, stand.steps[0]!);
+    killed.close();
+    await rm(join(stand.path, "packed-refs"));
+    const store = stand.open();
+    assert.equal(await store.view("sha1"), undefined);
+    await again(store, stand.steps[0]!.oid);
+    assert.equal(await main(), stand.steps[0]!.oid);
+    const view = await store.view("sha1");
+    assert.ok(view !== undefined && view.graph.numbers.numberOfOid(stand.steps[0]!.oid) >= 0);
+    view.release();
+    store.close();
+  });
+
+  it("get it back where a branch was set back to them, and what it named before stays for a while", async () => {
+    const store = stand.open();
+    const [, one, two] = stand.steps;
+    await stand.fill(store, one!);
+    await stand.fill(store, two!);
+    await again(store, one!.oid);
+    assert.equal(await main(), one!.oid);
+    stand.now += KEPT_MS - DAY_MS;
+    await consolidate(stand, store);
+    assert.equal(await git(["-C", stand.path, "cat-file", "-t", two!.oid]), "commit");
+    await stand.objects();
     store.close();
   });
 });

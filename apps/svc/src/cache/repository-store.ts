@@ -198,7 +198,8 @@ export class RepositoryStore {
     this.#close();
   }
 
-  async #fill({ open, format, wants, shown, covered = [], ifEmpty = false }: Fill): Promise<void> {
+  async #fill(fill: Fill): Promise<void> {
+    const { open, format, wants, ifEmpty = false } = fill;
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#inTurn(() => this.#forFill(format));
@@ -207,9 +208,19 @@ export class RepositoryStore {
     const journal = new FillJournal(repository.path);
     await journal.undo();
     repository.objects.refresh();
-    if (wants.length > 0 && wants.every((oid) => repository.objects.has(oid))) return;
     const refsBefore = await repository.refs();
     if (ifEmpty && refsBefore.size > 0) return;
+    if (wants.length > 0 && wants.every((oid) => repository.objects.has(oid))) {
+      // What is here is proven. It has no name where a process was killed in between, or a branch was set back to it.
+      const named = new Set([...refsBefore.values()].map(({ oid }) => oid));
+      if (wants.every((oid) => named.has(oid))) return;
+      const refs = refsAfter(repository, refsBefore, fill);
+      await this.#connect(repository, undefined, wants, refs);
+      await this.#keepFormer(repository, refsBefore, refs);
+      await repository.replaceRefs(refs.values());
+      await this.#inTurn(() => this.#current());
+      return;
+    }
     const pack = await open(refsBefore);
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
@@ -218,23 +229,11 @@ export class RepositoryStore {
       // Threads keep what they have used: one after the other they need less than side by side.
       const isLarge = indexed.objects > LARGE_PACK_OBJECTS;
       if (isLarge) await this.#options.workers.rest();
-      const all = [...shown];
-      const here = all.filter(({ oid }) => repository.objects.has(oid));
-      const names = new Set(all.map(({ name }) => name));
-      const gone = (name: string): boolean =>
-        !names.has(name) && covered.some((prefix) => name.startsWith(prefix));
-      const refs = mergeRefs(refsBefore, here, wants, gone);
-      await this.#options.proofs.do({
-        kind: "connect",
-        objects: repository.objects.shared(),
-        pack: indexed.name,
-        wants,
-        tips: [...refs.values()].map(({ oid }) => oid),
-      });
+      const refs = refsAfter(repository, refsBefore, fill);
+      await this.#connect(repository, indexed.name, wants, refs);
       if (isLarge) await this.#options.proofs.rest();
       signal.throwIfAborted();
-      const now = (this.#options.clock ?? systemClock).now();
-      await new FormerTips(repository.path).add(formerOids(refsBefore, refs), now);
+      await this.#keepFormer(repository, refsBefore, refs);
       // Before the refs: what they name must not be taken out any more. A crash in between leaves objects without a name.
       await journal.end();
       await repository.replaceRefs(refs.values());
@@ -245,6 +244,28 @@ export class RepositoryStore {
     }
     await this.#inTurn(() => this.#current());
     this.#options.onFilled?.();
+  }
+
+  /** Proves a pack, if one came, and makes the bitmaps of the tips. */
+  async #connect(
+    repository: Repository,
+    pack: string | undefined,
+    wants: readonly string[],
+    refs: ReadonlyMap<string, Ref>,
+  ): Promise<void> {
+    const tips = [...refs.values()].map(({ oid }) => oid);
+    const objects = repository.objects.shared();
+    await this.#options.proofs.do({ kind: "connect", objects, pack, wants, tips });
+  }
+
+  /** What loses its name stays for a while. */
+  async #keepFormer(
+    repository: Repository,
+    before: ReadonlyMap<string, Ref>,
+    after: ReadonlyMap<string, Ref>,
+  ): Promise<void> {
+    const now = (this.#options.clock ?? systemClock).now();
+    await new FormerTips(repository.path).add(formerOids(before, after), now);
   }
 
   async #repair(thread: Pick<ProofThread, "do">): Promise<Repaired | undefined> {
@@ -389,6 +410,20 @@ export class RepositoryStore {
     this.#turn = turn.catch(() => undefined);
     return await turn;
   }
+}
+
+/** The refs of a repository after a fill: those shown whose objects are here, and those that the code host may still have. */
+function refsAfter(
+  repository: Repository,
+  before: ReadonlyMap<string, Ref>,
+  { shown, covered = [], wants }: Fill,
+): Map<string, Ref> {
+  const all = [...shown];
+  const here = all.filter(({ oid }) => repository.objects.has(oid));
+  const names = new Set(all.map(({ name }) => name));
+  const gone = (name: string): boolean =>
+    !names.has(name) && covered.some((prefix) => name.startsWith(prefix));
+  return mergeRefs(before, here, wants, gone);
 }
 
 async function openExisting(path: string): Promise<Repository | undefined> {
