@@ -99,7 +99,7 @@ export async function assembleStore(
     // A look that must leave nothing behind signs nobody in.
     ...(create &&
       methodParts(config.store.auth_method).kind === "mtls" && {
-        automatic: async (signal) => (await certificates?.login({ signal }))?.token,
+        automatic: async (signal) => await certificates?.login({ signal }),
       }),
     renewal: !config.store.disable_token_renewal,
     clock: host.clock,

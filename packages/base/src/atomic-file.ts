@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
+import { constants, type BigIntStats } from "node:fs";
 import { open, rename, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
@@ -16,18 +16,22 @@ export interface WriteAtomicallyOptions {
  * written aside in the same folder, fsync, rename, fsync of the folder.
  *
  * Does not follow a symbolic link at `path`: the link itself would be replaced. Resolve it first.
+ *
+ * @returns what a stat of the new file gives, whatever has become of it since (its ctime apart: the rename sets it)
  */
 export async function writeAtomically(
   path: string,
   content: string | Uint8Array,
   options: WriteAtomicallyOptions = {},
-): Promise<void> {
+): Promise<BigIntStats> {
   const aside = asidePath(path);
   const handle = await createAside(aside, options.mode ?? 0o600);
+  let written: BigIntStats;
   try {
     try {
       await handle.writeFile(content);
       await handle.sync();
+      written = await handle.stat({ bigint: true });
     } finally {
       await handle.close();
     }
@@ -37,6 +41,7 @@ export async function writeAtomically(
     throw error;
   }
   await syncFolder(dirname(path));
+  return written;
 }
 
 /** A fresh name in the same folder for a file that is to be renamed to `path`. */

@@ -20,6 +20,8 @@ export interface AdoptionParts {
 export interface Adopted {
   readonly token: Secret;
   readonly info: TokenInfo;
+  /** Signature of the token file that keeps it. */
+  readonly kept?: string;
 }
 
 export interface AdoptOptions {
@@ -49,9 +51,9 @@ export class Adoption {
       const adopted = await this.#narrowed(login, options.signal);
       if (options.anyIdentity !== true) await pin.check(adopted.info);
       if (tokenFile === undefined) this.#unkept.add(adopted.token);
-      else await tokenFile.write(adopted.token);
+      const kept = await tokenFile?.write(adopted.token);
       await pin.adopt(adopted.token, adopted.info, options.pasted !== true || adopted.token !== login);
-      return adopted;
+      return { ...adopted, ...(kept !== undefined && { kept }) };
     } catch (error) {
       // Its children end with it.
       if (options.pasted !== true) await this.#revoke(login);

@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { IdentityPin } from "./identity-pin.ts";
-import { TokenSignIn, type TokenSignInParts } from "./sign-in.ts";
+import { TokenSignIn, type TokenOffer, type TokenSignInParts } from "./sign-in.ts";
 import { SEAL_MARKER, TokenFile } from "./token-file.ts";
 
 let folder = "";
@@ -90,7 +90,7 @@ describe("token order", () => {
     async function* borrow() {
       yield lent;
     }
-    const automatic = (): Promise<Secret> => Promise.resolve(new Secret("own"));
+    const automatic = (): Promise<TokenOffer> => Promise.resolve({ token: new Secret("own") });
     const first = signIn({}, { lent: {}, own: {} }, { borrow, automatic });
     await first.subject.ensure(never);
     assert.equal(first.subject.state().source, "peer");
@@ -177,6 +177,27 @@ describe("a token at hand", () => {
     away = false;
     await subject.ensure(never);
     assert.equal(subject.token()?.reveal(), "another");
+  });
+
+  it("goes with its file, also when that was removed while its own login was being proven", async () => {
+    const file = new TokenFile(tokenFile);
+    const made: string[] = [];
+    const automatic = async (): Promise<TokenOffer> => {
+      const token = new Secret(`own-${made.push("")}`);
+      return { token, kept: await file.write(token) };
+    };
+    const lookup = async (token: Secret): Promise<TokenInfo> => {
+      if (token.reveal() === "own-1") await file.remove();
+      return INFO;
+    };
+    const { subject } = signIn({}, {}, { automatic, api: { lookup, renew: down } });
+    await subject.ensure(never);
+    assert.equal(subject.token()?.reveal(), "own-1");
+    for (let looks = 0; looks < 2; looks++) {
+      await subject.ensure(never);
+      assert.equal(subject.token()?.reveal(), "own-2");
+    }
+    assert.equal((await file.read())?.reveal(), "own-2");
   });
 
   it("callers at the same time make one look", async () => {

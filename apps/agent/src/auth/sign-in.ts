@@ -57,6 +57,8 @@ export interface TokenOffer {
   readonly token: Secret;
   /** The socket that it comes from, for a borrowed one. */
   readonly borrowedFrom?: string;
+  /** Signature of the token file that it was written to. */
+  readonly kept?: string;
 }
 
 /** What the store is asked about tokens. @throws SecretStoreError `unauthenticated` for one that it does not accept */
@@ -73,7 +75,7 @@ export interface TokenSignInParts {
   /** Tokens of peers, best first. */
   readonly borrow?: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
   /** Signs in without a person (client certificate), and keeps the token where it belongs. */
-  readonly automatic?: (signal: AbortSignal) => Promise<Secret | undefined>;
+  readonly automatic?: (signal: AbortSignal) => Promise<TokenOffer | undefined>;
   /** `store.disable_token_renewal` turned round. */
   readonly renewal: boolean;
   readonly clock: Clock;
@@ -154,8 +156,8 @@ export class TokenSignIn implements SignIn {
         offer = await find();
         if (offer === undefined) continue;
         const info = await this.#prove(offer.token, signal);
-        // A certificate login may have written the token file.
-        this.#seen = source === "login" ? await this.#parts.tokenFile.signature() : seen;
+        // As it was read or written, not as it is by now: somebody may have signed out or in since.
+        this.#seen = offer.kept ?? seen;
         this.#adopt(source, offer, info);
         this.#log(reasons);
         await this.#parts.pin.adopt(offer.token, info, source === "login");
@@ -182,7 +184,7 @@ export class TokenSignIn implements SignIn {
       for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
     }
     if (automatic === undefined) return;
-    yield ["login", async () => offerOf(await automatic(signal))];
+    yield ["login", () => automatic(signal)];
   }
 
   async #prove(token: Secret, signal: AbortSignal): Promise<TokenInfo> {
@@ -218,10 +220,10 @@ export class TokenSignIn implements SignIn {
       if (!info.renewable) return "not possible";
       await api.renew(token, signal);
     }
-    const next = anew ?? token;
+    const next = anew?.token ?? token;
     const renewed = await api.lookup(next, signal);
     await pin.check(renewed);
-    if (anew !== undefined) this.#seen = await this.#parts.tokenFile.signature();
+    this.#seen = anew?.kept ?? this.#seen;
     this.#adopt(anew === undefined ? source : "login", { token: next }, renewed);
     await pin.adopt(next, renewed, anew !== undefined);
     // At the end of its greatest life the store renews it by nothing.

@@ -4,7 +4,7 @@ import { open, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
-import { fileSignature } from "../sync/writer.ts";
+import { fileSignature, signatureOf } from "../sync/writer.ts";
 
 /** No store makes tokens of this size, sealed or not; a larger file is something else. In bytes. */
 const MAX_TOKEN_BYTES = 16 * 1024;
@@ -47,10 +47,11 @@ export class TokenFile {
     );
   }
 
-  async write(token: Secret): Promise<void> {
+  /** @returns the {@link signature} of exactly what was written */
+  async write(token: Secret): Promise<string> {
     const text = this.#sealer === undefined ? token.reveal() : await this.#sealer.seal(token);
     try {
-      await writeAtomically(this.path, `${text}\n`);
+      return signatureOf(await writeAtomically(this.path, `${text}\n`));
     } catch (error) {
       throw new AgentError(
         "token_file_refused",

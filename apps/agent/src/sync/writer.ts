@@ -310,6 +310,7 @@ export async function fileSignature(file: string): Promise<string | undefined> {
   }
 }
 
-function signatureOf({ dev, ino, size, mtimeNs, mode }: BigIntStats): string {
+/** A {@link fileSignature}, of facts that are at hand. */
+export function signatureOf({ dev, ino, size, mtimeNs, mode }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, mode.toString(8)].join(":");
 }
