@@ -113,10 +113,15 @@ function readTally(path: string): Tally | undefined {
   }
 }
 
-/** NODE_TEST_CONTEXT would make the child believe it is a test file of another run, and run nothing. */
+/**
+ * NODE_TEST_CONTEXT would make the child believe it is a test file of another run, and run nothing. The user's options for
+ * Node are not those of the tests; TEST_NODE_OPTIONS are.
+ */
 function environment(paths: { tally: string; running: string }): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env, TEST_TALLY: paths.tally, TEST_RUNNING: paths.running };
   delete env["NODE_TEST_CONTEXT"];
   delete env["NODE_OPTIONS"];
+  const options = env["TEST_NODE_OPTIONS"];
+  if (options !== undefined) env["NODE_OPTIONS"] = options;
   return env;
 }

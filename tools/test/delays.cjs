@@ -1,0 +1,70 @@
+"use strict";
+/**
+ * Loaded before a program (`node --require`): everything that may take any time on a real machine does so now and then.
+ * Calls of node:fs/promises and of file handles wait before and after, servers begin to listen late, and connections and
+ * requests come late. Order is kept where the system keeps it. `DELAY_SHARE` (default 0.05) of the calls wait up to
+ * `DELAY_MS` (default 60).
+ */
+const fs = require("node:fs");
+const net = require("node:net");
+const { syncBuiltinESMExports } = require("node:module");
+
+const SHARE = Number(process.env["DELAY_SHARE"] ?? 0.05);
+const MAX_MS = Number(process.env["DELAY_MS"] ?? 60);
+/** A start is rare: more of them wait, and longer. */
+const LISTEN_SHARE = 0.3;
+const LISTEN_MAX_MS = 3 * MAX_MS;
+// The real one, whatever a test puts in its place.
+const later = setTimeout;
+
+const isDue = () => Math.random() < SHARE;
+const pause = () => new Promise((resolve) => later(resolve, Math.random() * MAX_MS));
+const slow = (real) =>
+  async function slowed(...args) {
+    if (isDue()) await pause();
+    const result = await real.apply(this, args);
+    if (isDue()) await pause();
+    return result;
+  };
+const slowMethods = (object, names) => {
+  for (const name of names) if (typeof object[name] === "function") object[name] = slow(object[name]);
+};
+
+slowMethods(fs.promises, [
+  ..."access chmod copyFile link lstat mkdir mkdtemp open readFile readdir readlink realpath".split(" "),
+  ..."rename rm rmdir stat symlink truncate unlink utimes writeFile".split(" "),
+]);
+const open = fs.promises.open;
+let handlesAreSlow = false;
+fs.promises.open = async (...args) => {
+  const handle = await open(...args);
+  if (!handlesAreSlow) {
+    handlesAreSlow = true;
+    slowMethods(
+      Object.getPrototypeOf(handle),
+      "datasync read readFile stat sync truncate write writeFile writev".split(" "),
+    );
+  }
+  return handle;
+};
+
+// oxlint-disable-next-line typescript/unbound-method -- called with each server below
+const { listen, emit } = net.Server.prototype;
+net.Server.prototype.listen = function slowListen(...args) {
+  if (Math.random() >= LISTEN_SHARE) return listen.apply(this, args);
+  later(() => {
+    try {
+      listen.apply(this, args);
+    } catch (error) {
+      emit.call(this, "error", error);
+    }
+  }, Math.random() * LISTEN_MAX_MS);
+  return this;
+};
+net.Server.prototype.emit = function slowEmit(event, ...args) {
+  if ((event !== "connection" && event !== "request") || !isDue()) return emit.call(this, event, ...args);
+  later(() => emit.call(this, event, ...args), Math.random() * MAX_MS);
+  return true;
+};
+
+syncBuiltinESMExports();
