@@ -1,12 +1,15 @@
 "use strict";
 /**
  * Loaded before a program (`node --require`): everything that may take any time on a real machine does so now and then.
- * Calls of node:fs/promises and of file handles wait before and after, servers begin to listen late, and connections and
- * requests come late. Order is kept where the system keeps it. `DELAY_SHARE` (default 0.05) of the calls wait up to
+ * Calls of node:fs/promises and of file handles wait before and after, servers begin to listen late, connections, requests
+ * and the ends of child processes are told late, and timers are late. Order is kept where the system keeps it. `DELAY_SHARE` (default 0.05) of the calls wait up to
  * `DELAY_MS` (default 60).
  */
+const { ChildProcess } = require("node:child_process");
 const fs = require("node:fs");
 const net = require("node:net");
+const timers = require("node:timers");
+const promised = require("node:timers/promises");
 const { syncBuiltinESMExports } = require("node:module");
 
 const SHARE = Number(process.env["DELAY_SHARE"] ?? 0.05);
@@ -66,5 +69,32 @@ net.Server.prototype.emit = function slowEmit(event, ...args) {
   later(() => emit.call(this, event, ...args), Math.random() * MAX_MS);
   return true;
 };
+
+const tell = ChildProcess.prototype.emit;
+/** What each child process has still to say, in order. */
+const untold = new WeakMap();
+ChildProcess.prototype.emit = function lateEmit(event, ...args) {
+  const queue = untold.get(this);
+  if (!["spawn", "exit", "close"].includes(event) || (queue === undefined && !isDue())) {
+    return tell.call(this, event, ...args);
+  }
+  if (queue !== undefined) return queue.push([event, args]) > 0;
+  const events = [[event, args]];
+  untold.set(this, events);
+  later(() => {
+    untold.delete(this);
+    for (const [name, words] of events) tell.call(this, name, ...words);
+  }, Math.random() * MAX_MS);
+  return true;
+};
+
+const late = (ms = 0) => ms + (isDue() ? Math.random() * MAX_MS : 0);
+const lateTimeout = (callback, ms, ...args) => later(callback, late(ms), ...args);
+// `util.promisify` finds its own form there.
+Object.defineProperties(lateTimeout, Object.getOwnPropertyDescriptors(later));
+globalThis.setTimeout = lateTimeout;
+timers.setTimeout = lateTimeout;
+const sleep = promised.setTimeout;
+promised.setTimeout = (ms, ...args) => sleep(late(ms), ...args);
 
 syncBuiltinESMExports();
