@@ -2,8 +2,8 @@
 /**
  * Loaded before a program (`node --require`): everything that may take any time on a real machine does so now and then.
  * Calls of node:fs/promises and of file handles wait before and after, servers begin to listen late, connections, requests
- * and the ends of child processes are told late, and timers are late. Order is kept where the system keeps it. `DELAY_SHARE` (default 0.05) of the calls wait up to
- * `DELAY_MS` (default 60).
+ * and the ends of child processes are told late, and timers are late. Order is kept where the system keeps it.
+ * `DELAY_SHARE` (default 0.05) of the calls wait up to `DELAY_MS` (default 60).
  */
 const { ChildProcess } = require("node:child_process");
 const fs = require("node:fs");
@@ -70,6 +70,7 @@ net.Server.prototype.emit = function slowEmit(event, ...args) {
   return true;
 };
 
+// oxlint-disable-next-line typescript/unbound-method -- called with each child process below
 const tell = ChildProcess.prototype.emit;
 /** What each child process has still to say, in order. */
 const untold = new WeakMap();

@@ -9,6 +9,8 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 
 const root = resolve(import.meta.dirname, "../..");
+// Ctrl-C ends the tests; the copy is removed all the same.
+process.once("SIGINT", () => undefined);
 const folder = mkdtempSync(join(tmpdir(), "devplat-delays-"));
 try {
   const copy = join(folder, "copy");

@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { chmod, chown, link, mkdir, readdir, stat, symlink, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import type { CycleResult } from "../status.ts";
 import { TargetPolicy } from "./targets.ts";
 import { workspace, yaml, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
 
@@ -13,31 +12,19 @@ beforeEach(async () => {
 });
 afterEach(() => w.remove());
 
-const never = new AbortController().signal;
-
-async function cycle(rules: readonly unknown[], options: EngineOptions = {}): Promise<CycleResult> {
-  const { engine } = await w.engine(rules, options);
-  return engine.cycle(never, { force: true });
-}
-
-async function errorOf(name: string): Promise<string | null> {
-  const { state } = await w.engine([]);
-  return state.document.rules[name]?.error ?? null;
-}
-
 describe("where a rule may write", () => {
   const refused = async (path: string, reason: RegExp, options: EngineOptions = {}): Promise<void> => {
     await w.put("k", { token: "t" });
-    const result = await cycle([yaml("a", "k", path)], options);
+    const result = await w.cycle([yaml("a", "k", path)], options);
     assert.deepEqual(result.failed, ["a"]);
-    assert.match((await errorOf("a")) ?? "", reason);
+    assert.match((await w.errorOf("a")) ?? "", reason);
   };
 
   it("a symlinked target is followed and its file replaced, never the link", async () => {
     await w.put("k", { token: "t" });
     await w.file("dotfiles/f.yaml", "token: old\n");
     await symlink("dotfiles/f.yaml", join(w.home, "f.yaml"));
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("dotfiles/f.yaml"), "token: t\n");
     assert.deepEqual((await readdir(join(w.home, "dotfiles"))).toSorted(), ["f.yaml"]);
   });
@@ -63,7 +50,7 @@ describe("where a rule may write", () => {
     for (let i = 1; i <= 17; i++) {
       await symlink(i === 1 ? "end.yaml" : `link-${i - 1}`, join(w.home, `link-${i}`));
     }
-    assert.deepEqual((await cycle([yaml("a", "k", "~/link-16")])).failed, []);
+    assert.deepEqual((await w.cycle([yaml("a", "k", "~/link-16")])).failed, []);
     assert.equal(await w.read("end.yaml"), "token: t\n");
     await refused("~/link-17", /more than 16 links/);
   });
@@ -176,7 +163,7 @@ describe("where a rule may write", () => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a file away");
     await w.put("k", { token: "t" });
     await chown(await w.file("f.yaml", "token: old\n"), 65534, 65534);
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const found = await stat(join(w.home, "f.yaml"));
     assert.deepEqual([found.uid, found.gid], [65534, 65534]);
   });
@@ -185,7 +172,7 @@ describe("where a rule may write", () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "# long comment to be kept whole\ntoken: a-much-longer-old-value\n");
     await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("g.yaml"), "# long comment to be kept whole\ntoken: t\n");
     const { state } = await w.engine([]);
     assert.equal(state.document.files[join(w.home, "f.yaml")]?.in_place, true);

@@ -4,10 +4,9 @@ import { link, mkdir, readFile, readdir, stat, symlink, unlink, writeFile } from
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
-import type { CycleResult } from "../status.ts";
 import { AgentError } from "../errors.ts";
 import { WriterLock } from "./lock.ts";
-import { EXISTING, workspace, yaml, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
+import { EXISTING, workspace, yaml, type Workspace } from "./workspace.test-kit.ts";
 
 let w: Workspace;
 beforeEach(async () => {
@@ -16,16 +15,6 @@ beforeEach(async () => {
 afterEach(() => w.remove());
 
 const never = new AbortController().signal;
-
-async function cycle(rules: readonly unknown[], options: EngineOptions = {}): Promise<CycleResult> {
-  const { engine } = await w.engine(rules, options);
-  return engine.cycle(never, { force: true });
-}
-
-async function errorOf(name: string): Promise<string | null> {
-  const { state } = await w.engine([]);
-  return state.document.rules[name]?.error ?? null;
-}
 
 /** A store that counts, and that can be told to fail. */
 function watched(
@@ -56,7 +45,7 @@ describe("a cycle", () => {
   it("changes only the managed bytes of an existing file, and keeps its mode", async () => {
     await w.put("k", { token: "new" });
     await w.file("f.yaml", EXISTING, 0o640);
-    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+    assert.deepEqual((await w.cycle([yaml("a", "k")])).changed, ["a"]);
     assert.equal(await w.read("f.yaml"), EXISTING.replace("old", "new"));
     assert.equal((await stat(join(w.home, "f.yaml"))).mode & 0o777, 0o640);
   });
@@ -65,7 +54,7 @@ describe("a cycle", () => {
     await w.put("k", { token: "t" });
     const before = process.umask(0o277);
     try {
-      await cycle([yaml("a", "k", "~/x/y/f.yaml")]);
+      await w.cycle([yaml("a", "k", "~/x/y/f.yaml")]);
     } finally {
       process.umask(before);
     }
@@ -77,7 +66,7 @@ describe("a cycle", () => {
   it("makes a folder once for all the files that go there", async () => {
     await w.put("k", { token: "t" });
     const rules = ["x/a", "x/b", "x/y/c"].map((path, i) => yaml(`r${i}`, "k", `~/${path}`));
-    assert.deepEqual((await cycle(rules)).changed, ["r0", "r1", "r2"]);
+    assert.deepEqual((await w.cycle(rules)).changed, ["r0", "r1", "r2"]);
   });
 
   it("of many files makes each one whole, says what it did in the order of the rules, and saves its state last", async () => {
@@ -86,7 +75,7 @@ describe("a cycle", () => {
       yaml(`r${i}`, "k", `~/many/${i % 7}/f${i}.yaml`, {}, { run: { command: ["true", `${i % 3}`] } }),
     );
     assert.deepEqual(
-      (await cycle(rules)).changed,
+      (await w.cycle(rules)).changed,
       rules.map((_, i) => `r${i}`),
     );
     for (let i = 0; i < rules.length; i++)
@@ -96,7 +85,7 @@ describe("a cycle", () => {
     const pending = Object.values(state.document.rules).filter((record) => record.run_pending);
     assert.deepEqual(pending, []);
     assert.deepEqual(
-      (await cycle(rules)).unchanged,
+      (await w.cycle(rules)).unchanged,
       rules.map((_, i) => `r${i}`),
     );
   });
@@ -106,17 +95,17 @@ describe("a cycle", () => {
     await w.file("f.yaml", "# kept\n");
     await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));
     const other = { template: "second: {{ .token }}\n" };
-    const result = await cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", other)]);
+    const result = await w.cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", other)]);
     assert.deepEqual(result.changed, ["a", "b"]);
     assert.equal(await w.read("f.yaml"), "# kept\ntoken: t\nsecond: t\n");
   });
 
   it("reads no value and touches no file when nothing has changed", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const before = await stat(join(w.home, "f.yaml"), { bigint: true });
     const calls: string[] = [];
-    const result = await cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", {}, { paused: true })], {
+    const result = await w.cycle([yaml("a", "k"), yaml("b", "k", "~/g.yaml", {}, { paused: true })], {
       store: watched(w.store, calls),
     });
     assert.deepEqual(result.unchanged, ["a"]);
@@ -129,46 +118,46 @@ describe("a cycle", () => {
     await w.put("k", { token: "t" });
     const rules = Array.from({ length: 20 }, (_, i) => yaml(`r${i}`, "k", `~/f${i}.yaml`));
     const calls: string[] = [];
-    await cycle(rules, { store: watched(w.store, calls) });
+    await w.cycle(rules, { store: watched(w.store, calls) });
     assert.deepEqual(calls, ["metadata k", "read k"]);
   });
 
   it("writes again when somebody has changed a managed key in the file", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await w.file("f.yaml", "other: 1\ntoken: edited\n");
-    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+    assert.deepEqual((await w.cycle([yaml("a", "k")])).changed, ["a"]);
     assert.equal(await w.read("f.yaml"), "other: 1\ntoken: t\n");
   });
 
   it("writes again when the file has gone", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await unlink(join(w.home, "f.yaml"));
-    assert.deepEqual((await cycle([yaml("a", "k")])).changed, ["a"]);
+    assert.deepEqual((await w.cycle([yaml("a", "k")])).changed, ["a"]);
   });
 
   it("takes up a new version and a changed rule", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await w.put("k", { token: "u" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("f.yaml"), "token: u\n");
     await w.put("l", { token: "v" });
-    await cycle([yaml("a", "l")]);
+    await w.cycle([yaml("a", "l")]);
     assert.equal(await w.read("f.yaml"), "token: v\n");
   });
 
   it("keeps numbers as they are stored", async () => {
     await w.put("k", { big: { number: "9223372036854775808" }, one: { number: "1.10" } });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("f.yaml"), "big: 9223372036854775808\none: 1.10\n");
   });
 
   it("puts several secrets under their names", async () => {
     await w.put("k", { token: "t" });
     await w.put("l", { token: "u" });
-    await cycle([
+    await w.cycle([
       { name: "a", keys: { first: "k", second: "l" }, target: { path: "~/f.yaml", format: "yaml" } },
     ]);
     assert.equal(await w.read("f.yaml"), "first:\n  token: t\nsecond:\n  token: u\n");
@@ -180,14 +169,14 @@ describe("rules are isolated", () => {
     await w.put("k", { token: "t" });
     await mkdir(join(w.home, "folder"));
     await w.file("broken.yaml", "a: [\n");
-    const result = await cycle([
+    const result = await w.cycle([
       yaml("bad", "k", "~/folder"),
       yaml("worse", "k", "~/broken.yaml"),
       yaml("good", "k"),
     ]);
     assert.deepEqual(result.changed, ["good"]);
     assert.deepEqual(result.failed, ["bad", "worse"]);
-    assert.equal(await errorOf("bad"), "cannot write ~/folder: it is a folder");
+    assert.equal(await w.errorOf("bad"), "cannot write ~/folder: it is a folder");
     assert.equal(await w.read("broken.yaml"), "a: [\n");
   });
 
@@ -196,7 +185,7 @@ describe("rules are isolated", () => {
     await w.put("l", { token: "t" });
     const denied = new SecretStoreError("denied", "the store refused");
     const store = watched(w.store, [], (path) => (path === "k" ? denied : undefined));
-    const result = await cycle([yaml("a", "k"), yaml("b", "l", "~/g.yaml")], { store });
+    const result = await w.cycle([yaml("a", "k"), yaml("b", "l", "~/g.yaml")], { store });
     assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
   });
 
@@ -264,28 +253,28 @@ describe("rules are isolated", () => {
   it("a failure never holds a value", async () => {
     await w.put("k", { token: "hunter2\0" });
     await w.file("f.yaml", "hunter2: [hunter2\n");
-    await cycle([
+    await w.cycle([
       yaml("a", "k"),
       yaml("b", "k", "~/x", { format: "netrc", template: "machine h login l password hunter2\nx hunter2\n" }),
     ]);
-    assert.doesNotMatch(JSON.stringify([await errorOf("a"), await errorOf("b")]), /hunter2/);
+    assert.doesNotMatch(JSON.stringify([await w.errorOf("a"), await w.errorOf("b")]), /hunter2/);
   });
 });
 
 describe("the store is away", () => {
   it("files and states stay, and the state says since when", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const down = watched(w.store, [], () => new SecretStoreError("unavailable", "down", { remedy: "retry" }));
-    await assert.rejects(cycle([yaml("a", "k")], { store: down }), /down/);
+    await assert.rejects(w.cycle([yaml("a", "k")], { store: down }), /down/);
     const { state } = await w.engine([]);
     const since = state.document.stale_since;
     assert.ok(since !== null);
     assert.equal(state.document.rules["a"]?.state, "ok");
     assert.equal(state.document.last_error, "down");
-    await assert.rejects(cycle([yaml("a", "k")], { store: down }), /down/);
+    await assert.rejects(w.cycle([yaml("a", "k")], { store: down }), /down/);
     assert.equal((await w.engine([])).state.document.stale_since, since);
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal((await w.engine([])).state.document.stale_since, null);
   });
 });
@@ -293,30 +282,30 @@ describe("the store is away", () => {
 describe("a secret that is missing", () => {
   it("on_missing keep: the file stays and the state says missing, without failing", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await w.store.delete("k");
-    const result = await cycle([yaml("a", "k")]);
+    const result = await w.cycle([yaml("a", "k")]);
     assert.deepEqual(result.failed, []);
     assert.equal(await w.read("f.yaml"), "token: t\n");
     assert.equal((await w.engine([])).state.document.rules["a"]?.state, "missing");
     await w.put("k", { token: "back" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("f.yaml"), "token: back\n");
   });
 
   it("on_missing remove: takes away what the rule set, and only that", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "mine: 1\n");
-    await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
+    await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
     await w.store.delete("k");
-    await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
+    await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
     assert.equal(await w.read("f.yaml"), "mine: 1\n");
   });
 
   it("on_missing error: the rule fails", async () => {
-    const result = await cycle([yaml("a", "k", "~/f.yaml", { on_missing: "error" })]);
+    const result = await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "error" })]);
     assert.deepEqual(result.failed, ["a"]);
-    assert.equal(await errorOf("a"), "nothing is stored under k");
+    assert.equal(await w.errorOf("a"), "nothing is stored under k");
   });
 });
 
@@ -325,36 +314,36 @@ describe("ownership of keys", () => {
     await w.put("k", { token: "t", user: "u" });
     await w.file("f.yaml", "mine: 1\n");
     const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
-    await cycle([clean]);
+    await w.cycle([clean]);
     await w.put("k", { token: "t" });
-    await cycle([clean]);
+    await w.cycle([clean]);
     assert.equal(await w.read("f.yaml"), "mine: 1\ntoken: t\n");
-    await cycle([]);
+    await w.cycle([]);
     assert.equal(await w.read("f.yaml"), "mine: 1\n");
     assert.deepEqual((await w.engine([])).state.document.rules, {});
   });
 
   it("on_remove keep: they stay", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
-    await cycle([]);
+    await w.cycle([yaml("a", "k")]);
+    await w.cycle([]);
     assert.equal(await w.read("f.yaml"), "token: t\n");
   });
 
   it("a renamed rule keeps its keys where they are", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "token: x # here\nmine: 1\n");
-    await cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
-    await cycle([yaml("b", "k", "~/f.yaml", { on_remove: "clean" })]);
+    await w.cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
+    await w.cycle([yaml("b", "k", "~/f.yaml", { on_remove: "clean" })]);
     assert.equal(await w.read("f.yaml"), "token: t # here\nmine: 1\n");
   });
 
   it("a rule that moves to another file cleans up in the former one", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "mine: 1\n");
-    await cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
-    await cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
-    await cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
+    await w.cycle([yaml("a", "k", "~/f.yaml", { on_remove: "clean" })]);
+    await w.cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
+    await w.cycle([yaml("a", "k", "~/g.yaml", { on_remove: "clean" })]);
     assert.equal(await w.read("f.yaml"), "mine: 1\n");
     assert.equal(await w.read("g.yaml"), "token: t\n");
   });
@@ -363,19 +352,19 @@ describe("ownership of keys", () => {
     await w.put("k", { one: "1st" });
     await w.put("l", { two: "2nd" });
     await w.file("f.yaml", "# c\n");
-    const result = await cycle([yaml("a", "k"), yaml("b", "l")]);
+    const result = await w.cycle([yaml("a", "k"), yaml("b", "l")]);
     assert.deepEqual(result.changed, ["a", "b"]);
     assert.equal(await w.read("f.yaml"), "# c\none: 1st\ntwo: 2nd\n");
-    assert.deepEqual((await cycle([yaml("a", "k"), yaml("b", "l")])).unchanged, ["a", "b"]);
+    assert.deepEqual((await w.cycle([yaml("a", "k"), yaml("b", "l")])).unchanged, ["a", "b"]);
   });
 
   it("two rules that set the same key both fail and name each other", async () => {
     await w.put("k", { token: "1" });
     await w.put("l", { token: "2" });
-    const result = await cycle([yaml("a", "k"), yaml("b", "l")]);
+    const result = await w.cycle([yaml("a", "k"), yaml("b", "l")]);
     assert.deepEqual(result.failed, ["a", "b"]);
     assert.equal(
-      await errorOf("a"),
+      await w.errorOf("a"),
       "rule 'b' sets the key token of the same file. A key can belong to one rule only.",
     );
     await assert.rejects(w.read("f.yaml"), { code: "ENOENT" });
@@ -386,7 +375,7 @@ describe("ownership of keys", () => {
     await w.put("l", { other: "2" });
     await w.file("real.yaml", "");
     await symlink("real.yaml", join(w.home, "link.yaml"));
-    await cycle([yaml("a", "k", "~/real.yaml"), yaml("b", "l", "~/link.yaml")]);
+    await w.cycle([yaml("a", "k", "~/real.yaml"), yaml("b", "l", "~/link.yaml")]);
     assert.match(await w.read("real.yaml"), /token: "1"\nother: "2"\n/);
   });
 });
@@ -411,12 +400,12 @@ describe("the state file", () => {
   ] as const) {
     it(`${name}: rebuilt without rewriting equal files`, async () => {
       await w.put("k", { token: "t" });
-      await cycle([yaml("a", "k")]);
+      await w.cycle([yaml("a", "k")]);
       const before = await stat(join(w.home, "f.yaml"), { bigint: true });
       const path = join(w.places.state, "state.json");
       if (content === undefined) await unlink(path);
       else await writeFile(path, content);
-      assert.deepEqual((await cycle([yaml("a", "k")])).unchanged, ["a"]);
+      assert.deepEqual((await w.cycle([yaml("a", "k")])).unchanged, ["a"]);
       const after = await stat(join(w.home, "f.yaml"), { bigint: true });
       assert.deepEqual([after.ino, after.mtimeNs], [before.ino, before.mtimeNs]);
       assert.equal(JSON.parse(await readFile(path, "utf8")).rules.a.state, "ok");
@@ -425,11 +414,11 @@ describe("the state file", () => {
 
   it("a pipe in its place: does not wait for whoever might write there, and is replaced", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const path = join(w.places.state, "state.json");
     await unlink(path);
     execFileSync("mkfifo", [path]);
-    assert.deepEqual((await cycle([yaml("a", "k")])).unchanged, ["a"]);
+    assert.deepEqual((await w.cycle([yaml("a", "k")])).unchanged, ["a"]);
     assert.equal(JSON.parse(await readFile(path, "utf8")).rules.a.state, "ok");
   });
 
@@ -439,7 +428,7 @@ describe("the state file", () => {
       await mkdir(join(w.places.state, name), { recursive: true });
       const named = new RegExp(`^cannot (?:use|lock) .*/${name.replace(".", "\\.")}\\b`);
       await assert.rejects(
-        name === "lock.db" ? WriterLock.acquire(w.places.state, 0) : cycle([yaml("a", "k")]),
+        name === "lock.db" ? WriterLock.acquire(w.places.state, 0) : w.cycle([yaml("a", "k")]),
         (error) => error instanceof AgentError && named.test(error.message) && error.hint !== undefined,
       );
     });
@@ -448,18 +437,18 @@ describe("the state file", () => {
   it("lost: only what the rule sets now is taken for its own again", async () => {
     const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
     await w.put("k", { kept: "one", dropped: "two" });
-    await cycle([clean]);
+    await w.cycle([clean]);
     await unlink(join(w.places.state, "state.json"));
     await w.put("k", { kept: "one" });
-    await cycle([clean]);
+    await w.cycle([clean]);
     assert.equal(await w.read("f.yaml"), "kept: one\ndropped: two\n", "it may be anybody's");
-    await cycle([]);
+    await w.cycle([]);
     assert.equal(await w.read("f.yaml"), "dropped: two\n");
   });
 
   it("holds no value and no plain hash, and is 0600", async () => {
     await w.put("k", { token: "hunter2" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const path = join(w.places.state, "state.json");
     assert.doesNotMatch(await readFile(path, "utf8"), /hunter2/);
     assert.equal((await stat(path)).mode & 0o777, 0o600);
@@ -471,9 +460,9 @@ describe("backups", () => {
   it("one copy is kept before a rule first touches an existing file, 0600", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", EXISTING, 0o644);
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await w.put("k", { token: "u" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     const folder = join(w.places.state, "backups/a");
     const copies = (await readdir(folder)).filter((name) => !name.endsWith(".json"));
     assert.equal(copies.length, 1);
@@ -484,9 +473,9 @@ describe("backups", () => {
 
   it("none of a file that the rule has made itself", async () => {
     await w.put("k", { token: "t" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await w.put("k", { token: "u" });
-    await cycle([yaml("a", "k")]);
+    await w.cycle([yaml("a", "k")]);
     await assert.rejects(readdir(join(w.places.state, "backups/a")), { code: "ENOENT" });
   });
 });
@@ -499,8 +488,8 @@ describe("a rule's command", () => {
     await w.put("k", { token: "t" });
     const command = ["/bin/sh", "-c", `echo ran >> ${join(w.home, "log")}; echo output`];
     const rules = [withRun("a", "~/f.yaml", command), withRun("b", "~/g.yaml", command)];
-    await cycle(rules);
-    await cycle(rules);
+    await w.cycle(rules);
+    await w.cycle(rules);
     assert.equal(await w.read("log"), "ran\n");
     const run = (await w.engine([])).state.document.rules["a"]?.last_run;
     assert.deepEqual([run?.exit_code, run?.stdout_bytes, run?.stderr_bytes], [0, 7, 0]);
@@ -510,9 +499,9 @@ describe("a rule's command", () => {
     await w.put("k", { token: "t" });
     const flag = join(w.home, "flag");
     const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `echo ran >> ${flag}; exit 1`])];
-    await cycle(rules);
+    await w.cycle(rules);
     await w.file("f.yaml", "a: [\n");
-    await cycle(rules);
+    await w.cycle(rules);
     assert.equal(await w.read("flag"), "ran\n", "a broken file is nothing to reload");
   });
 
@@ -520,10 +509,10 @@ describe("a rule's command", () => {
     await w.put("k", { token: "t" });
     const flag = join(w.home, "flag");
     const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `test -e ${flag}`])];
-    assert.deepEqual((await cycle(rules)).failed, ["a"]);
-    assert.equal(await errorOf("a"), "the command ended with exit code 1");
+    assert.deepEqual((await w.cycle(rules)).failed, ["a"]);
+    assert.equal(await w.errorOf("a"), "the command ended with exit code 1");
     await writeFile(flag, "");
-    assert.deepEqual((await cycle(rules)).failed, []);
+    assert.deepEqual((await w.cycle(rules)).failed, []);
   });
 
   it("does not see the token, ends with its time-out, and its output is stored nowhere", async () => {
@@ -532,12 +521,12 @@ describe("a rule's command", () => {
     try {
       // Without the time-out it would go on for longer than the test may take.
       const script = `env > ${join(w.home, "env")}; echo hunter3; sleep 600`;
-      const result = await cycle([withRun("a", "~/f.yaml", ["/bin/sh", "-c", script], { timeout: "1s" })]);
+      const result = await w.cycle([withRun("a", "~/f.yaml", ["/bin/sh", "-c", script], { timeout: "1s" })]);
       assert.deepEqual(result.failed, ["a"]);
     } finally {
       delete process.env["AGENT_TOKEN"];
     }
-    assert.equal(await errorOf("a"), "the command did not end within its time-out");
+    assert.equal(await w.errorOf("a"), "the command did not end within its time-out");
     assert.doesNotMatch(await w.read("env"), /hunter2/);
     assert.doesNotMatch(await readFile(join(w.places.state, "state.json"), "utf8"), /hunter/);
   });

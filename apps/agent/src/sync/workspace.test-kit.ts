@@ -3,6 +3,7 @@ import { openEmbeddedStore, userRoot, type FieldValue, type SecretStore } from "
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { CycleResult } from "../status.ts";
 import { findPlaces, type Places } from "../config/places.ts";
 import { Backups } from "./backups.ts";
 import { SyncEngine } from "./engine.ts";
@@ -27,6 +28,10 @@ export interface Workspace {
     rules: readonly unknown[],
     options?: EngineOptions,
   ): Promise<{ engine: SyncEngine; state: StateFile }>;
+  /** One cycle of such an engine, over every rule. */
+  cycle(rules: readonly unknown[], options?: EngineOptions): Promise<CycleResult>;
+  /** What the state on disk says is wrong with a rule. */
+  errorOf(rule: string): Promise<string | null>;
   remove(): Promise<void>;
 }
 
@@ -48,6 +53,25 @@ export async function workspace(): Promise<Workspace> {
   const root = userRoot({ mount: "kv", prefix: "users/", username: "tester" });
   await mkdir(dirname(places.data), { recursive: true });
   const store = await openEmbeddedStore({ folder: places.data, root });
+  const engine: Workspace["engine"] = async (
+    rules,
+    { clock = systemClock, store: other, environment = {}, allowed = ["~"] } = {},
+  ) => {
+    const state = await StateFile.open(places.state);
+    const hash = (text: string): string => state.hmac(text);
+    const parts = {
+      store: other ?? store,
+      state,
+      renderer: new Renderer({ environment, username: "tester", hash }),
+      targets: new TargetPolicy(places, allowed, []),
+      journal: new InPlaceJournal(places.state),
+      backups: new Backups(places.state),
+      clock,
+      logger: silentLogger,
+      home,
+    };
+    return { engine: new SyncEngine(parts, rules.map(rule)), state };
+  };
   return {
     home,
     places,
@@ -60,22 +84,10 @@ export async function workspace(): Promise<Workspace> {
       return path;
     },
     read: (name) => readFile(join(home, name), "utf8"),
-    engine: async (rules, { clock = systemClock, store: other, environment = {}, allowed = ["~"] } = {}) => {
-      const state = await StateFile.open(places.state);
-      const hash = (text: string): string => state.hmac(text);
-      const parts = {
-        store: other ?? store,
-        state,
-        renderer: new Renderer({ environment, username: "tester", hash }),
-        targets: new TargetPolicy(places, allowed, []),
-        journal: new InPlaceJournal(places.state),
-        backups: new Backups(places.state),
-        clock,
-        logger: silentLogger,
-        home,
-      };
-      return { engine: new SyncEngine(parts, rules.map(rule)), state };
-    },
+    engine,
+    cycle: async (rules, options = {}) =>
+      (await engine(rules, options)).engine.cycle(new AbortController().signal, { force: true }),
+    errorOf: async (name) => (await engine([])).state.document.rules[name]?.error ?? null,
     remove: async () => {
       await store.close();
       await rm(home, { recursive: true, force: true });
