@@ -123,17 +123,44 @@ const FILTERS = [
   "object:type=tree",
   "object:type=blob",
   "object:type=tag",
-  "combine:blob:none+tree:2",
-  "combine:tree:3+blob:limit%3D150",
-  "combine:object:type%3Dblob+tree:2",
 ];
+/** Filters that are the code host's to answer, alone and inside `combine:`. */
+const SPARSE = ["sparse:path=a", "sparse:oid=0000000000000000000000000000000000000000"];
+
+/** A filter specification: one of the list, or several of them combined, nested now and then. */
+function randomFilter(chance: Chance, nesting = 2): string {
+  if (nesting === 0 || chance.oneIn(2)) return chance.oneIn(60) ? chance.pick(SPARSE) : chance.pick(FILTERS);
+  return combinedFilter(chance, nesting);
+}
+
+function combinedFilter(chance: Chance, nesting: number): string {
+  const part = (): string => encoded(randomFilter(chance, nesting - 1), chance);
+  const parts = Array.from({ length: 1 + chance.below(4) }, part);
+  return `combine:${parts.join("+")}`;
+}
+
+function isSparse(arg: string): boolean {
+  let text = arg;
+  while (text.includes("%")) text = decodeURIComponent(text);
+  return /^filter .*sparse:/u.test(text);
+}
+
+/** A part of `combine:`. What need not be escaped is escaped now and then, in both cases of the digits. */
+function encoded(spec: string, chance: Chance): string {
+  return spec.replaceAll(/./gsu, (letter) => {
+    const code = `%${letter.charCodeAt(0).toString(16).padStart(2, "0")}`;
+    if (letter === "+" || letter === "%" || chance.oneIn(8))
+      return chance.oneIn(2) ? code : code.toUpperCase();
+    return letter;
+  });
+}
 
 function randomRequest(
   model: RepositoryModel,
   client: Client,
   refs: readonly string[],
   chance: Chance,
-  format: Format,
+  { format, combined }: Pick<Loop, "format" | "combined">,
 ): CommandRequest {
   const args: string[] = [];
   const commits = model.ofType("commit");
@@ -156,7 +183,8 @@ function randomRequest(
   else if (kind === 2) args.push("deepen-relative", `deepen ${1 + chance.below(4)}`);
   else if (kind === 3) args.push(`deepen-since ${1_700_000_000 + 60 * chance.below(60)}`);
   else if (kind === 4) args.push(`deepen-not ${chance.pick(refs)}`);
-  if (chance.oneIn(3)) args.push(`filter ${chance.pick(FILTERS)}`);
+  if (combined === true) args.push(`filter ${combinedFilter(chance, 2)}`);
+  else if (chance.oneIn(3)) args.push(`filter ${randomFilter(chance)}`);
   if (client.tips.length > 0) {
     const known = commits.filter((oid) => client.objects.has(oid));
     const tags = model.ofType("tag").filter((oid) => client.objects.has(oid));
@@ -218,14 +246,14 @@ function compare(
     [],
     "nothing is missing that git sends and the client lacks",
   );
-  // Git forgets that a tree was wanted by its id when a commit that it walks has the same tree, and combine:
-  // leaves out a blob that it met first where only one of the filters lets it through.
+  // Git forgets that a tree was wanted by its id when a commit that it walks has the same tree.
   const isTree = (oid: string): boolean => model.objects.get(oid)!.type === "tree";
   const filter = fetch.filter ?? "";
   const isWantedBlob = (oid: string): boolean =>
-    filter !== "" && fetch.wants.includes(oid) && model.objects.get(oid)!.type === "blob";
-  const isExact =
-    !filter.startsWith("combine") && !(/^(?:tree|object)/u.test(filter) && fetch.wants.some(isTree));
+    /^(?:blob|tree|object)/u.test(filter) &&
+    fetch.wants.includes(oid) &&
+    model.objects.get(oid)!.type === "blob";
+  const isExact = !(/^(?:tree|object)/u.test(filter) && fetch.wants.some(isTree));
   if (isExact) {
     // A blob that is wanted by its id goes out whatever the filter says. Git forgets that where a wanted tree or a commit's
     // tree has shown it the blob first.
@@ -258,6 +286,8 @@ interface Loop {
   readonly format: Format;
   /** Files of more than half a megabyte, whose entries are larger than what is looked at in one go. */
   readonly large: boolean;
+  /** Every request has a filter of several that are combined. Default false. */
+  readonly combined?: boolean;
   readonly seconds: number;
 }
 
@@ -282,10 +312,14 @@ async function compareAtRandom(loop: Loop): Promise<string> {
       try {
         for (let n = 0; n < REQUESTS_PER_REPOSITORY; n++) {
           const client = randomClient(model, model.ofType("commit"), chance);
-          const request = randomRequest(model, client, refs, chance, format);
+          const request = randomRequest(model, client, refs, chance, loop);
           const theirs = gitAnswer(path, request);
           try {
             const ours = await ourAnswer(store, request, format);
+            if (request.args.some(isSparse)) {
+              assert.equal(ours, undefined, "a sparse filter is not served");
+              continue;
+            }
             assert.equal(ours === undefined, theirs === undefined, "both serve, or neither");
             requests++;
             if (ours === undefined || theirs === undefined) continue;
@@ -307,12 +341,14 @@ async function compareAtRandom(loop: Loop): Promise<string> {
   return `${built} repositories, ${requests} requests, ${packs} packs, first seed ${firstSeed}`;
 }
 
-for (const { share, ...loop } of [
-  { format: "sha1", large: false, share: SHARE * 0.6 },
+const LOOPS: readonly (Omit<Loop, "seconds"> & { readonly share: number })[] = [
+  { format: "sha1", large: false, share: SHARE * 0.4 },
+  { format: "sha1", large: false, combined: true, share: SHARE * 0.2 },
   { format: "sha256", large: false, share: SHARE * 0.2 },
   { format: "sha1", large: true, share: SHARE * 0.2 },
-] as const) {
-  const files = loop.large ? "large files" : "small files";
+];
+for (const { share, ...loop } of LOOPS) {
+  const files = loop.combined === true ? "combined filters" : loop.large ? "large files" : "small files";
   test(`uploadPackV2Fetch answers random requests as git upload-pack does (${loop.format}, ${files})`, async (t) => {
     t.diagnostic(await compareAtRandom({ ...loop, seconds: loopSeconds(share) }));
   });

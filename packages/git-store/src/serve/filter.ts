@@ -1,7 +1,9 @@
 import type { ObjectType } from "../object-format.ts";
 
-/** An object filter (git-rev-list, `--filter`); `combine` is the list of all that must hold. */
-export type Filter =
+/** An object filter (git-rev-list, `--filter`). */
+export type Filter = SimpleFilter | CombinedFilter;
+
+export type SimpleFilter =
   | { readonly kind: "blob-none" }
   /** Blobs of at least this many bytes are left out. */
   | { readonly kind: "blob-limit"; readonly bytes: number }
@@ -9,8 +11,14 @@ export type Filter =
   | { readonly kind: "tree-depth"; readonly depth: number }
   | { readonly kind: "object-type"; readonly type: ObjectType };
 
-/** More filters combined than this are not looked at. */
-const MAX_FILTERS = 16;
+/** All of them must hold, each with the state that git keeps for it: see `combined-filter.ts`. */
+export interface CombinedFilter {
+  readonly kind: "combine";
+  readonly filters: readonly Filter[];
+}
+
+/** Maximum number of filters in one specification, every `combine` counted. Each needs one bit of a 32-bit mask. */
+const MAX_FILTERS = 24;
 
 /** Characters that must be escaped inside `combine:` (list-objects-filter-options.c, RESERVED_NON_WS). */
 const RESERVED = /[^\u0021-\u007e]|[~`!@#$^&*()[\]{}\\;'",<>?]/u;
@@ -18,30 +26,40 @@ const RESERVED = /[^\u0021-\u007e]|[~`!@#$^&*()[\]{}\\;'",<>?]/u;
 /**
  * Reads a filter specification.
  *
- * @returns the filters that must all hold; undefined for one that is malformed or not supported (`sparse:`)
+ * @returns undefined for one that is malformed or not supported (`sparse:`)
  */
-export function parseFilter(spec: string): readonly Filter[] | undefined {
-  const filters = parse(spec, 0);
-  return filters === undefined || filters.length > MAX_FILTERS ? undefined : filters;
+export function parseFilter(spec: string): Filter | undefined {
+  const filter = parse(spec, 0);
+  return filter === undefined || countOf(filter) > MAX_FILTERS ? undefined : filter;
 }
 
-function parse(spec: string, depth: number): Filter[] | undefined {
-  if (spec === "blob:none") return [{ kind: "blob-none" }];
+/** The simple filters of a filter. */
+export function simpleFilters(filter: Filter): readonly SimpleFilter[] {
+  return filter.kind === "combine" ? filter.filters.flatMap((part) => simpleFilters(part)) : [filter];
+}
+
+function countOf(filter: Filter): number {
+  if (filter.kind !== "combine") return 1;
+  return filter.filters.reduce((sum, part) => sum + countOf(part), 1);
+}
+
+function parse(spec: string, depth: number): Filter | undefined {
+  if (spec === "blob:none") return { kind: "blob-none" };
   const [, kind, value] = /^(blob:limit=|tree:|object:type=|combine:)(.+)$/su.exec(spec) ?? [];
   if (kind === undefined || value === undefined) return undefined;
   if (kind === "combine:") return depth < MAX_FILTERS ? parseCombined(value, depth) : undefined;
   if (kind === "object:type=") {
     return value === "commit" || value === "tree" || value === "blob" || value === "tag"
-      ? [{ kind: "object-type", type: value }]
+      ? { kind: "object-type", type: value }
       : undefined;
   }
   const number = parseNumber(value);
   if (number === undefined) return undefined;
-  return [kind === "tree:" ? { kind: "tree-depth", depth: number } : { kind: "blob-limit", bytes: number }];
+  return kind === "tree:" ? { kind: "tree-depth", depth: number } : { kind: "blob-limit", bytes: number };
 }
 
-function parseCombined(value: string, depth: number): Filter[] | undefined {
-  const all: Filter[] = [];
+function parseCombined(value: string, depth: number): CombinedFilter | undefined {
+  const filters: Filter[] = [];
   for (const part of value.split("+")) {
     if (RESERVED.test(part)) return undefined;
     let decoded: string;
@@ -50,11 +68,11 @@ function parseCombined(value: string, depth: number): Filter[] | undefined {
     } catch {
       return undefined;
     }
-    const filters = parse(decoded, depth + 1);
-    if (filters === undefined) return undefined;
-    all.push(...filters);
+    const filter = parse(decoded, depth + 1);
+    if (filter === undefined) return undefined;
+    filters.push(filter);
   }
-  return all;
+  return { kind: "combine", filters };
 }
 
 /** As git_parse_ulong: decimal, octal or hexadecimal, and k, m or g for powers of 1024. */

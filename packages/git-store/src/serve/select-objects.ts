@@ -4,7 +4,8 @@ import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { finishInSlices, type Steps } from "../reachability/slices.ts";
 import { contentOf, peel, reach } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
-import type { Filter } from "./filter.ts";
+import { FilterWalk } from "./filter-walk.ts";
+import type { Filter, SimpleFilter } from "./filter.ts";
 import type { TagRef } from "./tag-refs.ts";
 
 /** What to send, by object numbers. */
@@ -16,8 +17,8 @@ export interface ObjectRequest {
   readonly clientShallow: ReadonlySet<number>;
   /** Commits of which no parents are to be sent. */
   readonly shallow: ReadonlySet<number>;
-  /** All must hold. An object that is wanted by its id, or by a tag's, is sent whatever they say. */
-  readonly filters: readonly Filter[];
+  /** An object that is wanted by its id, or by a tag's, is sent whatever it says (but see {@link FilterWalk}). */
+  readonly filter: Filter | undefined;
   /** Annotated tags to add when what they point at in the end is sent. */
   readonly tags: readonly TagRef[];
 }
@@ -45,7 +46,13 @@ export async function selectObjects(
   const send = clientHas === undefined ? graph.numbers.emptySet() : clientHas.slice();
   await finishInSlices(reach(graph, request.wants, send, { cut: request.shallow }), signal);
   if (clientHas !== undefined) andNotInto(send, clientHas);
-  if (request.filters.length > 0) await filterObjects(graph, request, send, signal);
+  if (request.filter?.kind === "combine") {
+    const walk = new FilterWalk(graph, request.filter, send, request.shallow);
+    await finishInSlices(walk.run(request.wants), signal);
+    andInto(send, walk.kept);
+  } else if (request.filter !== undefined) {
+    await filterObjects(graph, request.filter, request.wants, send, signal);
+  }
   for (const { tag, target } of request.tags) {
     if (!hasBit(send, target) || hasBit(send, tag)) continue;
     for (const number of peel(graph, tag)) {
@@ -89,36 +96,28 @@ function newestCommit(graph: ObjectGraph, numbers: readonly number[]): number | 
 
 async function filterObjects(
   graph: ObjectGraph,
-  request: ObjectRequest,
+  filter: SimpleFilter,
+  wants: readonly number[],
   send: Bitset,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   // As git counts it, what a wanted tag points at is wanted by its id too.
-  const explicit = request.wants
-    .flatMap((number) => peel(graph, number))
-    .filter((number) => hasBit(send, number));
-  // A tree filter asks for the way from the commits, which another filter may have removed.
-  const depth = Math.min(
-    ...request.filters.map((filter) => (filter.kind === "tree-depth" ? filter.depth : Infinity)),
-  );
-  if (depth < Infinity) {
-    const kept = graph.numbers.emptySet();
-    await finishInSlices(keepToDepth(graph, send, explicit, depth, kept), signal);
-    andInto(send, kept);
-  }
-  for (const filter of request.filters) {
-    switch (filter.kind) {
-      case "blob-none":
-        andNotInto(send, graph.types.of(BLOB));
-        break;
-      case "blob-limit":
-        await finishInSlices(dropLargeBlobs(graph, send, filter.bytes), signal);
-        break;
-      case "object-type":
-        andInto(send, graph.types.of(typeNumber(filter.type)));
-        break;
-      case "tree-depth":
-        break;
+  const explicit = wants.flatMap((number) => peel(graph, number)).filter((number) => hasBit(send, number));
+  switch (filter.kind) {
+    case "blob-none":
+      andNotInto(send, graph.types.of(BLOB));
+      break;
+    case "blob-limit":
+      await finishInSlices(dropLargeBlobs(graph, send, filter.bytes), signal);
+      break;
+    case "object-type":
+      andInto(send, graph.types.of(typeNumber(filter.type)));
+      break;
+    case "tree-depth": {
+      const kept = graph.numbers.emptySet();
+      await finishInSlices(keepToDepth(graph, send, explicit, filter.depth, kept), signal);
+      andInto(send, kept);
+      break;
     }
   }
   for (const number of explicit) setBit(send, number);

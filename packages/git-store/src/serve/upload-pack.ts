@@ -12,7 +12,7 @@ import { isOid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
-import { parseFilter, type Filter } from "./filter.ts";
+import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
 import { isStoredPack, PackWriter, type PackTotals } from "./pack-writer.ts";
 import { PacketBuffer } from "./packet-buffer.ts";
@@ -128,7 +128,7 @@ async function* answer(
     lines.begin("wanted-refs");
     for (const { name, oid } of wanted) lines.line(`${oid} ${name}`);
   }
-  const filters = request.filter === undefined ? [] : parseFilter(request.filter)!;
+  const filter = request.filter === undefined ? undefined : parseFilter(request.filter)!;
   const { send, clientHas } = await selectObjects(
     graph,
     {
@@ -136,14 +136,14 @@ async function* answer(
       haves: [...negotiation.commonNumbers, ...history.unshallow],
       clientShallow: history.client,
       shallow: history.cut,
-      filters,
+      filter,
       tags: request.includeTag ? tagRefs(graph, context.refs) : [],
     },
     signal,
   );
   const plan = {
     send,
-    clientHas: request.thinPack ? thinBases(graph, clientHas, filters) : undefined,
+    clientHas: request.thinPack ? thinBases(graph, clientHas, filter) : undefined,
     ofsDelta: request.ofsDelta,
   };
   lines.begin("packfile");
@@ -206,10 +206,11 @@ class Sections {
 function thinBases(
   graph: ObjectGraph,
   clientHas: Bitset | undefined,
-  filters: readonly Filter[],
+  filter: Filter | undefined,
 ): Bitset | undefined {
-  if (clientHas === undefined || filters.length === 0) return clientHas;
-  if (filters.some(({ kind }) => kind === "tree-depth" || kind === "object-type")) return undefined;
+  if (clientHas === undefined || filter === undefined) return clientHas;
+  if (simpleFilters(filter).some(({ kind }) => kind === "tree-depth" || kind === "object-type"))
+    return undefined;
   const bases = clientHas.slice();
   andNotInto(bases, graph.types.of(BLOB));
   return bases;
