@@ -98,11 +98,10 @@ export class BitmapStore {
         const difference = reaches.slice();
         for (let i = 0; i < known.length; i++) difference[i]! ^= known[i]!;
         const ewah = encodeEwah(difference, bits);
-        if (ewah.length < plain.length) return { ewah: Buffer.from(ewah), base };
+        if (ewah.length < plain.length) return { ewah, base };
       }
     }
-    // Copied: the encoder's memory is that of the worst case.
-    return { ewah: Buffer.from(plain), base: undefined };
+    return { ewah: plain, base: undefined };
   }
 
   /** The bitmaps that belong into the file beside the pack at this place of the list, by object number. */

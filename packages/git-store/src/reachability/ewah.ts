@@ -14,6 +14,10 @@ const MAX_LITERALS = 0x7fff_ffff;
 /** Bytes around the words: two counts before, one position after. */
 const FRAME_BYTES = 12;
 
+/** Bytes of memory for encoding that are kept for the next bitmap: enough for 4 million objects. */
+const MAX_SCRATCH_BYTES = 1024 * 1024;
+let scratch = Buffer.alloc(0);
+
 /** How a decoded word meets what the target already holds. */
 export type EwahCombine = "or" | "xor";
 
@@ -76,14 +80,16 @@ export function skipEwah(bytes: Uint8Array, offset: number): number {
 }
 
 /**
- * Encodes the first `bits` bits of a bitmap, as git reads them.
+ * Encodes the first `bits` bits of a bitmap, as git reads them. The result takes no more memory than its length.
  *
  * @param bitmap at least {@link bitmapLength} elements; bits beyond `bits` must be 0
  */
 export function encodeEwah(bitmap: Uint32Array, bits: number): Buffer {
   const words = Math.ceil(bits / 64);
   // Literals are copied; a marker stands for at most one change between run and literals, so words + 1 markers at most.
-  const out = Buffer.allocUnsafe(FRAME_BYTES + (2 * words + 1) * 8);
+  const worst = FRAME_BYTES + (2 * words + 1) * 8;
+  const out = scratch.length >= worst ? scratch : Buffer.allocUnsafeSlow(worst);
+  if (worst <= MAX_SCRATCH_BYTES) scratch = out;
   out.writeUInt32BE(bits, 0);
   let at = 8;
   let marker = at;
@@ -118,7 +124,8 @@ export function encodeEwah(bitmap: Uint32Array, bits: number): Buffer {
   } while (word < words);
   out.writeUInt32BE((at - 8) / 8, 4);
   out.writeUInt32BE((marker - 8) / 8, at);
-  return out.subarray(0, at + 4);
+  // Copied: who keeps many bitmaps must not keep the memory of the worst case with each.
+  return Buffer.from(out.subarray(0, at + 4));
 }
 
 function ewahEnd(view: DataView, offset: number): number {

@@ -18,6 +18,12 @@ const COMMITS_WORTH_WRITING = 1000;
 /** A pack of more objects is not added in one go: that would keep the thread for more than about 50 ms. */
 const OBJECTS_AT_ONCE = 20_000;
 
+/**
+ * Maximum number of tips that get bitmaps. With each more one the files grow, and so do the time and memory to make and
+ * open them; a walk from a tip without a bitmap soon meets one, because those that get one are spread over the history.
+ */
+const MAX_COVERED_TIPS = 1000;
+
 /** What to do in {@link ReachabilityIndex.cover}. */
 export interface CoverOptions {
   /**
@@ -122,8 +128,9 @@ export class ReachabilityIndex {
   }
 
   /**
-   * Makes bitmaps for these tips (commits, or tags of commits) where they have none. Ids that are not in the store, or
-   * no commits, are passed over.
+   * Makes bitmaps for these tips (commits, or tags of commits) where they have none; of more than
+   * {@link MAX_COVERED_TIPS} for a choice that is spread over the history. Ids that are not in the store, or no commits,
+   * are passed over.
    *
    * @returns how many bitmaps were made
    */
@@ -137,9 +144,11 @@ export class ReachabilityIndex {
         const commit = peel(graph, number).at(-1)!;
         if (graph.types.typeOf(commit) === COMMIT) rows.add(graph.commits.rowOf(commit));
       }
-      if (options.history === true) for (const row of milestones(graph.commits, rows)) rows.add(row);
+      const byLevel = (a: number, b: number): number => graph.commits.levelOf(a) - graph.commits.levelOf(b);
+      const chosen = new Set(spread([...rows].toSorted(byLevel), MAX_COVERED_TIPS));
+      if (options.history === true) for (const row of milestones(graph.commits, chosen)) chosen.add(row);
       // Ancestors first, so that each walk ends at the bitmap before it.
-      const ordered = [...rows].toSorted((a, b) => graph.commits.levelOf(a) - graph.commits.levelOf(b));
+      const ordered = [...chosen].toSorted(byLevel);
       let made = 0;
       const pause = new Pause(options.signal);
       for (const row of ordered) {
@@ -181,6 +190,12 @@ export class ReachabilityIndex {
   close(): void {
     this.#graph.release();
   }
+}
+
+/** At most `most` of the items, at equal distances; the last one is among them. */
+function spread<T>(items: readonly T[], most: number): readonly T[] {
+  if (items.length <= most) return items;
+  return Array.from({ length: most }, (_, at) => items[Math.ceil(((at + 1) * items.length) / most) - 1]!);
 }
 
 function encodeLater(graph: ObjectGraph, layer: number): Buffer {
