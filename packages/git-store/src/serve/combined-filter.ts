@@ -95,21 +95,16 @@ class TreeDepthState implements FilterState {
 
   visit(situation: Situation, number: number): number {
     const isIncluded = this.#depth < this.#limit;
-    switch (situation) {
-      case "commit":
-        return SHOW | MARK_SEEN;
-      case "blob":
-        return isIncluded ? SHOW | MARK_SEEN : 0;
-      case "end-tree":
-        this.#depth--;
-        return 0;
-      case "begin-tree": {
-        const depth = this.#depth++;
-        if (depth >= (this.#lowest.get(number) ?? Infinity)) return SKIP_TREE;
-        this.#lowest.set(number, depth);
-        return isIncluded ? SHOW : SKIP_TREE;
-      }
+    if (situation === "commit") return SHOW | MARK_SEEN;
+    if (situation === "blob") return isIncluded ? SHOW | MARK_SEEN : 0;
+    if (situation === "end-tree") {
+      this.#depth--;
+      return 0;
     }
+    const depth = this.#depth++;
+    if (depth >= (this.#lowest.get(number) ?? Infinity)) return SKIP_TREE;
+    this.#lowest.set(number, depth);
+    return isIncluded ? SHOW : SKIP_TREE;
   }
 }
 
