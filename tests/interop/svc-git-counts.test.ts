@@ -150,7 +150,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     await stand.post(`org/${name}`, FLUSH_PKT, AUTH);
     assert.equal(stand.codeHost.calls.length, 3);
     assert.deepEqual(await counts(), {});
-    assert.deepEqual(states(), ["", "", ""]);
+    assert.deepEqual(states(), ["passthrough", "passthrough", ""]);
   });
 
   it("a flush-pkt with a fetch behind it is forwarded whole, and counts once as passthrough", async () => {

@@ -1,12 +1,15 @@
 import { encodeErrorLine } from "@devplat/git-protocol";
-import { BRAND } from "../brand.ts";
-import type { CacheState, Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { SANDBOX_HEADERS } from "../http/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
-import { stateHeader } from "./headers.ts";
+import type { FetchResult } from "../telemetry/metrics.ts";
+import type { HeaderRecord } from "./headers.ts";
 import { UPLOAD_PACK_RESULT } from "./ref-questions.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
 import type { UpstreamAnswer } from "./upstream.ts";
+
+/** Bytes of `ls-refs` answers that wait for the outcome of the fetch in the same body; 10,000 refs take 600 KB. */
+const MAX_WAITING_BYTES = 1024 * 1024;
 
 /**
  * The answer to a body of commands: one head, then the answers to the commands one after the other. Until it has
@@ -18,9 +21,16 @@ export class CommandAnswer {
   /** Whether the body has a single command, so that a known length is the answer's length. */
   readonly #single: boolean;
   #begun = false;
+  /**
+   * The head and the first bytes of an answer whose body has a fetch: the head names the fetch's outcome, which is known only
+   * after the `ls-refs` before it. Undefined: nothing waits.
+   */
+  #waiting: { head?: HeaderRecord; readonly chunks: Buffer[]; size: number } | undefined;
 
-  constructor(exchange: Exchange, single: boolean) {
+  /** @param fetches whether the body has a fetch anywhere in it */
+  constructor(exchange: Exchange, single: boolean, fetches: boolean) {
     this.exchange = exchange;
+    this.#waiting = fetches ? { chunks: [], size: 0 } : undefined;
     this.#single = single;
     this.sink = new ClientSink(exchange.response);
   }
@@ -35,18 +45,37 @@ export class CommandAnswer {
     const headers = headOf(this.exchange, answer, options);
     if (!this.#single) delete headers["content-length"];
     this.#begun = true;
-    this.exchange.response.writeHead(200, headers);
+    if (this.#waiting === undefined) this.exchange.response.writeHead(200, headers);
+    else this.#waiting.head = headers;
+  }
+
+  /** Writes a part of a relayed answer, or keeps it until the outcome is known. */
+  async write(bytes: Buffer): Promise<void> {
+    const waiting = this.#waiting;
+    if (waiting === undefined) {
+      await this.sink.write(bytes);
+      return;
+    }
+    waiting.chunks.push(bytes);
+    waiting.size += bytes.length;
+    if (waiting.size <= MAX_WAITING_BYTES) return;
+    this.exchange.withholdCacheHeader();
+    this.#release();
   }
 
   /** Begins with a head of ours. @param length of the command's answer in bytes, where it is known */
-  beginOwn(state: CacheState, length?: number): void {
-    if (this.#begun) return;
+  beginOwn(result: FetchResult, length?: number): void {
+    this.exchange.concludeCache(result);
+    if (this.#begun) {
+      this.#release();
+      return;
+    }
     this.#begun = true;
+    this.#waiting = undefined;
     this.exchange.response.writeHead(200, {
       ...SANDBOX_HEADERS,
       "Content-Type": UPLOAD_PACK_RESULT,
       "Cache-Control": "no-cache",
-      [BRAND.cacheHeader]: state,
       "X-Request-Id": this.exchange.id,
       "Server-Timing": this.exchange.serverTiming,
       ...(this.#single && length !== undefined ? { "Content-Length": length } : {}),
@@ -54,8 +83,8 @@ export class CommandAnswer {
   }
 
   /** Ends with an `ERR` packet: a regular end, which git prints. */
-  async endWithError(state: CacheState, message: string): Promise<void> {
-    this.beginOwn(state);
+  async endWithError(result: FetchResult, message: string): Promise<void> {
+    this.beginOwn(result);
     await this.sink.write(encodeErrorLine(message));
     this.sink.end();
   }
@@ -63,8 +92,7 @@ export class CommandAnswer {
   /** Ends with an answer of the code host that is no yes: as it is, or in a packet if the head is out. */
   async endRefused(answer: UpstreamAnswer, options: RelayOptions): Promise<void> {
     if (!this.#begun) {
-      const headers = { ...options.headers, ...stateHeader(this.exchange) };
-      await relay(this.exchange, answer, { ...options, headers });
+      await relay(this.exchange, answer, options);
       return;
     }
     answer.cancel();
@@ -72,6 +100,16 @@ export class CommandAnswer {
   }
 
   end(): void {
+    this.#release();
     this.sink.end();
+  }
+
+  /** Sends what waited. */
+  #release(): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting?.head === undefined) return;
+    this.exchange.response.writeHead(200, waiting.head);
+    for (const bytes of waiting.chunks) this.exchange.response.write(bytes);
   }
 }

@@ -39,3 +39,8 @@ export class GitError extends AppError<GitErrorCode> {
     this.headers = options.headers ?? {};
   }
 }
+
+/** Whether a request ended because its client left. */
+export function isGone(error: unknown): boolean {
+  return error instanceof GitError && error.code === "client_gone";
+}

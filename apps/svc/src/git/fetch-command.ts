@@ -20,7 +20,7 @@ import { SURVEY_PREFIXES } from "../cache/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import { askFeatures, featuresOf } from "./advertised-features.ts";
 import type { CommandAnswer } from "./command-answer.ts";
-import { GitError } from "./errors.ts";
+import { GitError, isGone } from "./errors.ts";
 import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
@@ -81,7 +81,7 @@ export class FetchCommand {
     } catch (error) {
       // A fetch that ends without an answer counts too; one that was counted has its state. Who leaves while it is not
       // clear yet where the answer will come from got nothing from the cache.
-      if (exchange.cacheState === "") this.#count(call, isGone(error) ? "miss" : "error");
+      if (!exchange.cacheCounted) this.#count(call, isGone(error) ? "miss" : "error");
       throw error;
     }
   }
@@ -179,7 +179,9 @@ export class FetchCommand {
     const result = plan.kind === "lead" ? plan.result : "hit";
     const failed = plan.kind === "lead" && plan.failed;
     try {
-      const bytes = await sendFlight(reader, answer.sink, () => answer.beginOwn(result));
+      const bytes = await sendFlight(reader, answer.sink, () =>
+        answer.beginOwn(failed !== false && failed() ? "error" : result),
+      );
       request.exchange.delivered = true;
       this.#options.cache.counted(
         call.repository,
@@ -202,6 +204,7 @@ export class FetchCommand {
         { request_id: request.exchange.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
         "an upstream fetch broke off",
       );
+      answer.beginOwn("error");
       await answer.sink.fail(error.inPackfile ? encodeSideBandError(message) : encodeErrorLine(message));
       return false;
     } finally {
@@ -316,8 +319,4 @@ function isPlain(command: CommandRequest): boolean {
 /** The full names that a short one may mean (gitrevisions, "<refname>"). */
 function candidates(name: string): string[] {
   return [name, `refs/${name}`, `refs/tags/${name}`, `refs/heads/${name}`, `refs/remotes/${name}`];
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof GitError && error.code === "client_gone";
 }

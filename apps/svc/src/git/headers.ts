@@ -1,6 +1,4 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { BRAND } from "../brand.ts";
-import type { Exchange } from "../http/exchange.ts";
 import { SANDBOX_HEADERS } from "../http/text-answer.ts";
 
 /** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
@@ -69,11 +67,6 @@ export function relayedHeaders(
     if (value !== undefined && RELAYED.has(name.toLowerCase())) headers[name] = value;
   }
   return { ...headers, ...SANDBOX_HEADERS };
-}
-
-/** The header that tells a user what became of a request; nothing as long as that is not known. */
-export function stateHeader({ cacheState }: Exchange): Record<string, string> {
-  return cacheState === "" ? {} : { [BRAND.cacheHeader]: cacheState };
 }
 
 /** One value of a header that may have come several times. */

@@ -52,15 +52,15 @@ export class LsRefsCommand {
       renew: request.renew,
     });
     const upstream = await sent.catch((error: unknown) => {
-      // Said in the log, not counted: only a refused ls-refs is.
-      request.exchange.cacheState = "error";
+      // Not counted: only a refused ls-refs is.
+      request.exchange.concludeCache("error");
       throw error;
     });
     request.exchange.timing("upstream", performance.now() - startedAt);
     this.#gate.noteStatus(key, upstream.status);
     if (!isUploadPackResult(upstream)) {
       if (isRefusal(upstream.status)) this.#outcomes.request(request.exchange, request.policy, "rejected");
-      else request.exchange.cacheState = "error";
+      else request.exchange.concludeCache("error");
       await answer.endRefused(upstream, request.relay);
       return false;
     }
@@ -70,7 +70,7 @@ export class LsRefsCommand {
       await this.#gate.noteYes(key, repository, askedAt, refPrefixes, body);
     });
     if (yes) return true;
-    request.exchange.cacheState = "error";
+    request.exchange.concludeCache("error");
     answer.end();
     return false;
   }
@@ -84,12 +84,12 @@ export class LsRefsCommand {
     const body = new YesBody();
     let held: Buffer | undefined;
     for await (const chunk of upstream.chunks) {
-      if (held !== undefined) await answer.sink.write(held);
+      if (held !== undefined) await answer.write(held);
       held = undefined;
       body.push(chunk);
       // A client may send its fetch as soon as it has the flush-pkt: the grant must be there by then.
       if (body.isYes) held = chunk;
-      else await answer.sink.write(chunk);
+      else await answer.write(chunk);
     }
     let yes = body.isYes;
     if (yes) {
@@ -100,7 +100,7 @@ export class LsRefsCommand {
         yes = false;
       }
     }
-    if (held !== undefined) await answer.sink.write(held);
+    if (held !== undefined) await answer.write(held);
     return yes;
   }
 }

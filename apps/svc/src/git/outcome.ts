@@ -1,8 +1,12 @@
 import type { CachePolicy } from "../cache/policy.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { FetchResult, Metrics, RequestResult } from "../telemetry/metrics.ts";
+import type { RepositoryLabels } from "../telemetry/repository-labels.ts";
 
-/** Counts git requests once each, by the rules of spec/svc.md section 2.6, and notes them for the access log. */
+/**
+ * Counts git requests once each, by the rules of spec/svc.md section 2.6. What is counted is the exchange's own outcome, so
+ * that the header, the metric and the log cannot differ.
+ */
 export class Outcomes {
   readonly #metrics: Metrics;
 
@@ -12,24 +16,25 @@ export class Outcomes {
 
   /** A fetch of protocol v2 for a repository that is cached. */
   fetch(exchange: Exchange, policy: CachePolicy, result: FetchResult): void {
-    this.#metrics.fetch(result);
-    this.request(exchange, policy, result);
+    const counted = this.#count(exchange, this.#metrics.labels.listed(policy.owner, policy.name), result);
+    if (counted === undefined || counted === "nocache" || counted === "bypass") return;
+    if (counted !== "passthrough") this.#metrics.fetch(counted);
   }
 
-  /** Any other request that counts, for a repository that is cached. */
-  request(exchange: Exchange, policy: CachePolicy, result: FetchResult | "passthrough"): void {
-    exchange.cacheState = result;
-    this.#metrics.request(this.#metrics.labels.listed(policy.owner, policy.name), result);
-  }
-
-  /** A request for a repository that is listed but disabled. */
-  bypass(policy: CachePolicy): void {
-    this.#metrics.request(this.#metrics.labels.listed(policy.owner, policy.name), "bypass");
+  /** Any other request that counts, for a listed repository. */
+  request(exchange: Exchange, policy: CachePolicy, result: FetchResult | "passthrough" | "bypass"): void {
+    this.#count(exchange, this.#metrics.labels.listed(policy.owner, policy.name), result);
   }
 
   /** A request for a repository that is not listed. @param answered whether the code host answered with 200 */
-  nocache(owner: string, name: string, answered: boolean): void {
-    const result: RequestResult = "nocache";
-    this.#metrics.request(this.#metrics.labels.unlisted(owner, name, answered), result);
+  nocache(exchange: Exchange, owner: string, name: string, answered: boolean): void {
+    this.#count(exchange, this.#metrics.labels.unlisted(owner, name, answered), "nocache");
+  }
+
+  #count(exchange: Exchange, labels: RepositoryLabels, result: RequestResult): RequestResult | undefined {
+    exchange.concludeCache(result);
+    const outcome = exchange.countCache();
+    if (outcome !== undefined) this.#metrics.request(labels, outcome);
+    return outcome;
   }
 }

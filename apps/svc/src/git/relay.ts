@@ -16,8 +16,6 @@ export interface RelayOptions {
   readonly allowElsewhere: boolean;
   /** The body of the 403 that stands for a 401 of the code host; undefined: its 401 is relayed. */
   readonly whenUnauthorized?: string | undefined;
-  /** More headers of ours. */
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -33,7 +31,7 @@ export async function relay(
   const { response, request } = exchange;
   if (answer.status === 401 && options.whenUnauthorized !== undefined) {
     answer.cancel();
-    answerText(exchange, 403, options.whenUnauthorized, options.headers);
+    answerText(exchange, 403, options.whenUnauthorized);
     return;
   }
   if (replacePage(exchange, answer, options)) return;
@@ -77,7 +75,6 @@ export function headOf(exchange: Exchange, answer: UpstreamAnswer, options: Rela
   }
   return {
     ...headers,
-    ...options.headers,
     ...SANDBOX_HEADERS,
     "x-request-id": exchange.id,
     "server-timing": exchange.serverTiming,
@@ -94,9 +91,7 @@ function replacePage(exchange: Exchange, answer: UpstreamAnswer, options: RelayO
     const value = singleHeader(headers[name]);
     if (value !== undefined) kept[name] = value;
   }
-  answerText(exchange, answer.status, `${options.requested.host} answered ${answer.status} with a web page`, {
-    ...kept,
-    ...options.headers,
-  });
+  const message = `${options.requested.host} answered ${answer.status} with a web page`;
+  answerText(exchange, answer.status, message, kept);
   return true;
 }

@@ -1,6 +1,5 @@
 import { systemClock, type Clock, type Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
-import { BRAND } from "../brand.ts";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -8,7 +7,7 @@ import type { GitHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
 import { queryValues, splitTarget, type RepositoryTail, type Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
@@ -18,7 +17,7 @@ import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
 import { Gate } from "./gate.ts";
 import { isRefusal, type GitRequest } from "./git-request.ts";
-import { singleHeader, stateHeader, upstreamHeaders } from "./headers.ts";
+import { singleHeader, upstreamHeaders } from "./headers.ts";
 import { KnownBodies } from "./known-bodies.ts";
 import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
@@ -147,7 +146,8 @@ export class GitRoutes implements GitHandler {
     const { request } = exchange;
     const methods = target.kind === "repository" ? METHODS[target.tail.kind] : undefined;
     if (methods?.includes(request.method ?? "") === false) {
-      answerText(exchange, 405, `this address answers ${methods.join(", ")}`, { Allow: methods.join(", ") });
+      const allowed = methods.join(", ");
+      this.#refuse(exchange, target, policy, 405, `this address answers ${allowed}`, { Allow: allowed });
       return;
     }
     const given = upstreamHeaders(request.headers, undefined);
@@ -157,11 +157,8 @@ export class GitRoutes implements GitHandler {
       ...Object.values(given).flat(),
     ];
     if (outgoing.some((text) => credentials.carriesOwnToken(text))) {
-      answerText(
-        exchange,
-        400,
-        "a token of this service stands outside of Authorization; nothing was forwarded",
-      );
+      const message = "a token of this service stands outside of Authorization; nothing was forwarded";
+      this.#refuse(exchange, target, policy, 400, message);
       return;
     }
     const admittedAt = performance.now();
@@ -169,15 +166,11 @@ export class GitRoutes implements GitHandler {
     exchange.stage("admission", admittedAt);
     exchange.principal = admission.principal;
     if (admission.kind === "refuse") {
-      if (policy?.enabled === true && isUploadPack(target)) {
-        this.#outcomes.request(exchange, policy, "rejected");
-      }
       const { status, message, headers } = admission;
-      // The same whether the repository is listed or not: which are is nothing for who may not see it.
-      const state = this.#cached === undefined ? {} : { [BRAND.cacheHeader]: "rejected" };
-      answerText(exchange, status, message, { ...headers, ...state });
+      this.#refuse(exchange, target, policy, status, message, headers);
       return;
     }
+    if (this.#cached !== undefined) exchange.concludeCache(untouched(policy));
     const gitRequest: GitRequest = {
       exchange,
       target,
@@ -189,7 +182,6 @@ export class GitRoutes implements GitHandler {
         stripPrefix: surface === "code_host" ? "" : this.#basePath,
         allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
         whenUnauthorized: admission.whenUnauthorized,
-        headers: cacheHeader(this.#cached !== undefined, policy),
       },
     };
     if (batch !== undefined) {
@@ -202,6 +194,21 @@ export class GitRoutes implements GitHandler {
       return;
     }
     await this.#pass(gitRequest);
+  }
+
+  /** Answers a request that goes nowhere. The outcome is the same whether the repository is listed or not. */
+  #refuse(
+    exchange: Exchange,
+    target: Target,
+    policy: CachePolicy | undefined,
+    status: number,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): void {
+    if (this.#cached !== undefined) exchange.concludeCache("rejected");
+    const counts = exchange.request.method === "POST" && isUploadPack(target);
+    if (policy?.enabled === true && counts) this.#outcomes.request(exchange, policy, "rejected");
+    answerText(exchange, status, message, headers);
   }
 
   /** A batch of LFS says in its body what it does: with a token of ours, that is read first. */
@@ -258,11 +265,11 @@ export class GitRoutes implements GitHandler {
     const { exchange, target, policy } = request;
     if (this.#cached === undefined || target.kind !== "repository") return;
     // git's probe before a large body belongs to the request that follows: one clone is one count.
-    const isCommand = isUploadPack(target) && passed.command !== "ls-refs" && !passed.isProbe;
+    const isCommand = isUploadPack(target) && countsAlone(exchange);
     if (!isCommand && target.tail.kind !== "dumb_info_refs") return;
-    if (policy === undefined) this.#outcomes.nocache(target.owner, target.name, passed.status === 200);
-    else if (policy.enabled) this.#outcomes.request(exchange, policy, result);
-    else this.#outcomes.bypass(policy);
+    if (policy === undefined)
+      this.#outcomes.nocache(exchange, target.owner, target.name, passed.status === 200);
+    else this.#outcomes.request(exchange, policy, policy.enabled ? result : "bypass");
   }
 
   /** Reads along where a cached repository's advertisement of protocol v2 passes. */
@@ -284,20 +291,17 @@ export class GitRoutes implements GitHandler {
       exchange.response.destroy();
       return;
     }
-    const cached = policy?.enabled === true && isUploadPack(target);
-    if (cached && exchange.cacheState === "") this.#outcomes.request(exchange, policy, "error");
+    if (policy?.enabled === true) {
+      if (isUploadPack(target) && countsAlone(exchange)) this.#outcomes.request(exchange, policy, "error");
+      else exchange.concludeCache("error");
+    }
     this.#options.logger.warn(
       { request_id: exchange.id, repo: exchange.cacheRepo, err: error },
       "a git request failed",
     );
     if (known === undefined)
-      answerText(
-        exchange,
-        500,
-        `internal error; the log has more under ${exchange.id}`,
-        stateHeader(exchange),
-      );
-    else answerText(exchange, known.status, known.message, { ...known.headers, ...stateHeader(exchange) });
+      answerText(exchange, 500, `internal error; the log has more under ${exchange.id}`);
+    else answerText(exchange, known.status, known.message, known.headers);
   }
 }
 
@@ -345,10 +349,15 @@ function isUploadPack(target: Target): target is Extract<Target, { kind: "reposi
   return target.kind === "repository" && target.tail.kind === "upload_pack";
 }
 
-function cacheHeader(feature: boolean, policy: CachePolicy | undefined): Record<string, string> {
-  if (!feature) return {};
-  const state = policy === undefined ? "nocache" : policy.enabled ? "passthrough" : "bypass";
-  return { [BRAND.cacheHeader]: state };
+/** False for `ls-refs` and for git's probe before a large body: they belong to the fetch that follows. */
+function countsAlone({ gitCommand, gitProbe }: Exchange): boolean {
+  return gitCommand !== "ls-refs" && !gitProbe;
+}
+
+/** Outcome of a request that the cache has no part in. */
+function untouched(policy: CachePolicy | undefined): RequestResult {
+  if (policy === undefined) return "nocache";
+  return policy.enabled ? "passthrough" : "bypass";
 }
 
 /** Where the client reached us, as it wrote it. */

@@ -2,7 +2,7 @@ import { FLUSH_PKT, ProtocolError, type CommandBody, type EncodedCommand } from 
 import type { GitCache } from "../cache/git-cache.ts";
 import { CommandAnswer } from "./command-answer.ts";
 import { malformed, type CommandBodies } from "./command-body.ts";
-import { GitError } from "./errors.ts";
+import { GitError, isGone } from "./errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
 import type { Gate } from "./gate.ts";
 import type { CachedRequest } from "./git-request.ts";
@@ -58,8 +58,13 @@ export class UploadPack {
         // A flush-pkt alone is git's test of its credential: the request that follows counts.
         const isProbe = held.bytes.equals(FLUSH_PKT);
         exchange.gitProbe = isProbe;
-        if (!isProbe) this.#options.outcomes.request(exchange, request.policy, "passthrough");
-        await this.#forward(request, held.bytes);
+        try {
+          await this.#forward(request, held.bytes);
+        } catch (error) {
+          if (!isProbe && isGone(error)) this.#passedOn(request);
+          throw error;
+        }
+        if (!isProbe) this.#passedOn(request);
       }
     } finally {
       held.release();
@@ -72,7 +77,7 @@ export class UploadPack {
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
     request.exchange.gitCommand = fetches ? "fetch" : "ls-refs";
-    const answer = new CommandAnswer(request.exchange, commands.length === 1);
+    const answer = new CommandAnswer(request.exchange, commands.length === 1, fetches);
     if (this.#isOutOfOrder(commands)) {
       outcomes.fetch(request.exchange, request.policy, "rejected");
       await answer.endWithError("rejected", NEEDS_LS_REFS);
@@ -107,6 +112,10 @@ export class UploadPack {
     const firstLsRefs = commands.findIndex(({ request }) => request.command === "ls-refs");
     if (firstFetch < 0) return false;
     return firstLsRefs < 0 ? this.#options.strict : firstFetch < firstLsRefs;
+  }
+
+  #passedOn({ exchange, policy }: CachedRequest): void {
+    this.#options.outcomes.request(exchange, policy, "passthrough");
   }
 
   /** Sends a body on whole: the flush-pkt by which git tests its credential, or a command that is not ours. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { DecisionStage, Metrics } from "../telemetry/metrics.ts";
+import { BRAND } from "../brand.ts";
+import type { DecisionStage, Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Principal } from "../tokens/admission.ts";
 import { answerBytes } from "./answer-bytes.ts";
 import type { RepositoryTail } from "./target.ts";
@@ -34,7 +35,6 @@ export class Exchange {
   principal: Principal | undefined;
   /** Undefined: it was refused before that was known, or is for the service itself. */
   subject: RequestSubject | undefined;
-  cacheState: CacheState = "";
   /** The command of protocol v2 that a POST to upload-pack begins with, once it is known. */
   gitCommand: string | undefined;
   /** Whether the body is the lone flush-pkt by which git tests its credential before a large request. */
@@ -48,6 +48,8 @@ export class Exchange {
   readonly #timings: string[] = [];
   readonly #bytes: () => number;
   #expectsContinue: boolean;
+  #cacheOutcome: RequestResult | "" = "";
+  #cacheCounted = false;
 
   constructor(
     request: IncomingMessage,
@@ -74,6 +76,46 @@ export class Exchange {
     response.once("close", () => {
       if (!response.writableFinished) controller.abort();
     });
+  }
+
+  /**
+   * Outcome for the cache: the one value behind the header, the metric and the log. Empty: the cache is off, or the request
+   * was not looked at.
+   */
+  get cacheOutcome(): RequestResult | "" {
+    return this.#cacheOutcome;
+  }
+
+  /** The outcome as the access log has it. */
+  get cacheState(): CacheState {
+    const outcome = this.#cacheOutcome;
+    return outcome === "nocache" || outcome === "bypass" ? "" : outcome;
+  }
+
+  /** Whether the metric has the outcome already; it does not change any more. */
+  get cacheCounted(): boolean {
+    return this.#cacheCounted;
+  }
+
+  /** Sets the outcome and the header. Once the head was sent with an outcome, only a failure replaces it. */
+  concludeCache(outcome: RequestResult): void {
+    const { response } = this;
+    if (this.#cacheCounted) return;
+    if (!response.headersSent) response.setHeader(BRAND.cacheHeader, outcome);
+    else if (response.hasHeader(BRAND.cacheHeader) && outcome !== "error") return;
+    this.#cacheOutcome = outcome;
+  }
+
+  /** Takes the header back: the head must go out before the outcome is known. */
+  withholdCacheHeader(): void {
+    if (!this.response.headersSent) this.response.removeHeader(BRAND.cacheHeader);
+  }
+
+  /** The outcome for the metric. Undefined: it was counted before, or there is none. */
+  countCache(): RequestResult | undefined {
+    if (this.#cacheCounted || this.#cacheOutcome === "") return undefined;
+    this.#cacheCounted = true;
+    return this.#cacheOutcome;
   }
 
   /** Whether the client got all of its answer; known when the answer is closed. */

@@ -135,14 +135,21 @@ export class Activity {
 }
 
 /** Undefined: it does not count. What git asks before a fetch is part of it, unless it ended there. */
-function kindOf({ subject, cacheState, gitCommand, gitProbe, response }: Exchange): RequestKind | undefined {
+function kindOf(exchange: Exchange): RequestKind | undefined {
+  const { subject, cacheState, gitCommand, gitProbe, response } = exchange;
   if (subject === undefined || gitProbe) return undefined;
+  // The 401 that makes git ask for a password; the request with it follows.
+  if (subject.tail === "info_refs" && response.statusCode === 401 && isAnonymous(exchange)) return undefined;
   if (cacheState === "rejected" || cacheState === "error") return "failed";
   const isPrelude = subject.tail === "info_refs" || gitCommand === "ls-refs";
   if (isPrelude) return undefined;
   if (cacheState === "hit" || cacheState === "miss") return cacheState;
   // A 404 of the API, or a 401 that makes git ask for a password, is an answer like any other.
   return !response.headersSent || response.statusCode >= 500 ? "failed" : "passed";
+}
+
+function isAnonymous({ principal }: Exchange): boolean {
+  return principal === undefined || principal.kind === "anonymous";
 }
 
 function fetchedRepository({ subject, gitCommand }: Exchange): string | undefined {
