@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Exchange } from "../http/exchange.ts";
+import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-words.ts";
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
 import { IdleTimer } from "../http/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
@@ -10,23 +11,36 @@ import type { ApiView } from "./api-view.ts";
 export class ApiRelay implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #view: ApiView;
-  readonly #refuses: (status: number) => boolean;
+  readonly #holdsUnauthorized: boolean;
   #hasBody = true;
+  #unauthorized:
+    | { readonly headers: IncomingHttpHeaders; readonly chunks: Buffer[]; size: number }
+    | undefined;
   #idle: IdleTimer | undefined;
   /** The code host's status; undefined: it has not answered. */
   status: number | undefined;
 
-  /** @param refuses statuses that the client does not get */
-  constructor(exchange: Exchange, view: ApiView, refuses: (status: number) => boolean) {
+  /** @param holdsUnauthorized whether a 401 stays here, and only its words are kept */
+  constructor(exchange: Exchange, view: ApiView, holdsUnauthorized: boolean) {
     this.#exchange = exchange;
     this.#view = view;
-    this.#refuses = refuses;
+    this.#holdsUnauthorized = holdsUnauthorized;
+  }
+
+  /** The 401 that stayed here. */
+  get unauthorized(): Omit<HostUnauthorized, "renewed"> | undefined {
+    const held = this.#unauthorized;
+    return held && { headers: held.headers, body: Buffer.concat(held.chunks) };
   }
 
   head(status: number, upstream: IncomingHttpHeaders): boolean {
     const { request, response } = this.#exchange;
     this.status = status;
-    if (this.#refuses(status) || response.destroyed) return false;
+    if (response.destroyed) return false;
+    if (status === 401 && this.#holdsUnauthorized) {
+      this.#unauthorized = { headers: upstream, chunks: [], size: 0 };
+      return true;
+    }
     const headers = answeredHeaders(upstream, this.#view);
     this.#exchange.timing("total", performance.now() - this.#exchange.startedAt);
     headers["server-timing"] = this.#exchange.serverTiming;
@@ -38,6 +52,12 @@ export class ApiRelay implements AnswerSink {
 
   data(chunk: Buffer, flow: AnswerFlow): boolean {
     const { response } = this.#exchange;
+    const held = this.#unauthorized;
+    if (held !== undefined) {
+      if (held.size < MAX_REFUSAL_BYTES) held.chunks.push(chunk);
+      held.size += chunk.length;
+      return true;
+    }
     if (!this.#hasBody || response.write(chunk)) return true;
     this.#watch();
     response.once("drain", () => {
@@ -66,6 +86,7 @@ export class ApiRelay implements AnswerSink {
   }
 
   end(): void {
+    if (this.#unauthorized !== undefined) return;
     this.#idle?.stop();
     this.#exchange.response.end();
   }

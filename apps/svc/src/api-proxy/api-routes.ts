@@ -2,6 +2,7 @@ import type { Logger } from "@devplat/base";
 import { principalActor } from "../audit/audit-actor.ts";
 import type { AuditOutcome, AuditTrail } from "../audit/audit-event.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
+import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { hasBody } from "../http/has-body.ts";
 import type { ApiHandler } from "../http/listener.ts";
@@ -128,7 +129,7 @@ export class ApiRoutes implements ApiHandler {
       const relay = new ApiRelay(
         exchange,
         this.#view(exchange, surface),
-        (status) => status === 401 && forward.whenUnauthorized !== undefined,
+        forward.whenUnauthorized !== undefined,
       );
       const withheld = admitted.withheld && new WithheldFields(relay, admitted.withheld);
       if (withheld !== undefined) {
@@ -157,11 +158,16 @@ export class ApiRoutes implements ApiHandler {
       return relay;
     };
     let relay = await send(forward.authorization);
-    if (relay.status === 401 && forward.whenUnauthorized !== undefined) {
+    const explain = explainUnauthorized(forward.whenUnauthorized, forward.authorization);
+    if (relay.unauthorized !== undefined && explain !== undefined) {
       const renewed = await forward.renew?.();
       // A body that was streamed is gone: the next request finds the renewed credential.
       if (renewed !== undefined && !streamed) relay = await send(renewed);
-      if (relay.status === 401) answerApiError(exchange, 403, forward.whenUnauthorized);
+      const { unauthorized } = relay;
+      if (unauthorized !== undefined) {
+        const text = explain({ ...unauthorized, renewed: renewed !== undefined && streamed });
+        answerApiError(exchange, 403, text);
+      }
     }
     this.#recordWrite(exchange, admitted, relay.status ?? 0, caller);
   }

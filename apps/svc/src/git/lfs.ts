@@ -1,5 +1,5 @@
 import type { Exchange } from "../http/exchange.ts";
-import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import { LFS_TYPE, SANDBOX_HEADERS } from "../http/text-answer.ts";
 import type { Demand } from "../tokens/admission.ts";
 import { CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
@@ -18,7 +18,6 @@ const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
 const IDLE_MS = 60_000;
 /** Fields of a batch request (git-lfs docs/api/batch.md). */
 const BATCH_FIELDS = ["operation", "transfers", "ref", "objects", "hash_algo"] as const;
-const LFS_TYPE = "application/vnd.git-lfs+json";
 
 /** What an LFS request does: `batch` says it in its body; undefined: not known. */
 export type LfsDeed = "read" | "write" | "batch" | undefined;

@@ -1,4 +1,5 @@
 import type { Exchange } from "../http/exchange.ts";
+import { MAX_REFUSAL_BYTES, type ExplainUnauthorized } from "../code-host/refusal-words.ts";
 import { SANDBOX_HEADERS, answerText } from "../http/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import { GitError } from "./errors.ts";
@@ -14,8 +15,8 @@ export interface RelayOptions {
   readonly stripPrefix: string;
   /** Whether a redirect to another host may be passed on (archives, LFS, web pages), or is an error (git routes). */
   readonly allowElsewhere: boolean;
-  /** The body of the 403 that stands for a 401 of the code host; undefined: its 401 is relayed. */
-  readonly whenUnauthorized?: string | undefined;
+  /** Makes the text of the 403 that stands for a 401 of the code host; undefined: its 401 is relayed. */
+  readonly whenUnauthorized?: ExplainUnauthorized | undefined;
 }
 
 /**
@@ -30,8 +31,10 @@ export async function relay(
 ): Promise<void> {
   const { response, request } = exchange;
   if (answer.status === 401 && options.whenUnauthorized !== undefined) {
+    const body = await answer.read(MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0));
     answer.cancel();
-    answerText(exchange, 403, options.whenUnauthorized);
+    const { headers, renewed = false } = answer;
+    answerText(exchange, 403, options.whenUnauthorized({ headers, body, renewed }));
     return;
   }
   if (replacePage(exchange, answer, options)) return;

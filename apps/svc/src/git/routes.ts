@@ -2,6 +2,7 @@ import { systemClock, type Clock, type Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
+import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { GitHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
@@ -181,7 +182,7 @@ export class GitRoutes implements GitHandler {
         requested: new URL(target.upstreamPath, this.#upstream.origin),
         stripPrefix: surface === "code_host" ? "" : this.#basePath,
         allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
-        whenUnauthorized: admission.whenUnauthorized,
+        whenUnauthorized: explainUnauthorized(admission.whenUnauthorized, admission.authorization),
       },
     };
     if (batch !== undefined) {

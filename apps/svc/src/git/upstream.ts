@@ -33,6 +33,8 @@ export interface UpstreamRequest {
 export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** True: after a 401 the credential was renewed, but the request's body was gone. */
+  readonly renewed?: boolean;
   /** Chunks as they arrive. Reading throws GitError `upstream_timeout` or `upstream_unreachable`. */
   readonly chunks: AsyncIterable<Buffer>;
   /** Ends the request; the connection is not used again unless the body was read. */
@@ -88,7 +90,8 @@ export class Upstream {
     const answer = await this.#sendFresh(request);
     if (answer.status !== 401) return answer;
     const renewed = await request.renew?.();
-    if (renewed === undefined || !isRepeatable(request)) return answer;
+    if (renewed === undefined) return answer;
+    if (!isRepeatable(request)) return { ...answer, renewed: true };
     answer.cancel();
     return this.#sendFresh({ ...request, headers: { ...request.headers, authorization: renewed } });
   }

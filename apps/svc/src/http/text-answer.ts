@@ -11,6 +11,9 @@ export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
 /** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
 const LINGER_MS = 2000;
 
+/** Type of LFS's errors: git-lfs shows the `message` of such a body, and no other body (git-lfs docs/api, "Response Errors"). */
+export const LFS_TYPE = "application/vnd.git-lfs+json";
+
 /**
  * Ends an exchange with a text, because git prints only text/plain. If the client is still sending its body, the
  * connection is closed after the answer: reading an endless body to its end would be a gift.
@@ -21,6 +24,12 @@ export function answerText(
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
+  const { subject, request } = exchange;
+  if (subject?.tail === "lfs" && request.headers.accept?.includes(LFS_TYPE) === true) {
+    const body = JSON.stringify({ message, request_id: exchange.id });
+    answerShort(exchange, status, body, { ...headers, "Content-Type": LFS_TYPE });
+    return;
+  }
   answerShort(exchange, status, `${message}\n`, { ...headers, "Content-Type": "text/plain; charset=utf-8" });
 }
 

@@ -43,8 +43,8 @@ export interface Forward {
   readonly authorization: string | undefined;
   readonly principal: Principal;
   /**
-   * With a token of ours: the text/plain body of the 403 that stands for a 401 of the code host, which is about the
-   * stored credential. Relayed as 401, it would make git forget a good token.
+   * With a token of ours: what to do if the code host does not take the stored credential. Its 401 becomes a 403 with this
+   * and the code host's own words (refusal-words.ts); relayed as 401, it would make git forget a good token.
    */
   readonly whenUnauthorized?: string;
   /**
