@@ -75,6 +75,15 @@ describe("gh with a limited token", () => {
     });
   }
 
+  it("gh auth status says nothing of the scopes of the credential behind the token", async () => {
+    const headers = { "content-type": "application/json", "X-OAuth-Scopes": "admin:org, delete_repo" };
+    stand.codeHost.inject({ path: /^\/api\/v3\/?$/, times: 1 }, { status: 200, headers, body: "{}" });
+    const done = await gh(await stand.mint("metadata:read"), ["auth", "status", "-h", HOST]);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout + done.stderr, /Logged in to git.example as alice/);
+    assert.doesNotMatch(done.stdout + done.stderr, /admin:org|delete_repo|missing/);
+  });
+
   it("gh prints which scope is missing, and that the token is not for a repository", async () => {
     const token = await stand.mint("metadata:read");
     assert.match((await gh(token, ["issue", "list", ...REPO])).stderr, /lacks the scope issues:read/);

@@ -1,104 +1,169 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { BRAND } from "../brand.ts";
 import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import type { TokenLimits } from "../tokens/admission.ts";
 import type { ApiView } from "./api-view.ts";
 
+const EXPIRATION = "github-authentication-token-expiration";
+const SINGLE_SIGN_ON = "x-github-sso";
+
 /** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
-const FORWARDED = new Set(
-  [
-    "accept",
-    "accept-encoding",
-    "accept-language",
-    "cache-control",
-    "content-encoding",
-    "content-language",
-    "content-type",
-    "graphql-features",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "pragma",
-    "prefer",
-    "range",
-    "time-zone",
-    "user-agent",
-  ].values(),
-);
-/** Beginnings of further ones: `X-GitHub-Api-Version`, `X-GitHub-Next-Global-ID`, Gitea's `X-Gitea-…`. */
-const FORWARDED_BEGINNINGS = ["x-github-", "x-octokit-", "x-gitea-", "x-forgejo-"];
+export const FORWARDED: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "cache-control",
+  "content-encoding",
+  "content-language",
+  "content-type",
+  "graphql-features",
+  "if-match",
+  "if-modified-since",
+  "if-none-match",
+  "if-range",
+  "if-unmodified-since",
+  "pragma",
+  "prefer",
+  "range",
+  "time-zone",
+  "user-agent",
+  "x-github-api-version",
+  "x-github-next-global-id",
+]);
+/** One-time passwords belong to the credential beside them: they go only with one of the caller's own. */
+export const FORWARDED_WITH_OWN: ReadonlySet<string> = new Set([
+  "x-forgejo-otp",
+  "x-gitea-otp",
+  "x-github-otp",
+]);
 /** Headers that would have another method judged than is done. */
 export const METHOD_OVERRIDES = ["x-http-method", "x-http-method-override", "x-method-override"] as const;
 
-/**
- * Answer headers that stay here: those of the connection (RFC 9110 section 7.6.1), and those that speak for an origin,
- * which is ours.
- */
-const DROPPED = new Set(
-  [
-    "alt-svc",
-    "clear-site-data",
-    "connection",
-    "content-security-policy",
-    "content-security-policy-report-only",
-    "keep-alive",
-    "link",
-    "location",
-    "nel",
-    "proxy-authenticate",
-    "proxy-connection",
-    "public-key-pins",
-    "refresh",
-    "report-to",
-    "reporting-endpoints",
-    "server",
-    "service-worker-allowed",
-    "set-cookie",
-    "set-cookie2",
-    "sourcemap",
-    "strict-transport-security",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "x-content-type-options",
-    "x-request-id",
-  ].values(),
-);
+/** Answer headers that every caller gets. All others stay here; `Link` and `Location` are rewritten. */
+export const RELAYED: ReadonlySet<string> = new Set([
+  "accept-ranges",
+  "age",
+  "allow",
+  "cache-control",
+  "content-digest",
+  "content-disposition",
+  "content-encoding",
+  "content-language",
+  "content-length",
+  "content-md5",
+  "content-range",
+  "content-type",
+  "date",
+  "deprecation",
+  "digest",
+  "etag",
+  "expires",
+  "last-modified",
+  "pragma",
+  "preference-applied",
+  "repr-digest",
+  "retry-after",
+  "sunset",
+  "vary",
+  "warning",
+  "www-authenticate",
+  "x-accepted-github-permissions",
+  "x-gitea-object-type",
+  "x-github-api-version-selected",
+  "x-github-enterprise-version",
+  "x-github-media-type",
+  "x-github-request-id",
+  "x-hasmore",
+  "x-page",
+  "x-pagecount",
+  "x-perpage",
+  "x-poll-interval",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "x-ratelimit-resource",
+  "x-ratelimit-used",
+  "x-total",
+  "x-total-count",
+]);
+/** What the code host says of the credential: for callers who sent it themselves. */
+export const RELAYED_TO_OWN: ReadonlySet<string> = new Set([
+  EXPIRATION,
+  SINGLE_SIGN_ON,
+  "x-accepted-oauth-scopes",
+  "x-forgejo-otp",
+  "x-gitea-otp",
+  "x-github-otp",
+  "x-oauth-client-id",
+  "x-oauth-scopes",
+]);
 
 export type ApiHeaders = Record<string, string | string[]>;
 
+/** @param ownCredential whether the credential is the caller's own; false: a token of ours was swapped for it */
 export function forwardedHeaders(
   incoming: IncomingHttpHeaders,
   authorization: string | undefined,
+  ownCredential = true,
 ): ApiHeaders {
   const headers: ApiHeaders = {};
   for (const name in incoming) {
     const value = incoming[name];
     if (value === undefined) continue;
-    if (FORWARDED.has(name) || FORWARDED_BEGINNINGS.some((beginning) => name.startsWith(beginning))) {
-      headers[name] = value;
-    }
+    if (FORWARDED.has(name) || (ownCredential && FORWARDED_WITH_OWN.has(name))) headers[name] = value;
   }
   if (authorization !== undefined) headers["authorization"] = authorization;
   return headers;
 }
 
-/** The headers of a relayed answer, its addresses as the client sees them. */
-export function answeredHeaders(upstream: IncomingHttpHeaders, view: ApiView): ApiHeaders {
+/**
+ * The headers of a relayed answer, its addresses as the client sees them.
+ *
+ * @param token limits of the token of ours that the request came with: the answer tells about it, not about the credential
+ * behind it. Undefined: the credential is the caller's own
+ */
+export function answeredHeaders(
+  upstream: IncomingHttpHeaders,
+  view: ApiView,
+  token: TokenLimits | undefined,
+): ApiHeaders {
   const headers: ApiHeaders = {};
   const named = connectionNames(upstream.connection);
   for (const name in upstream) {
     const value = upstream[name];
-    if (value === undefined || DROPPED.has(name) || name.startsWith("access-control-")) continue;
+    if (value === undefined) continue;
+    if (!RELAYED.has(name) && !(token === undefined && RELAYED_TO_OWN.has(name))) continue;
     if (named?.includes(name) !== true) headers[name] = value;
   }
   const { link, location } = upstream;
   if (link !== undefined) headers["link"] = view.links(String(link));
   if (location !== undefined) headers["location"] = view.location(location);
+  if (token !== undefined) Object.assign(headers, tokenHeaders(token, upstream));
   const type = headers["content-type"];
   if (typeof type === "string" && isActive(type)) headers["content-type"] = "text/plain; charset=utf-8";
   return { ...headers, ...SANDBOX_HEADERS };
+}
+
+/**
+ * What an answer tells of a token of ours. Its scopes have a header of their own: `gh` takes `X-OAuth-Scopes` for the scopes of
+ * OAuth, and a token without `repo` among them for one that is not good. Fine-grained tokens of the code host have none either.
+ */
+function tokenHeaders({ scopes, expiresAt }: TokenLimits, upstream: IncomingHttpHeaders): ApiHeaders {
+  const headers: ApiHeaders = {
+    [BRAND.scopesHeader]: Object.entries(scopes)
+      .map(([resource, level]) => `${resource}:${level}`)
+      .join(", "),
+  };
+  if (expiresAt !== undefined) headers[EXPIRATION] = expirationText(expiresAt);
+  // The other form lists organizations of the account (docs.github.com, "Authenticating with SAML single sign-on").
+  const signOn = upstream[SINGLE_SIGN_ON];
+  if (typeof signOn === "string" && /^required\b/i.test(signOn)) headers[SINGLE_SIGN_ON] = signOn;
+  return headers;
+}
+
+/** As GitHub writes it: `2026-11-22 14:40:05 UTC`. */
+function expirationText(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
 /** Header names that `Connection` declares to be of this connection only. */

@@ -4,6 +4,7 @@ import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-w
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
 import { IdleTimer } from "../http/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
+import type { TokenLimits } from "../tokens/admission.ts";
 import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
 import type { ApiView } from "./api-view.ts";
 
@@ -11,6 +12,7 @@ import type { ApiView } from "./api-view.ts";
 export class ApiRelay implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #view: ApiView;
+  readonly #token: TokenLimits | undefined;
   readonly #holdsUnauthorized: boolean;
   #hasBody = true;
   #unauthorized:
@@ -20,8 +22,12 @@ export class ApiRelay implements AnswerSink {
   /** The code host's status; undefined: it has not answered. */
   status: number | undefined;
 
-  /** @param holdsUnauthorized whether a 401 stays here, and only its words are kept */
-  constructor(exchange: Exchange, view: ApiView, holdsUnauthorized: boolean) {
+  /**
+   * @param token limits of the token of ours that the request came with; undefined: the credential is the caller's own
+   * @param holdsUnauthorized whether a 401 stays here, and only its words are kept
+   */
+  constructor(exchange: Exchange, view: ApiView, token: TokenLimits | undefined, holdsUnauthorized: boolean) {
+    this.#token = token;
     this.#exchange = exchange;
     this.#view = view;
     this.#holdsUnauthorized = holdsUnauthorized;
@@ -41,7 +47,7 @@ export class ApiRelay implements AnswerSink {
       this.#unauthorized = { headers: upstream, chunks: [], size: 0 };
       return true;
     }
-    const headers = answeredHeaders(upstream, this.#view);
+    const headers = answeredHeaders(upstream, this.#view, this.#token);
     this.#exchange.timing("total", performance.now() - this.#exchange.startedAt);
     headers["server-timing"] = this.#exchange.serverTiming;
     this.#hasBody = request.method !== "HEAD" && status !== 204 && status !== 304;

@@ -121,14 +121,17 @@ export class ApiRoutes implements ApiHandler {
     const url = new URL(`${target.base}${target.path === "" ? "" : admitted.path}`);
     url.search = admitted.query;
     const streamed = admitted.body === undefined && hasBody(request);
+    // Other credentials may be limited too, by the border policy, and are the caller's own.
+    const token = caller.principal.tokenId === undefined ? undefined : caller.limits;
     const send = async (authorization: string | undefined): Promise<ApiRelay> => {
-      const headers = forwardedHeaders(request.headers, authorization);
+      const headers = forwardedHeaders(request.headers, authorization, token === undefined);
       if (admitted.contentType !== undefined) headers["content-type"] = admitted.contentType;
       const length = request.headers["content-length"];
       if (streamed && length !== undefined) headers["content-length"] = length;
       const relay = new ApiRelay(
         exchange,
         this.#view(exchange, surface),
+        token,
         forward.whenUnauthorized !== undefined,
       );
       const withheld = admitted.withheld && new WithheldFields(relay, admitted.withheld);

@@ -12,6 +12,7 @@ import type { ApiTarget } from "../http/api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";
+import { isPublicProfileField } from "./public-profile.ts";
 import { MAX_HELD_JUDGED_BYTES, readJsonBody } from "./request-body.ts";
 
 /** A request that may go on. */
@@ -26,7 +27,7 @@ export interface Admitted {
   /** The body, where it was judged; rebuilt from what was understood. Undefined: as the client sends it. */
   readonly body: string | undefined;
   /** Fields of the answer, a JSON object, that the caller does not get. Undefined: the answer streams as it comes. */
-  readonly withheld?: readonly string[];
+  readonly withheld?: (field: string) => boolean;
   /** Whether it changes something, for the audit trail. */
   readonly writes: boolean;
   /** What it does, for the audit trail: a path, or `mutation createIssue`. */
@@ -112,6 +113,7 @@ export class LimitedRequests {
     }
     if (!mayWorkflows && (await changesWorkflows(brings, resolver)))
       return refusal(caller, noWorkflows(judged.rule));
+    const withheld = WITHHELD.get(judged.rule);
     return {
       kind: "admitted",
       path: path.normalised,
@@ -121,9 +123,7 @@ export class LimitedRequests {
       ...(target.kind === "rest" && hasBody(request) && isForm(request.headers["content-type"])
         ? { contentType: "application/json" }
         : {}),
-      ...(SHOWS_CLONE_TOKEN.has(judged.rule) && caller.principal.tokenId !== undefined
-        ? { withheld: CLONE_TOKEN }
-        : {}),
+      ...(withheld === undefined || caller.principal.tokenId === undefined ? {} : { withheld }),
       writes,
       deed: target.prefix + path.normalised,
     };
@@ -189,9 +189,14 @@ function noWorkflows(rule: string): string {
   return `The token lacks the scope workflows:write: this would change workflows, or it cannot be told whether (${rule})`;
 }
 
-/** Operations whose answer holds a credential of the code host's for the repository, which any token might get by `metadata:read`. */
-const SHOWS_CLONE_TOKEN = new Set(["GET /repos/{owner}/{repo}", "PATCH /repos/{owner}/{repo}"].values());
-const CLONE_TOKEN: readonly string[] = ["temp_clone_token"];
+/** A credential of the code host's for the repository, which any token might get by `metadata:read`. */
+const isCloneToken = (field: string): boolean => field === "temp_clone_token";
+/** Operations whose answer holds what the token is not for, and which fields these are. */
+const WITHHELD: ReadonlyMap<string, (field: string) => boolean> = new Map([
+  ["GET /repos/{owner}/{repo}", isCloneToken],
+  ["PATCH /repos/{owner}/{repo}", isCloneToken],
+  ["GET /user", (field: string) => !isPublicProfileField(field)],
+]);
 /** Parameters by which Gitea takes a request as another user's, and credentials beside `Authorization`. */
 const OTHER_CALLERS: readonly string[] = ["sudo", "token", "access_token"];
 const OVERRIDES = "Requests that override their method are refused for tokens of this service";

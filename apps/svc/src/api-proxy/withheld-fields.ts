@@ -10,16 +10,16 @@ const MAX_BYTES = 1024 * 1024;
  */
 export class WithheldFields implements AnswerSink {
   readonly #inner: AnswerSink;
-  readonly #fields: readonly string[];
+  readonly #isWithheld: (field: string) => boolean;
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #held: { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined;
   /** Whether there was an answer that could not be looked into; the inner sink got nothing of it. */
   unreadable = false;
 
-  constructor(inner: AnswerSink, fields: readonly string[]) {
+  constructor(inner: AnswerSink, isWithheld: (field: string) => boolean) {
     this.#inner = inner;
-    this.#fields = fields;
+    this.#isWithheld = isWithheld;
   }
 
   head(status: number, headers: IncomingHttpHeaders): boolean {
@@ -44,7 +44,7 @@ export class WithheldFields implements AnswerSink {
     }
     const { "content-length": _, ...headers } = this.#held.headers;
     const body =
-      this.#size > MAX_BYTES ? undefined : withoutFields(Buffer.concat(this.#chunks), this.#fields);
+      this.#size > MAX_BYTES ? undefined : withoutFields(Buffer.concat(this.#chunks), this.#isWithheld);
     if (body === undefined) this.unreadable = true;
     else if (this.#inner.head(this.#held.status, headers)) {
       this.#inner.data(body, { resume: () => undefined });
@@ -54,12 +54,12 @@ export class WithheldFields implements AnswerSink {
 }
 
 /** Undefined: it is no JSON object. An answer to HEAD has no body, and none is made up. */
-function withoutFields(body: Buffer, fields: readonly string[]): Buffer | undefined {
+function withoutFields(body: Buffer, isWithheld: (field: string) => boolean): Buffer | undefined {
   if (body.length === 0) return body;
   try {
     const parsed: unknown = JSON.parse(body.toString("utf8"));
     if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
-    const kept = Object.entries(parsed).filter(([name]) => !fields.includes(name));
+    const kept = Object.entries(parsed).filter(([name]) => !isWithheld(name));
     return kept.length === Object.keys(parsed).length
       ? body
       : Buffer.from(JSON.stringify(Object.fromEntries(kept)));

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SANDBOX_HEADERS } from "../http/text-answer.ts";
 
 /** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
-const FORWARDED = [
+export const GIT_FORWARDED = [
   "accept",
   "accept-language",
   "cache-control",
@@ -18,7 +18,7 @@ const FORWARDED = [
 ] as const;
 
 /** Response headers that go to the client. `Location` is not among them: it is rewritten or dropped. */
-const RELAYED = new Set(
+export const GIT_RELAYED: ReadonlySet<string> = new Set(
   [
     "accept-ranges",
     "age",
@@ -50,7 +50,7 @@ export function upstreamHeaders(
   authorization: string | undefined,
 ): HeaderRecord {
   const headers: HeaderRecord = { "accept-encoding": "identity" };
-  for (const name of FORWARDED) {
+  for (const name of GIT_FORWARDED) {
     const value = incoming[name];
     if (value !== undefined) headers[name] = value;
   }
@@ -64,7 +64,7 @@ export function relayedHeaders(
 ): HeaderRecord {
   const headers: HeaderRecord = {};
   for (const [name, value] of Object.entries(upstream)) {
-    if (value !== undefined && RELAYED.has(name.toLowerCase())) headers[name] = value;
+    if (value !== undefined && GIT_RELAYED.has(name.toLowerCase())) headers[name] = value;
   }
   return { ...headers, ...SANDBOX_HEADERS };
 }

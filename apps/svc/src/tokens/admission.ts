@@ -84,7 +84,8 @@ export interface Caller {
   forward(form: CredentialForm): Promise<Admission>;
 }
 
-export type TokenLimits = Pick<TokenRecord, "repositories"> & { readonly scopes: Scopes };
+export type TokenLimits = Pick<TokenRecord, "repositories"> &
+  Partial<Pick<TokenRecord, "expiresAt">> & { readonly scopes: Scopes };
 
 /**
  * Decides on the credential of one request: one of our tokens is checked (kind, expiry, revocation, address, rate,
