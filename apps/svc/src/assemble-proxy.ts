@@ -15,6 +15,8 @@ import type { Metrics } from "./telemetry/metrics.ts";
 import { BorderGate } from "./tokens/border-gate.ts";
 import { TokenGate } from "./tokens/token-gate.ts";
 import type { TokenLookup } from "./tokens/token-lookup.ts";
+import { SharedRate } from "./tokens/shared-rate.ts";
+import type { OneTimeStore } from "./storage/store.ts";
 import { TokenRate } from "./tokens/token-rate.ts";
 import type { TokenUses } from "./tokens/token-uses.ts";
 import type { UpstreamConnections } from "./upstream-connections.ts";
@@ -26,6 +28,8 @@ export interface ProxyAssemblyOptions {
   readonly cache: GitCache;
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
+  /** Where instances count the requests of tokens together. */
+  readonly counts: OneTimeStore;
   readonly judges: ScopeJudges;
   readonly connections: UpstreamConnections;
   readonly address: OwnAddress;
@@ -53,7 +57,11 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
   const { audit, userAgent, metrics, clock, logger } = options;
   const { codeHost } = identity;
   const config = live.current;
-  const rate = new TokenRate(config.tokens.requests_per_minute, clock);
+  const rate = new TokenRate(
+    config.tokens.requests_per_minute,
+    clock,
+    new SharedRate(options.counts, clock, logger),
+  );
   const tokenGate = new TokenGate({
     lookup,
     uses,

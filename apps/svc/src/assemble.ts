@@ -142,6 +142,7 @@ export async function assemble({
     cache,
     lookup,
     uses,
+    counts: store.oneTime,
     judges,
     connections,
     address,

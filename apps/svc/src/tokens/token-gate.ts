@@ -96,7 +96,7 @@ export class TokenGate implements CredentialGate {
     if (token.addresses !== undefined && !token.addresses.has(remoteAddress)) {
       return { ...refuse(403, "The token may not be used from this address"), principal };
     }
-    const waitSeconds = rate.take(record.id, record.requestsPerMinute);
+    const waitSeconds = await rate.take(record.id, record.requestsPerMinute);
     if (waitSeconds !== undefined) {
       const message = "The token makes more requests a minute than it may; try again later";
       return { ...refuse(429, message, { "Retry-After": String(waitSeconds) }), principal };

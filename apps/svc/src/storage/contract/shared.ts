@@ -56,6 +56,20 @@ export function sharedCases(store: () => Store): void {
     assert.equal(await oneTime.replace("none", key, value, "x", 1), false);
   });
 
+  it("a count that several raise by replacement loses nothing", async () => {
+    const { oneTime } = store();
+    const { kind, key } = oneTimeRecord();
+    await oneTime.put(oneTimeRecord({ value: "0" }), 1);
+    const raise = async (): Promise<void> => {
+      for (;;) {
+        const value = (await oneTime.get(kind, key, 1))?.value ?? "";
+        if (await oneTime.replace(kind, key, value, String(Number(value) + 1), 1)) return;
+      }
+    };
+    await Promise.all([1, 2, 3, 4].map(async () => raise()));
+    assert.equal((await oneTime.get(kind, key, 1))?.value, "4");
+  });
+
   it("expired one-time entries are cleared away, the others stay", async () => {
     const { oneTime } = store();
     await oneTime.put(oneTimeRecord({ key: "a", expiresAt: 10 }), 1);
