@@ -10,6 +10,7 @@ import {
 } from "@devplat/testkit";
 import { DEFAULTS } from "../../apps/svc/src/config/defaults.ts";
 import { Administration } from "../lib/administration.ts";
+import { filled, idle } from "../lib/filled.ts";
 import { peakMegabytes, resetPeak } from "../lib/memory.ts";
 import { startNginx, type Nginx } from "../lib/nginx.ts";
 import { curl, postRaw, recordFullFetch } from "../lib/raw-fetch.ts";
@@ -37,8 +38,8 @@ export async function run(rounds: number): Promise<Report> {
   const files = join(work, "static");
   await workFolder("clone/static");
   const upstream = await startCodeHostProcess();
-  // As it is set unless an administrator says otherwise; tests have 0.
-  const env = { SVC_CACHE_FILL_QUIET_SECONDS: String(DEFAULTS.fillQuietSeconds) };
+  // The default; the testkit sets 0.
+  const env = { SVC_CACHE_REPACK_IDLE_SECONDS: String(DEFAULTS.repackIdleSeconds) };
   const svc = await startSvc({ codeHost: upstream, env });
   const nginx = await startNginx(files, join(work, "nginx"));
   try {
@@ -60,7 +61,7 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "clone",
       title: "Clones through svc, beside git http-backend and nginx",
-      method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the store is filled behind a cold one once the repository was quiet for ${DEFAULTS.fillQuietSeconds} s. All kinds in turn, ${rounds} rounds.`,
+      method: `Raw requests: one curl posts the recorded \`fetch\` of a full clone and throws the answer away, ${REQUESTS_PER_SAMPLE} times a sample. CPU of the direct clone is that of the git processes alone, without the relay in front of them; CPU of svc is its whole process. Whole clones: \`git clone --bare\`, with client, code host and service on the same cores; the mirror is filled behind a cold one, and the warm one follows immediately. Direct and cold clones begin when the service is idle. All kinds in turn, ${rounds} rounds.`,
       rows,
       notes,
     };
@@ -93,15 +94,20 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   resetPeak(svc.pid);
   const whole = await interleave(
     {
-      direct: () => cloneSeconds(direct),
+      direct: async () => {
+        await idle(svc.pid);
+        return cloneSeconds(direct);
+      },
       cold: async () => {
         await bench.administration.purge(id);
+        await idle(svc.pid);
         return cloneSeconds(through);
       },
       warm: () => cloneSeconds(through),
     },
     rounds,
   );
+  await filled(bench.administration, id, svc.pid);
   const peakAfterClones = peakMegabytes(svc.pid);
 
   const request = await recordFullFetch(direct, work, name);

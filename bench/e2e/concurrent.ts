@@ -77,8 +77,8 @@ async function measure(bench: Bench, repository: BenchRepository): Promise<{ row
   });
   const direct = `${upstream.url}/bench/${name}.git/git-upload-pack`;
   const request = await recordFullFetch(`${upstream.url}/bench/${name}.git`, work, name);
-  // As it is set unless an administrator says otherwise; tests have 0.
-  const env = { SVC_CACHE_FILL_QUIET_SECONDS: String(DEFAULTS.fillQuietSeconds) };
+  // The default; the testkit sets 0.
+  const env = { SVC_CACHE_REPACK_IDLE_SECONDS: String(DEFAULTS.repackIdleSeconds) };
   const start = (): Promise<Svc> => startSvc({ codeHost: upstream, dataDir: bench.dataDir, env });
   const through = (svc: Svc): string => `${svc.url}/bench/${name}.git/git-upload-pack`;
 

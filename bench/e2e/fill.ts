@@ -51,7 +51,7 @@ export async function run(rounds: number): Promise<Report> {
     return {
       name: "fill",
       title: "Memory of svc while a store is filled behind a cold clone",
-      method: `A process of its own for each run; \`git clone --bare\` through it, then the fill at once (\`cache.fill_quiet_seconds\` 0). Largest resident set of the whole process, its threads included, from TypeScript sources. ${rounds} rounds.`,
+      method: `A process of its own for each run; \`git clone --bare\` through it, and the fill behind it. Largest resident set of the whole process, its threads included, from TypeScript sources. ${rounds} rounds.`,
       rows,
       notes,
     };

@@ -9,7 +9,7 @@ export async function filled(administration: Administration, id: string, pid: nu
 }
 
 /** Waits until a process has used no CPU for a while. */
-async function idle(pid: number): Promise<void> {
+export async function idle(pid: number): Promise<void> {
   for (let before = -1; ; await sleep(1500)) {
     const { own } = cpuSecondsOf(pid);
     if (own - before < 0.05) return;

@@ -148,6 +148,55 @@ describe("a miss when the store has a base", () => {
     assert.equal(answer.status, 504);
   });
 
+  it("no byte of the fetch in time: the request itself is forwarded, and the objects come for the next one", async () => {
+    const own = await startStand({ firstByteMs: 50 });
+    try {
+      const { tip } = await moved(own, "late");
+      await own.post("org/late", lsRefs);
+      const go = Promise.withResolvers<void>();
+      own.codeHost.inject({ path: /late/, command: "fetch", times: 2 }, { until: go.promise });
+      const answering = own.post("org/late", fetchOf(tip));
+      // Neither of them has a byte yet: that of the mirror, and the request's own.
+      await until(() => own.upstream("fetch") === 2);
+      go.resolve();
+      const answer = await answering;
+      assert.match(answer.text, /PACK/);
+      assert.equal(answer.headers["x-svc-cache"], "miss");
+      await until(async () => {
+        const folder = storeOf(own, "late");
+        return (await git(["-C", folder, "rev-parse", "main"])) === tip;
+      });
+      assert.equal((await own.post("org/late", fetchOf(tip, "deepen 1"))).headers["x-svc-cache"], "hit");
+      assert.equal(own.upstream("fetch"), 2);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it("a late fetch that brings an unrelated history sets the store aside, too", async () => {
+    const own = await startStand({ firstByteMs: 50 });
+    try {
+      await moved(own, "other");
+      const [old = ""] = await stored(own, "other");
+      await own.codeHost.remove("org", "other");
+      const { path } = await own.codeHost.addRepository("org", "other", {
+        build: (dir) => repositories.linear(dir, { seed: 99 }),
+      });
+      await own.post("org/other", lsRefs);
+      const go = Promise.withResolvers<void>();
+      own.codeHost.inject({ path: /other/, command: "fetch", times: 2 }, { until: go.promise });
+      const tip = await git(["-C", path, "rev-parse", "refs/heads/main"]);
+      const answering = own.post("org/other", fetchOf(tip));
+      await until(() => own.upstream("fetch") === 2);
+      assert.ok((await stored(own, "other")).includes(old));
+      go.resolve();
+      assert.match((await answering).text, /PACK/);
+      await until(async () => !(await stored(own, "other")).includes(old));
+    } finally {
+      await own.stop();
+    }
+  });
+
   it("tips that share no history with the store set it aside, with the answers that were stored", async () => {
     await moved(stand, "anew");
     const [old] = await stored(stand, "anew");

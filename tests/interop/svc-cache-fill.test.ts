@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
+import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { git, repositories } from "@devplat/testkit";
+import { git, repositories, until } from "@devplat/testkit";
 import { command, startStand, type Stand, type StandOptions } from "./svc-git-stand.ts";
 
 interface Cold {
@@ -37,6 +38,28 @@ async function withCold(options: StandOptions, test: (cold: Cold) => Promise<voi
 }
 
 const oidOf = (path: string, name: string): Promise<string> => git(["-C", path, "rev-parse", name]);
+/** Sends a fetch and takes only the head of the answer; the rest when asked to. */
+function beginSlowly(stand: Stand, body: Buffer): Promise<() => Promise<Buffer>> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const headers = {
+    "content-type": "application/x-git-upload-pack-request",
+    "git-protocol": "version=2",
+  };
+  const outgoing = request(`${stand.url}/org/slow/git-upload-pack`, {
+    method: "POST",
+    headers,
+    agent: false,
+  });
+  outgoing.on("response", resolve);
+  outgoing.on("error", reject);
+  outgoing.end(body);
+  return promise.then((response) => async () => {
+    const parts: Buffer[] = [];
+    for await (const part of response) parts.push(part as Buffer);
+    return Buffer.concat(parts);
+  });
+}
+
 const packs = async (store: string): Promise<number> =>
   (await readdir(join(store, "objects", "pack")).catch(() => [])).filter((file) => file.endsWith(".pack"))
     .length;
@@ -97,6 +120,43 @@ describe("an empty store behind a request that cannot fill it", () => {
       stand.codeHost.clearFaults();
       assert.equal(stand.upstream("fetch"), 4);
       assert.equal(await packs(store), 1);
+    });
+  });
+
+  it("a slow client of a full clone does not hold up the fill once a different request arrives", async () => {
+    await withCold({}, async ({ stand, fetch }) => {
+      const { path } = await stand.codeHost.addRepository("org", "slow", {
+        build: (dir) => repositories.bigBlobs(dir, { blobs: 8, bytes: 2 ** 20 }),
+      });
+      stand.list("org", "slow");
+      await stand.post("org/slow", command("ls-refs", []));
+      const tip = await oidOf(path, "main");
+      const slow = await beginSlowly(stand, command("fetch", ["no-progress", `want ${tip}`, "done"]));
+      await until(() =>
+        stand.codeHost.calls.some((call) => call.command === "fetch" && call.bytesOut > 2 ** 23),
+      );
+      await until(async () => (await stand.post("org/slow", fetch(tip))).headers["x-svc-cache"] === "hit");
+      const answer = await slow();
+      assert.equal(answer.subarray(-4).toString(), "0000");
+    });
+  });
+
+  it("a change that an ls-refs shows before the mirror is filled is fetched once it is", async () => {
+    await withCold({ serviceToken: "service-token" }, async ({ stand, path, store, fetch }) => {
+      stand.codeHost.addUser("svc", "service-token");
+      const go = Promise.withResolvers<void>();
+      const first = await oidOf(path, "main");
+      await stand.post("org/r", command("ls-refs", []));
+      // The request's own fetch, then that of the fill.
+      stand.codeHost.inject({ command: "fetch", times: 1 }, {});
+      stand.codeHost.inject({ command: "fetch", times: 1 }, { until: go.promise });
+      await stand.post("org/r", fetch(first));
+      await until(() => stand.upstream("fetch") === 2);
+      await stand.codeHost.push("org", "r", { commits: 1 });
+      await stand.post("org/r", command("ls-refs", []));
+      go.resolve();
+      await stand.cache.settled();
+      assert.equal(await git(["-C", store, "rev-parse", "main"]), await oidOf(path, "main"));
     });
   });
 

@@ -36,6 +36,7 @@ export interface StandOptions {
   readonly maxUpstreamFetches?: number;
   readonly queueSeconds?: number;
   readonly keepAliveMs?: number;
+  readonly firstByteMs?: number;
   readonly fill?: "full" | "wants";
   readonly fillMaxMb?: number;
   /** `cache.service_token`: changes are fetched ahead, without delay. */
@@ -157,6 +158,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     queueSeconds: options.queueSeconds ?? 60,
     ...(options.fill === undefined ? {} : { fill: options.fill }),
     ...(options.fillMaxMb === undefined ? {} : { fillMaxMb: options.fillMaxMb }),
+    ...(options.firstByteMs === undefined ? {} : { firstByteMs: options.firstByteMs }),
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
     ...(options.maxTotalMb === undefined ? {} : { maxTotalMb: options.maxTotalMb }),
     ...(options.dropUnusedAfterMs === undefined ? {} : { dropUnusedAfterMs: options.dropUnusedAfterMs }),
@@ -166,7 +168,6 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
           warming: {
             source: new WarmUpstream(warmUpstream, "", "svc/0.0.0"),
             credential: new ServiceToken(new Secret(options.serviceToken)),
-            delayMs: 0,
           },
         }),
     metrics,

@@ -68,7 +68,7 @@ export async function killLoop(limits: {
       codeHost,
       dataDir: join(folder.path, `data-${at}`),
       // Stores are filled at once: the kills are to meet that too.
-      env: { SVC_CACHE_STORAGE_PATH: storage, SVC_CACHE_FILL_QUIET_SECONDS: "0" },
+      env: { SVC_CACHE_STORAGE_PATH: storage, SVC_CACHE_REPACK_IDLE_SECONDS: "0" },
     });
   const processes = [await start(0), await start(1)] as [Svc, Svc];
   for (const svc of processes) await svc.addCachedRepository("org", "r");

@@ -38,7 +38,7 @@ describe("the release of svc", { timeout: 240_000 }, () => {
       env: {
         SVC_NODE: process.execPath,
         SVC_DEV_HOST_TOKEN: "host-token",
-        SVC_CACHE_FILL_QUIET_SECONDS: "0",
+        SVC_CACHE_REPACK_IDLE_SECONDS: "0",
       },
     });
     session = await svc.signIn();

@@ -47,7 +47,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheParts {
     maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
     dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
     detectCollisions: config.cache.detect_sha1_collisions,
-    fillQuietMs: config.cache.fill_quiet_seconds * 1000,
+    repackIdleMs: config.cache.repack_idle_seconds * 1000,
     pruneAfterMs: parseDuration(config.cache.prune_unreachable_after) || Infinity,
     warming: config.cache.enabled
       ? {

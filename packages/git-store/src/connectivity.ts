@@ -4,12 +4,13 @@ import type { ObjectDatabase } from "./object-database.ts";
 import { COMMIT, oidBytes, TAG, TREE } from "./object-format.ts";
 import { compareBytes, hexAt, parseOid, type Oid } from "./oid.ts";
 import type { Pack } from "./pack.ts";
+import { sliceDone } from "./slice-hook.ts";
 import { parseTag } from "./tag.ts";
 import { TreeCursor } from "./tree.ts";
 
 /** Slots for ids that were found a moment ago. Trees of one history share most of their entries. */
 const RECENT_SLOTS = 65_536;
-/** Objects between two looks at the signal. */
+/** Objects between two looks at the signal, and in one slice. */
 const CHECK_INTERVAL = 256;
 
 /** Options of {@link checkPackConnected}. */
@@ -51,7 +52,10 @@ export function checkPackConnected(
   };
   const types = new Uint8Array(pack.count);
   for (let position = 0; position < pack.count; position++) {
-    if (position % CHECK_INTERVAL === 0) options.signal?.throwIfAborted();
+    if (position % CHECK_INTERVAL === 0) {
+      options.signal?.throwIfAborted();
+      sliceDone();
+    }
     const entry = database.reader.entry(pack, position);
     // A base nearly always stands before its deltas; then its type is known, and no chain need be followed.
     const type = entry.base < 0 ? entry.type : types[entry.base] || database.reader.typeOf(pack, entry.base);

@@ -17,6 +17,7 @@ export type { Ref } from "./repository/packed-refs.ts";
 export { isRefName } from "./repository/ref-name.ts";
 export type { Lock, LockOptions } from "./repository/lock-file.ts";
 export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./connectivity.ts";
+export { onSlice } from "./slice-hook.ts";
 export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";
 export { ReachabilityIndex, type CoverOptions } from "./reachability/reachability-index.ts";
 export { ReachableSet } from "./reachability/reachable-set.ts";

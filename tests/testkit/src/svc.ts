@@ -85,8 +85,8 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
           SVC_SERVER_BASE_URL: url,
           SVC_METRICS_LISTEN: `127.0.0.1:${metricsPort}`,
           SVC_CACHE_ENABLED: "true",
-          // At once: tests wait for stores to be filled.
-          SVC_CACHE_FILL_QUIET_SECONDS: "0",
+          // Immediately: tests wait for packs to be merged.
+          SVC_CACHE_REPACK_IDLE_SECONDS: "0",
           ...(options.codeHost === undefined
             ? {}
             : { SVC_HOST_URL: options.codeHost.url, SVC_HOST_API_URL: options.codeHost.apiUrl }),

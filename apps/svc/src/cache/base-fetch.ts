@@ -21,14 +21,23 @@ type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
 
 /**
  * What became of a fetch of the objects that the store lacks.
- * - `filled`: they are here.
+ * - `filled`: they are here; `asked`: the code host gave them to this fetch, and no other fill had brought them.
  * - `unrelated`: they are here, and belong to another history than all that was here before.
  * - `refused`: the code host's answer is for the one that asked.
  * - `busy`: no turn came in time.
  */
 export type BaseFetchOutcome<Answer> =
-  | { readonly kind: "filled" | "unrelated" | "busy" }
+  | { readonly kind: "filled"; readonly asked: boolean }
+  | { readonly kind: "unrelated" }
+  | { readonly kind: "busy" }
   | { readonly kind: "refused"; readonly answer: Answer };
+
+/** A fetch of the objects that the store lacks, under way. */
+export interface BaseFetch<Answer> {
+  readonly outcome: Promise<BaseFetchOutcome<Answer>>;
+  /** Resolves with the first byte of the code host's answer; it may never do. */
+  readonly firstByte: Promise<void>;
+}
 
 /** The code host's answer holds no pack. */
 class Refusal<Answer> extends Error {
@@ -56,31 +65,33 @@ export class AnswerBroke extends Error {}
  */
 export class BaseFetches {
   readonly #slots: UpstreamSlots;
-  readonly #running = new Map<string, Promise<BaseFetchOutcome<unknown>>>();
+  readonly #running = new Map<string, BaseFetch<unknown>>();
 
   constructor(slots: UpstreamSlots) {
     this.#slots = slots;
   }
 
   /** The fetch of the same objects that somebody else set off. */
-  running(job: FetchJob<FetchAnswer>, lacks: Lacks): Promise<BaseFetchOutcome<unknown>> | undefined {
+  running(job: FetchJob<FetchAnswer>, lacks: Lacks): BaseFetch<unknown> | undefined {
     return this.#running.get(keyOf(job, lacks));
   }
 
   /**
    * @param waitMs for a turn, at most
-   * @throws AskFailed, AnswerBroke, or what is wrong with the pack or the disk
+   * @throws in `outcome`: AskFailed, AnswerBroke, or what is wrong with the pack or the disk
    */
-  async fetch<Answer extends FetchAnswer>(
+  fetch<Answer extends FetchAnswer>(
     job: FetchJob<Answer>,
     lacks: Lacks,
     store: RepositoryStore,
     waitMs: number,
-  ): Promise<BaseFetchOutcome<Answer>> {
+  ): BaseFetch<Answer> {
     const key = keyOf(job, lacks);
-    const fetching = this.#fetch(job, lacks, store, waitMs).finally(() => this.#running.delete(key));
+    const { promise: firstByte, resolve } = Promise.withResolvers<void>();
+    const outcome = this.#fetch(job, lacks, store, waitMs, resolve).finally(() => this.#running.delete(key));
+    const fetching = { outcome, firstByte };
     this.#running.set(key, fetching);
-    return await fetching;
+    return fetching;
   }
 
   async #fetch<Answer extends FetchAnswer>(
@@ -88,20 +99,23 @@ export class BaseFetches {
     { wants, tips, view }: Lacks,
     store: RepositoryStore,
     waitMs: number,
+    begun: () => void,
   ): Promise<BaseFetchOutcome<Answer>> {
     const { repository, format } = job;
     const { signal } = new AbortController();
     const before = [...view.refs.values()].map(({ oid }) => oid);
     const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
     let release: (() => void) | undefined;
+    let asked = false;
     const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
+      asked = true;
       release = await this.#slots.acquire(repository.id.key, signal, waitMs);
       if (release === undefined) throw new NoTurn();
       const answer = await job.ask(requestFor(wants, refs, format), signal).catch((cause: unknown) => {
         throw new AskFailed("the code host could not be asked", { cause });
       });
       if (!answer.isFetchAnswer) throw new Refusal(answer);
-      return packOf(job, answer);
+      return packOf(job, answer, begun);
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
@@ -117,12 +131,12 @@ export class BaseFetches {
     } finally {
       release?.();
     }
-    if (related) return { kind: "filled" };
+    if (related || !asked) return { kind: "filled", asked };
     const now = await store.view(format);
-    if (now === undefined) return { kind: "filled" };
+    if (now === undefined) return { kind: "filled", asked };
     try {
       const same = await store.related(now, [...wants, ...tips.oids], before);
-      return { kind: same ? "filled" : "unrelated" };
+      return same ? { kind: "filled", asked } : { kind: "unrelated" };
     } finally {
       now.release();
     }
@@ -161,16 +175,22 @@ export function requestFor(
   );
 }
 
-/** The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes. */
+/**
+ * The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes.
+ *
+ * @param arrives called with each chunk of the answer
+ */
 export async function* packOf<Answer extends FetchAnswer>(
   job: FetchJob<Answer>,
   answer: Answer,
+  arrives: () => void = () => undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
   const head: Buffer[] = [];
   let size = 0;
   let begun = false;
   const watched = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of answer.chunks) {
+      arrives();
       if (!begun && size < MAX_ERROR_BYTES) head.push(chunk);
       size += chunk.length;
       yield chunk;

@@ -22,8 +22,10 @@ export interface GitCacheOptions {
   readonly fill?: "full" | "wants";
   /** `cache.fill_max_mb`. Default: no limit. */
   readonly fillMaxMb?: number;
-  /** `cache.fill_quiet_seconds`, in milliseconds. Default 0: stores are filled and merged at once. */
-  readonly fillQuietMs?: number;
+  /** `cache.repack_idle_seconds`, in milliseconds. Default 0: packs are merged immediately. */
+  readonly repackIdleMs?: number;
+  /** Milliseconds in which the code host must begin to give what a mirror lacks. Default: stored-objects.ts. */
+  readonly firstByteMs?: number;
   /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
   readonly pruneAfterMs?: number;
   /** `cache.detect_sha1_collisions`. Default false. */

@@ -70,6 +70,7 @@ export class Flight {
   readonly #controller = new AbortController();
   readonly #shared = Promise.withResolvers<boolean>();
   readonly #landed = Promise.withResolvers<void>();
+  readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
   readonly #places = new Set<Place>();
   #fd: number | undefined;
@@ -125,6 +126,16 @@ export class Flight {
     return this.#landed.promise;
   }
 
+  /** Whether the answer has arrived to its end. */
+  get complete(): boolean {
+    return this.#state === "complete";
+  }
+
+  /** Resolves when the answer ended and a reader has had all of it, or no reader is left. */
+  get delivered(): Promise<void> {
+    return this.#delivered.promise;
+  }
+
   /** What broke the disk, so far. */
   get diskError(): unknown {
     return this.#diskError;
@@ -144,6 +155,7 @@ export class Flight {
         if (!this.#places.delete(place)) return;
         this.#dropTail();
         if (this.#places.size === 0 && this.#state === "running") this.#controller.abort();
+        this.#deliver();
         this.#land();
         this.#notify();
       },
@@ -177,6 +189,7 @@ export class Flight {
     this.#decideSharing(this.#check.complete && !this.#diskless);
     this.#notify();
     while (this.#persisting) await this.#wake.promise;
+    this.#deliver();
     this.#land();
     const reason = this.#state === "cut" ? "fetch: the answer broke off" : this.#check.verdict();
     return {
@@ -259,7 +272,10 @@ export class Flight {
         }
         return { kind: "live", chunks };
       }
-      if (this.#state === "complete") return undefined;
+      if (this.#state === "complete") {
+        this.#delivered.resolve();
+        return undefined;
+      }
       if (this.#state === "cut") throw new FlightCut(this.#check.inPackfile, this.#cause);
       await this.#wake.promise;
     }
@@ -286,6 +302,10 @@ export class Flight {
   #decideSharing(sharing: boolean): void {
     this.#sharing ??= sharing;
     this.#shared.resolve(this.#sharing);
+  }
+
+  #deliver(): void {
+    if (this.#state !== "running" && this.#places.size === 0) this.#delivered.resolve();
   }
 
   #land(): void {

@@ -56,9 +56,19 @@ export class GitCache implements CacheMaintenance {
     this.#slots = new UpstreamSlots(options.maxUpstreamFetches);
     const { storagePath, hostUrl, fill = "full", fillMaxMb = Infinity } = options;
     const background = { mode: fill, maxBytes: fillMaxMb * MEGABYTE, waitMs: options.queueSeconds * 1000 };
-    const { fillQuietMs: quietMs, pruneAfterMs, detectCollisions, clock: fillClock } = options;
+    const { repackIdleMs, firstByteMs, pruneAfterMs, detectCollisions, clock: fillClock } = options;
     this.#objects = new StoredObjects(
-      { storagePath, hostUrl, fill: background, quietMs, pruneAfterMs, detectCollisions, clock: fillClock },
+      {
+        storagePath,
+        hostUrl,
+        fill: background,
+        repackIdleMs,
+        firstByteMs,
+        pruneAfterMs,
+        detectCollisions,
+        startAnew: async (repository) => this.#startAnew(repository),
+        clock: fillClock,
+      },
       this.#slots,
       this.#faults,
     );
@@ -293,7 +303,7 @@ export class GitCache implements CacheMaintenance {
             void flight.landed.then(() => aside?.close());
           }),
         );
-        const result = own.kind === "pending" && own.leads ? "miss" : "hit";
+        const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
         if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
         return { kind: "lead", reader, result, source: "pack", failed: () => false };
       }
@@ -331,17 +341,21 @@ export class GitCache implements CacheMaintenance {
         };
       }
       const aside = key === undefined ? undefined : await this.#createFile(repository, key);
+      const fill = broken
+        ? undefined
+        : this.#objects.fillBehind(job, flight, aside !== undefined, (work) =>
+            this.#filling(repository, work),
+          );
       this.#track(
         this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
           release?.();
-          land();
           const file =
             outcome.stored && aside !== undefined ? { fd: aside.fd, bytes: outcome.bytes } : undefined;
-          const isWhole = check.complete && check.packStarted;
-          const fill = isWhole && !broken ? this.#objects.fillBehind(job, file) : Promise.resolve();
-          this.#track(fill);
+          if (check.complete && check.packStarted) void fill?.complete(file);
+          else fill?.cancel();
+          land();
           // Not waited for: a slow reader may take its time.
-          void Promise.all([flight.landed, fill]).then(() => aside?.close());
+          void Promise.all([flight.landed, fill?.done]).then(() => aside?.close());
         }),
       );
       const noFile = key !== undefined && aside === undefined;
@@ -403,6 +417,11 @@ export class GitCache implements CacheMaintenance {
     const stored = outcome.storable && identity;
     await this.#store(repository, key ?? "", aside, stored ? outcome.bytes : undefined);
     return { ...outcome, stored };
+  }
+
+  /** A store is being filled. Changes that were seen before it has objects are looked at again when it has them. */
+  #filling(repository: CachedRepository, work: Promise<void>): void {
+    this.#track(work.then(() => this.#warmer?.filled(repository)));
   }
 
   async #createFile(repository: CachedRepository, key: string): Promise<AsideFile | undefined> {

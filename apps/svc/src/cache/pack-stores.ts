@@ -1,6 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
-import type { Quiet } from "./quiet.ts";
+import { Urgency } from "./give-way.ts";
+import type { IdleDetector } from "./idle-detector.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import { ProofThread } from "./proof-thread.ts";
 import { RepositoryStore } from "./repository-store.ts";
@@ -17,7 +18,7 @@ export interface PackStoresOptions {
   readonly storagePath: string;
   readonly hostUrl: string;
   readonly clock: Clock;
-  readonly quiet: Quiet;
+  readonly idle: IdleDetector;
   /** `cache.prune_unreachable_after`, in milliseconds; Infinity: never. */
   readonly pruneAfterMs: number;
   readonly detectCollisions: boolean;
@@ -29,10 +30,16 @@ export interface PackStoresOptions {
 export class PackStores {
   readonly #folder: StoreFolder;
   readonly #options: PackStoresOptions;
-  readonly #workers = new IndexWorkers({ entry: new URL("index-thread.ts", import.meta.url), keep: 1 });
-  readonly #proofs = new ProofThread();
+  /** Says when a request waits for what threads do. */
+  readonly urgency = new Urgency();
+  readonly #workers = new IndexWorkers({
+    entry: new URL("index-thread.ts", import.meta.url),
+    keep: 1,
+    workerData: this.urgency.memory,
+  });
+  readonly #proofs = new ProofThread(this.urgency);
   /** Another one: a fill that somebody waits for must not wait for a consolidation. */
-  readonly #maintainer = new ProofThread();
+  readonly #maintainer = new ProofThread(this.urgency);
   readonly #maintenance: StoreMaintenance;
   readonly #mending = new Map<string, Promise<void>>();
   readonly #mendedAt = new Map<string, number>();
@@ -43,9 +50,9 @@ export class PackStores {
     this.#options = options;
     this.#folder = new StoreFolder(options.storagePath);
     this.#maintenance = new StoreMaintenance({
-      quiet: options.quiet,
+      idle: options.idle,
       failed: options.maintenanceFailed,
-      idle: () => this.#maintainer.rest(),
+      done: () => this.#maintainer.rest(),
     });
   }
 

@@ -1,5 +1,6 @@
 import { FetchResponseWalker } from "@devplat/git-protocol";
 import { readAt } from "./file-io.ts";
+import type { FlightReader } from "./flight.ts";
 
 /** Bytes of a stored answer that are read at once on the way into the store. */
 const READ_BYTES = 256 * 1024;
@@ -20,6 +21,25 @@ export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<
     if (only !== undefined) yield ready.length === 1 ? only : Buffer.concat(ready);
   }
   if (!walker.complete) throw new Error("the answer ends before its flush-pkt");
+}
+
+/** The bytes of a transfer under way, from its start; its place is given up at the end. Each chunk is good until the next. */
+export async function* flightChunks(reader: FlightReader): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for (let part = await reader.read(); part !== undefined; part = await reader.read()) {
+      if (part.kind === "live") {
+        yield* part.chunks;
+        continue;
+      }
+      try {
+        yield part.slice.bytes;
+      } finally {
+        part.slice.release();
+      }
+    }
+  } finally {
+    reader.leave();
+  }
 }
 
 /** The bytes of a file that is open, from its start. Each chunk is the consumer's. */

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import type { Urgency } from "./give-way.ts";
 import type { ProofJob, ProofResults } from "./proof-job.ts";
 import type { ProofAnswer, ProofRequest } from "./proof-worker.ts";
 
@@ -28,6 +29,12 @@ export class ProofThread {
   #nextId = 0;
   #idle: NodeJS.Timeout | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<ProofAnswer["result"]>>();
+  readonly #urgency: Urgency | undefined;
+
+  /** @param urgency says when the thread must not give way. Default: it never gives way. */
+  constructor(urgency?: Urgency) {
+    this.#urgency = urgency;
+  }
 
   /** @throws ProofFailure what was found wrong; any error if the thread ended */
   async do<Job extends ProofJob>(job: Job): Promise<ProofResults[Job["kind"]]> {
@@ -69,6 +76,7 @@ export class ProofThread {
 
   #start(): Worker {
     const worker = new Worker(new URL("proof-worker.ts", import.meta.url), {
+      workerData: this.#urgency?.memory,
       // The collector's room for what is new: it would grow to three times 16 MB, and stay.
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });

@@ -2,6 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { messageOf, systemCode } from "@devplat/base";
 import { doProofJob, type ProofJob, type ProofResults } from "./proof-job.ts";
+import { giveWayInThread } from "./give-way.ts";
 import { lowerThreadPriority } from "./thread-priority.ts";
 
 export interface ProofRequest {
@@ -18,6 +19,7 @@ export interface ProofAnswer {
 }
 
 lowerThreadPriority();
+giveWayInThread();
 let last: Promise<void> = Promise.resolve();
 parentPort?.on("message", ({ id, job }: ProofRequest) => {
   const answer = (said: Omit<ProofAnswer, "id">): void => {

@@ -26,6 +26,8 @@ const HOST_KEY = `${BRAND.command}.hosturl`;
 const FILL_LOCK_WAIT_MS = 60_000;
 /** Looks at a store that other processes change all the time, before it is taken as it was at the last one. */
 const MAX_REFRESHES = 5;
+/** Bytes that a local pack is read ahead of the thread that indexes it, whose priority is low. */
+const LOCAL_AHEAD_BYTES = 4 * 1024 * 1024;
 /** After a pack of more objects than this, threads end that have worked on it; starting others takes 0.2 s of CPU. */
 const LARGE_PACK_OBJECTS = 50_000;
 /** Memory of one open repository, bytes: what the thread that serves reads of packs beside verbatim copies. */
@@ -63,6 +65,8 @@ export interface Fill {
   readonly shown: Iterable<Ref>;
   /** Only for a store that is still empty when its turn comes: another process may have been quicker. Default false. */
   readonly ifEmpty?: boolean;
+  /** The pack is on this machine: it is read no faster than it is indexed. Default false. */
+  readonly isLocal?: boolean;
   /** Prefixes of names of which `shown` holds all that the code host has: others below them are dropped. Default none. */
   readonly covered?: readonly string[];
 }
@@ -103,6 +107,8 @@ export class RepositoryStore {
   #open: Open | undefined;
   #fills: Promise<unknown> = Promise.resolve();
   #filling = 0;
+  /** Fulfils when the fill is over whose pack is here. */
+  #finishing: Promise<void> | undefined;
   /** While it is being mended nobody is served from it. */
   #mending = false;
   readonly #ended = new AbortController();
@@ -136,9 +142,21 @@ export class RepositoryStore {
    */
   async receive(fill: Fill): Promise<void> {
     this.#filling++;
-    const filling = this.#fills.then(() => this.#fill(fill)).finally(() => this.#filling--);
+    const over = Promise.withResolvers<void>();
+    const arrived = (): void => void (this.#finishing = over.promise);
+    const end = (): void => {
+      this.#filling--;
+      if (this.#finishing === over.promise) this.#finishing = undefined;
+      over.resolve();
+    };
+    const filling = this.#fills.then(() => this.#fill(fill, arrived)).finally(end);
     this.#fills = filling.catch(() => undefined);
     await filling;
+  }
+
+  /** The rest of a fill whose pack is here already: only indexing and checks are left. Never rejects. Undefined: none. */
+  get finishing(): Promise<void> | undefined {
+    return this.#finishing;
   }
 
   /**
@@ -198,8 +216,9 @@ export class RepositoryStore {
     this.#close();
   }
 
-  async #fill(fill: Fill): Promise<void> {
-    const { open, format, wants, ifEmpty = false } = fill;
+  /** @param arrived called when the whole pack is on this machine */
+  async #fill(fill: Fill, arrived: () => void): Promise<void> {
+    const { open, format, wants, ifEmpty = false, isLocal = false } = fill;
     const { signal } = this.#ended;
     signal.throwIfAborted();
     const repository = await this.#inTurn(() => this.#forFill(format));
@@ -221,11 +240,14 @@ export class RepositoryStore {
       await this.#inTurn(() => this.#current());
       return;
     }
-    const pack = await open(refsBefore);
+    const pack = untilEnd(await open(refsBefore), arrived);
+    if (isLocal) arrived();
     await journal.begin(repository.objects.packs.map(({ name }) => name));
     try {
       const { workers, detectCollisions = false } = this.#options;
-      const indexed = await repository.receivePack(pack, { workers, signal, detectCollisions });
+      const maxAhead = isLocal ? { maxAheadBytes: LOCAL_AHEAD_BYTES } : {};
+      const options = { workers, signal, detectCollisions, ...maxAhead };
+      const indexed = await repository.receivePack(pack, options);
       // Threads keep what they have used: one after the other they need less than side by side.
       const isLarge = indexed.objects > LARGE_PACK_OBJECTS;
       if (isLarge) await this.#options.workers.rest();
@@ -424,6 +446,11 @@ function refsAfter(
   const gone = (name: string): boolean =>
     !names.has(name) && covered.some((prefix) => name.startsWith(prefix));
   return mergeRefs(before, here, wants, gone);
+}
+
+async function* untilEnd<T>(source: AsyncIterable<T>, ended: () => void): AsyncGenerator<T, void, undefined> {
+  yield* source;
+  ended();
 }
 
 async function openExisting(path: string): Promise<Repository | undefined> {

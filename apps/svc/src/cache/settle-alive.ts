@@ -27,5 +27,5 @@ export async function settleAlive<Answer extends FetchAnswer>(
     return answer.chunks;
   });
   chunks.catch(() => undefined);
-  return { kind: "begun", chunks: keptAlive(chunks, intervalMs) };
+  return { kind: "begun", chunks: keptAlive(chunks, intervalMs), asked: true };
 }

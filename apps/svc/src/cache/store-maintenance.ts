@@ -1,5 +1,5 @@
 import type { Consolidated } from "./consolidation.ts";
-import type { Quiet } from "./quiet.ts";
+import type { IdleDetector } from "./idle-detector.ts";
 
 /** A store as maintenance sees it. */
 export interface Maintained {
@@ -7,15 +7,15 @@ export interface Maintained {
 }
 
 export interface StoreMaintenanceOptions {
-  readonly quiet: Quiet;
+  readonly idle: IdleDetector;
   /** Told of a consolidation that failed. */
   readonly failed: (key: string, error: unknown) => Promise<void>;
   /** Nothing is left to do: threads may end. */
-  readonly idle: () => Promise<void>;
+  readonly done: () => Promise<void>;
 }
 
 /**
- * Consolidates stores after they were filled: one at a time over all repositories, each when it is quiet. Never in the
+ * Consolidates stores after they were filled: one at a time over all repositories, each when it is idle. Never in the
  * way of a request; a store that waits for long only has some packs more.
  */
 export class StoreMaintenance {
@@ -40,7 +40,7 @@ export class StoreMaintenance {
     while (this.#running.size > 0) await Promise.all(this.#running.values());
   }
 
-  /** Nothing begins any more; what waits for quiet gives up. */
+  /** Nothing begins any more; what waits for an idle repository gives up. */
   stop(): void {
     this.#ended.abort(new Error("the service is stopping"));
   }
@@ -48,13 +48,13 @@ export class StoreMaintenance {
   async #run(key: string, store: Maintained): Promise<void> {
     await this.#maintain(key, store);
     this.#running.delete(key);
-    if (this.#running.size === 0) await this.#options.idle();
+    if (this.#running.size === 0) await this.#options.done();
   }
 
   async #maintain(key: string, store: Maintained): Promise<void> {
     const { signal } = this.#ended;
     try {
-      await this.#options.quiet.wait(key, signal);
+      await this.#options.idle.wait(key, signal);
     } catch {
       return;
     }

@@ -1,32 +1,41 @@
 import { systemClock, systemCode, type Clock } from "@devplat/base";
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import { GIT_STORE_ERROR_CODES } from "@devplat/git-store";
-import { AnswerBroke, AskFailed, BaseFetches, type BaseFetchOutcome } from "./base-fetch.ts";
+import { AnswerBroke, AskFailed, BaseFetches, type BaseFetch } from "./base-fetch.ts";
 import { BackgroundFills, type BackgroundFillOptions } from "./background-fill.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
+import { FillBehind, type FillSource } from "./fill-behind.ts";
+import { FillStarts } from "./fill-starts.ts";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
+import type { Flight } from "./flight.ts";
+import { IdleDetector } from "./idle-detector.ts";
+import { within } from "./keep-alive.ts";
 import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
 import { begin, isDamage } from "./own-source.ts";
-import { fileChunks, packBytes } from "./pack-stream.ts";
+import { fileChunks, flightChunks, packBytes } from "./pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
-import { Quiet } from "./quiet.ts";
 import type { RepositoryStore } from "./repository-store.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
 type Job = FetchJob<FetchAnswer>;
 
+/** Milliseconds in which the code host must begin to give what a mirror lacks; then the request itself is forwarded. */
+const FIRST_BYTE_MS = 5000;
+/** Milliseconds that a request waits for a fill whose pack is here; then it is forwarded. */
+const FINISHING_MS = 5000;
+
 /**
  * What the store makes of a request in the end.
- * - `begun`: an answer whose first chunk is made.
+ * - `begun`: an answer whose first chunk is made; `asked`: with objects that the code host gave for it.
  * - `none`: the code host is to be asked; `failed`: and the store does not work.
  * - `relay`: the code host's answer, which is no fetch answer.
  * - `unrelated`: what the code host has now shares no history with the store, which must be set aside.
  * - `busy`: no turn came in time.
  */
 export type SettledAnswer<Answer> =
-  | { readonly kind: "begun"; readonly chunks: AsyncIterable<Buffer> }
+  | { readonly kind: "begun"; readonly chunks: AsyncIterable<Buffer>; readonly asked: boolean }
   | { readonly kind: "relay"; readonly answer: Answer }
   | { readonly kind: "none" | "failed" | "unrelated" | "busy" };
 
@@ -39,10 +48,14 @@ export interface StoredObjectsOptions {
   readonly storagePath: string;
   readonly hostUrl: string;
   readonly fill: BackgroundFillOptions;
-  /** Milliseconds without a request before a repository's store is filled or merged. Default 0. */
-  readonly quietMs?: number | undefined;
+  /** Milliseconds without a request before a repository's packs are merged. Default 0. */
+  readonly repackIdleMs?: number | undefined;
+  /** Default {@link FIRST_BYTE_MS}. */
+  readonly firstByteMs?: number | undefined;
   /** `cache.prune_unreachable_after`, in milliseconds. Default: never. */
   readonly pruneAfterMs?: number | undefined;
+  /** Sets everything aside that is stored of a repository, because the name stands for another one now. */
+  readonly startAnew: (repository: CachedRepository) => Promise<void>;
   /** Default false. */
   readonly detectCollisions?: boolean | undefined;
   readonly clock?: Clock;
@@ -58,18 +71,25 @@ export class StoredObjects {
   readonly #base: BaseFetches;
   readonly #background: BackgroundFills;
   readonly #faults: FaultLog;
-  readonly #quiet: Quiet;
+  readonly #idle: IdleDetector;
+  readonly #firstByteMs: number;
+  readonly #startAnew: StoredObjectsOptions["startAnew"];
+  readonly #starts = new FillStarts();
+  /** Fills whose packs were here when they started, by repository. */
+  readonly #finishing = new Map<string, Promise<void>>();
   readonly #ended = new AbortController();
 
   constructor(options: StoredObjectsOptions, slots: UpstreamSlots, faults: FaultLog) {
-    const { storagePath, hostUrl, fill, quietMs = 0, pruneAfterMs = Infinity, clock = systemClock } = options;
-    const { detectCollisions = false } = options;
-    this.#quiet = new Quiet({ clock, quietMs });
+    const { storagePath, hostUrl, fill, pruneAfterMs = Infinity, clock = systemClock } = options;
+    const { repackIdleMs: idleMs = 0, firstByteMs = FIRST_BYTE_MS, detectCollisions = false } = options;
+    this.#idle = new IdleDetector({ clock, idleMs });
+    this.#firstByteMs = firstByteMs;
+    this.#startAnew = options.startAnew;
     this.#stores = new PackStores({
       storagePath,
       hostUrl,
       clock,
-      quiet: this.#quiet,
+      idle: this.#idle,
       pruneAfterMs,
       detectCollisions,
       maintenanceFailed: async (key, error) => this.#maintenanceFailed(key, error),
@@ -82,7 +102,7 @@ export class StoredObjects {
 
   /** Whether a tip of a recent yes is, or reaches, each object asked for by id. */
   async maySee({ repository, format, wants }: Job): Promise<boolean> {
-    this.#quiet.disturb(repository.id.key);
+    this.#idle.touch(repository.id.key);
     try {
       return await this.#own.maySee(repository, format, wants);
     } catch (error) {
@@ -107,27 +127,52 @@ export class StoredObjects {
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
     const request = { repository, fetch, format };
     try {
-      const verdict = await this.#own.judge(request);
+      const store = this.#stores.of(repository.id);
+      let verdict = await this.#own.judge(request);
+      if (verdict.kind === "cannot" && (await this.#finished(job))) {
+        verdict = await this.#own.judge(request);
+      }
       if (verdict.kind === "cannot") return { kind: "none" };
-      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal);
+      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal, false);
       const running = this.#base.running(job, verdict);
-      const outcome = running ?? this.#base.fetch(job, verdict, this.#stores.of(repository.id), waitMs);
-      const pending = this.#afterFetch(job, request, verdict, outcome, running === undefined, signal);
+      const fetching = running ?? this.#base.fetch(job, verdict, store, waitMs);
+      const pending = this.#stores.urgency.during(
+        this.#afterFetch(job, request, verdict, fetching, running === undefined, signal),
+      );
       return { kind: "pending", leads: running === undefined, pending };
     } catch (error) {
       return await this.#noAnswer(repository, error, signal);
     }
   }
 
+  /**
+   * Waits for the fill of an empty store whose pack is here, if the tips show what the request wants: then the fill
+   * brings it. A fill behind another transfer of the repository starts now.
+   *
+   * @returns whether there was one, and it is over
+   */
+  async #finished({ repository, fetch }: Job): Promise<boolean> {
+    const { id, tips } = repository;
+    const { key } = id;
+    // The transfer of a request for all objects is itself the source of a fill.
+    if (fetch === undefined || !isSelfContained(fetch)) this.#starts.startOne(key);
+    const finishing = this.#finishing.get(key) ?? this.#stores.of(id).finishing;
+    if (finishing === undefined || fetch?.wants.every((oid) => tips.isTip(oid)) !== true) return false;
+    if (await this.hasAny(repository)) return false;
+    const over = finishing.then(() => true);
+    return (await this.#stores.urgency.during(within(over, FINISHING_MS))) === true;
+  }
+
   async #begin(
     request: OwnRequest,
     verdict: Extract<OwnVerdict, { kind: "serve" }>,
     signal: AbortSignal,
+    asked: boolean,
   ): Promise<SettledAnswer<never>> {
     const { chunks } = await begin(this.#own.answer(request, verdict, signal), (error) => {
       if (!signal.aborted) void this.failed(request.repository, error);
     });
-    return { kind: "begun", chunks };
+    return { kind: "begun", chunks, asked };
   }
 
   /** What can be answered once the objects that were lacking came, or did not. */
@@ -135,7 +180,7 @@ export class StoredObjects {
     job: FetchJob<Answer>,
     request: OwnRequest,
     lacks: Extract<OwnVerdict, { kind: "lacks" }>,
-    fetching: Promise<BaseFetchOutcome<unknown>>,
+    fetching: BaseFetch<unknown>,
     leads: boolean,
     signal: AbortSignal,
   ): Promise<SettledAnswer<Answer>> {
@@ -143,7 +188,11 @@ export class StoredObjects {
     const { generation } = repository;
     const { identity } = repository.tips;
     try {
-      const outcome = await fetching;
+      if (!(await this.#hasBegun(fetching))) {
+        if (leads) void this.#afterLateFetch(repository, fetching.outcome);
+        return { kind: "none" };
+      }
+      const outcome = await fetching.outcome;
       if (outcome.kind === "busy") return { kind: "busy" };
       // A refusal is for the one whose credential was refused; the others ask for themselves.
       if (outcome.kind === "refused") {
@@ -152,8 +201,10 @@ export class StoredObjects {
       if (outcome.kind === "unrelated") return { kind: "unrelated" };
       if (generation !== repository.generation || identity !== repository.tips.identity)
         return { kind: "none" };
-      const verdict = await this.#own.judge(request, new Set(lacks.wants));
-      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal);
+      // What another fill had brought was not given to this request.
+      const allowed = new Set(outcome.asked ? lacks.wants : []);
+      const verdict = await this.#own.judge(request, allowed);
+      if (verdict.kind === "serve") return await this.#begin(request, verdict, signal, outcome.asked);
       if (verdict.kind === "lacks") verdict.view.release();
       return { kind: "none" };
     } catch (error) {
@@ -168,6 +219,28 @@ export class StoredObjects {
     }
   }
 
+  /** Nobody waits for the fetch any more, which goes on for the mirror. Never rejects. */
+  async #afterLateFetch(repository: CachedRepository, outcome: BaseFetch<unknown>["outcome"]): Promise<void> {
+    const { generation } = repository;
+    try {
+      const { kind } = await outcome;
+      if (kind === "unrelated" && generation === repository.generation) await this.#startAnew(repository);
+    } catch (error) {
+      if (generation !== repository.generation || this.#ended.signal.aborted) return;
+      this.#faults.once(repository, error, "the objects of an answer cannot be stored");
+    }
+  }
+
+  /** Whether the code host begins to answer in time, or the fetch is over. */
+  async #hasBegun({ outcome, firstByte }: BaseFetch<unknown>): Promise<boolean> {
+    const over = outcome.then(
+      () => undefined,
+      () => undefined,
+    );
+    const begun = Promise.race([over, firstByte]).then(() => true);
+    return (await within(begun, this.#firstByteMs)) === true;
+  }
+
   async #noAnswer(
     repository: CachedRepository,
     error: unknown,
@@ -179,49 +252,75 @@ export class StoredObjects {
   }
 
   /**
-   * Fills a store that is empty behind an answer of the code host, once the repository is quiet: with the answer's own
-   * pack, if that is stored and needs nothing else, or with a fetch of its own.
+   * Prepares the fill of an empty store behind a transfer from the code host: with its own pack, if that is stored and
+   * needs nothing else, or with a fetch of its own.
    *
-   * @param file the stored answer
+   * @param flight the transfer
+   * @param isStored whether it is written to a file
+   * @param begun told of the fill when it starts
+   * @returns undefined when nothing can be filled behind it
    */
-  async fillBehind(
+  fillBehind(
     job: Job,
-    file: { readonly fd: number; readonly bytes: number } | undefined,
-  ): Promise<void> {
-    const { repository } = job;
-    if (job.fetch === undefined || !isStorable(repository.id)) return;
+    flight: Flight,
+    isStored: boolean,
+    begun: (work: Promise<void>) => void,
+  ): FillBehind | undefined {
+    const { repository, fetch } = job;
+    if (fetch === undefined || !isStorable(repository.id)) return undefined;
     const { generation } = repository;
-    this.#quiet.disturb(repository.id.key);
-    try {
-      await this.#quiet.wait(repository.id.key, this.#ended.signal);
-    } catch {
+    const { key } = repository.id;
+    const behind: FillBehind = new FillBehind({
+      flight,
+      selfContained: isStored && isSelfContained(fetch),
+      fill: async (source) => {
+        const work = this.#fill(job, fetch, source, generation);
+        if (source?.isHere === true) this.#finishing.set(key, work);
+        begun(work);
+        await work;
+        if (this.#finishing.get(key) === work) this.#finishing.delete(key);
+      },
+      over: () => this.#starts.remove(key, behind),
+    });
+    this.#starts.add(key, behind);
+    return behind;
+  }
+
+  async #fill(job: Job, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {
+    const { repository } = job;
+    if (this.#ended.signal.aborted || generation !== repository.generation) {
+      if (source?.kind === "transfer") source.reader.leave();
       return;
     }
-    if (generation !== repository.generation) return;
-    if (file !== undefined && isSelfContained(job.fetch)) await this.#fillFrom(job, job.fetch, file);
-    else await this.#background.fill(job);
+    this.#idle.touch(repository.id.key);
+    if (source === undefined) await this.#background.fill(job);
+    else await this.#fillFrom(job, fetch, source);
   }
 
   async #fillFrom(
     { repository, format }: Job,
     fetch: FetchRequest,
-    file: { readonly fd: number; readonly bytes: number },
+    source: NonNullable<FillSource>,
   ): Promise<void> {
     const { generation } = repository;
+    const { kind, isHere: isLocal } = source;
+    const chunks =
+      kind === "file" ? fileChunks(source.file.fd, source.file.bytes) : flightChunks(source.reader);
     try {
       const store = this.#stores.of(repository.id);
       const view = await store.view(format);
       view?.release();
       if (view !== undefined || generation !== repository.generation) return;
       const tips = repository.tips.recent();
-      const open = (): Promise<AsyncIterable<Buffer>> =>
-        Promise.resolve(packBytes(fileChunks(file.fd, file.bytes)));
+      const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(chunks));
       const shown = tips.refs.values();
-      await store.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true });
+      await store.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
     } catch (error) {
       // Data that is being removed takes its fills with it.
       if (generation !== repository.generation) return;
       this.#faults.once(repository, error, "the objects of an answer cannot be stored");
+    } finally {
+      if (source.kind === "transfer") source.reader.leave();
     }
   }
 
@@ -306,6 +405,7 @@ export class StoredObjects {
   /** Ends fills in the background; no more begin. */
   stop(): void {
     this.#ended.abort(new Error("the service is stopping"));
+    this.#stores.urgency.always();
     this.#stores.stop();
     this.#background.stop();
   }

@@ -14,19 +14,12 @@ import type { WarmCredential } from "./warm-credential.ts";
 import { refChanges, warmable, WARM_PREFIXES } from "./warm-changes.ts";
 import type { WarmQuestion, WarmSource } from "./warm-source.ts";
 
-/**
- * Milliseconds between the `ls-refs` that showed a change and the warming. Whoever asked is about to fetch with a
- * credential of its own: what it brings is not fetched twice.
- */
-const WARM_DELAY_MS = 1000;
 /** Milliseconds after a failure in which changes start nothing: each `ls-refs` would start the same failure again. */
 const RETRY_AFTER_MS = 60_000;
 
 export interface WarmerOptions {
   readonly source: WarmSource;
   readonly credential: WarmCredential;
-  /** Default {@link WARM_DELAY_MS}. */
-  readonly delayMs?: number;
 }
 
 /** What the warmer does with the cache. */
@@ -67,7 +60,8 @@ interface State {
 
 /**
  * Fetches ahead what upstream has new (spec/svc.md section 2.4): after an `ls-refs` that shows other refs than the last
- * fetch, or at once when asked to. One warming per repository at a time, with a credential of the service's own. What
+ * fetch, or when asked to. It starts immediately. The client whose `ls-refs` it was is about to fetch the same objects: it
+ * waits for the warming, or the warming for its fetch, so that they travel once. One warming per repository at a time, with a credential of the service's own. What
  * it learns gives nobody access: every request passes the gate by itself.
  */
 export class Warmer {
@@ -100,7 +94,18 @@ export class Warmer {
     if (this.#isResting(state)) return;
     this.#compared.add(tips);
     this.#track(repository, async () => {
-      if (await this.#hasChanged(repository, tips, complete)) await this.#begin(repository, this.#delayMs);
+      if (await this.#hasChanged(repository, tips, complete)) await this.#begin(repository, "changed");
+    });
+  }
+
+  /** The store, which was empty, is filled: compares it with what the code host showed in the meantime. */
+  filled(repository: CachedRepository): void {
+    if (this.#ended.signal.aborted) return;
+    const state = this.#state(repository);
+    if (state.running || this.#isResting(state)) return;
+    this.#track(repository, async () => {
+      const tips = repository.tips.recent();
+      if (await this.#hasChanged(repository, tips, false)) await this.#begin(repository, "changed");
     });
   }
 
@@ -113,7 +118,7 @@ export class Warmer {
     }
     const state = this.#state(repository);
     if (state.running) state.again = "asked";
-    else this.#track(repository, async () => this.#begin(repository, 0));
+    else this.#track(repository, async () => this.#begin(repository, "asked"));
     return "started";
   }
 
@@ -126,19 +131,14 @@ export class Warmer {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  get #delayMs(): number {
-    return this.#options.delayMs ?? WARM_DELAY_MS;
-  }
-
-  async #begin(repository: CachedRepository, delayMs: number): Promise<void> {
+  async #begin(repository: CachedRepository, why: "changed" | "asked"): Promise<void> {
     const state = this.#state(repository);
     if (state.running) {
-      state.again = delayMs === 0 ? "asked" : "changed";
+      state.again = why;
       return;
     }
     state.running = true;
     try {
-      await this.#parts.clock.sleep(delayMs, this.#ended.signal);
       do {
         state.again = "no";
         if (!(await this.#attempt(repository, state))) return;

@@ -29,7 +29,7 @@ export const DEFAULTS = {
    */
   dropUnusedAfter: "30d",
   /** Seconds: git's client unpacks 140 MB in about 10, often on the machine that the service runs on. */
-  fillQuietSeconds: 10,
+  repackIdleSeconds: 10,
   /** Time that objects stay which upstream dropped (section 2.4). */
   pruneUnreachableAfter: "30d",
   /** Megabytes of a pack that fills an empty store behind a request: git's own sources take 400 (section 2.2). */
@@ -67,7 +67,7 @@ export const BOUNDS = {
   maxUpstreamFetches: { min: 1, max: 10_000 },
   queueSeconds: { min: 0, max: 3600 },
   /** 0 = at once. A minute is the longest that a fill waits. */
-  fillQuietSeconds: { min: 0, max: 60 },
+  repackIdleSeconds: { min: 0, max: 60 },
   /** To a pebibyte. */
   maxTotalSizeMb: { min: 1, max: 1_073_741_824 },
   /** To 64 GiB, the largest pack that is taken in. */

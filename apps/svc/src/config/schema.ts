@@ -166,8 +166,8 @@ export const configSchema = z.strictObject({
       max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
       /** How long a response file that nobody asks for is kept; 0s: for ever. */
       drop_unused_after: duration.default(DEFAULTS.dropUnusedAfter),
-      /** How long a repository must be without requests before its store is filled behind one, or its packs are merged. */
-      fill_quiet_seconds: bounded(BOUNDS.fillQuietSeconds).default(DEFAULTS.fillQuietSeconds),
+      /** How long a repository must be without requests before its packs are merged. */
+      repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
       /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */
       detect_sha1_collisions: z.boolean().default(false),
       /** How long objects stay that upstream dropped; 0s: for ever. */

@@ -1,3 +1,4 @@
+import { sliceDone } from "../slice-hook.ts";
 import { abortedError } from "./failure.ts";
 
 /** The one 64-bit field: bytes of the pack in the file. */
@@ -9,8 +10,13 @@ const CURSOR = 3;
 const RUNNING = 4;
 /** Changes with every call of the writer, so that a scanner which looked before it cannot sleep through it. */
 const TURN = 5;
+/** How far the scanner has read, in units of {@link UNIT_BYTES}: the field has 32 bits, a pack may have more bytes. */
+const SCANNED = 6;
+/** Set while the writer waits for SCANNED to change: nobody is woken in vain. */
+const WRITER_WAITS = 7;
 
-const MEMORY_BYTES = 24;
+const MEMORY_BYTES = 32;
+const UNIT_BYTES = 64 * 1024;
 
 // Values of STATE.
 const WRITING = 0;
@@ -41,6 +47,24 @@ export class Control {
     this.#wake();
   }
 
+  /** The writer: waits until the scanner is no more than `ahead` bytes behind `written`, or the run is stopped. */
+  async waitForScanner(written: number, ahead: number): Promise<void> {
+    const needed = Math.floor(Math.max(0, written - ahead) / UNIT_BYTES);
+    for (;;) {
+      Atomics.store(this.#int, WRITER_WAITS, 1);
+      const scanned = Atomics.load(this.#int, SCANNED);
+      if (scanned >= needed || Atomics.load(this.#int, STATE) === ABORTED) break;
+      await Atomics.waitAsync(this.#int, SCANNED, scanned).value;
+    }
+    Atomics.store(this.#int, WRITER_WAITS, 0);
+  }
+
+  /** The scanner: `bytes` of the pack are read. */
+  scanned(bytes: number): void {
+    Atomics.store(this.#int, SCANNED, Math.floor(bytes / UNIT_BYTES));
+    if (Atomics.load(this.#int, WRITER_WAITS) === 1) Atomics.notify(this.#int, SCANNED);
+  }
+
   /** The writer: no more will come. */
   end(): void {
     Atomics.compareExchange(this.#int, STATE, WRITING, ENDED);
@@ -51,10 +75,12 @@ export class Control {
     Atomics.store(this.#int, STATE, ABORTED);
     this.#wake();
     Atomics.notify(this.#int, RUNNING);
+    Atomics.notify(this.#int, SCANNED);
   }
 
-  /** Throws when the run was stopped. */
+  /** The end of a slice in a thread. Throws when the run was stopped. */
   check(): void {
+    sliceDone();
     if (Atomics.load(this.#int, STATE) === ABORTED) throw abortedError();
   }
 

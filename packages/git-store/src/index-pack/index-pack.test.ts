@@ -368,3 +368,32 @@ test("indexPack of a pack made of an empty and a tiny object keeps them apart", 
   assert.equal(database.read(blobOid("x")).content.toString(), "x");
   database.close();
 });
+
+test("indexPack with maxAheadBytes reads its source no further ahead of the thread that scans", async () => {
+  using folder = temporaryFolder();
+  const builder = new PackBuilder();
+  for (let i = 0; i < 64; i++) builder.object("blob", noiseOf(65_536 + i));
+  const pack = builder.finish();
+  await using workers = new IndexWorkers({ max: 1 });
+  const thread = await workers.take();
+  const maxAheadBytes = 512 * 1024;
+  const ahead = Promise.withResolvers<void>();
+  let given = 0;
+  const source = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks(pack)) {
+      given += chunk.length;
+      if (given > maxAheadBytes) ahead.resolve();
+      yield chunk;
+    }
+  };
+  const target = join(folder.path, "pack");
+  mkdirSync(target);
+  const indexing = indexPack(source(), { folder: target, workers, maxAheadBytes });
+  // No thread is free: nothing is scanned.
+  await ahead.promise;
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(given < 2 * maxAheadBytes, `${given} bytes`);
+  await workers.give(thread);
+  assert.equal((await indexing).objects, 64);
+  assert.equal(given, pack.length);
+});

@@ -49,6 +49,12 @@ export interface IndexPackOptions {
    * looked at.
    */
   readonly detectCollisions?: boolean;
+  /**
+   * Bytes that `source` is read ahead of the thread that scans them. Without it, `source` is read as fast as it gives
+   * and the disk takes: right for a connection that must not be held up. For a source that can wait, such as a file,
+   * the calling thread then works no faster than the scanning one, which may have a lower priority.
+   */
+  readonly maxAheadBytes?: number;
   /** Threads that are kept between packs; a service should have them. Without it a pack starts and ends its own. */
   readonly workers?: IndexWorkers;
 }
@@ -151,6 +157,9 @@ async function receive(
         threads.result.catch((error: unknown) => stopper.stop(error));
       }
       control.wrote(written);
+      if (threads !== undefined && options.maxAheadBytes !== undefined) {
+        await stopper.orStopped(control.waitForScanner(written, options.maxAheadBytes));
+      }
     }
     ended = true;
     control.end();

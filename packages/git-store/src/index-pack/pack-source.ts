@@ -1,5 +1,6 @@
 import { readSync } from "node:fs";
 import { freeBuffer } from "../free-buffer.ts";
+import { sliceDone } from "../slice-hook.ts";
 import type { Control } from "./control.ts";
 
 /** Bytes read at a time. */
@@ -50,6 +51,7 @@ export class PackSource {
 
   /** Reads more, keeping what is not consumed; waits for the writer. @returns false at the end of the pack */
   more(): boolean {
+    sliceDone();
     const position = this.offset + (this.end - this.start);
     if (position >= this.#available) {
       this.#available = this.#control.waitBeyond(position);
@@ -59,6 +61,7 @@ export class PackSource {
     const room = Math.min(this.buffer.length - this.end, this.#available - position, CHUNK_BYTES);
     const count = readSync(this.#fd, this.buffer, this.end, room, position);
     this.end += count;
+    this.#control.scanned(position + count);
     return count > 0;
   }
 

@@ -9,6 +9,8 @@ export interface IndexWorkersOptions {
   readonly keep?: number;
   /** The module that the threads run. A program that is bundled gives one that imports this package's worker. */
   readonly entry?: URL;
+  /** Given to each thread as its `workerData`. */
+  readonly workerData?: unknown;
 }
 
 /**
@@ -19,6 +21,7 @@ export class IndexWorkers implements AsyncDisposable {
   readonly #max: number;
   readonly #keep: number;
   readonly #entry: URL;
+  readonly #workerData: unknown;
   readonly #waiting: ((worker: Worker) => void)[] = [];
   #idle: Worker[] = [];
   #working = 0;
@@ -28,6 +31,7 @@ export class IndexWorkers implements AsyncDisposable {
     this.#max = Math.max(1, options.max ?? availableParallelism());
     this.#keep = options.keep ?? 2;
     this.#entry = options.entry ?? new URL("worker.ts", import.meta.url);
+    this.#workerData = options.workerData;
   }
 
   /** A thread that has nothing to do, as soon as there is one. First come, first served. */
@@ -39,7 +43,7 @@ export class IndexWorkers implements AsyncDisposable {
   tryTake(): Worker | undefined {
     if (this.#working >= this.#max) return undefined;
     this.#working++;
-    const worker = this.#idle.pop() ?? new Worker(this.#entry);
+    const worker = this.#idle.pop() ?? new Worker(this.#entry, { workerData: this.#workerData });
     quieten(worker);
     worker.ref();
     return worker;

@@ -1,3 +1,5 @@
+import { sliceDone } from "../slice-hook.ts";
+
 /** Work that pauses now and then, so that its driver can let others have the thread. */
 export type Steps = Generator<void, void, undefined>;
 
@@ -25,6 +27,7 @@ export class Pause {
   /** @throws the signal's reason */
   async take(): Promise<void> {
     this.#signal?.throwIfAborted();
+    sliceDone();
     await new Promise((resolve) => setImmediate(resolve));
     this.#since = performance.now();
   }
