@@ -1,9 +1,12 @@
 import { ProtocolError } from "./errors.ts";
-import { DELIM_PKT, FLUSH_PKT, decodePktLine, encodePktLine, lineText } from "./pkt-line.ts";
+import { DELIM_PKT, FLUSH_PKT, decodePktLine, encodePktLine, lineText, type PktLine } from "./pkt-line.ts";
 import type { ObjectFormat } from "./object-format.ts";
+import { finish, type Steps } from "./steps.ts";
 
 /** Requests in one body at most. Stock clients send one; the limit bounds what one body can set off. */
 export const MAX_COMMANDS_PER_BODY = 16;
+/** Packets that are decoded between two pauses: well below a millisecond. */
+const PACKETS_PER_STEP = 1024;
 
 /**
  * A protocol v2 request (gitprotocol-v2, "Command Request"). Text is Latin-1, one character per byte, without the
@@ -39,6 +42,55 @@ export interface EncodedCommand {
  *   `too_many_commands`.
  */
 export function decodeCommandBody(body: Buffer): CommandBody {
+  return finish(bodySteps(body, "keep"));
+}
+
+/**
+ * Decodes a whole body as {@link decodeCommandBody} does, but pauses every {@link PACKETS_PER_STEP} packets, so that the
+ * caller can let other work run. The arguments are not kept: `args` of a request decodes them again each time it is read.
+ */
+export function decodeCommandBodySteps(body: Buffer): Steps<CommandBody> {
+  return bodySteps(body, "again");
+}
+
+/** Decodes one request at `offset`; `size` is what it took, its flush-pkt included. Errors as above. */
+export function decodeCommandRequest(
+  body: Buffer,
+  offset = 0,
+): { readonly request: CommandRequest; readonly size: number } {
+  return finish(requestSteps(body, offset, "keep"));
+}
+
+/**
+ * Beginning of a body whose rest is not known yet.
+ * - `probe`: it begins with a flush-pkt.
+ * - `request`: the command and its capabilities.
+ * - `incomplete`: the capabilities do not end in these bytes.
+ */
+export type CommandHead =
+  | { readonly kind: "probe" }
+  | { readonly kind: "request"; readonly request: Omit<CommandRequest, "args"> }
+  | { readonly kind: "incomplete" };
+
+/** Decodes the first request of a body up to its arguments. Errors as above, but never `truncated`. */
+export function decodeCommandHead(bytes: Buffer): CommandHead {
+  const lines = new RequestLines(undefined);
+  for (let offset = 0; !lines.inArgs && !lines.ended;) {
+    const decoding = decodePktLine(bytes, offset);
+    if (decoding.state === "error") throw decoding.error;
+    if (decoding.state === "incomplete") return { kind: "incomplete" };
+    if (offset === 0 && decoding.line.kind === "flush") return { kind: "probe" };
+    lines.take(decoding.line, offset);
+    offset += decoding.size;
+  }
+  return { kind: "request", request: lines.request(0) };
+}
+
+/** Whether the arguments of a request are kept, or decoded again whenever they are read. */
+type Arguments = "keep" | "again";
+type Decoded = { readonly request: CommandRequest; readonly size: number };
+
+function* bodySteps(body: Buffer, args: Arguments): Steps<CommandBody> {
   const commands: EncodedCommand[] = [];
   let offset = 0;
   while (offset < body.length || commands.length === 0) {
@@ -54,45 +106,98 @@ export function decodeCommandBody(body: Buffer): CommandBody {
     if (commands.length === MAX_COMMANDS_PER_BODY) {
       throw new ProtocolError("too_many_commands", `request: more than ${MAX_COMMANDS_PER_BODY} commands`);
     }
-    const { request, size } = decodeCommandRequest(body, offset);
+    const { request, size } = yield* requestSteps(body, offset, args);
     commands.push({ request, bytes: body.subarray(offset, offset + size) });
     offset += size;
   }
   return { kind: "commands", commands };
 }
 
-/** Decodes one request at `offset`; `size` is what it took, its flush-pkt included. Errors as above. */
-export function decodeCommandRequest(
-  body: Buffer,
-  offset = 0,
-): { readonly request: CommandRequest; readonly size: number } {
-  let command: string | undefined;
-  const capabilities: string[] = [];
-  const args: string[] = [];
-  let inArgs = false;
+function* requestSteps(body: Buffer, offset: number, args: Arguments): Steps<Decoded> {
+  const lines = new RequestLines(args === "keep" ? [] : undefined);
   let position = offset;
-  for (;;) {
+  for (let packets = 1; !lines.ended; packets++) {
     const { line, size } = packetAt(body, position);
+    lines.take(line, position);
+    position += size;
+    if (packets % PACKETS_PER_STEP === 0) yield;
+  }
+  const request = lines.request(offset);
+  const size = position - offset;
+  if (args === "keep") return { request, size };
+  const { command, capabilities } = request;
+  return { request: new RequestOfBytes(command, capabilities, body.subarray(offset, position)), size };
+}
+
+/** The lines of one request, packet by packet. */
+class RequestLines {
+  readonly #args: string[] | undefined;
+  readonly #capabilities: string[] = [];
+  #command: string | undefined;
+  inArgs = false;
+  ended = false;
+
+  /** @param args takes the arguments; undefined: they are only checked */
+  constructor(args: string[] | undefined) {
+    this.#args = args;
+  }
+
+  /** @param position of the packet, for errors */
+  take(line: PktLine, position: number): void {
     if (line.kind === "data") {
+      if (this.inArgs) {
+        this.#args?.push(lineText(line.payload));
+        return;
+      }
       const text = lineText(line.payload);
-      if (inArgs) args.push(text);
-      else if (!text.startsWith("command=")) capabilities.push(text);
-      else if (command === undefined) command = text.slice("command=".length);
+      if (!text.startsWith("command=")) this.#capabilities.push(text);
+      else if (this.#command === undefined) this.#command = text.slice("command=".length);
       else throw new ProtocolError("bad_command", "request: two commands in one request", position);
-    } else if (line.kind === "delim" && !inArgs) {
-      inArgs = true;
+    } else if (line.kind === "delim" && !this.inArgs) {
+      this.inArgs = true;
     } else if (line.kind === "flush") {
-      position += size;
-      break;
+      this.ended = true;
     } else {
       throw new ProtocolError("unexpected_packet", `request: a ${line.kind} packet stands here`, position);
     }
+  }
+
+  /** @param offset of the request, for errors */
+  request(offset: number): CommandRequest {
+    if (this.#command === undefined || this.#command === "") {
+      throw new ProtocolError("bad_command", "request: no command", offset);
+    }
+    return { command: this.#command, capabilities: this.#capabilities, args: this.#args ?? [] };
+  }
+}
+
+/** A request whose arguments are decoded when they are read: as strings, they take more memory than its bytes. */
+class RequestOfBytes implements CommandRequest {
+  readonly command: string;
+  readonly capabilities: readonly string[];
+  readonly #bytes: Buffer;
+
+  constructor(command: string, capabilities: readonly string[], bytes: Buffer) {
+    this.command = command;
+    this.capabilities = capabilities;
+    this.#bytes = bytes;
+  }
+
+  get args(): readonly string[] {
+    return decodeCommandRequest(this.#bytes).request.args;
+  }
+}
+
+/** The arguments of a request in order, each decoded when it is asked for. @param bytes of one well-formed request */
+export function* commandArgs({ bytes }: EncodedCommand): Generator<string, void, undefined> {
+  let inArgs = false;
+  for (let position = 0; ;) {
+    const { line, size } = packetAt(bytes, position);
+    if (line.kind === "flush") return;
+    if (inArgs && line.kind === "data") yield lineText(line.payload);
+    inArgs ||= line.kind === "delim";
     position += size;
   }
-  if (command === undefined || command === "") {
-    throw new ProtocolError("bad_command", "request: no command", offset);
-  }
-  return { request: { command, capabilities, args }, size: position - offset };
 }
 
 /** Encodes a request; without arguments there is no delim-pkt. */

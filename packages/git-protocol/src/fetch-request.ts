@@ -1,7 +1,11 @@
 import type { CommandRequest } from "./command-request.ts";
 import { isOid, type ObjectFormat } from "./object-format.ts";
+import { finish, type Steps } from "./steps.ts";
 
-/** The arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal. */
+/** Lines that are decoded or encoded between two pauses: well below a millisecond. */
+const LINES_PER_STEP = 1024;
+
+/** The arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal, each of a list once. */
 export interface FetchRequest {
   readonly wants: readonly string[];
   readonly haves: readonly string[];
@@ -71,7 +75,16 @@ const NUMBER = /^[0-9]{1,15}$/;
  * so that the request can still be forwarded and the code host gives its own error.
  */
 export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat): FetchRequest {
-  const lists = { want: [], have: [], shallow: [] } as Record<"want" | "have" | "shallow", string[]>;
+  return finish(decodeFetchSteps(request.args, format));
+}
+
+/**
+ * Reads arguments as {@link decodeFetchRequest} does, but pauses every {@link LINES_PER_STEP} of them, so that the caller
+ * can let other work run.
+ */
+export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat): Steps<FetchRequest> {
+  // Sets: an id that is repeated a million times takes no more than one.
+  const lists = { want: new Set<string>(), have: new Set<string>(), shallow: new Set<string>() };
   const wantRefs: string[] = [];
   const deepenNots: string[] = [];
   const unknown: string[] = [];
@@ -81,7 +94,9 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
   let deepenSince: number | undefined;
   let filter: string | undefined;
   let packfileUris: string | undefined;
-  for (const arg of request.args) {
+  let lines = 0;
+  for (const arg of args) {
+    if (++lines % LINES_PER_STEP === 0) yield;
     const space = arg.indexOf(" ");
     const name = space < 0 ? arg : arg.slice(0, space);
     const value = space < 0 ? undefined : arg.slice(space + 1);
@@ -89,7 +104,7 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
       if (Object.hasOwn(FLAGS, name)) flags[FLAGS[name as keyof typeof FLAGS]] = true;
       else unknown.push(arg);
     } else if ((name === "want" || name === "have" || name === "shallow") && isOid(value, format)) {
-      lists[name].push(value);
+      lists[name].add(value);
     } else if (name === "want-ref" && value !== "") wantRefs.push(value);
     else if (name === "deepen-not" && value !== "") deepenNots.push(value);
     else if (name === "deepen" && deepen === undefined && NUMBER.test(value)) deepen = Number(value);
@@ -100,9 +115,9 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
     else unknown.push(arg);
   }
   return {
-    wants: lists.want,
-    haves: lists.have,
-    shallows: lists.shallow,
+    wants: [...lists.want],
+    haves: [...lists.have],
+    shallows: [...lists.shallow],
     wantRefs,
     deepenNots,
     ...flags,
@@ -119,6 +134,11 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
  * duplicates (their order says nothing); unknown arguments keep their order (theirs might).
  */
 export function canonicalFetchArgs(fetch: FetchRequest): string[] {
+  return finish(canonicalFetchSteps(fetch));
+}
+
+/** As {@link canonicalFetchArgs}, but pauses every {@link LINES_PER_STEP} lines, so that the caller can let other work run. */
+export function* canonicalFetchSteps(fetch: FetchRequest): Steps<string[]> {
   const args: string[] = [];
   for (const [word, flag] of Object.entries(FLAGS)) if (fetch[flag]) args.push(word);
   if (fetch.deepen !== undefined) args.push(`deepen ${fetch.deepen}`);
@@ -133,9 +153,41 @@ export function canonicalFetchArgs(fetch: FetchRequest): string[] {
     ["have", fetch.haves],
   ];
   for (const [word, values] of lists) {
-    for (const value of [...new Set(values)].toSorted()) args.push(`${word} ${value}`);
+    let previous: string | undefined;
+    for (const value of yield* sortSteps(values)) {
+      if (value !== previous) args.push(`${word} ${value}`);
+      previous = value;
+      if (args.length % LINES_PER_STEP === 0) yield;
+    }
   }
-  return [...args, ...fetch.unknown];
+  for (const line of fetch.unknown) args.push(line);
+  return args;
+}
+
+/** A merge sort that pauses every {@link LINES_PER_STEP} values. */
+function* sortSteps(values: readonly string[]): Steps<readonly string[]> {
+  let runs: (readonly string[])[] = [];
+  for (let from = 0; from < values.length; from += LINES_PER_STEP) {
+    runs.push(values.slice(from, from + LINES_PER_STEP).toSorted());
+    yield;
+  }
+  while (runs.length > 1) {
+    const merged: (readonly string[])[] = [];
+    for (let at = 0; at < runs.length; at += 2) merged.push(yield* mergeSteps(runs[at]!, runs[at + 1] ?? []));
+    runs = merged;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergeSteps(left: readonly string[], right: readonly string[]): Steps<readonly string[]> {
+  if (right.length === 0) return left;
+  const merged: string[] = [];
+  for (let l = 0, r = 0; l < left.length || r < right.length;) {
+    const takesLeft = r === right.length || (l < left.length && left[l]! <= right[r]!);
+    merged.push(takesLeft ? left[l++]! : right[r++]!);
+    if (merged.length % LINES_PER_STEP === 0) yield;
+  }
+  return merged;
 }
 
 /** The request with canonical arguments. */

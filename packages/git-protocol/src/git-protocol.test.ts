@@ -13,9 +13,13 @@ import {
   ProtocolError,
   RESPONSE_END_PKT,
   SIDE_BAND,
+  EMPTY_FETCH,
   canonicalFetchArgs,
+  commandArgs,
   decodeCapabilityAdvertisement,
   decodeCommandBody,
+  decodeCommandBodySteps,
+  decodeCommandHead,
   decodeFetchRequest,
   decodeLsRefsRequest,
   decodeLsRefsResponse,
@@ -31,9 +35,11 @@ import {
   encodePktLine,
   encodeSideBand,
   encodeSideBandError,
+  finish,
   requestObjectFormat,
   requestedProtocolVersion,
   type CommandRequest,
+  type EncodedCommand,
   type ProtocolErrorCode,
 } from "./index.ts";
 
@@ -200,6 +206,46 @@ test("decodeCommandBody refuses malformed bodies", () => {
   }
 });
 
+test("decodeCommandBodySteps gives what decodeCommandBody gives, and its arguments again each time", () => {
+  const args = Array.from({ length: 5000 }, (_, at) => `have ${at.toString(16).padStart(40, "0")}`);
+  const request = { command: "fetch", capabilities: ["agent=x", "object-format=sha1"], args };
+  const body = Buffer.concat([encodeCommandRequest({ ...request, args: [] }), encodeCommandRequest(request)]);
+  const whole = decodeCommandBody(body);
+  const steps = decodeCommandBodySteps(body);
+  assert.equal(steps.next().done, false, "it pauses");
+  const sliced = finish(steps);
+  assert.ok(whole.kind === "commands" && sliced.kind === "commands");
+  for (const [at, command] of sliced.commands.entries()) {
+    const expected: EncodedCommand | undefined = whole.commands[at];
+    assert.ok(expected !== undefined);
+    assert.deepEqual([...commandArgs(command)], expected.request.args);
+    assert.deepEqual(command.request.args, expected.request.args);
+    assert.equal(command.request.command, expected.request.command);
+    assert.deepEqual(command.request.capabilities, expected.request.capabilities);
+    assert.deepEqual(command.bytes, expected.bytes);
+  }
+  const broken = Buffer.concat([body.subarray(0, -4), Buffer.from("zzzz")]);
+  assert.throws(() => finish(decodeCommandBodySteps(broken)), { code: "bad_length" });
+});
+
+test("decodeCommandHead gives command and capabilities as soon as they are there, whatever follows", () => {
+  const request = { command: "fetch", capabilities: ["agent=x", "server-option=y"], args: ["done"] };
+  const body = encodeCommandRequest(request);
+  const known = body.indexOf(DELIM_PKT) + DELIM_PKT.length;
+  for (let length = 0; length <= body.length; length++) {
+    const head = decodeCommandHead(body.subarray(0, length));
+    assert.equal(head.kind, length < known ? "incomplete" : "request", `${length}`);
+    if (head.kind === "request") {
+      assert.equal(head.request.command, "fetch");
+      assert.deepEqual(head.request.capabilities, request.capabilities);
+    }
+  }
+  assert.equal(decodeCommandHead(FLUSH_PKT).kind, "probe");
+  assert.equal(decodeCommandHead(Buffer.from("0014command=ls-refs\n0000")).kind, "request");
+  assert.throws(() => decodeCommandHead(Buffer.from("zzzz")), { code: "bad_length" });
+  assert.throws(() => decodeCommandHead(Buffer.from("000cagent=x\n0001")), { code: "bad_command" });
+});
+
 test("decodeCommandBody never throws anything but a ProtocolError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
@@ -315,6 +361,20 @@ test("canonicalFetchArgs does not depend on the order of known arguments, nor on
       assert.deepEqual(canonicalFetchArgs(again), known);
     }),
   );
+});
+
+test("canonicalFetchArgs sorts long lists, without duplicates", () => {
+  const oids = Array.from({ length: 5000 }, (_, at) => ((at * 7919) % 4999).toString(16).padStart(40, "0"));
+  const lines = canonicalFetchArgs({ ...EMPTY_FETCH, wants: oids });
+  assert.deepEqual(
+    lines,
+    [...new Set(oids)].toSorted().map((each) => `want ${each}`),
+  );
+  const decoded = decodeFetchRequest(
+    { command: "fetch", capabilities: [], args: [...lines, ...lines] },
+    "sha1",
+  );
+  assert.equal(decoded.wants.length, lines.length);
 });
 
 test("decodeFetchRequest keeps malformed and repeated single arguments as unknown, in order", () => {

@@ -27,11 +27,15 @@ export {
 export { OID_BYTES, isAnyOid, isOid, type ObjectFormat } from "./object-format.ts";
 export {
   MAX_COMMANDS_PER_BODY,
+  commandArgs,
   decodeCommandBody,
+  decodeCommandBodySteps,
+  decodeCommandHead,
   decodeCommandRequest,
   encodeCommandRequest,
   requestObjectFormat,
   type CommandBody,
+  type CommandHead,
   type CommandRequest,
   type EncodedCommand,
 } from "./command-request.ts";
@@ -51,7 +55,9 @@ export {
 export {
   EMPTY_FETCH,
   canonicalFetchArgs,
+  canonicalFetchSteps,
   decodeFetchRequest,
+  decodeFetchSteps,
   encodeFetchRequest,
   type FetchRequest,
 } from "./fetch-request.ts";
@@ -69,3 +75,4 @@ export {
   type CapabilityAdvertisement,
 } from "./capability-advertisement.ts";
 export { requestedProtocolVersion, type ProtocolVersion } from "./protocol-version.ts";
+export { finish, type Steps } from "./steps.ts";

@@ -20,6 +20,7 @@ export { checkPackConnected, checkPresent, type ConnectivityOptions } from "./co
 export { onSlice } from "./slice-hook.ts";
 export { IndexWorkers, type IndexWorkersOptions } from "./index-pack/workers.ts";
 export { ReachabilityIndex, type CoverOptions } from "./reachability/reachability-index.ts";
+export { finishInSlices } from "./reachability/slices.ts";
 export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
 export { lsRefsResponse } from "./serve/ls-refs.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { decodeFetchRequest, encodeLsRefsResponse } from "@devplat/git-protocol";
+import { decodeFetchRequest, encodeLsRefsResponse, finish } from "@devplat/git-protocol";
 import { Grants, grantKey } from "./grants.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
-import { isStorableRequest, responseKey } from "./response-key.ts";
+import { isStorableRequest, responseKeySteps } from "./response-key.ts";
 import { UpstreamSlots } from "./slots.ts";
 import { Tips } from "./tips.ts";
 
@@ -189,7 +189,7 @@ describe("Grants", () => {
 describe("responseKey", () => {
   const keyOf = (args: string[], capabilities: string[] = [], tags?: string): string => {
     const fetch = decodeFetchRequest({ command: "fetch", capabilities, args }, "sha1");
-    return responseKey({ format: "sha1", capabilities, fetch, resolved: [], tags });
+    return finish(responseKeySteps({ format: "sha1", capabilities, fetch, resolved: [], tags }));
   };
   const base = [`want ${oid("a")}`, `want ${oid("b")}`, "done"];
 

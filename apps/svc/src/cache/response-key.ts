@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
 import {
-  canonicalFetchArgs,
+  canonicalFetchSteps,
   type CommandRequest,
   type FetchRequest,
   type ObjectFormat,
+  type Steps,
 } from "@devplat/git-protocol";
 
 /** Raised when the form of the key's text changes: older files are then never found again. */
 const KEY_VERSION = 1;
+/** Lines that are hashed between two pauses: well below a millisecond. */
+const LINES_PER_STEP = 1024;
 
 export interface ResponseKeyParts {
   readonly format: ObjectFormat;
@@ -33,19 +36,24 @@ export function isStorableRequest(fetch: FetchRequest): boolean {
 
 /**
  * The name of a response file: SHA-256 of the canonical request, in hexadecimal. `agent` and `session-id` are dropped
- * because they do not change the answer; everything else that may is kept, `server-option` included.
+ * because they do not change the answer; everything else that may is kept, `server-option` included. Pauses now and then,
+ * so that the caller can let other work run.
  */
-export function responseKey(parts: ResponseKeyParts): string {
+export function* responseKeySteps(parts: ResponseKeyParts): Steps<string> {
   const capabilities = parts.capabilities.filter(
     (text) => !/^(?:agent|session-id|object-format)(?:=|$)/.test(text),
   );
-  const text = JSON.stringify([
-    KEY_VERSION,
-    parts.format,
-    capabilities,
-    canonicalFetchArgs(parts.fetch),
-    parts.resolved,
-    parts.tags ?? null,
-  ]);
-  return createHash("sha256").update(text).digest("hex");
+  const args = yield* canonicalFetchSteps(parts.fetch);
+  const [before, after] = [
+    [KEY_VERSION, parts.format, capabilities],
+    [parts.resolved, parts.tags ?? null],
+  ].map((values) => JSON.stringify(values).slice(1, -1));
+  // The text is that of one JSON array with all of it, which is not made in one piece.
+  const hash = createHash("sha256").update(`[${before},[`);
+  for (let from = 0; from < args.length; from += LINES_PER_STEP) {
+    const lines = JSON.stringify(args.slice(from, from + LINES_PER_STEP)).slice(1, -1);
+    hash.update(from === 0 ? lines : `,${lines}`);
+    if (args.length > LINES_PER_STEP) yield;
+  }
+  return hash.update(`],${after}]`).digest("hex");
 }

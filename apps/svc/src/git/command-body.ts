@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { createGunzip } from "node:zlib";
-import { HeldBytes, type HeldPlace } from "../http/held-bytes.ts";
+import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/held-bytes.ts";
 import { GitError } from "./errors.ts";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { InflatedBody } from "./inflated-body.ts";
+import { ReceivedBody } from "./received-body.ts";
 
 /** Milliseconds without a byte of the body after which it is given up. */
 export const BODY_IDLE_MS = 60_000;
@@ -10,6 +10,9 @@ export const BODY_IDLE_MS = 60_000;
 const BODY_TOTAL_MS = 600_000;
 /** Bytes of large command bodies that are held at once, over all requests; further large ones get 503. */
 export const MAX_HELD_BYTES = 512 * 1024 * 1024;
+
+/** Bytes of a body, inflated, that are read before the caller is authorized: nearly every body, and the head of any. */
+export const HEAD_BYTES = SMALL_BODY_BYTES;
 
 export interface CommandBodyLimits {
   /** Bytes after inflating: `limits.git_command_bytes`. */
@@ -28,7 +31,7 @@ export interface HeldBody {
   release(): void;
 }
 
-/** Reads bodies of protocol v2 commands whole, within limits for each and for all together. */
+/** Reads bodies of protocol v2 commands, within limits for each and for all together. */
 export class CommandBodies {
   readonly #limits: CommandBodyLimits;
   readonly #held: HeldBytes;
@@ -39,75 +42,163 @@ export class CommandBodies {
   }
 
   /**
-   * Reads and inflates a body. Inflating stops at the limit: a small body that inflates to a huge one costs no more.
+   * Begins to read a body. The caller must release it.
    *
    * @param client address that the body is held for; empty: not known
-   * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `encoding_unsupported`, `busy`, `client_gone`
+   * @throws GitError `body_too_large`, `encoding_unsupported`
    */
-  async read(request: IncomingMessage, client: string): Promise<HeldBody> {
+  open(request: IncomingMessage, client: string): CommandBodyReader {
     const { maxBytes, idleMs = BODY_IDLE_MS, totalMs = BODY_TOTAL_MS } = this.#limits;
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes);
     const compressed = isCompressed(request.headers["content-encoding"]);
-    const place = this.#held.place(client);
-    const bytes = await this.#collect(request, compressed, { maxBytes, idleMs, totalMs }, place);
-    return { bytes, release: () => place.leave() };
+    const received = new ReceivedBody(request, { idleMs, totalMs });
+    return new CommandBodyReader(received, { announced, compressed }, maxBytes, this.#held.place(client));
   }
 
-  /** Collects the body. The request itself is never destroyed: its connection is needed for the answer. */
-  #collect(
-    request: IncomingMessage,
-    compressed: boolean,
-    { maxBytes, idleMs, totalMs }: Required<Omit<CommandBodyLimits, "heldBytes">>,
+  /**
+   * Reads and inflates a whole body.
+   *
+   * @throws GitError as {@link open} and {@link CommandBodyReader.rest}
+   */
+  async read(request: IncomingMessage, client: string): Promise<HeldBody> {
+    const reader = this.open(request, client);
+    try {
+      const bytes = await reader.rest();
+      return { bytes, release: () => reader.release() };
+    } catch (error) {
+      reader.release();
+      throw error;
+    }
+  }
+}
+
+/** Beginning of a body; `complete`: it is all of it. */
+export interface BodyHead {
+  readonly bytes: Buffer;
+  readonly complete: boolean;
+}
+
+/**
+ * Reads one body: first its head, and the rest only if the caller asks for it. What is not asked for is neither read from
+ * the socket nor inflated. The request is never destroyed: its connection is needed for the answer.
+ */
+export class CommandBodyReader {
+  readonly #maxBytes: number;
+  /** Bytes of the body as it travels; 0: not known. */
+  readonly #announced: number;
+  readonly #place: HeldPlace;
+  readonly #received: ReceivedBody;
+  readonly #inflated: InflatedBody | undefined;
+  readonly #bytes = new Blocks();
+  #complete = false;
+
+  /** By {@link CommandBodies.open}. */
+  constructor(
+    received: ReceivedBody,
+    { announced, compressed }: { readonly announced: number; readonly compressed: boolean },
+    maxBytes: number,
     place: HeldPlace,
-  ): Promise<Buffer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    const gunzip = compressed ? createGunzip() : undefined;
-    const source = gunzip ?? request;
-    const parts: Buffer[] = [];
-    let size = 0;
-    let settled = false;
-    const settle = (): boolean => {
-      if (settled) return false;
-      settled = true;
-      idle.stop();
-      clearTimeout(total);
-      request.off("data", touch).off("close", onClose).off("error", onClose);
-      source.off("data", onData).off("end", onEnd);
-      return true;
-    };
-    const fail = (error: GitError): void => {
-      if (!settle()) return;
-      place.leave();
-      request.unpipe();
-      gunzip?.destroy();
-      reject(error);
-    };
-    const slow = (): void => fail(new GitError("body_too_slow", 408, "the request's body took too long"));
-    const idle = new IdleTimer(idleMs, slow);
-    const total = setTimeout(slow, totalMs);
-    total.unref();
-    const touch = (): void => idle.touch();
-    const onClose = (): void => {
-      if (!request.complete) fail(new GitError("client_gone", 499, "the client left"));
-    };
-    const onData = (chunk: Buffer): void => {
-      if (size + chunk.length > maxBytes) fail(tooLarge(maxBytes));
-      else if (!place.grow(chunk.length)) fail(busy());
-      else {
-        parts.push(chunk);
-        size += chunk.length;
+  ) {
+    this.#announced = announced;
+    this.#received = received;
+    this.#inflated = compressed ? new InflatedBody(async () => received.next()) : undefined;
+    this.#maxBytes = maxBytes;
+    this.#place = place;
+  }
+
+  /**
+   * Reads the first {@link HEAD_BYTES}, inflated; less of a body that is known to be longer, when that is enough. Their
+   * place is always there.
+   *
+   * @param isEnough whether the caller needs no more than these bytes
+   * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `client_gone`
+   */
+  async head(isEnough: (bytes: Buffer) => boolean): Promise<BodyHead> {
+    let askAt = 1;
+    // Chunks that inflate to nothing count too.
+    while (!this.#complete && this.#bytes.size <= HEAD_BYTES && this.#received.size <= HEAD_BYTES) {
+      await this.#step();
+      if (this.#announced <= HEAD_BYTES || this.#bytes.size < askAt) continue;
+      const bytes = this.#bytes.joined();
+      if (isEnough(bytes)) return { bytes, complete: false };
+      // Doubled each time: bytes that come one by one are looked at a few times, not each time from the start.
+      askAt = bytes.length * 2;
+    }
+    const complete = this.#complete && this.#bytes.size <= HEAD_BYTES;
+    return { bytes: this.#bytes.joined().subarray(0, HEAD_BYTES), complete };
+  }
+
+  /**
+   * Reads what is left, and gives the whole body.
+   *
+   * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `busy`, `client_gone`
+   */
+  async rest(): Promise<Buffer> {
+    for (let held = 0; ;) {
+      if (!this.#place.grow(this.#bytes.size - held)) throw busy();
+      held = this.#bytes.size;
+      if (this.#complete) return this.#bytes.joined();
+      await this.#step();
+    }
+  }
+
+  /** Stops reading, and gives the bytes back to the common limit. Calling it again does nothing. */
+  release(): void {
+    this.#received.leave();
+    this.#inflated?.close();
+    this.#place.leave();
+  }
+
+  async #step(): Promise<void> {
+    const chunk = await (this.#inflated?.next() ?? this.#received.next());
+    if (chunk === undefined) this.#complete = true;
+    else this.#bytes.push(chunk);
+    const size = Math.max(this.#bytes.size, this.#received.size);
+    if (size > this.#maxBytes) throw tooLarge(this.#maxBytes);
+  }
+}
+
+/** Bytes that small chunks are gathered in. */
+const BLOCK_BYTES = 64 * 1024;
+
+/** Bytes in the order of their arrival. A million small chunks take no more memory than their bytes. */
+class Blocks {
+  readonly #parts: Buffer[] = [];
+  #block = Buffer.alloc(0);
+  #used = 0;
+  size = 0;
+
+  push(chunk: Buffer): void {
+    if (chunk.length === 0) return;
+    // The first is mostly the only one: it is not copied.
+    if (this.size === 0 || chunk.length > BLOCK_BYTES / 4) {
+      this.#seal();
+      this.#parts.push(chunk);
+    } else {
+      if (this.#used + chunk.length > this.#block.length) {
+        this.#seal();
+        this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
       }
-    };
-    const onEnd = (): void => {
-      if (!settle()) return;
-      resolve(parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts));
-    };
-    request.on("data", touch).on("close", onClose).on("error", onClose);
-    source.on("data", onData).on("end", onEnd);
-    gunzip?.on("error", (error) => fail(malformed("the request's body is not gzip, or it is cut", error)));
-    if (gunzip !== undefined) request.pipe(gunzip);
-    return promise;
+      chunk.copy(this.#block, this.#used);
+      this.#used += chunk.length;
+    }
+    this.size += chunk.length;
+  }
+
+  joined(): Buffer {
+    this.#seal();
+    const [first] = this.#parts;
+    if (this.#parts.length === 1 && first !== undefined) return first;
+    const all = Buffer.concat(this.#parts.splice(0));
+    this.#parts.push(all);
+    return all;
+  }
+
+  #seal(): void {
+    if (this.#used > 0) this.#parts.push(this.#block.subarray(0, this.#used));
+    this.#block = this.#block.subarray(this.#used);
+    this.#used = 0;
   }
 }
 

@@ -106,7 +106,7 @@ export class FetchCommand {
     const plannedAt = performance.now();
     const plan = await cache.plan<CachedAnswer>({
       repository,
-      key: isOurs ? this.#keyOf(call, fetch, format, resolution) : undefined,
+      key: isOurs ? await this.#keyOf(call, fetch, format, resolution) : undefined,
       wants: fetch.wants,
       wantedRefs: resolution.wantedRefs,
       format: format ?? "sha1",
@@ -281,17 +281,17 @@ export class FetchCommand {
     return { wantedRefs, lines };
   }
 
-  #keyOf(
+  async #keyOf(
     { repository, command }: FetchCall,
     fetch: FetchRequest,
     format: ObjectFormat,
     { lines }: Resolution,
-  ): string | undefined {
+  ): Promise<string | undefined> {
     if (!isStorableRequest(fetch)) return undefined;
     // The tags that come along depend on which there are; where that is not known, nothing may be stored.
     const tags = fetch.includeTag ? repository.tips.tagsDigest() : undefined;
     if (fetch.includeTag && tags === undefined) return undefined;
-    return this.#options.known.keyOf(command.request, { format, resolved: lines, tags });
+    return await this.#options.known.keyOf(command.request, { format, resolved: lines, tags });
   }
 
   #count(call: FetchCall, result: FetchResult): void {

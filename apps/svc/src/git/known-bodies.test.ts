@@ -3,10 +3,11 @@ import { describe, it } from "node:test";
 import {
   decodeCommandBody,
   decodeFetchRequest,
+  finish,
   type CommandBody,
   type CommandRequest,
 } from "@devplat/git-protocol";
-import { responseKey } from "../cache/response-key.ts";
+import { responseKeySteps } from "../cache/response-key.ts";
 import { KnownBodies } from "./known-bodies.ts";
 
 describe("KnownBodies", () => {
@@ -68,7 +69,7 @@ describe("KnownBodies", () => {
     assert.equal(known.bytes, 0);
   });
 
-  it("gives the arguments of a fetch once decoded, and its key for what the refs are now", () => {
+  it("gives the arguments of a fetch once decoded, and its key for what the refs are now", async () => {
     const known = new KnownBodies();
     const request = requestOf(known.decode(bodyOf(`want ${oid(1)}`, "include-tag", "done")));
     const fetch = known.fetchOf(request, "sha1");
@@ -84,7 +85,10 @@ describe("KnownBodies", () => {
       [[], "a"],
     ] as const) {
       const parts = { format: "sha1", resolved, tags } as const;
-      assert.equal(known.keyOf(request, parts), responseKey({ ...parts, capabilities, fetch }));
+      assert.equal(
+        await known.keyOf(request, parts),
+        finish(responseKeySteps({ ...parts, capabilities, fetch })),
+      );
     }
   });
 });

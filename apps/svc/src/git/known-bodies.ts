@@ -1,13 +1,18 @@
 import { hash } from "node:crypto";
 import {
+  commandArgs,
   decodeCommandBody,
+  decodeCommandBodySteps,
   decodeFetchRequest,
+  decodeFetchSteps,
+  requestObjectFormat,
   type CommandBody,
   type CommandRequest,
   type FetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
-import { responseKey, type ResponseKeyParts } from "../cache/response-key.ts";
+import { finishInSlices } from "@devplat/git-store";
+import { responseKeySteps, type ResponseKeyParts } from "../cache/response-key.ts";
 
 /** Bytes of a body that is remembered, at most: some 20,000 wants. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -21,9 +26,9 @@ interface KnownFetch {
 }
 
 /**
- * Decodes bodies of commands, and remembers what the latest ones mean: clones of one repository send the same bytes, and
- * with hundreds of refs reading them anew costs a tenth of a whole answer. Equal bytes (by SHA-256) give the very same
- * objects, so that whoever keeps something beside them finds it again.
+ * Decodes bodies of commands, and remembers the latest ones: clones of one repository send the same bytes, and
+ * with hundreds of refs decoding them again costs a tenth of a whole answer. Equal bytes (by SHA-256) give the very same
+ * objects, so that callers which keep something for one of them find it again.
  */
 export class KnownBodies {
   readonly #maxBytes: number;
@@ -42,26 +47,33 @@ export class KnownBodies {
     return this.#total;
   }
 
-  /** @param bytes are not kept. @throws ProtocolError as `decodeCommandBody` */
+  /** Decodes a small body in one go. @param bytes are not kept. @throws ProtocolError as `decodeCommandBody` */
   decode(bytes: Buffer): CommandBody {
-    if (bytes.length > Math.min(MAX_BODY_BYTES, this.#maxBytes)) return decodeCommandBody(bytes);
+    if (!this.#isKept(bytes)) return decodeCommandBody(bytes);
     const digest = hash("sha256", bytes, "base64");
-    const known = this.#bodies.get(digest);
-    if (known !== undefined) {
-      this.#bodies.delete(digest);
-      this.#bodies.set(digest, known);
-      return known.body;
-    }
     // A copy: the bytes are a part of what the connection read, and the commands are views of them.
-    const body = decodeCommandBody(Buffer.from(bytes));
-    this.#bodies.set(digest, { body, size: bytes.length });
-    this.#total += bytes.length;
-    for (const [oldest, { size }] of this.#bodies) {
-      if (this.#total <= this.#maxBytes) break;
-      this.#bodies.delete(oldest);
-      this.#total -= size;
+    return this.#known(digest) ?? this.#keep(digest, decodeCommandBody(Buffer.from(bytes)), bytes.length);
+  }
+
+  /**
+   * Decodes a large body, and the arguments of its fetches, in slices of a few milliseconds.
+   *
+   * @param bytes the caller's to give away: the commands are views of them
+   * @throws ProtocolError as `decodeCommandBody`; the reason of the signal
+   */
+  async decodeInSlices(bytes: Buffer, signal: AbortSignal): Promise<CommandBody> {
+    const digest = this.#isKept(bytes) ? hash("sha256", bytes, "base64") : undefined;
+    const known = digest === undefined ? undefined : this.#known(digest);
+    if (known !== undefined) return known;
+    const body = await finishInSlices(decodeCommandBodySteps(bytes), signal);
+    for (const command of body.kind === "commands" ? body.commands : []) {
+      const { request } = command;
+      if (request.command !== "fetch") continue;
+      const format = requestObjectFormat(request) ?? "sha1";
+      const fetch = await finishInSlices(decodeFetchSteps(commandArgs(command), format), signal);
+      this.#fetches.set(request, { fetch });
     }
-    return body;
+    return digest === undefined ? body : (this.#known(digest) ?? this.#keep(digest, body, bytes.length));
   }
 
   /** The arguments of a `fetch`. @param format the one that the request names, or what stands for it */
@@ -69,15 +81,41 @@ export class KnownBodies {
     return this.#fetch(request, format).fetch;
   }
 
-  /** As {@link responseKey}, of a request that names this format. */
-  keyOf(request: CommandRequest, parts: Pick<ResponseKeyParts, "format" | "resolved" | "tags">): string {
+  /** As {@link responseKeySteps}, of a request that names this format. */
+  async keyOf(
+    request: CommandRequest,
+    parts: Pick<ResponseKeyParts, "format" | "resolved" | "tags">,
+  ): Promise<string> {
     const known = this.#fetch(request, parts.format);
     const beside = JSON.stringify([parts.resolved, parts.tags]);
-    if (known.key?.beside !== beside) {
-      const { capabilities } = request;
-      known.key = { beside, text: responseKey({ ...parts, capabilities, fetch: known.fetch }) };
+    if (known.key?.beside === beside) return known.key.text;
+    const { capabilities } = request;
+    const text = await finishInSlices(responseKeySteps({ ...parts, capabilities, fetch: known.fetch }));
+    known.key = { beside, text };
+    return text;
+  }
+
+  #isKept(bytes: Buffer): boolean {
+    return bytes.length <= Math.min(MAX_BODY_BYTES, this.#maxBytes);
+  }
+
+  #known(digest: string): CommandBody | undefined {
+    const known = this.#bodies.get(digest);
+    if (known === undefined) return undefined;
+    this.#bodies.delete(digest);
+    this.#bodies.set(digest, known);
+    return known.body;
+  }
+
+  #keep(digest: string, body: CommandBody, size: number): CommandBody {
+    this.#bodies.set(digest, { body, size });
+    this.#total += size;
+    for (const [oldest, { size: freed }] of this.#bodies) {
+      if (this.#total <= this.#maxBytes) break;
+      this.#bodies.delete(oldest);
+      this.#total -= freed;
     }
-    return known.key.text;
+    return body;
   }
 
   #fetch(request: CommandRequest, format: ObjectFormat): KnownFetch {

@@ -1,11 +1,21 @@
-import { FLUSH_PKT, ProtocolError, type CommandBody, type EncodedCommand } from "@devplat/git-protocol";
+import {
+  FLUSH_PKT,
+  ProtocolError,
+  decodeCommandHead,
+  type CommandBody,
+  type CommandHead,
+  type CommandRequest,
+  type EncodedCommand,
+} from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
+import { discardUnread } from "../http/unread-body.ts";
+import type { FetchResult } from "../telemetry/metrics.ts";
 import { CommandAnswer } from "./command-answer.ts";
-import { malformed, type CommandBodies } from "./command-body.ts";
+import { HEAD_BYTES, malformed, type CommandBodies, type CommandBodyReader } from "./command-body.ts";
 import { GitError, isGone } from "./errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
 import type { Gate } from "./gate.ts";
-import type { CachedRequest } from "./git-request.ts";
+import { isRefusal, type CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
 import { mediaType } from "./headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
@@ -48,39 +58,89 @@ export class UploadPack {
       });
     }
     exchange.continue();
-    const held = await this.#options.bodies.read(exchange.request, exchange.remoteAddress);
+    const body = this.#options.bodies.open(exchange.request, exchange.remoteAddress);
     try {
-      const body = this.#decode(held.bytes);
-      const commands = body.kind === "commands" ? body.commands : [];
-      if (commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command))) {
-        await this.#answer(request, commands);
-      } else {
-        // A flush-pkt alone is git's test of its credential: the request that follows counts.
-        const isProbe = held.bytes.equals(FLUSH_PKT);
-        exchange.gitProbe = isProbe;
-        try {
-          await this.#forward(request, held.bytes);
-        } catch (error) {
-          if (!isProbe && isGone(error)) this.#passedOn(request);
-          throw error;
-        }
-        if (!isProbe) this.#passedOn(request);
-      }
+      await this.#handle(request, body);
     } finally {
-      held.release();
+      body.release();
     }
+    discardUnread(exchange);
+  }
+
+  async #handle(request: CachedRequest, reader: CommandBodyReader): Promise<void> {
+    const { exchange } = request;
+    const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
+    // A caller that the code host refuses does not make us read, inflate and parse more than that.
+    if (!head.complete && !(await this.#authorized(request, head.bytes))) return;
+    const bytes = head.complete ? head.bytes : await reader.rest();
+    const body = await this.#decode(bytes, head.complete, exchange.gone);
+    const commands = body.kind === "commands" ? body.commands : [];
+    if (commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command))) {
+      await this.#answer(request, commands);
+      return;
+    }
+    // A flush-pkt alone is git's test of its credential: the request that follows counts.
+    const isProbe = bytes.equals(FLUSH_PKT);
+    exchange.gitProbe = isProbe;
+    try {
+      await this.#forward(request, bytes);
+    } catch (error) {
+      if (!isProbe && isGone(error)) this.#passedOn(request);
+      throw error;
+    }
+    if (!isProbe) this.#passedOn(request);
+  }
+
+  /**
+   * Has a large body's caller authorized by what the body begins with. The commands are authorized once more when the
+   * rest has arrived: that may take longer than an authorization lasts.
+   *
+   * @returns false: the caller is refused, and has its answer
+   */
+  async #authorized(request: CachedRequest, bytes: Buffer): Promise<boolean> {
+    const { gate, outcomes } = this.#options;
+    const { exchange, policy, target } = request;
+    const head = decodeHead(bytes);
+    if (head.kind === "incomplete") {
+      throw new GitError("body_too_large", 413, `the request's capabilities are over ${HEAD_BYTES} bytes`, {
+        remedy: "final",
+      });
+    }
+    const command: CommandRequest = { ...(head.kind === "request" ? head.request : NO_COMMAND), args: [] };
+    const isFetch = command.command === "fetch";
+    if (isOurs(command.command)) exchange.gitCommand = command.command;
+    const answer = new CommandAnswer(exchange, true, false);
+    if (isFetch && this.#options.strict) {
+      await this.#rejectOrder(request, answer);
+      return false;
+    }
+    const count = (result: FetchResult): void => {
+      // Of all ls-refs, only the refused ones are counted.
+      if (isFetch) outcomes.fetch(exchange, policy, result);
+      else if (result === "rejected" || command.command !== "ls-refs") {
+        outcomes.request(exchange, policy, result);
+      } else exchange.concludeCache(result);
+    };
+    const key = gate.keyOf(request.authorization, target.owner, target.name);
+    const refusal = await gate.pass(key, request, command).catch((error: unknown) => {
+      count(isGone(error) ? "miss" : "error");
+      throw error;
+    });
+    if (refusal === undefined || refusal.kind === "yes") return true;
+    count(isRefusal(refusal.answer.status) ? "rejected" : "error");
+    await answer.endRefused(refusal.answer, request.relay);
+    return false;
   }
 
   async #answer(request: CachedRequest, commands: readonly EncodedCommand[]): Promise<void> {
-    const { gate, cache, lsRefs, fetch, outcomes } = this.#options;
+    const { gate, cache, lsRefs, fetch } = this.#options;
     const { owner, name } = request.target;
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
     request.exchange.gitCommand = fetches ? "fetch" : "ls-refs";
     const answer = new CommandAnswer(request.exchange, commands.length === 1, fetches);
     if (this.#isOutOfOrder(commands)) {
-      outcomes.fetch(request.exchange, request.policy, "rejected");
-      await answer.endWithError("rejected", NEEDS_LS_REFS);
+      await this.#rejectOrder(request, answer);
       return;
     }
     const repository = cache.repository(owner, name);
@@ -97,12 +157,18 @@ export class UploadPack {
     answer.end();
   }
 
-  #decode(bytes: Buffer): CommandBody {
+  async #rejectOrder({ exchange, policy }: CachedRequest, answer: CommandAnswer): Promise<void> {
+    this.#options.outcomes.fetch(exchange, policy, "rejected");
+    await answer.endWithError("rejected", NEEDS_LS_REFS);
+  }
+
+  async #decode(bytes: Buffer, isSmall: boolean, gone: AbortSignal): Promise<CommandBody> {
+    const { known } = this.#options;
     try {
-      return this.#options.known.decode(bytes);
+      return isSmall ? known.decode(bytes) : await known.decodeInSlices(bytes, gone);
     } catch (error) {
-      if (error instanceof ProtocolError) throw malformed(`malformed request: ${error.message}`, error);
-      throw error;
+      if (gone.aborted) throw new GitError("client_gone", 499, "the client left", { cause: error });
+      throw asMalformed(error);
     }
   }
 
@@ -137,6 +203,21 @@ export class UploadPack {
     );
     await relay(request.exchange, answer, request.relay);
   }
+}
+
+/** A large body that begins with a flush-pkt. */
+const NO_COMMAND = { command: "", capabilities: [] };
+
+function decodeHead(bytes: Buffer): CommandHead {
+  try {
+    return decodeCommandHead(bytes);
+  } catch (error) {
+    throw asMalformed(error);
+  }
+}
+
+function asMalformed(error: unknown): unknown {
+  return error instanceof ProtocolError ? malformed(`malformed request: ${error.message}`, error) : error;
 }
 
 function isOurs(command: string): boolean {

@@ -1,15 +1,12 @@
-import type { ServerResponse } from "node:http";
 import { PROBLEM_TYPE, problemText, type Problem } from "./problem.ts";
 import type { Exchange } from "./exchange.ts";
+import { discardUnread } from "./unread-body.ts";
 
 /** On every answer of ours and every relayed one: content of the code host never runs on our origin. */
 export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": "sandbox; default-src 'none'",
   "X-Content-Type-Options": "nosniff",
 };
-
-/** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
-const LINGER_MS = 2000;
 
 /** Type of LFS's errors: git-lfs shows the `message` of such a body, and no other body (git-lfs docs/api, "Response Errors"). */
 export const LFS_TYPE = "application/vnd.git-lfs+json";
@@ -59,14 +56,5 @@ function answerShort(
     ...(request.complete || request.httpVersionMajor > 1 ? {} : { Connection: "close" }),
   });
   response.end(request.method === "HEAD" ? undefined : body);
-  if (!request.complete) closeAfterLinger(exchange, response);
-}
-
-function closeAfterLinger(exchange: Exchange, response: ServerResponse): void {
-  const { request } = exchange;
-  request.resume();
-  request.on("error", () => undefined);
-  const timer = setTimeout(() => request.destroy(), LINGER_MS);
-  timer.unref();
-  response.once("close", () => clearTimeout(timer));
+  discardUnread(exchange);
 }

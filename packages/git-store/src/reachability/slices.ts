@@ -1,12 +1,7 @@
+import type { Steps } from "@devplat/git-protocol";
 import { sliceDone } from "../slice-hook.ts";
 
-/** Work that pauses now and then, so that its driver can let others have the thread. */
-export type Steps = Generator<void, void, undefined>;
-
-/** Does work to its end in one go. */
-export function finish(steps: Steps): void {
-  while (steps.next().done !== true);
-}
+export { finish, type Steps } from "@devplat/git-protocol";
 
 /** How long work may keep the thread, ms. */
 const SLICE_MS = 8;
@@ -37,17 +32,22 @@ export class Pause {
  * Does work to its end, and lets others have the thread every few milliseconds.
  *
  * @param pause shared by several pieces of work, when each of them may be short
+ * @returns the result of the work
  */
-export async function finishInSlices(
-  steps: Steps,
+export async function finishInSlices<Result>(
+  steps: Steps<Result>,
   signal?: AbortSignal,
   pause = new Pause(signal),
-): Promise<void> {
+): Promise<Result> {
   try {
     signal?.throwIfAborted();
     if (pause.isDue) await pause.take();
-    while (steps.next().done !== true) if (pause.isDue) await pause.take();
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      if (pause.isDue) await pause.take();
+    }
   } finally {
-    steps.return();
+    steps.return(undefined as Result);
   }
 }
