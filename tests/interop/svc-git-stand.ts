@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { Secret, systemClock, type LogFields, type Logger } from "@devplat/base";
+import { Secret, systemClock, type Clock, type LogFields, type Logger } from "@devplat/base";
 import { DELIM_PKT, FLUSH_PKT, encodePktLine } from "@devplat/git-protocol";
 import {
   git,
@@ -28,6 +28,12 @@ import type { CredentialGate, GitAction } from "../../apps/svc/src/tokens/admiss
 
 export interface StandOptions {
   readonly grantSeconds?: number;
+  /** Time as the access check sees it. */
+  readonly clock?: Clock;
+  /** What {@link PROXY_TOKEN} is renewed with after a 401 of the code host. */
+  readonly renewed?: string;
+  /** Whether the code host lets fetches name refs. Default true; GitHub does not offer it. */
+  readonly refInWant?: boolean;
   readonly tipsSeconds?: number;
   readonly strictLsRefs?: boolean;
   readonly gitCommandBytes?: number;
@@ -97,7 +103,9 @@ export interface Stand {
 export const PROXY_TOKEN = "svcx_test-only-token";
 
 export async function startStand(options: StandOptions = {}): Promise<Stand> {
-  const codeHost = await startCodeHost();
+  const codeHost = await startCodeHost(
+    options.refInWant === undefined ? {} : { refInWant: options.refInWant },
+  );
   const folder = await tempFolder("svc-git");
   const policies = new Map<string, CachePolicy>();
   const keyOf = (owner: string, name: string): string => `${owner}/${name}`.toLowerCase();
@@ -124,7 +132,13 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
         }
         const stored = Buffer.from("x-access-token:stored-secret").toString("base64");
         const principal = { kind: "proxy_token", login: "alice", tokenId: "t1" } as const;
-        return Promise.resolve({ kind: "forward", authorization: `Basic ${stored}`, principal });
+        const { renewed } = options;
+        return Promise.resolve({
+          kind: "forward",
+          authorization: `Basic ${stored}`,
+          principal,
+          ...(renewed === undefined ? {} : { renew: () => Promise.resolve(renewed) }),
+        });
       }
       const kind = authorization === undefined ? "anonymous" : "foreign";
       const principal = { kind, login: undefined, tokenId: undefined } as const;
@@ -183,6 +197,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     grantSeconds: options.grantSeconds ?? 30,
     strictLsRefs: options.strictLsRefs ?? false,
     gitCommandBytes: options.gitCommandBytes ?? 64 * 2 ** 20,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
     ...(options.bodyIdleMs === undefined ? {} : { bodyIdleMs: options.bodyIdleMs }),
     ...(options.probesPerMinute === undefined ? {} : { probesPerMinute: options.probesPerMinute }),
     userAgent: "svc/0.0.0",

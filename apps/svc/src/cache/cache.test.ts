@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { decodeFetchRequest, encodeLsRefsResponse, finish } from "@devplat/git-protocol";
-import { Grants, grantKey } from "./grants.ts";
+import { AuthorizationCache, authorizationKey } from "./authorization-cache.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
 import { isStorableRequest, responseKeySteps } from "./response-key.ts";
 import { UpstreamSlots } from "./slots.ts";
@@ -134,55 +134,74 @@ describe("Tips", () => {
   });
 });
 
-describe("Grants", () => {
-  const key = grantKey("Basic x", "https://h", repositoryId("o", "r"));
+describe("AuthorizationCache", () => {
+  const key = authorizationKey("Basic x", "https://h", repositoryId("o", "r"));
 
   it("differ by credential, code host and repository, and not by case of the name", () => {
     const keys = [
       key,
-      grantKey(undefined, "https://h", repositoryId("o", "r")),
-      grantKey("Basic y", "https://h", repositoryId("o", "r")),
-      grantKey("Basic x", "https://i", repositoryId("o", "r")),
-      grantKey("Basic x", "https://h", repositoryId("o", "s")),
+      authorizationKey(undefined, "https://h", repositoryId("o", "r")),
+      authorizationKey("Basic y", "https://h", repositoryId("o", "r")),
+      authorizationKey("Basic x", "https://i", repositoryId("o", "r")),
+      authorizationKey("Basic x", "https://h", repositoryId("o", "s")),
     ];
     assert.equal(new Set(keys).size, keys.length);
-    assert.equal(grantKey("Basic x", "https://h", repositoryId("O", "R")), key);
+    assert.equal(authorizationKey("Basic x", "https://h", repositoryId("O", "R")), key);
     // U+212A, the Kelvin sign, is no k.
     assert.notEqual(
-      grantKey("Basic x", "https://h", repositoryId("\u212a", "r")),
-      grantKey("Basic x", "https://h", repositoryId("k", "r")),
+      authorizationKey("Basic x", "https://h", repositoryId("\u212a", "r")),
+      authorizationKey("Basic x", "https://h", repositoryId("k", "r")),
     );
     assert.doesNotMatch(keys.join(), /Basic/);
   });
 
-  it("last for their seconds from when the question was sent", () => {
+  it("counts for its seconds from when the request was sent", () => {
     const clock = new ManualClock();
-    const grants = new Grants(30, clock);
-    const askedAt = grants.now();
+    const authorizations = new AuthorizationCache(30, clock);
+    const askedAt = authorizations.now();
     clock.ms += 10_000;
-    grants.allow(key, askedAt);
+    authorizations.record(key, askedAt);
     clock.ms += 19_999;
-    assert.equal(grants.has(key), true);
+    assert.notEqual(authorizations.find(key), undefined);
     clock.ms += 1;
-    assert.equal(grants.has(key), false);
+    assert.equal(authorizations.find(key), undefined);
   });
 
-  it("a refusal ends a grant at once, and outweighs a yes that was asked for before it", () => {
+  it("a refusal deletes an authorization, also one whose request was sent before it", () => {
     const clock = new ManualClock();
-    const grants = new Grants(30, clock);
-    const askedAt = grants.now();
-    grants.refuse(key);
-    grants.allow(key, askedAt);
-    assert.equal(grants.has(key), false);
+    const authorizations = new AuthorizationCache(30, clock);
+    const askedAt = authorizations.now();
+    authorizations.refuse(key);
+    authorizations.record(key, askedAt);
+    assert.equal(authorizations.find(key), undefined);
     clock.ms += 1;
-    grants.allow(key, grants.now());
-    assert.equal(grants.has(key), true);
+    authorizations.record(key, authorizations.now());
+    assert.notEqual(authorizations.find(key), undefined);
   });
 
-  it("0 seconds keep no yes", () => {
-    const grants = new Grants(0, new ManualClock());
-    grants.allow(key, grants.now());
-    assert.equal(grants.has(key), false);
+  it("a probe renews an authorization within ten minutes, and none that was deleted", () => {
+    const clock = new ManualClock();
+    const authorizations = new AuthorizationCache(5, clock);
+    authorizations.renew(key, authorizations.now());
+    assert.equal(authorizations.find(key), undefined);
+    authorizations.record(key, authorizations.now());
+    clock.ms += 600_000;
+    assert.equal(authorizations.find(key), undefined);
+    authorizations.renew(key, authorizations.now());
+    assert.equal(authorizations.find(key), clock.ms);
+    clock.ms += 600_001;
+    authorizations.renew(key, authorizations.now());
+    assert.equal(authorizations.find(key), undefined);
+    authorizations.record(key, authorizations.now());
+    authorizations.forget(key);
+    authorizations.renew(key, authorizations.now());
+    assert.equal(authorizations.find(key), undefined);
+  });
+
+  it("0 seconds remember nothing", () => {
+    const authorizations = new AuthorizationCache(0, new ManualClock());
+    authorizations.record(key, authorizations.now());
+    assert.equal(authorizations.find(key), undefined);
   });
 });
 

@@ -28,17 +28,37 @@ export interface FetchJob<Answer extends FetchAnswer> {
   open(signal: AbortSignal): Promise<Answer>;
   /** Sends another request of the same kind, with the caller's own credential. */
   ask(body: Buffer, signal: AbortSignal): Promise<Answer>;
-  /** Asks the code host for the refs below these prefixes, with the caller's own credential, and notes its yes. */
+  /** Asks the code host for the refs below these prefixes, with the caller's own credential, and records them. */
   learnRefs(prefixes: readonly string[]): Promise<void>;
+  /**
+   * Called immediately before the first byte of cached data follows keepalive packets: asks the code host again if its
+   * decision is too old by then.
+   *
+   * @throws AccessEnded, or what asking threw
+   */
+  confirmAccess(): Promise<void>;
   /** The answer with a body that was read. */
   withBody(answer: Answer, body: Buffer): Answer;
+}
+
+/** The code host refused the caller while its answer was prepared. */
+export class AccessEnded extends Error {
+  /** The code host's. */
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the code host answered ${status} while the answer was prepared`);
+    this.name = "AccessEnded";
+    this.status = status;
+  }
 }
 
 /**
  * How a fetch is to be answered.
  * - `file`: from a stored answer. To be closed.
  * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left. `result` says whether
- *   the code host was asked for objects.
+ *   the code host was asked for objects. `confirm` says whether the answer is cached data from its first byte on: then
+ *   access must be confirmed before it is sent.
  * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
  * - `busy`: no turn came in time. `gone`: the caller left.
  */
@@ -51,6 +71,7 @@ export type FetchPlan<Answer> =
       readonly result: "hit" | "miss";
       readonly source: ByteSource;
       readonly failed: () => boolean;
+      readonly confirm: boolean;
     }
   | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
   | { readonly kind: "busy" }

@@ -29,7 +29,7 @@ const MEGABYTE = 1024 * 1024;
 
 /**
  * Response files and shared upstream fetches of the listed repositories. It decides nothing about access: whoever
- * asks has passed the gate. A failure in here never fails a clone: the request is then answered by the code host.
+ * asks has passed the access check. A failure in here never fails a clone: the request is then answered by the code host.
  */
 export class GitCache implements CacheMaintenance {
   readonly #options: GitCacheOptions;
@@ -305,7 +305,8 @@ export class GitCache implements CacheMaintenance {
         );
         const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
         if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
-        return { kind: "lead", reader, result, source: "pack", failed: () => false };
+        const confirm = settled.keptAlive !== true;
+        return { kind: "lead", reader, result, source: "pack", failed: () => false, confirm };
       }
       if (settled.kind === "relay") {
         land();
@@ -365,6 +366,7 @@ export class GitCache implements CacheMaintenance {
         result: "miss",
         source: "upstream",
         failed: () => broken || noFile || flight.diskError !== undefined,
+        confirm: false,
       };
     } catch (error) {
       release?.();

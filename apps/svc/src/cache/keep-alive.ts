@@ -54,7 +54,7 @@ export async function* keptAlive(
       return;
     }
   } finally {
-    // Nobody waits for it any more: begun and ended, so that it lets go of its packs.
+    // Nobody waits for it any more.
     if (!taken) pending.then(drop).catch(() => undefined);
   }
 }
@@ -80,7 +80,8 @@ async function* withoutFirstLine(chunks: AsyncIterable<Buffer>): AsyncGenerator<
   }
 }
 
-async function drop(chunks: AsyncIterable<Buffer>): Promise<void> {
+/** Begins and ends an answer that nobody reads, so that it lets go of its packs. */
+export async function drop(chunks: AsyncIterable<Buffer>): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
   await iterator.next();
   await iterator.return?.();

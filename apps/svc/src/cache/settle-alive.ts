@@ -1,10 +1,11 @@
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
-import { canKeepAlive, keptAlive, within } from "./keep-alive.ts";
+import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
 import type { SettledAnswer } from "./stored-objects.ts";
 
 /**
  * Waits for an answer that is prepared. If that takes longer than a sign of life may, and the client can be shown such
- * signs, its answer begins with them; what then cannot be answered from here is the code host's own answer.
+ * signs, its answer begins with them; what then cannot be answered from here is the code host's own answer. Access is
+ * confirmed before cached data follows them.
  *
  * @param startAnew sets the stored data aside, because it is another repository's
  */
@@ -19,7 +20,15 @@ export async function settleAlive<Answer extends FetchAnswer>(
   const soon = await within(pending, intervalMs);
   if (soon !== undefined) return soon;
   const chunks = pending.then(async (settled) => {
-    if (settled.kind === "begun") return settled.chunks;
+    if (settled.kind === "begun") {
+      try {
+        await job.confirmAccess();
+      } catch (error) {
+        await drop(settled.chunks);
+        throw error;
+      }
+      return settled.chunks;
+    }
     if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
     if (settled.kind === "unrelated") await startAnew();
     const answer = await job.open(signal);
@@ -27,5 +36,5 @@ export async function settleAlive<Answer extends FetchAnswer>(
     return answer.chunks;
   });
   chunks.catch(() => undefined);
-  return { kind: "begun", chunks: keptAlive(chunks, intervalMs), asked: true };
+  return { kind: "begun", chunks: keptAlive(chunks, intervalMs), asked: true, keptAlive: true };
 }

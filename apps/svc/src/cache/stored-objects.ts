@@ -28,14 +28,20 @@ const FINISHING_MS = 5000;
 
 /**
  * What the store makes of a request in the end.
- * - `begun`: an answer whose first chunk is made; `asked`: with objects that the code host gave for it.
+ * - `begun`: an answer whose first chunk is made, or, with `keptAlive`, keepalive packets until it is; `asked`: with
+ *   objects that the code host gave for it.
  * - `none`: the code host is to be asked; `failed`: and the store does not work.
  * - `relay`: the code host's answer, which is no fetch answer.
  * - `unrelated`: what the code host has now shares no history with the store, which must be set aside.
  * - `busy`: no turn came in time.
  */
 export type SettledAnswer<Answer> =
-  | { readonly kind: "begun"; readonly chunks: AsyncIterable<Buffer>; readonly asked: boolean }
+  | {
+      readonly kind: "begun";
+      readonly chunks: AsyncIterable<Buffer>;
+      readonly asked: boolean;
+      readonly keptAlive?: true;
+    }
   | { readonly kind: "relay"; readonly answer: Answer }
   | { readonly kind: "none" | "failed" | "unrelated" | "busy" };
 

@@ -16,7 +16,7 @@ export const DEFAULTS = {
   /** Seconds that running clones get to finish when the service stops: a 1 GB pack at 100 Mbit/s needs 80. */
   drainSeconds: 90,
   /** Seconds that a yes of the code host stands for the same credential and repository (spec/svc.md section 2.1). */
-  grantSeconds: 30,
+  grantSeconds: 5,
   /** Seconds that a tip of a yes makes its objects servable (section 2.1). */
   tipsSeconds: 600,
   /** Fetches from the code host at once, over all repositories (section 2.2). */

@@ -2,7 +2,7 @@ import { ProtocolError, decodeCapabilityAdvertisement, type FetchRequest } from 
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "./headers.ts";
-import type { Upstream } from "./upstream.ts";
+import { withChunks, type Upstream, type UpstreamAnswer } from "./upstream.ts";
 
 /** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
@@ -17,7 +17,18 @@ export class AdvertisedFeatures {
     this.#repository = repository;
   }
 
-  push(bytes: Buffer): void {
+  /** The same answer; its bytes are noted as they are read. */
+  follow(answer: UpstreamAnswer): UpstreamAnswer {
+    const chunks = async function* (this: AdvertisedFeatures): AsyncGenerator<Buffer> {
+      for await (const chunk of answer.chunks) {
+        this.#push(chunk);
+        yield chunk;
+      }
+    };
+    return withChunks(answer, chunks.call(this));
+  }
+
+  #push(bytes: Buffer): void {
     this.#size += bytes.length;
     if (this.#size > MAX_ADVERTISEMENT_BYTES) this.#parts = [];
     else this.#parts.push(bytes);
@@ -46,14 +57,21 @@ export function featuresOf(fetch: FetchRequest): string[] {
   return used;
 }
 
-/** Asks for the advertisement with the caller's credential. Undefined: it is none of protocol v2. @throws GitError */
+/**
+ * Asks for the advertisement with the caller's credential.
+ *
+ * @param observe called with the answer before its body is read
+ * @returns undefined if it is none of protocol v2
+ * @throws GitError
+ */
 export async function askFeatures(
   upstream: Upstream,
   request: CachedRequest,
+  observe: (answer: UpstreamAnswer) => UpstreamAnswer,
 ): Promise<ReadonlySet<string> | undefined> {
   const headers = upstreamHeaders(request.exchange.request.headers, request.authorization);
   for (const name of ["content-type", "content-encoding", "accept"]) delete headers[name];
-  const answer = await upstream.send({
+  const received = await upstream.send({
     kind: "probe",
     method: "GET",
     path: request.target.upstreamPath.replace(/git-upload-pack$/, "info/refs?service=git-upload-pack"),
@@ -61,6 +79,7 @@ export async function askFeatures(
     idleMs: request.policy.timeoutSeconds * 1000,
     signal: request.exchange.gone,
   });
+  const answer = observe(received);
   const body = await answer.read(MAX_ADVERTISEMENT_BYTES);
   return answer.status === 200 ? decodeFeatures(body) : undefined;
 }

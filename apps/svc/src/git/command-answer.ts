@@ -4,7 +4,7 @@ import { SANDBOX_HEADERS } from "../http/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { HeaderRecord } from "./headers.ts";
-import { UPLOAD_PACK_RESULT } from "./ref-questions.ts";
+import { UPLOAD_PACK_RESULT } from "./ref-probe.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
 import type { UpstreamAnswer } from "./upstream.ts";
 
@@ -89,7 +89,7 @@ export class CommandAnswer {
     this.sink.end();
   }
 
-  /** Ends with an answer of the code host that is no yes: as it is, or in a packet if the head is out. */
+  /** Ends with an answer of the code host that refuses: as it is, or in a packet if the head is out. */
   async endRefused(answer: UpstreamAnswer, options: RelayOptions): Promise<void> {
     if (!this.#begun) {
       await relay(this.exchange, answer, options);

@@ -10,47 +10,59 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
-import type { FetchPlan } from "../cache/fetch-plan.ts";
+import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
 import { FlightCut } from "../cache/flight.ts";
-import type { GrantKey } from "../cache/grants.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
 import { isStorableRequest } from "../cache/response-key.ts";
 import { SURVEY_PREFIXES } from "../cache/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
+import type { AccessCheck } from "./access-check.ts";
 import { askFeatures, featuresOf } from "./advertised-features.ts";
 import type { CommandAnswer } from "./command-answer.ts";
 import { GitError, isGone } from "./errors.ts";
-import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { isUploadPackResult, kept, type RefAnswer } from "./ref-questions.ts";
+import { isUploadPackResult, kept, type RefsAnswer } from "./ref-probe.ts";
 import { sendFile, sendFlight } from "./send-stored.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /** Seconds after which a client that found no turn should come again. */
 const RETRY_AFTER_SECONDS = "10";
 
+/** Times that a fetch is planned while the answers to its probes show one repository after another under the name. */
+const MAX_PLANS = 3;
+
 export interface FetchCommandOptions {
   readonly upstream: Upstream;
-  readonly gate: Gate;
+  readonly access: AccessCheck;
   readonly cache: GitCache;
   readonly outcomes: Outcomes;
   readonly known: KnownBodies;
   readonly logger: Logger;
 }
 
-/** One `fetch` of a body, on its way through the gate. */
+/** One `fetch` of a body. */
 export interface FetchCall {
   readonly request: CachedRequest;
   readonly repository: CachedRepository;
-  readonly key: GrantKey;
   readonly command: EncodedCommand;
   readonly answer: CommandAnswer;
-  /** Whether an `ls-refs` before it in the same body got a yes. */
-  readonly yesInBody: boolean;
+  /** When an `ls-refs` before it in the same body was sent upstream, if the code host authorized that. */
+  readonly authorizedAt: number | undefined;
+  /** How often it was planned, with this time. Default 1. */
+  readonly plans?: number;
+}
+
+type RefusedAnswer = Extract<RefsAnswer, { kind: "refused" }>;
+
+/** The code host's latest decision on a fetch. */
+interface LatestDecision {
+  /** When the request behind it was sent. */
+  askedAt: number;
+  readonly fetch: FetchRequest;
 }
 
 type CachedAnswer = UpstreamAnswer & { readonly isFetchAnswer: boolean };
@@ -65,7 +77,7 @@ interface Resolution {
 
 const NOTHING_TO_RESOLVE: Resolution = { wantedRefs: new Map(), lines: [] };
 
-/** Answers a `fetch`: through the gate, then from a stored answer, a shared one, or the code host's own. */
+/** Answers a `fetch`: after the access check, from a stored answer, a shared one, or the code host's own. */
 export class FetchCommand {
   readonly #options: FetchCommandOptions;
 
@@ -87,44 +99,47 @@ export class FetchCommand {
   }
 
   async #run(call: FetchCall): Promise<boolean> {
-    const { gate, cache, known } = this.#options;
-    const { request, repository, key, command } = call;
+    const { access, cache, known } = this.#options;
+    const { request, repository, command } = call;
     const { exchange } = request;
     const startedAt = performance.now();
-    const passedAt = gate.now();
     const format = requestObjectFormat(command.request);
     const fetch = known.fetchOf(command.request, format ?? "sha1");
-    if (!call.yesInBody) {
-      const no = await gate.pass(key, request, command.request, prefixesFor(repository, fetch));
+    const latest: LatestDecision = { askedAt: call.authorizedAt ?? 0, fetch };
+    if (call.authorizedAt === undefined) {
+      const decision = await access.authorize(request, command.request, prefixesFor(repository, fetch));
       exchange.stage("gate", startedAt);
-      if (no !== undefined) return await this.#refused(call, no);
+      if (decision.kind === "refused") return await this.#refused(call, decision);
+      latest.askedAt = decision.askedAt;
     }
     const isOurs = format !== undefined && (await this.#isAdvertised(call, fetch));
     const resolution =
-      isOurs && isStorableRequest(fetch) ? await this.#resolve(call, fetch) : NOTHING_TO_RESOLVE;
-    if ("kind" in resolution) return await this.#refused(call, resolution);
+      isOurs && isStorableRequest(fetch) ? await this.#resolve(call, fetch, latest) : NOTHING_TO_RESOLVE;
+    if (resolution !== undefined && "kind" in resolution) return await this.#refused(call, resolution);
     const plannedAt = performance.now();
     const plan = await cache.plan<CachedAnswer>({
       repository,
-      key: isOurs ? await this.#keyOf(call, fetch, format, resolution) : undefined,
+      key:
+        isOurs && resolution !== undefined ? await this.#keyOf(call, fetch, format, resolution) : undefined,
       wants: fetch.wants,
-      wantedRefs: resolution.wantedRefs,
+      wantedRefs: resolution?.wantedRefs ?? NOTHING_TO_RESOLVE.wantedRefs,
       format: format ?? "sha1",
-      fetch: isOurs && isPlain(command.request) ? fetch : undefined,
+      fetch: isOurs && resolution !== undefined && isPlain(command.request) ? fetch : undefined,
       gone: exchange.gone,
       open: (signal) => this.#ask(call, command.bytes, signal),
       ask: (body, signal) => this.#ask(call, body, signal),
       learnRefs: async (prefixes) => {
-        await gate.ask(key, request, command.request, prefixes);
+        const answer = await access.ask(request, command.request, prefixes);
+        if (answer.kind === "authorized") latest.askedAt = answer.askedAt;
       },
+      confirmAccess: async () => this.#confirmWaiting(call, latest),
       withBody: (answer, body) => ({ ...kept(answer, body), isFetchAnswer: false }),
     });
     exchange.timing("plan", performance.now() - plannedAt);
-    return await this.#carryOut(call, plan, passedAt);
+    return await this.#carryOut(call, plan, latest);
   }
 
-  async #carryOut(call: FetchCall, plan: Plan, passedAt: number): Promise<boolean> {
-    const { gate } = this.#options;
+  async #carryOut(call: FetchCall, plan: Plan, latest: LatestDecision): Promise<boolean> {
     if (plan.kind === "gone") throw new GitError("client_gone", 499, "the client left");
     if (plan.kind === "busy") {
       throw new GitError("busy", 503, "too many fetches from the code host are waiting; try again", {
@@ -132,28 +147,54 @@ export class FetchCommand {
       });
     }
     if (plan.kind === "relay") return await this.#relayed(call, plan.answer, plan.end);
-    if (plan.kind !== "lead" && gate.refusedSince(call.key, passedAt)) {
-      // Another request was refused meanwhile, perhaps for a reason of its own: only the code host knows.
-      const { identity } = call.repository.tips;
+    if (plan.kind !== "lead" || plan.confirm) {
       const leave = async (): Promise<void> =>
         plan.kind === "file" ? await plan.file.close() : plan.reader.leave();
-      const again = await gate
-        .ask(call.key, call.request, call.command.request, ["HEAD"])
-        .catch(async (error: unknown) => {
-          await leave();
-          throw error;
-        });
-      if (again.kind === "no") {
+      const { identity } = call.repository.tips;
+      const refused = await this.#confirm(call, latest).catch(async (error: unknown) => {
         await leave();
-        return await this.#refused(call, again);
+        throw error;
+      });
+      if (refused !== undefined) {
+        await leave();
+        return await this.#refused(call, refused);
       }
       if (identity !== call.repository.tips.identity) {
         await leave();
-        return await this.run(call);
+        return await this.#again(call, latest);
       }
     }
     if (plan.kind === "file") return await this.#fromFile(call, plan.file);
     return await this.#fromFlight(call, plan);
+  }
+
+  /** Plans again, because the name may stand for another repository since. @throws GitError `busy` if that goes on */
+  async #again(call: FetchCall, { askedAt }: LatestDecision): Promise<boolean> {
+    const { plans = 1 } = call;
+    if (plans >= MAX_PLANS) {
+      const message = "the repository changes while it is read; try again";
+      throw new GitError("busy", 503, message, { headers: { "Retry-After": RETRY_AFTER_SECONDS } });
+    }
+    return await this.#run({ ...call, authorizedAt: askedAt, plans: plans + 1 });
+  }
+
+  /** Asks the code host again where its decision is too old for cached data. @returns its refusal */
+  async #confirm(call: FetchCall, latest: LatestDecision): Promise<RefusedAnswer | undefined> {
+    const { request, command, repository } = call;
+    const { access } = this.#options;
+    const prefixes = prefixesFor(repository, latest.fetch);
+    const decision = await access.confirm(request, command.request, prefixes, latest.askedAt);
+    if (decision.kind === "refused") return decision;
+    latest.askedAt = decision.askedAt;
+    return undefined;
+  }
+
+  /** The same for an answer that has begun with keepalive packets. @throws AccessEnded, GitError */
+  async #confirmWaiting(call: FetchCall, latest: LatestDecision): Promise<void> {
+    // The answer is then for those who joined, and each of them is confirmed on its own.
+    if (call.request.exchange.gone.aborted) return;
+    const refused = await this.#confirm(call, latest);
+    if (refused !== undefined) throw new AccessEnded(refused.answer.status);
   }
 
   async #fromFile(call: FetchCall, file: OpenResponse): Promise<boolean> {
@@ -194,17 +235,26 @@ export class FetchCommand {
     } catch (error) {
       // Its own leaving also ends the flight under a client that was alone.
       const left = isGone(error) || request.exchange.gone.aborted;
-      this.#count(call, left ? result : "error");
+      const ended =
+        error instanceof FlightCut && error.cause instanceof AccessEnded ? error.cause : undefined;
+      const failure = ended !== undefined && isRefusal(ended.status) ? "rejected" : "error";
+      this.#count(call, left ? result : failure);
       if (left) throw new GitError("client_gone", 499, "the client left");
       if (!(error instanceof FlightCut)) throw error;
       if (!answer.begun && error.cause instanceof GitError) throw error.cause;
-      const message = `the answer of ${this.#options.upstream.name} broke off; try again`;
+      const { name } = this.#options.upstream;
+      const message =
+        ended === undefined
+          ? `the answer of ${name} broke off; try again`
+          : `${name} refused access while the answer was prepared: it answered ${ended.status}`;
       if (!answer.begun) throw new GitError("upstream_unreachable", 502, message, { cause: error });
-      this.#options.logger.warn(
-        { request_id: request.exchange.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
-        "an upstream fetch broke off",
-      );
-      answer.beginOwn("error");
+      if (ended === undefined) {
+        this.#options.logger.warn(
+          { request_id: request.exchange.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
+          "an upstream fetch broke off",
+        );
+      }
+      answer.beginOwn(failure);
       await answer.sink.fail(error.inPackfile ? encodeSideBandError(message) : encodeErrorLine(message));
       return false;
     } finally {
@@ -215,7 +265,6 @@ export class FetchCommand {
   /** The code host's answer to the fetch is no fetch answer. */
   async #relayed(call: FetchCall, upstream: CachedAnswer, end: () => void): Promise<boolean> {
     try {
-      this.#options.gate.noteStatus(call.key, upstream.status);
       this.#count(call, isRefusal(upstream.status) ? "rejected" : "error");
       await call.answer.endRefused(upstream, call.request.relay);
       return false;
@@ -225,18 +274,17 @@ export class FetchCommand {
     }
   }
 
-  /** The code host's answer to a question of ours is no yes. */
-  async #refused(call: FetchCall, no: RefAnswer): Promise<boolean> {
-    if (no.kind === "yes") return true;
-    this.#count(call, isRefusal(no.answer.status) ? "rejected" : "error");
-    await call.answer.endRefused(no.answer, call.request.relay);
+  /** The code host refused a probe. */
+  async #refused(call: FetchCall, { answer }: RefusedAnswer): Promise<boolean> {
+    this.#count(call, isRefusal(answer.status) ? "rejected" : "error");
+    await call.answer.endRefused(answer, call.request.relay);
     return false;
   }
 
   async #ask(call: FetchCall, body: Buffer, signal: AbortSignal): Promise<CachedAnswer> {
     const { request } = call;
     const startedAt = performance.now();
-    const answer = await this.#options.upstream.send({
+    const received = await this.#options.upstream.send({
       kind: "fetch",
       method: "POST",
       path: request.target.upstreamPath,
@@ -246,6 +294,7 @@ export class FetchCommand {
       signal,
     });
     request.exchange.timing("upstream", performance.now() - startedAt);
+    const answer = this.#options.access.observe(request, received);
     return { ...answer, isFetchAnswer: isUploadPackResult(answer) };
   }
 
@@ -253,8 +302,10 @@ export class FetchCommand {
   async #isAdvertised({ request, repository }: FetchCall, fetch: FetchRequest): Promise<boolean> {
     const used = featuresOf(fetch);
     if (used.length === 0) return true;
-    const { upstream } = this.#options;
-    repository.features ??= await askFeatures(upstream, request).catch(() => undefined);
+    const { upstream, access } = this.#options;
+    repository.features ??= await askFeatures(upstream, request, (answer) =>
+      access.observe(request, answer),
+    ).catch(() => undefined);
     const { features } = repository;
     return features !== undefined && used.every((feature) => features.has(feature));
   }
@@ -264,13 +315,21 @@ export class FetchCommand {
    * `want-ref` the answer to the fetch is compared with this before it is stored. A `deepen-not` ref that moves in
    * between gives an answer that is cut at the newer place, filed under the older one; the objects are the wants' own
    * either way.
+   *
+   * @returns undefined if the answer is too long to be kept: then the fetch is forwarded, and not stored
    */
-  async #resolve(call: FetchCall, fetch: FetchRequest): Promise<Resolution | RefAnswer> {
+  async #resolve(
+    call: FetchCall,
+    fetch: FetchRequest,
+    latest: LatestDecision,
+  ): Promise<Resolution | RefusedAnswer | undefined> {
     const { wantRefs, deepenNots } = fetch;
     if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
     const asked = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const answer = await this.#options.gate.ask(call.key, call.request, call.command.request, asked);
-    if (answer.kind === "no" || answer.body === undefined) return answer;
+    const answer = await this.#options.access.ask(call.request, call.command.request, asked);
+    if (answer.kind === "refused") return answer;
+    latest.askedAt = answer.askedAt;
+    if (answer.body === undefined) return undefined;
     const refs = new Map(decodeLsRefsResponse(answer.body).map((ref) => [ref.name, ref.oid]));
     const wantedRefs = new Map<string, string>();
     for (const name of wantRefs) {
@@ -300,7 +359,7 @@ export class FetchCommand {
 }
 
 /**
- * What a question on a fetch's behalf asks for: HEAD is enough for a yes. Branches and tags come along where the answer
+ * Prefixes of the refs that a probe on a fetch's behalf asks for: HEAD is enough for an authorization. Branches and tags come along where the answer
  * depends on which tags there are and that is not known, and where HEAD names nothing: the answer about it alone would
  * be empty, and leave open whether this is still the same repository.
  */

@@ -22,7 +22,17 @@ export interface CachedRequest extends GitRequest {
   readonly target: Extract<Target, { kind: "repository" }>;
 }
 
-/** Statuses by which a code host says no; they end a grant. */
+/** A request for one repository of the code host. */
+export type RepositoryRequest = GitRequest & {
+  readonly target: Extract<Target, { kind: "repository" }>;
+};
+
+/** Statuses by which a code host refuses access. */
 export function isRefusal(status: number): boolean {
   return status === 401 || status === 403 || status === 404;
+}
+
+/** Whether an answer sends the client elsewhere: the repository is not, or no longer, at the address that was asked. */
+export function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400 && status !== 304;
 }

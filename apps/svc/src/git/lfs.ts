@@ -6,7 +6,7 @@ import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { upstreamHeaders } from "./headers.ts";
 import { relay } from "./relay.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /** Bytes of a batch request: a hundred objects take 20 KiB. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
@@ -81,17 +81,22 @@ export function lfsDemand(owner: string, name: string, level: "read" | "write"):
   return { needs: [{ resource: "contents", level }], repositories: [`${owner}/${name}`] };
 }
 
-/** Sends a batch request on, and its answer back without what stands for more than the caller's token. */
+/**
+ * Sends a batch request on, and its answer back without what stands for more than the caller's token.
+ *
+ * @param observe called with the code host's answer
+ */
 export async function answerLfsBatch(
   upstream: Upstream,
   request: GitRequest,
   batch: LfsBatch,
   baseUrl: string,
+  observe: (answer: UpstreamAnswer) => UpstreamAnswer,
 ): Promise<void> {
   const { exchange, target } = request;
   const headers = upstreamHeaders(exchange.request.headers, request.authorization);
   delete headers["content-encoding"];
-  const answer = await upstream.send({
+  const received = await upstream.send({
     kind: "pass_through",
     method: "POST",
     path: target.upstreamPath,
@@ -101,6 +106,7 @@ export async function answerLfsBatch(
     signal: exchange.gone,
     renew: request.renew,
   });
+  const answer = observe(received);
   if (answer.status !== 200) {
     await relay(exchange, answer, request.relay);
     return;

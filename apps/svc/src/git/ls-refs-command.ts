@@ -1,43 +1,49 @@
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
-import type { GrantKey } from "../cache/grants.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { AccessCheck } from "./access-check.ts";
 import type { CommandAnswer } from "./command-answer.ts";
-import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "./headers.ts";
 import type { Outcomes } from "./outcome.ts";
-import { YesBody, isUploadPackResult } from "./ref-questions.ts";
+import { LsRefsBody, isUploadPackResult } from "./ref-probe.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
-/** Forwards an `ls-refs` and, if the answer is a yes, notes the grant before its last byte is relayed. */
+/** Authorization of a client's own `ls-refs`. */
+export interface LsRefsAuthorization {
+  /** When the request to the code host was sent. */
+  readonly askedAt: number;
+  /** The credential that the code host accepted: the request's own, or the one that replaced it after a 401. */
+  readonly credential: string | undefined;
+}
+
+/** Forwards an `ls-refs`. An authorization is recorded before the last byte of the answer is relayed. */
 export class LsRefsCommand {
   readonly #upstream: Upstream;
-  readonly #gate: Gate;
+  readonly #access: AccessCheck;
   readonly #outcomes: Outcomes;
   readonly #metrics: Metrics;
 
   constructor(options: {
     readonly upstream: Upstream;
-    readonly gate: Gate;
+    readonly access: AccessCheck;
     readonly outcomes: Outcomes;
     readonly metrics: Metrics;
   }) {
     this.#upstream = options.upstream;
-    this.#gate = options.gate;
+    this.#access = options.access;
     this.#outcomes = options.outcomes;
     this.#metrics = options.metrics;
   }
 
-  /** @returns whether it was a yes; if not, the whole answer is ended. @throws GitError */
+  /** @returns undefined if the code host did not authorize it: then the whole answer is ended. @throws GitError */
   async run(
     request: CachedRequest,
     repository: CachedRepository,
-    key: GrantKey,
     command: EncodedCommand,
     answer: CommandAnswer,
-  ): Promise<boolean> {
-    const askedAt = this.#gate.now();
+  ): Promise<LsRefsAuthorization | undefined> {
+    const askedAt = this.#access.now();
     const startedAt = performance.now();
     this.#metrics.lsRefsForwarded();
     const sent = this.#upstream.send({
@@ -51,57 +57,59 @@ export class LsRefsCommand {
       client: request.exchange.remoteAddress,
       renew: request.renew,
     });
-    const upstream = await sent.catch((error: unknown) => {
+    const received = await sent.catch((error: unknown) => {
       // Not counted: only a refused ls-refs is.
       request.exchange.concludeCache("error");
       throw error;
     });
     request.exchange.timing("upstream", performance.now() - startedAt);
-    this.#gate.noteStatus(key, upstream.status);
+    const upstream = this.#access.observe(request, received);
     if (!isUploadPackResult(upstream)) {
       if (isRefusal(upstream.status)) this.#outcomes.request(request.exchange, request.policy, "rejected");
       else request.exchange.concludeCache("error");
       await answer.endRefused(upstream, request.relay);
-      return false;
+      return undefined;
     }
     answer.beginRelayed(upstream, request.relay);
     const { refPrefixes } = decodeLsRefsRequest(command.request);
-    const yes = await this.#relayBody(upstream, answer, async (body) => {
-      await this.#gate.noteYes(key, repository, askedAt, refPrefixes, body);
+    const credential = upstream.renewedAuthorization ?? request.authorization;
+    const access = { authorization: credential, target: request.target };
+    const isAuthorized = await this.#relayBody(upstream, answer, async (body) => {
+      await this.#access.recordAuthorization(access, repository, askedAt, refPrefixes, body);
     });
-    if (yes) return true;
+    if (isAuthorized) return { askedAt, credential };
     request.exchange.concludeCache("error");
     answer.end();
-    return false;
+    return undefined;
   }
 
-  /** Relays the body as it comes, but its end only when it is clear whether it is a yes, and that is noted. */
+  /** Relays the body as it comes, but its end only after an authorization is recorded. */
   async #relayBody(
     upstream: UpstreamAnswer,
     answer: CommandAnswer,
-    note: (body: Buffer | undefined) => Promise<void>,
+    record: (body: Buffer | undefined) => Promise<void>,
   ): Promise<boolean> {
-    const body = new YesBody();
+    const body = new LsRefsBody();
     let held: Buffer | undefined;
     for await (const chunk of upstream.chunks) {
       if (held !== undefined) await answer.write(held);
       held = undefined;
       body.push(chunk);
-      // A client may send its fetch as soon as it has the flush-pkt: the grant must be there by then.
-      if (body.isYes) held = chunk;
+      // A client may send its fetch as soon as it has the flush-pkt: the authorization must be there by then.
+      if (body.isWhole) held = chunk;
       else await answer.write(chunk);
     }
-    let yes = body.isYes;
-    if (yes) {
+    let isAuthorized = body.isWhole;
+    if (isAuthorized) {
       try {
-        await note(body.bytes);
+        await record(body.bytes);
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
-        yes = false;
+        isAuthorized = false;
       }
     }
     if (held !== undefined) await answer.write(held);
-    return yes;
+    return isAuthorized;
   }
 }
 

@@ -35,13 +35,12 @@ export interface Passed {
   isProbe: boolean;
 }
 
-/** Who looks on while a request passes. */
-export interface PassObserver {
-  /** Told the code host's status before the client is. */
-  status(status: number): void;
-  /** Given the answer's bytes as they are relayed. Absent: nobody wants them. */
-  chunk?(bytes: Buffer): void;
-}
+/**
+ * Sees the code host's answer before the client does.
+ *
+ * @returns the answer to relay
+ */
+export type AnswerObserver = (answer: UpstreamAnswer) => UpstreamAnswer;
 
 /**
  * Sends a request on as it is, and its answer back, both as streams.
@@ -53,7 +52,7 @@ export async function passThrough(
   request: GitRequest,
   limits: BodyLimits,
   passed: Passed,
-  observer: PassObserver,
+  observe: AnswerObserver,
 ): Promise<void> {
   const { exchange, target } = request;
   const incoming = exchange.request;
@@ -79,8 +78,7 @@ export async function passThrough(
     });
     exchange.timing("upstream", performance.now() - startedAt);
     passed.status = answer.status;
-    observer.status(answer.status);
-    await relay(exchange, observed(answer, observer), request.relay);
+    await relay(exchange, observe(answer), request.relay);
   } finally {
     end?.();
     passed.command = version === 2 ? body?.command : undefined;
@@ -88,17 +86,6 @@ export async function passThrough(
     exchange.gitCommand = passed.command;
     exchange.gitProbe = passed.isProbe;
   }
-}
-
-function observed(answer: UpstreamAnswer, observer: PassObserver): UpstreamAnswer {
-  if (observer.chunk === undefined) return answer;
-  const chunks = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of answer.chunks) {
-      observer.chunk?.(chunk);
-      yield chunk;
-    }
-  };
-  return { ...answer, chunks: chunks() };
 }
 
 function kindOf({ target }: GitRequest): UpstreamKind {

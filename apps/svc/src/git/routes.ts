@@ -11,23 +11,24 @@ import { answerText } from "../http/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
+import { AccessCheck } from "./access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { UpstreamConnections } from "../upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
-import { Gate } from "./gate.ts";
-import { isRefusal, type GitRequest } from "./git-request.ts";
+import { isRedirect, isRefusal, type GitRequest, type RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "./headers.ts";
 import { KnownBodies } from "./known-bodies.ts";
 import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
+import { rewriteLocation } from "./location.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
-import { RefQuestions } from "./ref-questions.ts";
+import { RefProbes } from "./ref-probe.ts";
 import { UploadLimit } from "./upload-limit.ts";
 import { UploadPack } from "./upload-pack.ts";
-import { Upstream } from "./upstream.ts";
+import { Upstream, type UpstreamAnswer } from "./upstream.ts";
 
 export interface GitRoutesOptions {
   /** `host.url` */
@@ -74,7 +75,7 @@ export class GitRoutes implements GitHandler {
   readonly #outcomes: Outcomes;
   readonly #bodyLimits: BodyLimits;
   readonly #lfsBatches: CommandBodies;
-  readonly #cached: { readonly gate: Gate; readonly uploadPack: UploadPack } | undefined;
+  readonly #cached: { readonly access: AccessCheck; readonly uploadPack: UploadPack } | undefined;
 
   constructor(options: GitRoutesOptions) {
     this.#options = options;
@@ -89,26 +90,23 @@ export class GitRoutes implements GitHandler {
     this.#lfsBatches = lfsBatchBodies(idleMs);
     const { cache, logger } = options;
     if (cache === undefined) return;
-    const gate = new Gate({
-      ...options,
-      cache,
-      clock: options.clock ?? systemClock,
-      questions: new RefQuestions({ upstream, userAgent: options.userAgent }),
-    });
+    const { clock = systemClock, userAgent } = options;
+    const probes = new RefProbes({ upstream, userAgent, clock });
+    const access = new AccessCheck({ ...options, cache, clock, probes });
     const bodies = new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs });
     const known = new KnownBodies();
     const uploadPack = new UploadPack({
       upstream,
       bodies,
       known,
-      gate,
+      access,
       cache,
       outcomes,
-      lsRefs: new LsRefsCommand({ upstream, gate, outcomes, metrics }),
-      fetch: new FetchCommand({ upstream, gate, cache, outcomes, known, logger }),
+      lsRefs: new LsRefsCommand({ upstream, access, outcomes, metrics }),
+      fetch: new FetchCommand({ upstream, access, cache, outcomes, known, logger }),
       strict: options.strictLsRefs,
     });
-    this.#cached = { gate, uploadPack };
+    this.#cached = { access, uploadPack };
   }
 
   async handle(
@@ -186,7 +184,9 @@ export class GitRoutes implements GitHandler {
       },
     };
     if (batch !== undefined) {
-      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(exchange));
+      const observe = (answer: UpstreamAnswer): UpstreamAnswer =>
+        this.#observe(gitRequest, answer, batch.level);
+      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(exchange), observe);
       return;
     }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
@@ -241,16 +241,13 @@ export class GitRoutes implements GitHandler {
   }
 
   async #pass(request: GitRequest): Promise<void> {
-    const { target, policy } = request;
-    const gate = this.#cached?.gate;
+    const { policy } = request;
     const passed: Passed = { status: 0, command: undefined, isProbe: false };
     const advertisement = policy?.enabled === true ? this.#advertisementOf(request) : undefined;
     try {
-      await passThrough(this.#upstream, request, this.#bodyLimits, passed, {
-        status: (status) => {
-          if (target.kind === "repository" && gate !== undefined) noteStatus(gate, request, target, status);
-        },
-        ...(advertisement === undefined ? {} : { chunk: (bytes) => advertisement.push(bytes) }),
+      await passThrough(this.#upstream, request, this.#bodyLimits, passed, (answer) => {
+        const observed = this.#observe(request, answer);
+        return advertisement?.follow(observed) ?? observed;
       });
       if (passed.status === 200) advertisement?.note();
     } catch (error) {
@@ -259,6 +256,13 @@ export class GitRoutes implements GitHandler {
       throw error;
     }
     this.#countPassed(request, passed, "passthrough");
+  }
+
+  /** Tells the access check of an answer. @param level of a batch of LFS, where it is known */
+  #observe(request: GitRequest, answer: UpstreamAnswer, level?: "read" | "write"): UpstreamAnswer {
+    const { target } = request;
+    if (this.#cached === undefined || target.kind !== "repository") return answer;
+    return observeAnswer(this.#cached.access, { ...request, target }, answer, level);
   }
 
   /** @param result for a repository that is cached */
@@ -312,30 +316,40 @@ export function hostBasePath(hostUrl: string): string {
 }
 
 /**
- * Tells the gate of a refusal. That an archive, an object of LFS or of the dumb protocol is missing says nothing of the
- * credential; that it is not given does. A refused push says only that it may not write, and some code hosts have no dumb
- * protocol: who waits for an answer is not refused by these, but who asks next is asked about.
+ * Tells the access check of an answer. One to a request that reads deletes the authorization if it refuses. A refused
+ * push, and the redirect by which a code host hands out a download, only end the remembered authorization: the next
+ * fetch is asked about, and other requests are not affected.
  */
-function noteStatus(
-  gate: Gate,
-  request: GitRequest,
-  { owner, name, tail }: Extract<Target, { kind: "repository" }>,
-  status: number,
-): void {
-  const key = gate.keyOf(request.authorization, owner, name);
-  const pushes =
-    tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-  if (!pushes && (tail.kind === "info_refs" || tail.kind === "upload_pack")) gate.noteStatus(key, status);
-  else if (isRefusal(status) && (status !== 404 || pushes || tail.kind === "dumb_info_refs"))
-    gate.forget(key);
+function observeAnswer(
+  access: AccessCheck,
+  request: RepositoryRequest,
+  answer: UpstreamAnswer,
+  level: "read" | "write" | undefined,
+): UpstreamAnswer {
+  const { target, exchange, relay } = request;
+  const { tail } = target;
+  const deed = tail.kind === "lfs" ? lfsDeed(exchange.request.method ?? "", target.upstreamPath) : undefined;
+  const writes = level === "write" || isPush(tail) || deed === "write";
+  if (!writes && !isHandOver(tail, answer, relay.requested)) return access.observe(request, answer);
+  if (isRefusal(answer.status) || isRedirect(answer.status)) access.forget(request);
+  return answer;
+}
+
+/** Whether an answer sends a download to another server, as code hosts do for those that they allow. */
+function isHandOver(tail: RepositoryTail, { status, headers }: UpstreamAnswer, requested: URL): boolean {
+  if (!isRedirect(status) || !["archive", "raw", "lfs"].includes(tail.kind)) return false;
+  return rewriteLocation(singleHeader(headers["location"]) ?? "", requested, "").kind === "elsewhere";
+}
+
+function isPush(tail: RepositoryTail): boolean {
+  return tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
 }
 
 /** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
 function actionOf(target: Target, method: string): GitAction | undefined {
   if (target.kind !== "repository") return undefined;
   const { owner, name, tail } = target;
-  const writes =
-    tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
+  const writes = isPush(tail);
   if (tail.kind === "lfs") {
     const deed = lfsDeed(method, target.upstreamPath);
     // What a batch does is in its body; who does not look there must expect the most.

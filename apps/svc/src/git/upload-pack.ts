@@ -10,17 +10,17 @@ import {
 import type { GitCache } from "../cache/git-cache.ts";
 import { discardUnread } from "../http/unread-body.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
+import type { AccessCheck } from "./access-check.ts";
 import { CommandAnswer } from "./command-answer.ts";
 import { HEAD_BYTES, malformed, type CommandBodies, type CommandBodyReader } from "./command-body.ts";
 import { GitError, isGone } from "./errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
-import type { Gate } from "./gate.ts";
 import { isRefusal, type CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
 import { mediaType } from "./headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { UPLOAD_PACK_REQUEST } from "./ref-questions.ts";
+import { UPLOAD_PACK_REQUEST } from "./ref-probe.ts";
 import { relay } from "./relay.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -31,7 +31,7 @@ export interface UploadPackOptions {
   readonly upstream: Upstream;
   readonly bodies: CommandBodies;
   readonly known: KnownBodies;
-  readonly gate: Gate;
+  readonly access: AccessCheck;
   readonly cache: GitCache;
   readonly lsRefs: LsRefsCommand;
   readonly fetch: FetchCommand;
@@ -98,8 +98,8 @@ export class UploadPack {
    * @returns false: the caller is refused, and has its answer
    */
   async #authorized(request: CachedRequest, bytes: Buffer): Promise<boolean> {
-    const { gate, outcomes } = this.#options;
-    const { exchange, policy, target } = request;
+    const { access, outcomes } = this.#options;
+    const { exchange, policy } = request;
     const head = decodeHead(bytes);
     if (head.kind === "incomplete") {
       throw new GitError("body_too_large", 413, `the request's capabilities are over ${HEAD_BYTES} bytes`, {
@@ -121,19 +121,18 @@ export class UploadPack {
         outcomes.request(exchange, policy, result);
       } else exchange.concludeCache(result);
     };
-    const key = gate.keyOf(request.authorization, target.owner, target.name);
-    const refusal = await gate.pass(key, request, command).catch((error: unknown) => {
+    const decision = await access.authorize(request, command, ["HEAD"]).catch((error: unknown) => {
       count(isGone(error) ? "miss" : "error");
       throw error;
     });
-    if (refusal === undefined || refusal.kind === "yes") return true;
-    count(isRefusal(refusal.answer.status) ? "rejected" : "error");
-    await answer.endRefused(refusal.answer, request.relay);
+    if (decision.kind === "authorized") return true;
+    count(isRefusal(decision.answer.status) ? "rejected" : "error");
+    await answer.endRefused(decision.answer, request.relay);
     return false;
   }
 
   async #answer(request: CachedRequest, commands: readonly EncodedCommand[]): Promise<void> {
-    const { gate, cache, lsRefs, fetch } = this.#options;
+    const { cache, lsRefs, fetch } = this.#options;
     const { owner, name } = request.target;
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
@@ -144,13 +143,15 @@ export class UploadPack {
       return;
     }
     const repository = cache.repository(owner, name);
-    const key = gate.keyOf(request.authorization, owner, name);
-    let yesInBody = false;
+    let current = request;
+    let authorizedAt: number | undefined;
     for (const command of commands) {
       if (command.request.command === "ls-refs") {
-        yesInBody = await lsRefs.run(request, repository, key, command, answer);
-        if (!yesInBody) return;
-      } else if (!(await fetch.run({ request, repository, key, command, answer, yesInBody }))) {
+        const authorization = await lsRefs.run(current, repository, command, answer);
+        if (authorization === undefined) return;
+        authorizedAt = authorization.askedAt;
+        current = { ...request, authorization: authorization.credential };
+      } else if (!(await fetch.run({ request: current, repository, command, answer, authorizedAt }))) {
         return;
       }
     }
@@ -196,12 +197,7 @@ export class UploadPack {
       signal: request.exchange.gone,
       client: request.exchange.remoteAddress,
     });
-    const { owner, name } = request.target;
-    this.#options.gate.noteStatus(
-      this.#options.gate.keyOf(request.authorization, owner, name),
-      answer.status,
-    );
-    await relay(request.exchange, answer, request.relay);
+    await relay(request.exchange, this.#options.access.observe(request, answer), request.relay);
   }
 }
 

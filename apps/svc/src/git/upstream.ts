@@ -41,6 +41,24 @@ export interface UpstreamAnswer {
   cancel(): void;
   /** Reads the body whole; longer ones are cut at `limit` bytes. */
   read(limit: number): Promise<Buffer>;
+  /** The credential that the answer is for, where the code host refused the first one and it was renewed. */
+  readonly renewedAuthorization?: string;
+}
+
+/** The same answer with another body. */
+export function withChunks(answer: UpstreamAnswer, chunks: AsyncIterable<Buffer>): UpstreamAnswer {
+  return { ...answer, chunks, read: async (limit) => readUpTo(chunks, limit) };
+}
+
+async function readUpTo(chunks: AsyncIterable<Buffer>, limit: number): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    size += chunk.length;
+    if (size > limit) break;
+  }
+  return Buffer.concat(parts).subarray(0, limit);
 }
 
 /** Answers to the git and web requests of the code host. */
@@ -93,7 +111,8 @@ export class Upstream {
     if (renewed === undefined) return answer;
     if (!isRepeatable(request)) return { ...answer, renewed: true };
     answer.cancel();
-    return this.#sendFresh({ ...request, headers: { ...request.headers, authorization: renewed } });
+    const headers = { ...request.headers, authorization: renewed };
+    return { ...(await this.#sendFresh({ ...request, headers })), renewedAuthorization: renewed };
   }
 
   async close(): Promise<void> {
@@ -186,16 +205,7 @@ export class Upstream {
         release();
         body.destroy();
       },
-      read: async (limit) => {
-        const parts: Buffer[] = [];
-        let size = 0;
-        for await (const chunk of chunks) {
-          parts.push(chunk);
-          size += chunk.length;
-          if (size > limit) break;
-        }
-        return Buffer.concat(parts).subarray(0, limit);
-      },
+      read: async (limit) => readUpTo(chunks, limit),
     };
   }
 

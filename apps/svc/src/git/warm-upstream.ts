@@ -9,11 +9,11 @@ import { basicToken } from "../code-host/github.ts";
 import { mediaType, type HeaderRecord } from "./headers.ts";
 import {
   UPLOAD_PACK_REQUEST,
+  LsRefsBody,
   UPLOAD_PACK_RESULT,
-  YesBody,
   areRefs,
   isUploadPackResult,
-} from "./ref-questions.ts";
+} from "./ref-probe.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
@@ -55,9 +55,9 @@ export class WarmUpstream implements WarmSource {
     );
     const answer = await this.#send(question, "POST", "git-upload-pack", encodeCommandRequest(request));
     if (!isUploadPackResult(answer)) throw this.#refused(answer, "its references");
-    const body = new YesBody();
+    const body = new LsRefsBody();
     for await (const chunk of answer.chunks) body.push(chunk);
-    if (body.isYes && areRefs(body.bytes)) return body.bytes;
+    if (body.isWhole && areRefs(body.bytes)) return body.bytes;
     throw new WarmRefused(`${this.#upstream.name} gave no list of references`);
   }
 

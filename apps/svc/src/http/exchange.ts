@@ -9,6 +9,9 @@ import type { RepositoryTail } from "./target.ts";
 /** An id that a proxy in front may give; anything else is replaced by ours. */
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{8,64}$/;
 
+/** Outcomes of an answer that failed after its head was sent. */
+const FAILURES: ReadonlySet<RequestResult> = new Set(["error", "rejected"]);
+
 /** Characters of a `User-Agent` or path that are kept in a line. */
 const MAX_SHOWN = 300;
 
@@ -102,7 +105,7 @@ export class Exchange {
     const { response } = this;
     if (this.#cacheCounted) return;
     if (!response.headersSent) response.setHeader(BRAND.cacheHeader, outcome);
-    else if (response.hasHeader(BRAND.cacheHeader) && outcome !== "error") return;
+    else if (response.hasHeader(BRAND.cacheHeader) && !FAILURES.has(outcome)) return;
     this.#cacheOutcome = outcome;
   }
 
