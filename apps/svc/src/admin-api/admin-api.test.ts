@@ -205,10 +205,59 @@ describe("GET /api/cached-repos", () => {
     assert.deepEqual(seen, all);
   });
 
+  it("refuses a cursor that no page gave", async () => {
+    const cursors = ["A".repeat(5000), "Y".repeat(5000), Buffer.from("a b").toString("base64url"), ""];
+    for (const cursor of cursors) {
+      for (const path of ["cached-repos", "sessions", "admin-tokens", "tokens", "audit"]) {
+        const answer = await send(`/api/${path}?limit=1&cursor=${cursor}`);
+        assert.equal(answer.status, 400, `${path} ${cursor.slice(0, 20)}`);
+        assert.match(String(answer.json["detail"]), /"cursor": must be from the Link header/);
+      }
+      const page = await send(`/admin/tokens?cursor=${cursor}`);
+      assert.equal(page.status, 400);
+    }
+  });
+
   it("refuses parameters that are wrong, unknown or repeated", async () => {
     const repeated = ["limit=1&limit=2", "limit=1&limit=1"];
     for (const query of ["limit=0", "limit=1001", "limit=x", "cursor=%2e%2e", "color=red", ...repeated]) {
       assert.equal((await send(`/api/cached-repos?${query}`)).status, 400, query);
+    }
+  });
+});
+
+describe("fields that are given twice", () => {
+  it("are refused with 400 and named, in JSON at any depth and in forms", async () => {
+    const rows: [path: string, raw: string, pointer: string][] = [
+      ["/api/cached-repos", '{"owner":"acme","name":"one","name":"two"}', "/name"],
+      [
+        "/api/tokens",
+        '{"repository":"a/b","scopes":"contents:read","scopes":"*:write","duration":"1h"}',
+        "/scopes",
+      ],
+      [
+        "/api/scopes/explain",
+        '{"scopes":"contents:read","repositories":["a/b"],"graphql":{"query":"{a}","variables":{"v":1,"v":2}}}',
+        "/graphql/variables/v",
+      ],
+      ["/auth/test-login", '{"username":"ann","role":"user","role":"admin"}', "/role"],
+    ];
+    for (const [path, raw, pointer] of rows) {
+      const answer = await send(path, { raw });
+      assert.equal(answer.status, 400, path);
+      assert.equal(answer.json["code"], "repeated_field");
+      assert.equal(answer.json["detail"], `Field "${pointer.slice(1)}": given more than once`);
+      assert.deepEqual(pointers(answer), [pointer]);
+    }
+    assert.equal(administration.repositories.find("acme", "one"), undefined);
+    for (const path of ["/auth/device/code", "/auth/device/token"]) {
+      const answer = await send(path, {
+        raw: "client_id=good&client_id=other&grant_type=x",
+        headers: { "content-type": "application/x-www-form-urlencoded" },
+      });
+      assert.equal(answer.status, 400, path);
+      assert.equal(answer.json["error"], "invalid_request");
+      assert.match(String(answer.json["error_description"]), /"client_id": given more than once/);
     }
   });
 });
@@ -539,7 +588,7 @@ describe("tokens", () => {
 
   const good = { repository: "acme/x", scopes: "contents:read", duration: "1h" };
   const wrong: [name: string, body: unknown, status: number, where: string[]][] = [
-    ["nothing", {}, 422, ["/scopes", "/duration"]],
+    ["nothing", {}, 422, ["/scopes", "/duration", "/repository"]],
     ["no repository", { scopes: "contents:read", duration: "1h" }, 422, ["/repository"]],
     ["an unknown scope", { ...good, scopes: "content:read" }, 422, ["/scopes"]],
     ["a duration too long", { ...good, duration: "8d" }, 422, ["/duration"]],
@@ -629,7 +678,7 @@ describe("logs of the administration", () => {
   it("hold no token and no credential", async () => {
     const answer = await send("/auth/test-login", {
       token: undefined,
-      body: { username: "planted", role: "admin", host_token: "planted-host-token" },
+      body: { username: "tester", role: "admin", host_token: "planted-host-token" },
     });
     const session = String(answer.json["session_token"]);
     await send("/api/tokens", {

@@ -1,4 +1,5 @@
 import { ProblemError } from "../http/problem.ts";
+import { pointerTo, repeatedKey } from "../http/repeated-key.ts";
 
 /** Largest JSON body (spec/svc.md section 3). */
 const MAX_JSON_BYTES = 1024 * 1024;
@@ -7,10 +8,29 @@ const MAX_FORM_BYTES = 64 * 1024;
 /** Milliseconds for a whole body: these are small, and who sends them slower than that holds a connection for nothing. */
 const READ_TIMEOUT_MS = 30_000;
 
-/** @throws ProblemError 400, 408, 413, 415 */
+/** A JSON body in which no object has a key twice. @throws ProblemError 400, 408, 413, 415 */
 export async function readJson(request: Request): Promise<unknown> {
   requireType(request, "application/json");
   const text = await readText(request, MAX_JSON_BYTES);
+  const value = parsed(text);
+  const pointer = repeatedKey(text);
+  if (pointer !== undefined) throw repeatedFields(pointer);
+  return value;
+}
+
+/** A form in which no field is there twice. @throws ProblemError 400, 408, 413, 415 */
+export async function readForm(request: Request): Promise<URLSearchParams> {
+  requireType(request, "application/x-www-form-urlencoded");
+  const form = new URLSearchParams(await readText(request, MAX_FORM_BYTES));
+  const names = new Set<string>();
+  for (const name of form.keys()) {
+    if (names.has(name)) throw repeatedFields(pointerTo([name]));
+    names.add(name);
+  }
+  return form;
+}
+
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -19,10 +39,13 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-/** @throws ProblemError 400, 408, 413, 415 */
-export async function readForm(request: Request): Promise<URLSearchParams> {
-  requireType(request, "application/x-www-form-urlencoded");
-  return new URLSearchParams(await readText(request, MAX_FORM_BYTES));
+function repeatedFields(pointer: string): ProblemError {
+  return new ProblemError({
+    status: 400,
+    code: "repeated_field",
+    detail: `Field "${pointer.slice(1)}": given more than once`,
+    errors: [{ pointer, message: "given more than once" }],
+  });
 }
 
 function requireType(request: Request, wanted: string): void {

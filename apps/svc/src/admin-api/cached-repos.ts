@@ -25,7 +25,7 @@ import type { CachedRepositoryRecord } from "../storage/store.ts";
 import type { RepositoryProbe } from "../tokens/repository-probe.ts";
 import { entityTag, expectedVersion } from "./entity-tag.ts";
 import { operation, type Operation } from "./operation.ts";
-import { pageOf } from "./paging.ts";
+import { pageOf, pagingQuery } from "./paging.ts";
 
 const PATH = "/api/cached-repos";
 
@@ -118,13 +118,7 @@ export function cachedRepositoryOperations(parts: CachedRepositoryOperations): O
       id: "listCachedRepositories",
       summary: "List cached repositories",
       description: "Ordered by owner and name. With `limit`, a `Link` header leads to the next page.",
-      query: z.strictObject({
-        limit: z
-          .string()
-          .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
-          .optional(),
-        cursor: z.string().optional().meta({ description: "From the `Link` header of the page before" }),
-      }),
+      query: z.strictObject(pagingQuery),
       result: z.array(repositorySchema),
       successStatus: 200,
       async handle({ query }) {

@@ -114,6 +114,8 @@ describe("every operation of the administration", () => {
       ["that is a text", json, '"x"', [400]],
       ["that is not UTF-8", json, Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), [400]],
       ["with an unknown field", json, '{"planted-unknown-field":1}', [400]],
+      ["with a field twice", json, '{"planted-field":1,"planted-field":1}', [400]],
+      ["with a field twice further in", json, '{"planted":[0,{"x":1,"\\u0078":1}]}', [400]],
       ["with __proto__", json, '{"__proto__":{"role":"admin"}}', [400, 422]],
       ["over 1 MiB", json, Buffer.alloc(1024 * 1024 + 1, " "), [413]],
       ["nested very deep", json, "[".repeat(200_000), [400]],
@@ -153,7 +155,14 @@ describe("every operation of the administration", () => {
 
   it("refuses an unknown query parameter where it takes any, and one that is there twice", async () => {
     for (const each of administration.operations.filter(({ query }) => query !== undefined)) {
-      for (const query of ["planted=1", "limit=1&limit=2", "cursor=%00"]) {
+      for (const query of [
+        "planted=1",
+        "limit=1&limit=2",
+        "cursor=%00",
+        "cursor=AAAA",
+        `cursor=${"A".repeat(5000)}`,
+        `cursor=${"Y".repeat(5000)}`,
+      ]) {
         const headers = { ...bearer(admin), ...(each.body === undefined ? {} : json) };
         const answer = await raw(each.method, `${pathOf(each)}?${query}`, headers, each.body && "{}");
         assert.equal(answer.status, 400, `${each.id}?${query}: ${answer.text}`);

@@ -1,6 +1,10 @@
 import { z } from "zod";
 import { positionOf } from "../storage/time-cursor.ts";
-import { ProblemError } from "../http/problem.ts";
+
+const CURSOR = { description: "From the `Link` header of the page before" };
+const CURSOR_FAULT = "must be from the Link header of the page before";
+/** What lists are sorted by: an id, or an owner and a name of at most 100 characters each. */
+const KEY = /^[\w./-]{1,201}$/;
 
 /** The query parameters of a list that comes in pages. */
 export const pagingQuery = {
@@ -8,7 +12,11 @@ export const pagingQuery = {
     .string()
     .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
     .optional(),
-  cursor: z.string().optional().meta({ description: "From the `Link` header of the page before" }),
+  cursor: z
+    .string()
+    .refine((text) => keyOf(text) !== undefined, CURSOR_FAULT)
+    .optional()
+    .meta(CURSOR),
 };
 
 /** The same for lists whose pages the database cuts, ordered by time. */
@@ -16,9 +24,9 @@ export const timePagingQuery = {
   ...pagingQuery,
   cursor: z
     .string()
-    .refine((text) => positionOf(text) !== undefined, "must be from the Link header of the page before")
+    .refine((text) => positionOf(text) !== undefined, CURSOR_FAULT)
     .optional()
-    .meta({ description: "From the `Link` header of the page before" }),
+    .meta(CURSOR),
 };
 
 /**
@@ -37,7 +45,7 @@ export function pageOf<T>(
     readonly descending?: boolean;
   },
 ): { items: readonly T[]; headers: Record<string, string> } {
-  const after = query.cursor === undefined ? undefined : decodeCursor(query.cursor);
+  const after = query.cursor === undefined ? undefined : keyOf(query.cursor);
   const isLater = (key: string, than: string): boolean =>
     list.descending === true ? key < than : key > than;
   const rest = after === undefined ? sorted : sorted.filter((item) => isLater(list.key(item), after));
@@ -62,12 +70,8 @@ function encodeCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-function decodeCursor(cursor: string): string {
+/** The key in a cursor; undefined: {@link pageOf} did not make it. */
+function keyOf(cursor: string): string | undefined {
   const key = Buffer.from(cursor, "base64url").toString();
-  if (encodeCursor(key) === cursor) return key;
-  throw new ProblemError({
-    status: 400,
-    code: "bad_parameter",
-    detail: 'Query parameter "cursor": take it from the Link header of the page before',
-  });
+  return KEY.test(key) && encodeCursor(key) === cursor ? key : undefined;
 }

@@ -7,6 +7,7 @@ import { isWellFormed } from "../credentials/token-format.ts";
 import { EVERYTHING, parseScopes } from "../tokens/scopes.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { operation, type Operation } from "./operation.ts";
+import { ALONGSIDE_FIELDS } from "./validation.ts";
 
 const MAX_REPOSITORIES = 100;
 const MAX_URL = 8192;
@@ -62,7 +63,7 @@ export const explainRequestSchema = z
     if (body.token !== undefined && body.repositories !== undefined) {
       context.addIssue({ code: "custom", path: ["repositories"], message: "a token has its own" });
     }
-  })
+  }, ALONGSIDE_FIELDS)
   .meta({ id: "ExplainRequest" });
 
 export const explanationSchema = z

@@ -8,6 +8,7 @@ import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import type { TokenMint } from "../tokens/token-mint.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
 import { nextPage, timePagingQuery } from "./paging.ts";
+import { ALONGSIDE_FIELDS, MISSING } from "./validation.ts";
 
 const PATH = "/api/tokens";
 /** Most repositories of one token; each is checked at the code host. */
@@ -60,12 +61,15 @@ export const tokenRequestSchema = z
     }),
   })
   .superRefine((body, context) => {
+    if (body.repository === undefined && body.repositories === undefined) {
+      context.addIssue({ code: "custom", path: ["repository"], message: MISSING });
+    }
     if (body.type === "agent") return;
     for (const field of ["app_id", "installation"] as const) {
       if (body[field] === undefined) continue;
       context.addIssue({ code: "custom", path: [field], message: "is for agent tokens only" });
     }
-  })
+  }, ALONGSIDE_FIELDS)
   .meta({ id: "TokenRequest" });
 
 const time = z.iso.datetime();

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { FieldError, type FieldFault } from "../errors.ts";
 import { ProblemError } from "../http/problem.ts";
+import { pointerTo } from "../http/repeated-key.ts";
 
 /**
  * Checks a JSON body: unknown fields are 400 and named, everything else that is wrong is 422 with a pointer per field.
@@ -40,6 +41,14 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   );
   throw new FieldError([...faults.values()].toReversed());
 }
+
+/**
+ * For rules about several fields: they are checked even if some field is wrong on its own, so that one response names
+ * every fault. zod would leave them out. Such a rule may only ask whether a field is there.
+ */
+export const ALONGSIDE_FIELDS: z.core.$ZodSuperRefineParams = {
+  when: ({ value }) => typeof value === "object" && value !== null && !Array.isArray(value),
+};
 
 /** Checks the parameters of a query: 400 naming the first that is wrong, unknown, or there more than once. */
 export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): T {
@@ -86,10 +95,8 @@ function faultOf(issue: z.core.$ZodIssue): FieldFault {
   return { pointer: pointerTo(issue.path), message: messageOf(issue) };
 }
 
-/** JSON Pointer (RFC 6901 section 3). */
-function pointerTo(path: readonly PropertyKey[]): string {
-  return path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
-}
+/** Fault of a required field that is not there. */
+export const MISSING = "required, but missing";
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
   string: "a string",
@@ -103,7 +110,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 function messageOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
-      if (issue.message.includes("undefined")) return "required, but missing";
+      if (issue.message.includes("undefined")) return MISSING;
       return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
     case "invalid_value":
       return `must be one of: ${issue.values.map(String).join(", ")}`;

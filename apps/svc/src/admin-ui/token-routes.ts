@@ -1,8 +1,10 @@
 import type { Clock } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
+import { z } from "zod";
 import { clientOf } from "../admin-api/client.ts";
 import { tokenRequestSchema } from "../admin-api/tokens.ts";
-import { validateBody } from "../admin-api/validation.ts";
+import { timePagingQuery } from "../admin-api/paging.ts";
+import { validateBody, validateQuery } from "../admin-api/validation.ts";
 import type { AppRegistry } from "../apps/app-registry.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
@@ -30,6 +32,8 @@ export function chosenScopes(form: Form): string {
   });
   return [form["scopes"] ?? "", ...others].join(",");
 }
+
+const pageQuery = z.object({ cursor: timePagingQuery.cursor, done: z.string().optional() });
 
 /** Tokens on one page. */
 const TOKENS_PER_PAGE = 100;
@@ -81,15 +85,10 @@ export function addTokenRoutes({ pages, assets, version, mint, apps, address, cl
     };
   };
 
-  pages.get("/admin/tokens", false, async (context, identity) =>
-    pages.show(
-      context,
-      tokensPage({
-        ...(await pageFor(identity, context.req.query("cursor"))),
-        done: context.req.query("done"),
-      }),
-    ),
-  );
+  pages.get("/admin/tokens", false, async (context, identity) => {
+    const { cursor, done } = validateQuery(pageQuery, new URL(context.req.url).searchParams);
+    return pages.show(context, tokensPage({ ...(await pageFor(identity, cursor)), done }));
+  });
 
   pages.post("/admin/tokens", false, async (context, identity, form) => {
     const repositories = listOf(form["repository"]);

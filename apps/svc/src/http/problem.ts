@@ -13,6 +13,7 @@ export type ExchangeCode =
   | "not_json"
   | "malformed_body"
   | "unknown_fields"
+  | "repeated_field"
   | "bad_parameter"
   | "misdirected"
   | "internal";
