@@ -66,7 +66,7 @@ export function assembleAdministration(parts: AdministrationParts): {
   const { sessions, accounts } = identity;
   const authenticator = new Authenticator(sessions, address, identity.allowed);
   const testLogin = config.dev.mode
-    ? new TestLogin({ store, sessions, accounts, clock, defaultHostToken: config.dev.host_token })
+    ? new TestLogin({ store, sessions, accounts, audit, clock, defaultHostToken: config.dev.host_token })
     : undefined;
   const mint = new TokenMint({
     store,

@@ -13,7 +13,7 @@ import type { AuditTrail } from "../audit/audit-event.ts";
 import { sessionCookieName } from "../login/authenticator.ts";
 import type { LoginLimits } from "../login/login-limits.ts";
 import { returnPath } from "../login/return-to.ts";
-import { SESSION_LIFETIME_MS, type Sessions } from "../login/sessions.ts";
+import { SESSION_LIFETIME_MS, type Sessions, type StartedSession } from "../login/sessions.ts";
 import type { TestLogin } from "../login/test-login.ts";
 import { CALLBACK_PATH, LOGIN_LIFETIME_MS, type LoginCallback, type WebLogin } from "../login/web-login.ts";
 import type { OwnAddress } from "../own-address.ts";
@@ -63,7 +63,7 @@ export function addLoginRoutes(routes: LoginRoutes): void {
 }
 
 function addHostLogin(routes: LoginRoutes): void {
-  const { app, pages, sessions, webLogin, limits, address, loginPage } = routes;
+  const { app, pages, webLogin, limits, address, loginPage } = routes;
   const fail = async (context: Context, error: unknown, returnTo: string): Promise<Response> => {
     const problem = problemOf(error);
     const status = FAILURE_STATUS.find((each) => each === problem?.status);
@@ -116,10 +116,7 @@ function addHostLogin(routes: LoginRoutes): void {
       limits.login(client.address);
       const browser = cookieName === undefined ? undefined : readCookie(cookie, cookieName);
       const { session, returnTo } = await webLogin.finish(callback, browser, client);
-      // Whoever was signed in here before is signed out: a session is never taken over, and none is left behind.
-      const earlier = readCookie(cookie, sessionCookieName(address));
-      if (earlier !== undefined) await sessions.endByToken(earlier);
-      setSession(routes, context, session.token.reveal(), SESSION_LIFETIME_MS / 1000);
+      await enter(routes, context, session);
       if (cookieName !== undefined) {
         context.header("Set-Cookie", loginCookie(cookieName, "", 0), { append: true });
       }
@@ -156,8 +153,7 @@ function addTestLogin(routes: LoginRoutes): void {
         role: login.role,
         hostToken: login.host_token === "" ? undefined : new Secret(login.host_token),
       };
-      const { token } = await testLogin.logIn(request, clientOf(context));
-      setSession(routes, context, token.reveal(), SESSION_LIFETIME_MS / 1000);
+      await enter(routes, context, await testLogin.logIn(request, clientOf(context)));
       return context.redirect(returnPath(login.return_to), 303);
     } catch (error) {
       const { host_token: _, ...typed } = form;
@@ -167,6 +163,15 @@ function addTestLogin(routes: LoginRoutes): void {
         : pages.show(context, loginPage(returnPath(form["return_to"]), refused), 422);
     }
   });
+}
+
+/** Gives the browser its new session. The one that it had before is ended: none is taken over, and none is left behind. */
+async function enter(routes: LoginRoutes, context: Context, started: StartedSession): Promise<void> {
+  const { sessions, audit, address } = routes;
+  const earlier = readCookie(requestFacts(context).cookie, sessionCookieName(address));
+  const ended = earlier === undefined ? undefined : await sessions.endByToken(earlier);
+  if (ended !== undefined) recordEnd(audit, started.identity, ended, clientOf(context));
+  setSession(routes, context, started.token.reveal(), SESSION_LIFETIME_MS / 1000);
 }
 
 function setSession({ address }: LoginRoutes, context: Context, value: string, maxAgeSeconds: number): void {

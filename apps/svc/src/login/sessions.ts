@@ -104,10 +104,11 @@ export class Sessions {
     return this.#identity(record, user.login);
   }
 
-  /** Ends a session by its token, if it is one. */
-  async endByToken(token: string): Promise<void> {
+  /** Ends a session by its token. Gives the session; undefined: the token is not one of a session that is there. */
+  async endByToken(token: string): Promise<SessionRecord | undefined> {
     const record = isWellFormed(token) ? await this.#store.sessions.findByHash(tokenHash(token)) : undefined;
-    if (record?.kind === "session") await this.#store.sessions.delete(record.id);
+    if (record?.kind !== "session") return undefined;
+    return (await this.#store.sessions.delete(record.id)) ? record : undefined;
   }
 
   async end(sessionId: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
 import type { Accounts } from "../accounts/accounts.ts";
+import { managementSource } from "../audit/audit-actor.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
 import type { Role, Store } from "../storage/store.ts";
 import type { Client } from "./client.ts";
 import type { Sessions, StartedSession } from "./sessions.ts";
@@ -17,6 +19,7 @@ export class TestLogin {
   readonly #store: Store;
   readonly #sessions: Sessions;
   readonly #accounts: Pick<Accounts, "connect">;
+  readonly #audit: AuditTrail;
   readonly #clock: Clock;
   readonly #defaultHostToken: Secret | undefined;
 
@@ -24,12 +27,14 @@ export class TestLogin {
     readonly store: Store;
     readonly sessions: Sessions;
     readonly accounts: Pick<Accounts, "connect">;
+    readonly audit: AuditTrail;
     readonly clock: Clock;
     readonly defaultHostToken: Secret | undefined;
   }) {
     this.#store = options.store;
     this.#sessions = options.sessions;
     this.#accounts = options.accounts;
+    this.#audit = options.audit;
     this.#clock = options.clock;
     this.#defaultHostToken = options.defaultHostToken;
   }
@@ -43,6 +48,12 @@ export class TestLogin {
       const credential = { accessToken, refreshToken: undefined, expiresAt: undefined };
       await this.#accounts.connect(started.identity.userId, credential);
     }
+    this.#audit.record({
+      action: "login.succeeded",
+      outcome: "allowed",
+      ...managementSource(started.identity, client),
+      details: { method: "test_login", role: started.record.role },
+    });
     return started;
   }
 }

@@ -210,7 +210,8 @@ describe("minting and admitting", () => {
       allowNever: false,
     });
     const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
-    login = new TestLogin({ store, sessions, accounts, clock, defaultHostToken: undefined });
+    const audit = { record: () => undefined };
+    login = new TestLogin({ store, sessions, accounts, audit, clock, defaultHostToken: undefined });
     alice = (
       await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
     ).identity;
