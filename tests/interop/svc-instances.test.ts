@@ -139,9 +139,15 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     const listed = await send(one, "GET", "/api/audit", admin);
     assert.equal(listed.status, 503);
     assert.match(await listed.text(), /"code":"database_unavailable"/);
+    assert.equal(listed.headers.get("retry-after"), "5");
+    const page = await fetch(`${one.url}/admin/tokens`, { headers: { cookie: `svc_session=${admin}` } });
+    assert.equal(page.status, 503);
+    assert.equal(page.headers.get("retry-after"), "5");
+    assert.match(await page.text(), /The database of this service does not answer/);
     const cloned = await send(one, "GET", path, token);
     assert.equal(cloned.status, 503);
     assert.equal(cloned.headers.get("retry-after"), "5");
+    assert.match(await cloned.text(), /The database of this service does not answer/);
     assert.equal((await send(one, "GET", "/healthz", "")).status, 200);
     await administer(`ALTER DATABASE ${database} WITH ALLOW_CONNECTIONS true`);
     await until(async () => (await send(one, "GET", "/readyz", "")).status === 200);

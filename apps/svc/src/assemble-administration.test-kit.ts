@@ -97,10 +97,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },
     address,
     renderMetrics: async () => ({ contentType: "text/plain; version=0.0.4", body: "svc_build_info 1\n" }),
-    notReady: async () => {
-      await store.ping();
-      return undefined;
-    },
+    isStopping: () => false,
     version: "0.0.0-test",
     clock,
     logger,

@@ -46,7 +46,8 @@ export interface AdministrationParts {
   readonly probe: RepositoryProbe;
   readonly address: OwnAddress;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
-  readonly notReady: () => Promise<string | undefined>;
+  /** Whether the service gets no new requests, because it ends. */
+  readonly isStopping: () => boolean;
   readonly activity: Activity;
   readonly health: Health;
   readonly version: string;
@@ -140,7 +141,10 @@ export function assembleAdministration(parts: AdministrationParts): {
     assets,
     renderMetrics: parts.renderMetrics,
     metricsPublic: config.metrics.public,
-    notReady: parts.notReady,
+    notReady: async () => {
+      if (parts.isStopping()) return "the service is stopping";
+      return (await parts.health.databaseAnswers()) ? undefined : "the database does not answer";
+    },
     ownHostsOnly: config.dev.mode && !config.dev.mode_unsafe,
     audit,
     logger,

@@ -174,11 +174,7 @@ export async function assemble({
       codeHost: new URL(config.host.url).host,
       clock,
     }),
-    notReady: async () => {
-      if (stopping) return "the service is stopping";
-      await store.ping();
-      return undefined;
-    },
+    isStopping: () => stopping,
     version,
     clock,
     logger,

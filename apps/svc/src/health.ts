@@ -49,7 +49,8 @@ export class Health {
     ];
   }
 
-  async #database(): Promise<HealthItem> {
+  /** Whether the database answers within the time that somebody waits. Never rejects. */
+  async databaseAnswers(): Promise<boolean> {
     const ended = new AbortController();
     const late = after(PING_MS, false, { signal: ended.signal }).catch(() => false);
     const answered = this.#options.ping().then(
@@ -58,7 +59,11 @@ export class Health {
     );
     const isThere = await Promise.race([answered, late]);
     ended.abort();
-    return isThere
+    return isThere;
+  }
+
+  async #database(): Promise<HealthItem> {
+    return (await this.databaseAnswers())
       ? { name: "Database", state: "good", detail: "answers" }
       : { name: "Database", state: "bad", detail: "does not answer" };
   }

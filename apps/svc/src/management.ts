@@ -6,7 +6,7 @@ import type { Logger } from "@devplat/base";
 import { Hono } from "hono";
 import type { PushReceiver } from "./webhooks/push-receiver.ts";
 import { addDeviceEndpoints } from "./admin-api/device.ts";
-import { problemOf, problemResponse, INTERNAL } from "./http/problem.ts";
+import { DATABASE_RETRY_SECONDS, problemOf, problemResponse, INTERNAL } from "./http/problem.ts";
 import { addOperations, requestFacts, requireAccess } from "./admin-api/router.ts";
 import type { Operation } from "./admin-api/operation.ts";
 import { addAdminUi, type AdminUiOptions } from "./admin-ui/routes.ts";
@@ -21,7 +21,7 @@ export interface ManagementOptions {
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
   /** Whether /metrics needs no credential. */
   readonly metricsPublic: boolean;
-  /** Rejects, or gives a reason, when the service should get no requests. */
+  /** The reason why the service should get no requests; undefined: it should. */
   readonly notReady: () => Promise<string | undefined>;
   /** Only loopback Hosts and the base address are answered (development mode: no login protects it). */
   readonly ownHostsOnly: boolean;
@@ -63,8 +63,9 @@ export function managementListener(
 
   app.get("/healthz", (context) => context.text("ok\n"));
   app.get("/readyz", async (context) => {
-    const reason = await options.notReady().catch(() => "the database does not answer");
-    return reason === undefined ? context.text("ready\n") : context.text(`not ready: ${reason}\n`, 503);
+    const reason = await options.notReady();
+    if (reason === undefined) return context.text("ready\n");
+    return context.text(`not ready: ${reason}\n`, 503, { "Retry-After": DATABASE_RETRY_SECONDS });
   });
 
   app.get("/metrics", async (context) => {

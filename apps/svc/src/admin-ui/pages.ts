@@ -8,9 +8,8 @@ import type { Authenticator } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";
 import { messagePage } from "./message-page.ts";
 
-export type PageStatus = 200 | 400 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 502;
-/** Refusals of a request as such, which a page says with the status that the API gives. */
-const CALLER_FAULTS: readonly PageStatus[] = [400, 403, 408, 413, 415, 422, 429];
+const PAGE_STATUSES = [200, 400, 403, 404, 405, 408, 409, 412, 413, 415, 422, 429, 500, 502, 503] as const;
+export type PageStatus = (typeof PAGE_STATUSES)[number];
 /** A form's fields as they were sent; of a name that came twice, the last. */
 export type Form = Readonly<Record<string, string>>;
 /** Answers for somebody who is signed in, and may see the page. */
@@ -74,14 +73,15 @@ export class Pages {
 
   /** The page for an error that no form is to blame for; faults of ours are logged. */
   async fail(context: Context, error: unknown): Promise<Response> {
-    const problem = problemOf(error);
-    if (problem?.status === 404) return this.say(context, 404, "Not found", problem.detail);
-    if (problem === undefined || problem.status >= 500) {
-      this.#options.logger.error({ err: error }, "an administration page failed");
-    }
-    const callerFault = CALLER_FAULTS.find((each) => each === problem?.status);
-    const status = callerFault ?? (problem === undefined ? 500 : 502);
-    return this.say(context, status, "That did not work", (problem ?? INTERNAL).detail);
+    const problem = problemOf(error) ?? INTERNAL;
+    if (problem.status >= 500) this.#options.logger.error({ err: error }, "an administration page failed");
+    for (const [name, value] of Object.entries(problem.headers ?? {})) context.header(name, value);
+    // A page says what the API says, with the same status.
+    const status = PAGE_STATUSES.find((each) => each === problem.status) ?? 500;
+    const title =
+      status === 404 ? "Not found" : status === 503 ? "Not available now" : "That did not work";
+    const text = [problem.detail, problem.hint].filter((part) => part !== undefined).join(". ");
+    return this.say(context, status, title, text);
   }
 
   async #serve(context: Context, adminOnly: boolean, handler: PageHandler): Promise<Response> {

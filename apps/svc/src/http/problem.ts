@@ -56,13 +56,25 @@ const STATUS: Partial<Record<SvcErrorCode, number>> = {
   login_misconfigured: 502,
   app_refused: 422,
   host_unreachable: 502,
-  database_unavailable: 503,
+};
+
+/** Seconds after which a client may try again while the database is away: a restart of one takes a few. */
+export const DATABASE_RETRY_SECONDS = "5";
+
+/** Problem document while the database is away. The reason is for the log: it may name servers that callers do not know. */
+const DATABASE_AWAY: Problem = {
+  status: 503,
+  code: "database_unavailable",
+  detail: "The database of this service does not answer",
+  hint: "Try again in a few seconds. If it goes on, tell the administrator: the log of the service has the reason.",
+  headers: { "Retry-After": DATABASE_RETRY_SECONDS },
 };
 
 /** What to answer for a thrown value; undefined: a fault of ours, to be logged and answered with {@link INTERNAL}. */
 export function problemOf(error: unknown): Problem | undefined {
   if (error instanceof ProblemError) return error.problem;
   if (!(error instanceof SvcError)) return undefined;
+  if (error.code === "database_unavailable") return DATABASE_AWAY;
   const status = STATUS[error.code];
   if (status === undefined) return undefined;
   return {

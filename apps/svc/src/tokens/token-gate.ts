@@ -14,6 +14,7 @@ import type {
   Principal,
   Refusal,
 } from "./admission.ts";
+import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix, isWellFormed } from "../credentials/token-format.ts";
 import { demandFault, isUnlimited } from "./permit.ts";
 import { presentedCredential } from "../credentials/presented.ts";
@@ -21,6 +22,9 @@ import { gitDemand } from "./git-demand.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";
+
+/** Seconds after which a client may try again while the database or the code host is away. */
+const RETRY_SECONDS = "5";
 
 export interface TokenGateOptions {
   readonly lookup: TokenLookup;
@@ -181,7 +185,7 @@ export class TokenGate implements CredentialGate {
     }
     if (outcome.kind === "refused") return { ...refuse(403, outcome.message), principal };
     if (outcome.kind === "unavailable") {
-      return { ...refuse(503, outcome.message, { "Retry-After": "5" }), principal };
+      return { ...refuse(503, outcome.message, { "Retry-After": RETRY_SECONDS }), principal };
     }
     return {
       kind: "forward",
@@ -199,7 +203,11 @@ export class TokenGate implements CredentialGate {
 
   #unavailable(error: unknown): Refusal {
     this.#options.logger.error({ err: error }, "a token could not be looked up");
-    return refuse(503, "The token could not be checked; try again shortly", { "Retry-After": "5" });
+    const isDatabase = error instanceof SvcError && error.code === "database_unavailable";
+    const cause = isDatabase ? "The database of this service does not answer: the" : "The";
+    return refuse(503, `${cause} token could not be checked; try again shortly`, {
+      "Retry-After": RETRY_SECONDS,
+    });
   }
 }
 
