@@ -78,8 +78,7 @@ export class Pages {
     for (const [name, value] of Object.entries(problem.headers ?? {})) context.header(name, value);
     // A page says what the API says, with the same status.
     const status = PAGE_STATUSES.find((each) => each === problem.status) ?? 500;
-    const title =
-      status === 404 ? "Not found" : status === 503 ? "Not available now" : "That did not work";
+    const title = status === 404 ? "Not found" : status === 503 ? "Not available now" : "That did not work";
     const text = [problem.detail, problem.hint].filter((part) => part !== undefined).join(". ");
     return this.say(context, status, title, text);
   }
