@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
-import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
+import {
+  gitEnvironment,
+  launchChromium,
+  run,
+  runAtTerminal,
+  tempFolder,
+  type Browser,
+  type BrowserContext,
+  type Page,
+} from "@devplat/testkit";
 import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
@@ -219,6 +230,42 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
     assert.notEqual((await stand.clone("acme/widgets", `x:${token}`)).code, 0);
     await context.close();
   });
+
+  it("the commands of the page after minting clone with stock git, and hold no token", async () => {
+    const { context, page } = await open({ javaScriptEnabled: false }, "/admin/tokens");
+    await signIn(page, "copier", "user");
+    await page.getByLabel("Repository").fill("acme/widgets");
+    await page.getByRole("button", { name: "Create token" }).click();
+    const token = await page.getByTestId("token").innerText();
+    const [asked, scripted] = await Promise.all(
+      ["clone-asked", "clone-scripted"].map(async (id) => page.getByTestId(id).innerText()),
+    );
+    // The token is on the page once: nothing else there shows it, as it is or encoded.
+    assert.equal((await page.content()).split(token).length, 2);
+    await context.close();
+
+    const folder = await tempFolder("minted");
+    const env = { ...gitEnvironment(), HOME: folder.path, GIT_CONFIG_GLOBAL: join(folder.path, "config") };
+    delete (env as Record<string, string | undefined>)["GIT_TERMINAL_PROMPT"];
+    delete (env as Record<string, string | undefined>)["GIT_ASKPASS"];
+    await writeFile(env.GIT_CONFIG_GLOBAL, "[credential]\n\thelper = store\n");
+    const shell = `cd ${folder.path} && ${asked ?? ""} asked && git -C asked fetch`;
+    const typed = await runAtTerminal("sh", ["-c", shell], { env, answers: [[/Password for /, token]] });
+    assert.equal(typed.code, 0, typed.shown);
+    assert.equal(typed.shown.split("Password for").length, 2, "the helper kept it for the fetch");
+    assert.match(await readFile(join(folder.path, ".git-credentials"), "utf8"), /acme\/widgets/);
+    const inScript = await run("sh", ["-c", `${scripted ?? ""} scripted && git -C scripted fetch`], {
+      cwd: folder.path,
+      env: { ...env, TOKEN: token, GIT_TERMINAL_PROMPT: "0" },
+    });
+    assert.equal(inScript.code, 0, inScript.stderr);
+    for (const name of ["asked", "scripted"]) {
+      const found = await run("grep", ["-rlF", token, join(folder.path, name)]);
+      assert.deepEqual([found.code, found.stdout], [1, ""], "the token is in no file of the clone");
+    }
+    await folder.remove();
+  });
+
   it("before a token is made, it can be asked what it would open", async () => {
     const { context, page } = await open({ javaScriptEnabled: false }, "/admin/tokens");
     await signIn(page, "asker", "user");

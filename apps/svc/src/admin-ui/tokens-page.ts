@@ -1,7 +1,7 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
 import type { AppRecord, TokenPage, TokenRecord } from "../storage/store.ts";
-import { RESOURCES } from "../tokens/scopes.ts";
+import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";
@@ -100,15 +100,27 @@ export function tokensPage(options: TokensPageOptions): Html {
   });
 }
 
+/** The commands do not hold the token: git would keep it in the clone's configuration, the shell in its history. */
 function mintedBanner(minted: { value: string; repository: string }, baseUrl: string): Html {
   const url = new URL(baseUrl);
+  const path = `${minted.repository === EVERYTHING ? "OWNER/NAME" : minted.repository}.git`;
+  const helper = `credential.${url.origin}.helper`;
   return html`<div class="banner good stack" role="status">
     <p><strong>The token was created.</strong> Copy it now: it is not shown again.</p>
     <code class="secret" data-testid="token">${minted.value}</code>
-    <p class="small">Use it as the password, with any user name:</p>
-    <code class="secret"
-      >git clone ${url.protocol}//x:${minted.value}@${url.host}/${minted.repository}.git</code
+    <p class="small">
+      At a terminal: git asks for a password. Paste the token. Your credential helper keeps it for this
+      repository.
+    </p>
+    <code class="secret" data-testid="clone-asked"
+      >git clone -c credential.useHttpPath=true ${url.protocol}//x@${url.host}/${path}</code
     >
+    <p class="small">In a script that has the token in the environment variable TOKEN:</p>
+    <code class="secret" data-testid="clone-scripted"
+      >git clone -c ${helper}= -c ${helper}='!f() { echo username=x; echo "password=$TOKEN"; }; f'
+      ${url.origin}/${path}</code
+    >
+    <p class="small">git can also get tokens by itself: see <a href="/cli">Command line</a>.</p>
   </div>`;
 }
 
