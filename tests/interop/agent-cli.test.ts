@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, chown, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -38,6 +40,32 @@ const configured = (rule: string): string =>
 const YAML = "target: {path: ~/f.yaml, format: yaml}";
 
 describe("exit codes and help", () => {
+  it("a reader that goes away leaves no trace, and does not change the exit code", async () => {
+    const { path } = await home();
+    const env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc") };
+    const rows: [args: readonly string[], code: number][] = [
+      [["--help"], 0],
+      [["version"], 0],
+      [["config", "schema"], 0],
+      [["completion", "bash"], 0],
+      [["status", "--json"], 1],
+      [["doctor"], 1],
+      [["bogus"], 1],
+    ];
+    for (const [args, code] of rows) {
+      for (const closed of ["stdout", "stderr"] as const) {
+        const child = spawn(AGENT_LAUNCHER, args, { env, stdio: "pipe" });
+        const open = closed === "stdout" ? child.stderr : child.stdout;
+        let text = "";
+        open.on("data", (chunk: Buffer) => (text += chunk.toString()));
+        // Before the first byte, so that each write meets a pipe without a reader.
+        child[closed].destroy();
+        assert.deepEqual(await once(child, "close"), [code, null], args.join(" "));
+        assert.doesNotMatch(text, /EPIPE|^ +at /m, `${args.join(" ")} without ${closed}`);
+      }
+    }
+  });
+
   it("no subcommand prints help and exits 0", async () => {
     const { code, stdout } = await (await home()).agent();
     assert.equal(code, 0);

@@ -1,3 +1,4 @@
+import { dropUnreadOutput, noteText, printText } from "@devplat/base/terminal";
 import { BRAND } from "./brand.ts";
 import { parseCommandLine, UsageError, type Parsed } from "./commands/parse.ts";
 import { COMMANDS } from "./commands/table.ts";
@@ -6,11 +7,7 @@ import { COMMANDS } from "./commands/table.ts";
 // overwritten before anything else is done.
 process.title = BRAND.command;
 
-// `agent status | head` is no fault.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-  throw error;
-});
+dropUnreadOutput(BRAND.command);
 
 // No await here: the release bundle is a CommonJS module.
 void main(process.argv.slice(2)).then((code) => (process.exitCode = code));
@@ -22,12 +19,12 @@ async function main(args: readonly string[]): Promise<number> {
     parsed = parseCommandLine(args, COMMANDS, process.env);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${BRAND.command}: ${error.message}\n${error.hint}\n`);
+    noteText(`${BRAND.command}: ${error.message}\n${error.hint}\n`);
     return 1;
   }
   if (parsed.kind === "help") {
     const { helpText } = await import("./commands/help.ts");
-    process.stdout.write(helpText(COMMANDS, parsed.command, parsed.group));
+    printText(helpText(COMMANDS, parsed.command, parsed.group));
     return 0;
   }
   try {

@@ -1,5 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { AppError, messageOf } from "@devplat/base";
+import { dropUnreadOutput, noteText, printLine, printText } from "@devplat/base/terminal";
 import { BRAND } from "./brand.ts";
 import type { CredentialOptions } from "./commands/git-credential.ts";
 import type { AddOptions, SetOptions } from "./commands/repo.ts";
@@ -14,6 +15,7 @@ const USAGE_CODES: readonly string[] = ["usage", "config_invalid", "config_unrea
 
 // What this program writes (repositories, the database, keys) is for its own user alone.
 process.umask(0o077);
+dropUnreadOutput(BRAND.command);
 process.exitCode = await run(process.argv.slice(2));
 
 async function run(parameters: readonly string[]): Promise<number> {
@@ -24,9 +26,9 @@ async function run(parameters: readonly string[]): Promise<number> {
   } catch (error) {
     // commander has printed its own message already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    process.stderr.write(`${BRAND.command}: ${messageOf(error).replaceAll("\n", `\n${BRAND.command}: `)}\n`);
+    noteText(`${BRAND.command}: ${messageOf(error).replaceAll("\n", `\n${BRAND.command}: `)}\n`);
     if (!(error instanceof AppError)) return EXIT.failed;
-    if (error.hint !== undefined) process.stderr.write(`${error.hint}\n`);
+    if (error.hint !== undefined) noteText(`${error.hint}\n`);
     return USAGE_CODES.includes(error.code) ? EXIT.usage : EXIT.failed;
   }
 }
@@ -41,6 +43,7 @@ function program(): Command {
       "configuration file (default: SVC_CONFIG, ./svc.yaml, /etc/svc/config.yaml)",
     )
     .exitOverride()
+    .configureOutput({ writeOut: printText, writeErr: noteText })
     .showHelpAfterError(`(${BRAND.command} --help shows what there is)`)
     .addHelpText(
       "after",
@@ -51,7 +54,7 @@ Examples:
   svc repo add octocat/Hello-World --timeout 600         list a repository (SVC_URL, SVC_TOKEN)
   git clone http://localhost:8080/octocat/Hello-World.git
 
-Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
+Exit codes: 0 done, 1 failed, 2 used or configured wrongly. Output that nobody reads is dropped: it changes neither the work nor the code.`,
     );
   const config = (): { file: string | undefined } => ({ file: root.opts<{ config?: string }>().config });
 
@@ -133,7 +136,7 @@ Exit codes: 0 done, 1 failed, 2 used or configured wrongly.`,
   root
     .command("version")
     .description("print the version")
-    .action(() => void process.stdout.write(`${BRAND.command} ${programVersion()}\n`));
+    .action(() => printLine(`${BRAND.command} ${programVersion()}`));
   return root;
 }
 

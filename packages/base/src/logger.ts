@@ -1,5 +1,6 @@
 import { pino, type DestinationStream, type LoggerOptions as LoggerConfiguration } from "pino";
 import { Secret } from "./secret.ts";
+import { visibleJson } from "./terminal/visible.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -102,15 +103,7 @@ function textLine(json: string): string {
 }
 
 function fieldText(value: unknown): string {
-  if (typeof value === "object" && value !== null && "message" in value) return quoted(value.message);
+  if (typeof value === "object" && value !== null && "message" in value) return visibleJson(value.message);
   if (typeof value === "string" && /^[\w./:@+-]+$/.test(value)) return value;
-  return quoted(value);
-}
-
-/** As JSON, with the control characters escaped that JSON leaves as they are and terminals obey (C1, ECMA-48). */
-function quoted(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    /[\u007f-\u009f]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return visibleJson(value);
 }

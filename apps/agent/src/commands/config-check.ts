@@ -1,4 +1,5 @@
 import { ConfigError, type ConfigProblem } from "@devplat/config";
+import { printText, visibleJson } from "@devplat/base/terminal";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
@@ -10,7 +11,7 @@ export const run: RunCommand = async (invocation) => {
     const { loaded } = await openContext(invocation);
     const { sources, warnings, config } = loaded;
     const count = config.rules.length;
-    process.stdout.write(
+    printText(
       asJson
         ? json({ ok: true, sources, warnings, rules: count, problems: [] })
         : `${sources.join(", ")}: ok, ${count} ${count === 1 ? "rule" : "rules"}\n`,
@@ -20,7 +21,7 @@ export const run: RunCommand = async (invocation) => {
     if (!asJson) throw error;
     const problems = problemsOf(error);
     if (problems === undefined) throw error;
-    process.stdout.write(json({ ok: false, sources: [], warnings: [], rules: 0, problems }));
+    printText(json({ ok: false, sources: [], warnings: [], rules: 0, problems }));
     return 1;
   }
 };
@@ -34,5 +35,5 @@ function problemsOf(error: unknown): readonly ConfigProblem[] | undefined {
 }
 
 function json(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
+  return `${visibleJson(value, 2)}\n`;
 }

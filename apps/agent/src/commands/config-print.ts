@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { printJson, printText } from "@devplat/base/terminal";
 import { asWritten } from "../config/as-written.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
@@ -8,9 +9,9 @@ export const run: RunCommand = async (invocation) => {
   const { loaded } = await openContext(invocation);
   const written = asWritten(loaded.config);
   if (invocation.options["json"] === true) {
-    process.stdout.write(`${JSON.stringify({ sources: loaded.sources, config: written }, undefined, 2)}\n`);
+    printJson({ sources: loaded.sources, config: written });
     return 0;
   }
-  process.stdout.write(`# ${loaded.sources.join(", ")}\n${stringify(written)}`);
+  printText(`# ${loaded.sources.join(", ")}\n${stringify(written)}`);
   return 0;
 };

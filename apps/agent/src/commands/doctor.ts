@@ -1,5 +1,6 @@
 import { access, constants, lstat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
+import { printJson, printLine } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
@@ -34,11 +35,11 @@ export const run: RunCommand = async (invocation) => {
     stop.release();
   }
   if (invocation.options["json"] === true) {
-    process.stdout.write(`${JSON.stringify({ findings }, undefined, 2)}\n`);
+    printJson({ findings });
   } else {
     const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
     for (const { check, state, detail } of findings) {
-      process.stdout.write(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}\n`);
+      printLine(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}`);
     }
   }
   return findings.some(({ state }) => state === "fault") ? 1 : 0;

@@ -1,3 +1,4 @@
+import { noteLine, printJson, printLine, printText } from "@devplat/base/terminal";
 import { assemblePreview } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -40,13 +41,13 @@ export async function dryRun(
     const failed = [...failures].filter(concerned);
     if (json) {
       const shown = { changes, missing: Object.fromEntries(absent), failed: Object.fromEntries(failed) };
-      process.stdout.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+      printJson(shown);
     } else {
-      for (const { diff } of changes) process.stdout.write(diff);
-      for (const [rule, message] of absent) process.stdout.write(`${rule}: ${message}\n`);
-      for (const [rule, message] of failed) process.stderr.write(`${rule}: ${message}\n`);
+      for (const { diff } of changes) printText(diff);
+      for (const [rule, message] of absent) printLine(`${rule}: ${message}`);
+      for (const [rule, message] of failed) noteLine(`${rule}: ${message}`);
       const files = changes.length === 1 ? "1 file" : `${changes.length} files`;
-      process.stdout.write(`${files} would change; nothing was written\n`);
+      printLine(`${files} would change; nothing was written`);
     }
     return failed.length === 0 ? 0 : 1;
   } finally {

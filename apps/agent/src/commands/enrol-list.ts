@@ -1,6 +1,6 @@
+import { printJson, printText, tableLines } from "@devplat/base/terminal";
 import type { RunCommand } from "./command.ts";
 import { withEnrolments } from "./enrolment-session.ts";
-import { table } from "./table-text.ts";
 
 /** Every configured enrolment and how it stands. */
 export const run: RunCommand = (invocation) =>
@@ -8,7 +8,7 @@ export const run: RunCommand = (invocation) =>
     await runner.look(signal);
     const enrolments = runner.list();
     if (invocation.options["json"] === true) {
-      process.stdout.write(`${JSON.stringify({ enrolments }, undefined, 2)}\n`);
+      printJson({ enrolments });
       return 0;
     }
     const rows = enrolments.map(({ key, engine, state, status, description }) => [
@@ -18,7 +18,7 @@ export const run: RunCommand = (invocation) =>
       description,
     ]);
     const lines =
-      rows.length === 0 ? ["No enrolments."] : table(["KEY", "ENGINE", "STATUS", "DESCRIPTION"], rows);
-    process.stdout.write(`${lines.join("\n")}\n`);
+      rows.length === 0 ? ["No enrolments."] : tableLines(["KEY", "ENGINE", "STATUS", "DESCRIPTION"], rows);
+    printText(`${lines.join("\n")}\n`);
     return 0;
   });

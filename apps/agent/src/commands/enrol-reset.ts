@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import type { RunCommand } from "./command.ts";
 import { withEnrolments } from "./enrolment-session.ts";
 
@@ -12,6 +13,6 @@ export const run: RunCommand = (invocation) =>
       await runner.reset(key);
       tell();
     }
-    process.stdout.write(`${invocation.flags.dryRun ? "would reset" : "reset"} ${key}\n`);
+    printLine(`${invocation.flags.dryRun ? "would reset" : "reset"} ${key}`);
     return 0;
   });

@@ -1,4 +1,5 @@
 import { Secret } from "@devplat/base";
+import { noteLine, noteText, printLine, visible } from "@devplat/base/terminal";
 import { DesktopBrowser } from "../desktop/browser.ts";
 import type { EnrolmentPrompt, EnrolmentRunner } from "../enrol/runner.ts";
 import { AgentError } from "../errors.ts";
@@ -19,7 +20,7 @@ export const run: RunCommand = (invocation) =>
     }
     if (invocation.flags.dryRun) {
       runner.prompt(key);
-      process.stdout.write(`the enrolment ${key} would run\n`);
+      printLine(`the enrolment ${key} would run`);
       return 0;
     }
     // Given up while the store was looked at.
@@ -28,7 +29,7 @@ export const run: RunCommand = (invocation) =>
     signal.addEventListener("abort", () => void runner.cancel(key), { once: true });
     await converse(runner, key, done, host.environment);
     await done;
-    process.stdout.write(`stored ${key}\n`);
+    printLine(`stored ${key}`);
     return 0;
   });
 
@@ -68,8 +69,8 @@ async function converse(
 }
 
 function show({ url, code }: NonNullable<EnrolmentPrompt["visit"]>, environment: NodeJS.ProcessEnv): void {
-  const typed = code === undefined ? "" : `and enter the code ${code}\n`;
-  process.stderr.write(`Open ${url}\n${typed}`);
+  const typed = code === undefined ? "" : `and enter the code ${visible(code)}\n`;
+  noteText(`Open ${visible(url)}\n${typed}`);
   if (process.stderr.isTTY) void new DesktopBrowser(environment).open(url);
 }
 
@@ -78,10 +79,10 @@ async function fill(
   key: string,
   { title, fields }: NonNullable<EnrolmentPrompt["form"]>,
 ): Promise<void> {
-  if (title !== "") process.stderr.write(`${title}\n`);
+  if (title !== "") noteLine(title);
   const values = new Map<string, Secret>();
   for (const { name, help, secret, confirm, fault } of fields) {
-    if (help !== "") process.stderr.write(`${help}\n`);
+    if (help !== "") noteLine(help);
     for (;;) {
       const value = await ask(`${name}: `, { hidden: secret });
       const wrong = fault(value);
@@ -91,7 +92,7 @@ async function fill(
         values.set(name, new Secret(value));
         break;
       }
-      process.stderr.write(`${wrong ?? "the two are not the same"}\n`);
+      noteLine(wrong ?? "the two are not the same");
     }
   }
   runner.answer(key, values);

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import { systemCode } from "@devplat/base";
+import { printLine } from "@devplat/base/terminal";
 import type { SecretStore } from "@devplat/secret-store";
 import { assemblePreview, type SyncParts } from "../assemble.ts";
 import { AgentError } from "../errors.ts";
@@ -45,7 +46,7 @@ export const run: RunCommand = async (invocation) => {
       ]);
     const variables = await read();
     if (invocation.flags.dryRun) {
-      process.stdout.write(`would set ${[...variables.keys()].join(", ") || "nothing"}\n`);
+      printLine(`would set ${[...variables.keys()].join(", ") || "nothing"}`);
       return 0;
     }
     const [program = "", ...args] = invocation.positionals;

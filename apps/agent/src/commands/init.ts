@@ -1,4 +1,5 @@
 import { writeAtomically } from "@devplat/base";
+import { printLine, printText } from "@devplat/base/terminal";
 import { access } from "node:fs/promises";
 import { BRAND } from "../brand.ts";
 import { readConfigFile } from "../config/file.ts";
@@ -24,12 +25,12 @@ export const run: RunCommand = async (invocation) => {
     });
   }
   if (invocation.flags.dryRun) {
-    process.stdout.write(`would write ${places.userConfig}\n`);
+    printLine(`would write ${places.userConfig}`);
     return 0;
   }
   await ensureFolder(places.configFolder);
   await writeAtomically(places.userConfig, STARTER_CONFIG);
-  process.stdout.write(
+  printText(
     [
       `Wrote ${places.userConfig}. Try:`,
       `  ${BRAND.command} secrets put example token=s3cret user=me`,

@@ -1,4 +1,5 @@
 import { Secret } from "@devplat/base";
+import { noteLine, noteText, visible } from "@devplat/base/terminal";
 import type { TokenInfo } from "@devplat/secret-store";
 import { endedEarly, LOGIN_LIMIT_MS, type LoginState, type LoginSteps } from "../auth/login-flow.ts";
 import type { LoginOptions, Logins } from "../auth/logins.ts";
@@ -71,16 +72,16 @@ class TerminalSteps implements LoginSteps {
 
   show(state: LoginState): void {
     if (state.kind === "browser") {
-      process.stderr.write(`Sign in with your browser at\n\n  ${state.url}\n\n`);
+      noteText(`Sign in with your browser at\n\n  ${visible(state.url)}\n\n`);
       void new DesktopBrowser(this.#environment).open(state.url);
     }
     if (state.kind === "waiting_push") {
-      process.stderr.write(`Approve the login on your device (${state.methods.join(", ")}) ...\n`);
+      noteLine(`Approve the login on your device (${state.methods.join(", ")}) ...`);
     }
   }
 
   passcode(method: string, refused: boolean): Promise<Secret> {
-    if (refused) process.stderr.write("The passcode was not accepted.\n");
+    if (refused) noteLine("The passcode was not accepted.");
     return this.ask(`Passcode (${method}): `);
   }
 

@@ -1,3 +1,4 @@
+import { noteLine } from "@devplat/base/terminal";
 import type { StoreParts } from "../assemble-store.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -19,7 +20,7 @@ export async function ensureSignedIn(
   } catch (error) {
     const isNeeded = error instanceof AgentError && error.code === "not_signed_in";
     if (!isNeeded || !hasTerminal() || loaded.config.store.borrow_only) throw error;
-    process.stderr.write(`${error.message}\n`);
+    noteLine(error.message);
     await signInAnew(host, loaded, parts, signal);
     await parts.signIn.ensure(signal);
   }

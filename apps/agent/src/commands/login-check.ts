@@ -2,6 +2,7 @@ import { userInfo } from "node:os";
 import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError, silentLogger, systemCode } from "@devplat/base";
+import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
 import { tokenDigest } from "../auth/denied-tokens.ts";
@@ -41,7 +42,7 @@ export const run: RunCommand = async (invocation) => {
     );
   }
   if (invocation.flags.dryRun) {
-    process.stdout.write("would look at the token and sign in if there is no valid one; nothing was done\n");
+    printLine("would look at the token and sign in if there is no valid one; nothing was done");
     return 0;
   }
   const marker = suppression.markerPath(environment);
@@ -91,7 +92,8 @@ async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): 
     const isOs = methodParts(loaded.config.store.auth_method).suffix === "os";
     const reason = isOs ? await certificateFault(parts) : await reasonToLogIn(parts, host, stop.signal);
     if (reason === undefined) return 0;
-    if (invocation.options["quiet"] !== true) process.stderr.write(`${yellow(reason, host.environment)}\n`);
+    if (invocation.options["quiet"] !== true)
+      process.stderr.write(`${yellow(visible(reason), host.environment)}\n`);
     const login = isOs ? bootstrap : signInAnew;
     await login(host, loaded, parts, stop.signal);
     return 0;
@@ -165,7 +167,7 @@ async function refresh(marker: string): Promise<void> {
 }
 
 function tell(text: string): void {
-  process.stderr.write(`${BRAND.command}: ${text}\n`);
+  noteLine(`${BRAND.command}: ${text}`);
 }
 
 function lineOf(error: unknown): string {

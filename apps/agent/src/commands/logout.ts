@@ -1,3 +1,4 @@
+import { noteLine, printLine } from "@devplat/base/terminal";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { removeToken } from "../auth/sign-out.ts";
 import { assembleStore, type StoreParts } from "../assemble-store.ts";
@@ -10,19 +11,19 @@ import { untilStopped } from "./signals.ts";
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   if (invocation.flags.dryRun) {
-    process.stdout.write("would remove the token file; nothing was done\n");
+    printLine("would remove the token file; nothing was done");
     return 0;
   }
   const parts = await assembleStore(host, loaded, true);
   const stop = untilStopped();
   try {
     if (parts.tokens === undefined) {
-      process.stdout.write("The store is on this host: there is no token.\n");
+      printLine("The store is on this host: there is no token.");
       return 0;
     }
     await logout(parts.tokens, invocation.options["revoke"] === true, stop.signal);
     if ((host.environment[TOKEN_VARIABLE] ?? "").trim() !== "") {
-      process.stderr.write(`${TOKEN_VARIABLE} is still set in this shell.\n`);
+      noteLine(`${TOKEN_VARIABLE} is still set in this shell.`);
     }
     return 0;
   } finally {
@@ -37,7 +38,7 @@ async function logout(
   signal: AbortSignal,
 ): Promise<void> {
   const { removed, token, ownLogin } = await removeToken(tokens);
-  process.stdout.write(removed ? "Signed out: the token file is removed.\n" : "There was no token file.\n");
+  printLine(removed ? "Signed out: the token file is removed." : "There was no token file.");
   if (!revoke || token === undefined) return;
   if (!ownLogin) {
     throw new AgentError("login_refused", "the token was not revoked: it is not of a login of this program", {
@@ -45,5 +46,5 @@ async function logout(
     });
   }
   await tokens.client.revokeSelf({ token, signal });
-  process.stdout.write("The token is revoked.\n");
+  printLine("The token is revoked.");
 }

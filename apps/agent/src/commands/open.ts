@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import { loadConfig } from "../config/load.ts";
 import { apiSocketPath } from "../local-api/places.ts";
 import { requestOpenLink } from "../local-api/open-link.ts";
@@ -10,6 +11,6 @@ export const run: RunCommand = async (invocation) => {
   // The daemon runs with a configuration that was good; one that has been broken since does not matter here.
   const loaded = await loadConfig(places, invocation.flags.config).catch(() => undefined);
   const socketPath = apiSocketPath(places, loaded?.config.api);
-  process.stdout.write(`${await requestOpenLink(places.runtime, socketPath)}\n`);
+  printLine(await requestOpenLink(places.runtime, socketPath));
   return 0;
 };

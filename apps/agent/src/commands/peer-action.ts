@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
@@ -31,7 +32,7 @@ export async function preferPeers(
   if (invocation.flags.dryRun) {
     const sockets = (await peers?.sockets()) ?? [];
     const order = [...sockets, "this host, if no peer accepts"];
-    process.stdout.write(order.map((place) => `would ask ${place}\n`).join(""));
+    for (const place of order) printLine(`would ask ${place}`);
     return 0;
   }
   const stop = untilStopped();

@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
@@ -10,7 +11,7 @@ import { DaemonPid } from "./daemon-pid.ts";
 export const run: RunCommand = async (invocation) => {
   const { host } = await openContext(invocation);
   if (invocation.flags.dryRun) {
-    process.stdout.write("the configuration is valid; the daemon was not told\n");
+    printLine("the configuration is valid; the daemon was not told");
     return 0;
   }
   if (!(await signalDaemon(host))) {
@@ -18,9 +19,7 @@ export const run: RunCommand = async (invocation) => {
       hint: `'${BRAND.command} run' starts one; it reads the configuration then.`,
     });
   }
-  process.stdout.write(
-    `the daemon reads its configuration again; '${BRAND.command} status' shows what it made of it\n`,
-  );
+  printLine(`the daemon reads its configuration again; '${BRAND.command} status' shows what it made of it`);
   return 0;
 };
 

@@ -1,4 +1,5 @@
 import { AppError } from "@devplat/base";
+import { noteText } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 
 /**
@@ -8,13 +9,13 @@ import { BRAND } from "../brand.ts";
 export function reportFailure(error: unknown, verbose: boolean): void {
   if (error instanceof AppError) {
     const hint = error.hint === undefined ? "" : `${error.hint}\n`;
-    process.stderr.write(`${BRAND.command}: ${error.message}\n${hint}`);
+    noteText(`${BRAND.command}: ${error.message}\n${hint}`);
     return;
   }
   // Not one of our errors: a fault in the program. Its message may quote what it was working on.
   const name = error instanceof Error ? error.name : typeof error;
-  process.stderr.write(`${BRAND.command}: internal error (${name}); --log-level debug shows where\n`);
-  if (verbose && error instanceof Error) process.stderr.write(`${stackWithoutMessage(error)}\n`);
+  noteText(`${BRAND.command}: internal error (${name}); --log-level debug shows where\n`);
+  if (verbose && error instanceof Error) noteText(`${stackWithoutMessage(error)}\n`);
 }
 
 /** Where it happened, without the message. */

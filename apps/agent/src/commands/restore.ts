@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { Backups } from "../sync/backups.ts";
@@ -25,7 +26,7 @@ export const run: RunCommand = async (invocation) => {
     });
   }
   if (invocation.flags.dryRun) {
-    process.stdout.write(`would restore ${backup.path} as of ${backup.takenAt}\n`);
+    printLine(`would restore ${backup.path} as of ${backup.takenAt}`);
     return 0;
   }
   using lock = await WriterLock.acquire(places.state);
@@ -40,8 +41,8 @@ export const run: RunCommand = async (invocation) => {
   };
   const { changed } = await writeTarget(request, new InPlaceJournal(places.state));
   host.logger.debug({ lock: lock.path }, "restored under the writer lock");
-  process.stdout.write(
-    changed ? `restored ${backup.path} as of ${backup.takenAt}\n` : `${backup.path} is already as it was\n`,
+  printLine(
+    changed ? `restored ${backup.path} as of ${backup.takenAt}` : `${backup.path} is already as it was`,
   );
   return 0;
 };

@@ -1,9 +1,9 @@
+import { printJson, printText, tableLines } from "@devplat/base/terminal";
 import { factsOf } from "../assemble-store.ts";
 import { StateFile } from "../sync/state.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
-import { table } from "./table-text.ts";
 
 /** Every rule as configured, with the state that the last cycle left. */
 export const run: RunCommand = async (invocation) => {
@@ -14,7 +14,7 @@ export const run: RunCommand = async (invocation) => {
     state.document,
   );
   if (invocation.options["json"] === true) {
-    process.stdout.write(`${JSON.stringify({ rules }, undefined, 2)}\n`);
+    printJson({ rules });
     return 0;
   }
   const rows = rules.map(({ name, state: now, key, target, last_synced: synced, error }) => [
@@ -28,7 +28,7 @@ export const run: RunCommand = async (invocation) => {
   const lines =
     rows.length === 0
       ? ["No rules."]
-      : table(["RULE", "STATE", "KEY", "TARGET", "LAST SYNCED", "ERROR"], rows);
-  process.stdout.write(`${lines.join("\n")}\n`);
+      : tableLines(["RULE", "STATE", "KEY", "TARGET", "LAST SYNCED", "ERROR"], rows);
+  printText(`${lines.join("\n")}\n`);
   return 0;
 };

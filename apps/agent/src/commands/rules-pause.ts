@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -22,12 +23,12 @@ export async function setPaused(invocation: Invocation, paused: boolean): Promis
   }
   const word = paused ? "paused" : "resumed";
   if (invocation.flags.dryRun) {
-    process.stdout.write(`rule '${rule.name}' would be ${word}\n`);
+    printLine(`rule '${rule.name}' would be ${word}`);
     return 0;
   }
   const changed = await new PausedRules(host.places.state).set(rule.name, paused);
   if (changed) await tellDaemon(host);
-  process.stdout.write(changed ? `${word} '${rule.name}'\n` : `'${rule.name}' was ${word} already\n`);
+  printLine(changed ? `${word} '${rule.name}'` : `'${rule.name}' was ${word} already`);
   return 0;
 }
 

@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import { assembleDaemon } from "../assemble.ts";
 import type { RunCommand } from "./command.ts";
 import { loadWith, openContext } from "./context.ts";
@@ -24,7 +25,7 @@ export const run: RunCommand = async (invocation) => {
   try {
     await pid.publish();
     if (web !== undefined) {
-      process.stdout.write(`Web UI: ${await web.listen()}/\n`);
+      printLine(`Web UI: ${await web.listen()}/`);
       served.push(web.run(serving.signal));
     }
     if (localApi !== undefined) {

@@ -1,7 +1,7 @@
 import { printJson, type FieldValue } from "@devplat/secret-store";
+import { printText, visible, visibleJsonText } from "@devplat/base/terminal";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
-import { oneLine } from "./one-line.ts";
 import { withStore } from "./secret-session.ts";
 
 /** Names only, unless one field or `--reveal` is asked for. */
@@ -13,7 +13,10 @@ export const run: RunCommand = (invocation) =>
     if (field !== undefined) {
       const value = fields.get(field);
       if (value === undefined) throw new AgentError("secret_missing", `the secret ${path} has no such field`);
-      process.stdout.write(`${json ? printJson(value) : asText(value)}\n`);
+      if (json) printText(`${visibleJsonText(printJson(value))}\n`);
+      // For a program the value is what it is; a terminal would obey it.
+      else if (process.stdout.isTTY) printText(`${asText(value)}\n`);
+      else process.stdout.write(`${asText(value)}\n`);
       return 0;
     }
     const reveal = invocation.options["reveal"] === true;
@@ -24,11 +27,11 @@ export const run: RunCommand = (invocation) =>
         ["version", { number: String(version) }],
         ["fields", shown],
       ]);
-      process.stdout.write(`${printJson(document)}\n`);
+      printText(`${visibleJsonText(printJson(document))}\n`);
       return 0;
     }
-    const lines = [...fields].map(([name, value]) => `${oneLine(name)}: ${reveal ? asText(value) : "••••"}`);
-    process.stdout.write(`${[`# ${path}, version ${version}`, ...lines].join("\n")}\n`);
+    const lines = [...fields].map(([name, value]) => `${visible(name)}: ${reveal ? asText(value) : "••••"}`);
+    printText(`${[`# ${path}, version ${version}`, ...lines].join("\n")}\n`);
     return 0;
   });
 

@@ -1,5 +1,5 @@
+import { printText, visible, visibleJson } from "@devplat/base/terminal";
 import type { RunCommand } from "./command.ts";
-import { oneLine } from "./one-line.ts";
 import { withStore } from "./secret-session.ts";
 
 export const run: RunCommand = (invocation) =>
@@ -9,8 +9,8 @@ export const run: RunCommand = (invocation) =>
     const keys = await store.list(folder, { signal });
     const text =
       invocation.options["json"] === true
-        ? `${JSON.stringify({ path: folder, keys }, undefined, 2)}\n`
-        : keys.map((key) => `${oneLine(key)}\n`).join("");
-    process.stdout.write(text);
+        ? `${visibleJson({ path: folder, keys }, 2)}\n`
+        : keys.map((key) => `${visible(key)}\n`).join("");
+    printText(text);
     return 0;
   });

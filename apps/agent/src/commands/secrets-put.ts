@@ -5,6 +5,7 @@ import {
   type SecretStore,
 } from "@devplat/secret-store";
 import { systemCode } from "@devplat/base";
+import { noteLine, printLine } from "@devplat/base/terminal";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { AgentError } from "../errors.ts";
@@ -20,9 +21,7 @@ export const run: RunCommand = async (invocation) => {
   const [path = "", ...parts] = invocation.positionals;
   const given = await readFields(parts);
   if (process.stdin.isTTY && parts.some((part) => /^[^=]+=[^@-]/.test(part))) {
-    process.stderr.write(
-      `A value on the command line stays in the shell's history; FIELD alone asks for it.\n`,
-    );
+    noteLine(`A value on the command line stays in the shell's history; FIELD alone asks for it.`);
   }
   return withStore(invocation, async (store, signal, loaded) => {
     refuseEnrolled(loaded, invocation, path);
@@ -31,12 +30,12 @@ export const run: RunCommand = async (invocation) => {
       const kept = invocation.options["replace"] === true ? [] : [...(before?.fields ?? [])];
       const fields = new Map<string, FieldValue>([...kept, ...given]);
       if (invocation.flags.dryRun) {
-        process.stdout.write(`would write ${path}: ${[...given.keys()].join(", ")}\n`);
+        printLine(`would write ${path}: ${[...given.keys()].join(", ")}`);
         return 0;
       }
       try {
         const { version } = await store.write(path, fields, { ifVersion: before?.version ?? 0, signal });
-        process.stdout.write(`${path}: version ${version}\n`);
+        printLine(`${path}: version ${version}`);
         return 0;
       } catch (error) {
         const conflict = error instanceof SecretStoreError && error.code === "version_conflict";

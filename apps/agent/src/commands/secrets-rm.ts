@@ -1,3 +1,4 @@
+import { printLine } from "@devplat/base/terminal";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { ask } from "./prompt.ts";
@@ -9,12 +10,12 @@ export const run: RunCommand = (invocation) =>
     refuseEnrolled(loaded, invocation, path);
     const { version } = await store.metadata(path, { signal });
     if (invocation.flags.dryRun) {
-      process.stdout.write(`would remove ${path} with every version up to ${version}\n`);
+      printLine(`would remove ${path} with every version up to ${version}`);
       return 0;
     }
     if (invocation.options["yes"] !== true) await confirm(path);
     await store.delete(path, { signal });
-    process.stdout.write(`removed ${path}\n`);
+    printLine(`removed ${path}`);
     return 0;
   });
 

@@ -1,4 +1,5 @@
 import type { TokenInfo } from "@devplat/secret-store";
+import { noteLine } from "@devplat/base/terminal";
 import type { LoginOptions } from "../auth/logins.ts";
 import type { StoreParts } from "../assemble-store.ts";
 import type { Host } from "../host.ts";
@@ -26,7 +27,7 @@ export async function signInAnew(
       const needed = error instanceof AgentError && error.code === "certificate_unusable";
       // The user's own certificate is not ours to replace.
       if (!needed || config.store.mtls.byo !== undefined) throw error;
-      process.stderr.write(`${error.message}; getting one\n`);
+      noteLine(`${error.message}; getting one`);
     }
   }
   return await bootstrap(host, { config }, parts, cancelled, options);

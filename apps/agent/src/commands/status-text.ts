@@ -1,6 +1,6 @@
 import { formatDuration } from "@devplat/base";
+import { tableLines } from "@devplat/base/terminal";
 import type { AgentStatus, CertificateStatus } from "../status.ts";
-import { table } from "./table-text.ts";
 
 /**
  * The status for people, block by block.
@@ -50,7 +50,7 @@ export function ruleLines(states: AgentStatus["rules"]): string[] {
     rule.error ?? "",
   ]);
   if (rules.length === 0) return ["No rules."];
-  return table(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
+  return tableLines(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
 }
 
 /** Under `mtls+os` there is no token to tell of. */

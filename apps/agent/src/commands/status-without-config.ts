@@ -1,4 +1,5 @@
 import { ConfigError } from "@devplat/config";
+import { visibleJson } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { AgentError } from "../errors.ts";
 import { askDaemon, type DaemonWord } from "../local-api/daemon-look.ts";
@@ -39,7 +40,7 @@ export async function statusWithoutConfig(
   if (asJson) {
     const config = { sources: [], problems: [publicMessage(fault)], reload_needed: [] };
     const found = { daemon: { running: seen !== undefined }, ...seen, sync, rules, config };
-    return `${JSON.stringify(found, undefined, 2)}\n`;
+    return `${visibleJson(found, 2)}\n`;
   }
   return textOf(seen, sync, document.stale_since, rules);
 }

@@ -1,4 +1,5 @@
 import { SecretStoreError } from "@devplat/secret-store";
+import { printText, visibleJson } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
 import { SHORT_PATIENCE_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
@@ -24,7 +25,7 @@ export const run: RunCommand = async (invocation) => {
     const isNamed = invocation.flags.config !== undefined;
     if (!isConfigFault(fault) || (isNamed && fault.code === "config_unreadable")) throw fault;
     const asJson = invocation.options["json"] === true;
-    process.stdout.write((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
+    printText((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
     throw fault;
   });
   const parts = await assemblePreview({ ...host, patienceMs: SHORT_PATIENCE_MS }, loaded);
@@ -61,9 +62,9 @@ export const run: RunCommand = async (invocation) => {
     );
     const text =
       invocation.options["json"] === true
-        ? `${JSON.stringify(status, undefined, 2)}\n`
+        ? `${visibleJson(status, 2)}\n`
         : statusText(status, document.stale_since);
-    process.stdout.write(text);
+    printText(text);
     return invocation.options["check"] === true && hasTrouble(status) ? 1 : 0;
   } finally {
     stop.release();

@@ -1,3 +1,4 @@
+import { noteLine, printLine } from "@devplat/base/terminal";
 import { assembleSync, type SyncParts } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -47,7 +48,7 @@ function report(
   { changed, unchanged, failed }: CycleResult,
   rules: Readonly<Record<string, { readonly error: string | null }>>,
 ): number {
-  for (const rule of failed) process.stderr.write(`${rule}: ${rules[rule]?.error ?? "failed"}\n`);
-  process.stdout.write(`${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed\n`);
+  for (const rule of failed) noteLine(`${rule}: ${rules[rule]?.error ?? "failed"}`);
+  printLine(`${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed`);
   return failed.length === 0 ? 0 : 1;
 }

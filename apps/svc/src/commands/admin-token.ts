@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { adminTokenSchema, newAdminTokenSchema } from "../admin-api/admin-tokens.ts";
 import { callApi } from "./api-client.ts";
 import { printTable } from "./table.ts";
@@ -14,17 +15,17 @@ export async function createAdminToken(
     typeof newAdminTokenSchema
   >;
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify(made, null, 2)}\n`);
+    printJson(made);
     return;
   }
-  process.stderr.write(`administration token ${made.id}, good until ${made.expires_at}\n`);
-  process.stdout.write(`${made.token}\n`);
+  noteLine(`administration token ${made.id}, good until ${made.expires_at}`);
+  printLine(made.token);
 }
 
 export async function listAdminTokens(json: boolean): Promise<void> {
   const found = (await callApi("GET", PATH)) as z.output<typeof adminTokenSchema>[];
   if (json) {
-    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+    printJson(found);
     return;
   }
   printTable(
@@ -42,5 +43,5 @@ export async function listAdminTokens(json: boolean): Promise<void> {
 /** @param withTokens whether the tokens that were made with it end, too */
 export async function revokeAdminToken(id: string, withTokens: boolean): Promise<void> {
   await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}${withTokens ? "?tokens=revoke" : ""}`);
-  process.stdout.write(`revoked ${id}${withTokens ? ", and the tokens made with it" : ""}\n`);
+  printLine(`revoked ${id}${withTokens ? ", and the tokens made with it" : ""}`);
 }

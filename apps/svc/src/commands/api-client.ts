@@ -1,5 +1,6 @@
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
+import { visible } from "@devplat/base/terminal";
 import { SvcError } from "../errors.ts";
 import { connectionFault } from "./connection-fault.ts";
 import { credentialsPath, readCredentials } from "./credentials.ts";
@@ -68,11 +69,12 @@ async function call(method: string, path: string, body?: unknown, target?: Targe
     hint?: unknown;
   };
   if (typeof problem.detail !== "string") throw foreign(base, status);
-  const message = `${base.host} answered ${status}: ${problem.detail}`;
+  // Words of another machine: they must not begin a line that looks like one of this program.
+  const message = `${base.host} answered ${status}: ${visible(problem.detail)}`;
   throw new SvcError(
     "server_refused",
     message,
-    typeof problem.hint === "string" ? { hint: problem.hint } : {},
+    typeof problem.hint === "string" ? { hint: visible(problem.hint) } : {},
   );
 }
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text as readAll } from "node:stream/consumers";
 import { systemCode } from "@devplat/base";
+import { printJson, printLine } from "@devplat/base/terminal";
 import type { z } from "zod";
 import type { appSchema } from "../admin-api/apps.ts";
 import { SvcError } from "../errors.ts";
@@ -23,7 +24,7 @@ interface Checked {
 export async function listApps(json: boolean): Promise<void> {
   const found = (await callApi("GET", PATH)) as App[];
   if (json) {
-    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+    printJson(found);
     return;
   }
   printTable(
@@ -49,26 +50,24 @@ export async function addApp(
     private_key: await readKey(options.key),
     ...(options.default === true ? { is_default: true } : {}),
   })) as App;
-  if (options.json === true) process.stdout.write(`${JSON.stringify(app, null, 2)}\n`);
-  else
-    process.stdout.write(`registered ${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}\n`);
+  if (options.json === true) printJson(app);
+  else printLine(`registered ${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}`);
 }
 
 export async function checkApp(which: string, json: boolean): Promise<void> {
   const { id } = await find(which);
   const checked = (await callApi("POST", `${PATH}/${id}/check`)) as Checked;
   if (json) {
-    process.stdout.write(`${JSON.stringify(checked, null, 2)}\n`);
+    printJson(checked);
     return;
   }
   const { app, permissions, installations } = checked;
-  process.stdout.write(`${app.name} (${app.app_id}): its key works\n`);
-  for (const [name, level] of Object.entries(permissions)) process.stdout.write(`may     ${name}:${level}\n`);
+  printLine(`${app.name} (${app.app_id}): its key works`);
+  for (const [name, level] of Object.entries(permissions)) printLine(`may     ${name}:${level}`);
   for (const { account, repositories, suspended } of installations) {
-    process.stdout.write(`on      ${account}: ${repositories}${suspended ? ", suspended" : ""}\n`);
+    printLine(`on      ${account}: ${repositories}${suspended ? ", suspended" : ""}`);
   }
-  if (installations.length === 0)
-    process.stdout.write(`install it at ${app.install_url ?? "the code host"}\n`);
+  if (installations.length === 0) printLine(`install it at ${app.install_url ?? "the code host"}`);
 }
 
 export async function setApp(
@@ -83,13 +82,13 @@ export async function setApp(
     ...(options.key === undefined ? {} : { private_key: await readKey(options.key) }),
     ...(options.default === true ? { is_default: true } : {}),
   })) as App;
-  process.stdout.write(`${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}\n`);
+  printLine(`${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}`);
 }
 
 export async function removeApp(which: string): Promise<void> {
   const { id, name } = await find(which);
   await callApi("DELETE", `${PATH}/${id}`);
-  process.stdout.write(`removed ${name}\n`);
+  printLine(`removed ${name}`);
 }
 
 async function find(which: string): Promise<App> {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { noteLine, printJson, printLine, visible } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { SvcError } from "../errors.ts";
 import { callApi, postForm, serviceAddress, serviceToken } from "./api-client.ts";
@@ -43,9 +44,9 @@ export async function login({ url, json = false, admin = false }: LoginOptions):
   if (deviceCode === undefined || userCode === undefined || page === undefined) {
     throw refused(base, begun);
   }
-  process.stderr.write(
-    `Open ${page}\nand type the code ${userCode}\n${admin ? "and approve it with your admin rights\n" : ""}`,
-  );
+  noteLine(`Open ${page}`);
+  noteLine(`and type the code ${userCode}`);
+  if (admin) noteLine("and approve it with your admin rights");
   const end = Date.now() + numberOf(begun, "expires_in", 900) * 1000;
   let interval = numberOf(begun, "interval", 5);
   while (Date.now() < end) {
@@ -58,8 +59,8 @@ export async function login({ url, json = false, admin = false }: LoginOptions):
       const expiresAt = new Date(Date.now() + numberOf(answer, "expires_in", 0) * 1000).toISOString();
       await keepLogin(base.origin, { token, username, expires_at: expiresAt });
       const done = { url: base.origin, username, expires_at: expiresAt };
-      if (json) process.stdout.write(`${JSON.stringify(done)}\n`);
-      else process.stdout.write(`signed in to ${base.origin} as ${username}, until ${expiresAt}\n`);
+      if (json) printJson(done, 0);
+      else printLine(`signed in to ${base.origin} as ${username}, until ${expiresAt}`);
       return;
     }
     const error = textOf(answer, "error");
@@ -77,7 +78,7 @@ export async function status({ url, json = false }: LoginOptions): Promise<void>
   const asked = await callApi("GET", "/api/session", undefined, { base, token });
   const { username, role, account } = asked as Caller;
   if (json) {
-    process.stdout.write(`${JSON.stringify({ url: base.origin, username, role, account, source })}\n`);
+    printJson({ url: base.origin, username, role, account, source }, 0);
     return;
   }
   const words: Readonly<Record<string, string>> = {
@@ -85,9 +86,8 @@ export async function status({ url, json = false }: LoginOptions): Promise<void>
     expired: `has to be connected again at ${base.origin}/ui`,
     none: "not connected",
   };
-  process.stdout.write(
-    `${base.origin}: ${username} (${role}), by ${source}\ncode-host account: ${words[account] ?? account}\n`,
-  );
+  printLine(`${base.origin}: ${username} (${role}), by ${source}`);
+  printLine(`code-host account: ${words[account] ?? account}`);
 }
 
 /** Ends the session at the service, and forgets it here. What is over there already is only forgotten. */
@@ -95,7 +95,7 @@ export async function logout({ url, revokeTokens = false }: LogoutOptions): Prom
   const base = serviceAddress(url);
   const kept = readCredentials().services[base.origin];
   if (kept === undefined) {
-    process.stdout.write(`not signed in to ${base.origin}: ${credentialsPath()} has no session of it\n`);
+    printLine(`not signed in to ${base.origin}: ${credentialsPath()} has no session of it`);
     return;
   }
   try {
@@ -108,10 +108,10 @@ export async function logout({ url, revokeTokens = false }: LogoutOptions): Prom
     if (!(error instanceof SvcError)) throw error;
     // Forgotten, it could not be asked again to end what was made with it.
     if (revokeTokens) throw error;
-    process.stderr.write(`the session may live on at the service: ${error.message}\n`);
+    noteLine(`the session may live on at the service: ${error.message}`);
   }
   await forgetLogin(base.origin);
-  process.stdout.write(`signed out of ${base.origin}\n`);
+  printLine(`signed out of ${base.origin}`);
 }
 
 function textOf(body: Readonly<Record<string, unknown>>, name: string): string | undefined {
@@ -126,5 +126,5 @@ function numberOf(body: Readonly<Record<string, unknown>>, name: string, fallbac
 
 function refused(base: URL, body: Readonly<Record<string, unknown>>): SvcError {
   const reason = textOf(body, "error_description") ?? textOf(body, "detail") ?? "no reason was given";
-  return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${reason}`);
+  return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${visible(reason)}`);
 }

@@ -4,6 +4,7 @@ import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
+import { printJson, printLine } from "@devplat/base/terminal";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
@@ -41,11 +42,11 @@ export async function doctor(option: ConfigOption & { readonly json: boolean }):
       : (loaded.file ?? "no file; defaults and environment");
   });
   if (config !== undefined) await examine(config, findings);
-  if (option.json) process.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
+  if (option.json) printJson({ findings });
   else {
     const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
     for (const { check, state, detail } of findings) {
-      process.stdout.write(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}\n`);
+      printLine(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}`);
     }
   }
   if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { writeAtomically } from "@devplat/base";
+import { printLine } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
@@ -55,7 +56,9 @@ export async function gitCredential(action: string, options: CredentialOptions):
   const found = lives ? known : await mint(repository, scopes, options.duration);
   if (!lives) await writeKept({ ...kept, [key]: found });
   const expiry = Math.floor(Date.parse(found.expires_at) / 1000);
-  process.stdout.write(`username=${USER_NAME}\npassword=${found.token}\npassword_expiry_utc=${expiry}\n`);
+  for (const line of [`username=${USER_NAME}`, `password=${found.token}`, `password_expiry_utc=${expiry}`]) {
+    printLine(line);
+  }
 }
 
 async function mint(repository: string, scopes: string, duration: string): Promise<Kept> {

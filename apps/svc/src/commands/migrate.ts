@@ -1,3 +1,4 @@
+import { printJson, printLine } from "@devplat/base/terminal";
 import { refuseUnusable } from "../config/refusals.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import type { Database } from "../storage/database.ts";
@@ -7,19 +8,19 @@ import { readConfig, type ConfigOption } from "./settings.ts";
 export async function migrateUp(option: ConfigOption & { readonly json: boolean }): Promise<void> {
   const applied = await withDatabase(option, async (database) => database.migrate());
   if (option.json) {
-    process.stdout.write(`${JSON.stringify({ applied })}\n`);
+    printJson({ applied }, 0);
     return;
   }
-  for (const name of applied) process.stdout.write(`applied ${name}\n`);
-  if (applied.length === 0) process.stdout.write("the database is up to date\n");
+  for (const name of applied) printLine(`applied ${name}`);
+  if (applied.length === 0) printLine("the database is up to date");
 }
 
 export async function migrateStatus(option: ConfigOption & { readonly json: boolean }): Promise<void> {
   const state = await withDatabase(option, async (database) => database.state());
-  if (option.json) process.stdout.write(`${JSON.stringify(state)}\n`);
+  if (option.json) printJson(state, 0);
   else {
     for (const [word, names] of Object.entries(state) as [string, readonly string[]][]) {
-      for (const name of names) process.stdout.write(`${word.padEnd(8)} ${name}\n`);
+      for (const name of names) printLine(`${word.padEnd(8)} ${name}`);
     }
   }
   if (state.pending.length > 0 || state.unknown.length > 0) process.exitCode = 1;

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { resolve } from "node:path";
 import { systemClock } from "@devplat/base";
+import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import { refuseUnusable } from "../config/refusals.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
@@ -20,7 +21,7 @@ export async function rekey(option: ConfigOption & { readonly json: boolean }): 
   const store = await openStore(databaseSettings(config), keys, false);
   try {
     const count = await store.rekey((done, total) => {
-      if (!option.json && total > 0) process.stderr.write(`${done} of ${total}\n`);
+      if (!option.json && total > 0) noteLine(`${done} of ${total}`);
     });
     if (count > 0) {
       await store.audit.append([
@@ -34,9 +35,9 @@ export async function rekey(option: ConfigOption & { readonly json: boolean }): 
         },
       ]);
     }
-    if (option.json) process.stdout.write(`${JSON.stringify({ encrypted: count })}\n`);
-    else if (count === 0) process.stdout.write("everything is under the current key\n");
-    else process.stdout.write(`encrypted ${count} secret(s) under the current key\n`);
+    if (option.json) printJson({ encrypted: count }, 0);
+    else if (count === 0) printLine("everything is under the current key");
+    else printLine(`encrypted ${count} secret(s) under the current key`);
   } finally {
     await store.close();
   }

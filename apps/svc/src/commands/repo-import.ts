@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import { systemCode } from "@devplat/base";
+import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { foldCase, splitRepository } from "../repository-name.ts";
@@ -34,15 +35,15 @@ export async function importRepositories(file: string, json: boolean): Promise<v
       const { outcome, record } = await put(byName.get(foldCase(repository)), { owner, name, fields });
       byName.set(foldCase(repository), record);
       outcomes.push({ repository, outcome });
-      if (!json) process.stdout.write(`${outcome} ${repository}\n`);
+      if (!json) printLine(`${outcome} ${repository}`);
     } catch (error) {
       // One that is refused must not keep the others out; a service that is away would refuse all.
       if (!(error instanceof SvcError) || error.code !== "server_refused") throw error;
       outcomes.push({ repository, outcome: "refused", message: error.message });
-      if (!json) process.stderr.write(`refused ${repository}: ${error.message}\n`);
+      if (!json) noteLine(`refused ${repository}: ${error.message}`);
     }
   }
-  if (json) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`);
+  if (json) printJson(outcomes);
   if (outcomes.some(({ outcome }) => outcome === "refused")) process.exitCode = 1;
 }
 

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { printJson, printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
@@ -25,7 +26,7 @@ export interface SetOptions {
 export async function listRepositories(json: boolean): Promise<void> {
   const found = (await callApi("GET", PATH)) as Repository[];
   if (json) {
-    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+    printJson(found);
     return;
   }
   printTable(
@@ -51,7 +52,7 @@ export async function addRepository(text: string, options: AddOptions): Promise<
     ...(options.timeout === undefined ? {} : { timeout_seconds: options.timeout }),
     ...(options.limit === undefined ? {} : { max_cache_size_mb: options.limit }),
   })) as Repository;
-  process.stdout.write(`added ${added.owner}/${added.name}\n`);
+  printLine(`added ${added.owner}/${added.name}`);
 }
 
 export async function setRepository(text: string, options: SetOptions): Promise<void> {
@@ -72,27 +73,25 @@ export async function setRepository(text: string, options: SetOptions): Promise<
   const changed = (await callApi("PATCH", `${PATH}/${id}`, change)) as Repository;
   const limit = changed.max_cache_size_mb === null ? "no limit" : `${changed.max_cache_size_mb} MB`;
   const state = changed.enabled ? "enabled" : "disabled";
-  process.stdout.write(
-    `${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${limit}\n`,
-  );
+  printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${limit}`);
 }
 
 export async function removeRepository(text: string): Promise<void> {
   const { id, owner, name } = await find(text);
   await callApi("DELETE", `${PATH}/${id}`);
-  process.stdout.write(`removed ${owner}/${name}\n`);
+  printLine(`removed ${owner}/${name}`);
 }
 
 export async function purgeRepository(text: string): Promise<void> {
   const { id, owner, name } = await find(text);
   await callApi("POST", `${PATH}/${id}/purge`);
-  process.stdout.write(`purging ${owner}/${name}\n`);
+  printLine(`purging ${owner}/${name}`);
 }
 
 export async function warmRepository(text: string): Promise<void> {
   const { id, owner, name } = await find(text);
   await callApi("POST", `${PATH}/${id}/warm`);
-  process.stdout.write(`warming ${owner}/${name}\n`);
+  printLine(`warming ${owner}/${name}`);
 }
 
 async function find(text: string): Promise<Repository> {

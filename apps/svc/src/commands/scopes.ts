@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
+import { printJson, printLine } from "@devplat/base/terminal";
 import type { explanationSchema } from "../admin-api/scopes.ts";
 import { SvcError } from "../errors.ts";
 import { callApi } from "./api-client.ts";
@@ -26,12 +27,12 @@ export async function explainScopes(url: string | undefined, options: ExplainOpt
     ...(options.method === undefined ? {} : { method: options.method.toUpperCase() }),
     ...(options.graphql === undefined ? {} : { graphql: queryText(options.graphql) }),
   })) as z.output<typeof explanationSchema>;
-  if (options.json === true) process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+  if (options.json === true) printJson(found);
   else {
-    process.stdout.write(`${found.allowed ? "allowed" : "refused"}: ${found.message}\n`);
-    process.stdout.write(`rule: ${found.rule}\n`);
-    if (found.needs.length > 0) process.stdout.write(`needs: ${found.needs.join(", ")}\n`);
-    if (found.repositories.length > 0) process.stdout.write(`for: ${found.repositories.join(", ")}\n`);
+    printLine(`${found.allowed ? "allowed" : "refused"}: ${found.message}`);
+    printLine(`rule: ${found.rule}`);
+    if (found.needs.length > 0) printLine(`needs: ${found.needs.join(", ")}`);
+    if (found.repositories.length > 0) printLine(`for: ${found.repositories.join(", ")}`);
   }
   if (!found.allowed) process.exitCode = 1;
 }

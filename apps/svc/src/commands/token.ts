@@ -1,5 +1,6 @@
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
+import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";
@@ -44,17 +45,17 @@ export async function createToken(repositories: readonly string[], options: Crea
     ...(options.ipAllow === undefined ? {} : { ip_allow: options.ipAllow.split(",") }),
   })) as z.output<typeof mintedTokenSchema>;
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify(minted, null, 2)}\n`);
+    printJson(minted);
     return;
   }
-  process.stderr.write(`token ${minted.id}, good until ${minted.expires_at ?? "it is revoked"}\n`);
-  process.stdout.write(`${minted.token}\n`);
+  noteLine(`token ${minted.id}, good until ${minted.expires_at ?? "it is revoked"}`);
+  printLine(minted.token);
 }
 
 export async function listTokens(json: boolean): Promise<void> {
   const found = (await callApiList(PATH)) as Token[];
   if (json) {
-    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`);
+    printJson(found);
     return;
   }
   printTable(
@@ -75,7 +76,7 @@ export async function listTokens(json: boolean): Promise<void> {
 export async function showToken(id: string, json: boolean): Promise<void> {
   const token = (await callApi("GET", `${PATH}/${encodeURIComponent(id)}`)) as Token;
   if (json) {
-    process.stdout.write(`${JSON.stringify(token, null, 2)}\n`);
+    printJson(token);
     return;
   }
   const facts: [string, string | null][] = [
@@ -96,7 +97,7 @@ export async function showToken(id: string, json: boolean): Promise<void> {
     ["uses", String(token.use_count)],
   ];
   for (const [name, value] of facts) {
-    if (value !== null) process.stdout.write(`${name.padEnd(13)} ${value}\n`);
+    if (value !== null) printLine(`${name.padEnd(13)} ${value}`);
   }
 }
 
@@ -105,7 +106,7 @@ export async function revokeToken(id: string | undefined, byValue: boolean): Pro
   if ((id === undefined) !== byValue) throw new SvcError("usage", "Give the id of a token, or --value");
   if (id === undefined) {
     await callApi("POST", `${PATH}/revoke`, { token: await valueFromInput() });
-    process.stdout.write("revoked\n");
+    printLine("revoked");
     return;
   }
   // A value on the command line is known to every process of this machine, and goes into the shell's history.
@@ -116,7 +117,7 @@ export async function revokeToken(id: string | undefined, byValue: boolean): Pro
     );
   }
   await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}`);
-  process.stdout.write(`revoked ${id}\n`);
+  printLine(`revoked ${id}`);
 }
 
 async function valueFromInput(): Promise<string> {

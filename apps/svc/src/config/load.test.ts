@@ -6,7 +6,7 @@ import { after, describe, it } from "node:test";
 import { ConfigError } from "@devplat/config";
 import { loadConfig, type LoadedConfig } from "./load.ts";
 import { isLoopbackAddress, parseListen } from "./listen.ts";
-import { printConfig, printConfigJson } from "./print.ts";
+import { maskedConfig, printConfig } from "./print.ts";
 import { ineffective, refuseUnusable } from "./refusals.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-config-"));
@@ -144,7 +144,7 @@ describe("printing the configuration", () => {
       SVC_HOST_PRIVATE_KEY: "planted-3",
       SVC_HOST_CLIENT_SECRET: "planted-4",
     });
-    for (const printed of [printConfig(config), printConfigJson(config)]) {
+    for (const printed of [printConfig(config), JSON.stringify(maskedConfig(config))]) {
       assert.doesNotMatch(printed, /planted|abab/);
       assert.match(printed, /••••/);
       assert.match(printed, /grant_seconds/);

@@ -7,9 +7,9 @@ export function printConfig(config: Config): string {
   return stringify(plain(config));
 }
 
-/** The effective configuration as JSON text, masked in the same way. */
-export function printConfigJson(config: Config): string {
-  return JSON.stringify(plain(config), null, 2);
+/** The effective configuration as a JSON document, masked in the same way. */
+export function maskedConfig(config: Config): unknown {
+  return plain(config);
 }
 
 function plain(value: unknown): unknown {

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { readSources, readWorkspaces } from "./sources.ts";
+
+/** Files that may write to the terminal by themselves, and why. */
+const OWN_WAY: Readonly<Record<string, string>> = {
+  "packages/base/src/terminal/output.ts": "it is the way",
+  "packages/base/src/logger.ts": "escapes each field of a line",
+  "apps/agent/src/commands/secrets-get.ts": "a value for a program is what it is",
+  "apps/agent/src/commands/git-credential.ts":
+    "git reads values as they are; one with a line break is refused",
+  "apps/agent/src/commands/reg-export.ts": "a file for another program",
+  "apps/agent/src/commands/reg-import.ts": "a file for another program",
+  "apps/agent/src/commands/completion.ts": "a script of the program's own",
+  "apps/agent/src/commands/shell-hook.ts": "a script of the program's own",
+  "apps/agent/src/commands/login-check.ts": "a line in colour, around text that is escaped",
+  "apps/agent/src/commands/version.ts": "the program's own version",
+  "apps/agent/src/commands/prompt.ts": "a question of the program's own",
+};
+
+it("what the programs print goes through the terminal-safe printer", () => {
+  const writes = readSources(readWorkspaces())
+    .filter(({ isTest, path }) => !isTest && /^(?:apps|packages)\//.test(path))
+    .filter(({ text }) => /process\.std(?:out|err)\.write|\bconsole\./.test(text))
+    .map(({ path }) => path);
+  assert.deepEqual(
+    writes.filter((path) => !(path in OWN_WAY)),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(OWN_WAY).filter((path) => !writes.includes(path)),
+    [],
+    "an exception that nobody needs",
+  );
+});
