@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { AuditRecord } from "../storage/store.ts";
 import { selectField, textField, type FormState } from "./form.ts";
-import { breakableName, formatInstant } from "./format.ts";
+import { breakableAddress, breakableName, formatInstant } from "./format.ts";
 import { layout } from "./layout.ts";
 
 export interface AuditPageOptions {
@@ -120,7 +120,9 @@ function recordsTable(records: readonly AuditRecord[]): Html {
               >
             </td>
             <td data-label="Target" class="wrap target"><span>${breakableName(target ?? "")}</span></td>
-            <td data-label="From"><span class="mono small">${remoteAddress ?? ""}</span></td>
+            <td data-label="From">
+              <span class="mono small">${breakableAddress(remoteAddress ?? "")}</span>
+            </td>
             <td data-label="More" class="wrap small more">
               <span
                 >${Object.entries(details ?? {})

@@ -6,7 +6,15 @@ import type { CachedRepositoryRecord } from "../storage/store.ts";
 import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../telemetry/activity.ts";
 import { activityChart, KIND_NAMES } from "./activity-chart.ts";
 import { cacheFigures } from "./cache-figures.ts";
-import { breakableName, formatAgo, formatBytes, formatDuration, formatShare, formatTime } from "./format.ts";
+import {
+  breakableAddress,
+  breakableName,
+  formatAgo,
+  formatBytes,
+  formatDuration,
+  formatShare,
+  formatTime,
+} from "./format.ts";
 import { layout } from "./layout.ts";
 
 /** Repositories that the page names: the busiest. */
@@ -165,10 +173,10 @@ function denials(recent: readonly RecentDenial[], now: number): Html {
               <code>${action}</code>
               <div class="small">${breakableName(target ?? "")}</div>
             </th>
-            <td data-label="Who">
+            <td data-label="Who" class="wrap">
               <div>
                 ${actor.login ?? actor.kind.replaceAll("_", " ")}
-                <div class="small muted mono">${remoteAddress ?? ""}</div>
+                <div class="small muted mono">${breakableAddress(remoteAddress ?? "")}</div>
               </div>
             </td>
             <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>

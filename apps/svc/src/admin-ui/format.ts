@@ -27,6 +27,12 @@ export function breakableName(name: string): Html {
   return html`${first}${rest.map((part) => html`/<wbr />${part}`)}`;
 }
 
+/** An IPv6 address may break at its colons, and nowhere else. */
+export function breakableAddress(address: string): Html {
+  const groups = address.split(":");
+  return html`${groups.map((group, index) => (index === 0 ? group : html`:<wbr />${group}`))}`;
+}
+
 /** How long ago, for people; undefined: `never`. */
 export function formatAgo(then: number | undefined, now: number): string {
   if (then === undefined) return "never";

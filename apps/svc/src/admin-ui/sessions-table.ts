@@ -1,6 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { ListedSession } from "../login/sessions.ts";
-import { formatAgo, formatProgram, formatTime } from "./format.ts";
+import { breakableAddress, formatAgo, formatProgram, formatTime } from "./format.ts";
 
 export interface SessionsTableOptions {
   readonly sessions: readonly ListedSession[];
@@ -13,12 +13,6 @@ export interface SessionsTableOptions {
   /** Where the forms post to: `{path}/{id}/end`. */
   readonly path: string;
   readonly now: number;
-}
-
-/** An IPv6 address may break at its colons, and nowhere else. */
-function breakable(address: string): Html {
-  const groups = address.split(":");
-  return html`${groups.map((group, index) => (index === 0 ? group : html`:<wbr />${group}`))}`;
 }
 
 /** `1 token` */
@@ -70,12 +64,14 @@ export function sessionsTable({
         return html`<tr>
           ${
             withUser
-              ? html`<th scope="row">${identity.login} <span class="badge">${identity.role}</span></th>
+              ? html`<th scope="row" class="wrap">
+                    ${identity.login} <span class="badge">${identity.role}</span>
+                  </th>
                   <td data-label="Program" class="wrap small"><span>${program}${device}${badge}</span></td>`
               : html`<th scope="row" class="wrap small">${program}${device}${badge}</th>`
           }
           <td data-label="From">
-            <span class="mono small">${breakable(record.createdIp ?? "unknown")}</span>
+            <span class="mono small">${breakableAddress(record.createdIp ?? "unknown")}</span>
           </td>
           <td data-label="Began" class="nowrap">
             <div>
