@@ -5,9 +5,11 @@ import { finish, type Steps } from "./steps.ts";
 /** Lines that are decoded or encoded between two pauses: well below a millisecond. */
 const LINES_PER_STEP = 1024;
 
-/** The arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal, each of a list once. */
+/** The arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal. */
 export interface FetchRequest {
+  /** Each once. */
   readonly wants: readonly string[];
+  /** As they came: a server acknowledges each. */
   readonly haves: readonly string[];
   /** Full ref names that the server resolves. */
   readonly wantRefs: readonly string[];
@@ -83,8 +85,9 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
  * can let other work run.
  */
 export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat): Steps<FetchRequest> {
-  // Sets: an id that is repeated a million times takes no more than one.
-  const lists = { want: new Set<string>(), have: new Set<string>(), shallow: new Set<string>() };
+  // An id that is wanted a million times takes no more memory than one. A have that comes twice is acknowledged twice.
+  const wants = new Set<string>();
+  const lists = { have: [] as string[], shallow: [] as string[] };
   const wantRefs: string[] = [];
   const deepenNots: string[] = [];
   const unknown: string[] = [];
@@ -103,8 +106,10 @@ export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat):
     if (value === undefined) {
       if (Object.hasOwn(FLAGS, name)) flags[FLAGS[name as keyof typeof FLAGS]] = true;
       else unknown.push(arg);
-    } else if ((name === "want" || name === "have" || name === "shallow") && isOid(value, format)) {
-      lists[name].add(value);
+    } else if (name === "want" && isOid(value, format)) {
+      wants.add(value);
+    } else if ((name === "have" || name === "shallow") && isOid(value, format)) {
+      lists[name].push(value);
     } else if (name === "want-ref" && value !== "") wantRefs.push(value);
     else if (name === "deepen-not" && value !== "") deepenNots.push(value);
     else if (name === "deepen" && deepen === undefined && NUMBER.test(value)) deepen = Number(value);
@@ -115,9 +120,9 @@ export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat):
     else unknown.push(arg);
   }
   return {
-    wants: [...lists.want],
-    haves: [...lists.have],
-    shallows: [...lists.shallow],
+    wants: [...wants],
+    haves: lists.have,
+    shallows: lists.shallow,
     wantRefs,
     deepenNots,
     ...flags,
