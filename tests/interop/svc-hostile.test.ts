@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { startAdminStand, type AdminStand } from "./svc-admin-stand.ts";
 
@@ -57,5 +58,28 @@ describe("hostile callers of svc", { timeout: 120_000 }, () => {
         path,
       );
     }
+  });
+
+  it("an LFS batch of a token for another repository is refused before its body is read", async () => {
+    const { token } = await stand.mint("acme/widgets", "contents:read");
+    const status = await new Promise((resolve, reject) => {
+      const outgoing = request(`${stand.svc.url}/acme/other.git/info/lfs/objects/batch`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/vnd.git-lfs+json",
+          "content-length": 1_000_000,
+        },
+      });
+      outgoing.on("error", reject);
+      outgoing.on("response", (response) => {
+        response.resume();
+        resolve(response.statusCode);
+        outgoing.destroy();
+      });
+      // The rest never comes.
+      outgoing.write('{"operation":');
+    });
+    assert.equal(status, 403);
   });
 });

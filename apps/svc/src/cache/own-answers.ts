@@ -1,5 +1,12 @@
-import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
-import { ReachableSet, uploadPackV2Fetch, whyNotServable, type ObjectGraph } from "@devplat/git-store";
+import type { FetchRequest, ObjectFormat, Steps } from "@devplat/git-protocol";
+import {
+  MAX_REQUEST_OIDS,
+  ReachableSet,
+  finishInSlices,
+  uploadPackV2Fetch,
+  whyNotServableSteps,
+  type ObjectGraph,
+} from "@devplat/git-store";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { PackStores } from "./pack-stores.ts";
 import type { StoreView } from "./repository-store.ts";
@@ -73,12 +80,17 @@ export class OwnAnswers {
       const { graph } = view;
       const known = wants.filter((oid) => oid !== undefined);
       const bare = { ...fetch, wants: [], wantRefs: [] };
-      if (wants.length > 0 && known.length === wants.length && isServable(graph, bare, tips)) {
-        const lacking = known.filter((oid) => graph.numbers.numberOfOid(oid) < 0);
+      if (
+        wants.length > 0 &&
+        wants.length <= MAX_REQUEST_OIDS &&
+        known.length === wants.length &&
+        (await isServable(graph, bare, tips))
+      ) {
+        const lacking = await finishInSlices(filterSteps(known, (oid) => graph.numbers.numberOfOid(oid) < 0));
         if (fetch.includeTag) lacking.push(...this.#lackingTags(graph, tips));
         if (lacking.length > 0) return { kind: "lacks", view, tips, wants: [...new Set(lacking)] };
         if (
-          isServable(graph, fetch, tips) &&
+          (await isServable(graph, fetch, tips)) &&
           (await this.#mayAllSee(
             repository,
             view,
@@ -112,6 +124,13 @@ export class OwnAnswers {
     }
   }
 
+  /** Whether all of these objects are in the graph, seen or not. */
+  async holdsAll(graph: ObjectGraph, oids: readonly string[]): Promise<boolean> {
+    if (oids.length > MAX_REQUEST_OIDS) return false;
+    const lacking = await finishInSlices(filterSteps(oids, (oid) => graph.numbers.numberOfOid(oid) < 0));
+    return lacking.length === 0;
+  }
+
   #areTips({ tips }: CachedRepository, oids: readonly string[]): boolean {
     const recent = tips.recent();
     const known = this.#onlyTips.get(recent) ?? new WeakSet();
@@ -141,8 +160,10 @@ export class OwnAnswers {
   ): Promise<boolean> {
     const others = oids.filter((oid) => !tips.isTip(oid));
     if (others.length === 0) return true;
+    if (others.length > MAX_REQUEST_OIDS) return false;
     const set = await this.#reached(graph, tips.recent());
-    return others.every((oid) => set.has(oid));
+    const unseen = await finishInSlices(filterSteps(others, (oid) => !set.has(oid)));
+    return unseen.length === 0;
   }
 
   /** Annotated tags that are not here, though what they point at is: the code host would send them along. */
@@ -170,8 +191,21 @@ export class OwnAnswers {
   }
 }
 
-function isServable(graph: ObjectGraph, fetch: FetchRequest, tips: RecentTips): boolean {
-  return whyNotServable(graph, fetch, { refs: tips.refs, head: tips.head }) === undefined;
+async function isServable(graph: ObjectGraph, fetch: FetchRequest, tips: RecentTips): Promise<boolean> {
+  const context = { refs: tips.refs, head: tips.head };
+  return (await finishInSlices(whyNotServableSteps(graph, fetch, context))) === undefined;
+}
+
+/** Ids that are looked up between two pauses: about a millisecond. */
+const OIDS_PER_STEP = 512;
+
+function* filterSteps(oids: readonly string[], keeps: (oid: string) => boolean): Steps<string[]> {
+  const kept: string[] = [];
+  for (const [at, oid] of oids.entries()) {
+    if (at % OIDS_PER_STEP === 0) yield;
+    if (keeps(oid)) kept.push(oid);
+  }
+  return kept;
 }
 
 function named(ref: string, tips: RecentTips): string | undefined {

@@ -380,7 +380,7 @@ export class StoredObjects {
       const view = await this.store(repository)?.view(format);
       if (view === undefined) return false;
       try {
-        return oids.every((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
+        return await this.#own.holdsAll(view.graph, oids);
       } finally {
         view.release();
       }

@@ -235,6 +235,9 @@ export class GitRoutes implements GitHandler {
     }
     const caller = await credentials.authenticate(authorization, exchange.remoteAddress);
     if (caller.kind === "refuse") return { admission: caller };
+    // Nothing is read of a batch that may not even download.
+    const early = caller.permits(lfsDemand(target.owner, target.name, "read"));
+    if (early !== undefined) return { admission: early };
     const batch = await readLfsBatch(exchange, this.#lfsBatches);
     const refusal = caller.permits(lfsDemand(target.owner, target.name, batch.level));
     return { admission: refusal ?? (await caller.forward("git")), batch };

@@ -8,9 +8,10 @@ import {
 } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { BLOB } from "../object-format.ts";
-import { isOid } from "../oid.ts";
+import { isOid, type Oid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
+import { finish, finishInSlices, type Steps } from "../reachability/slices.ts";
 import { refOid, resolveShort, type FetchContext } from "./fetch-context.ts";
 import { parseFilter, simpleFilters, type Filter } from "./filter.ts";
 import { negotiate } from "./negotiate.ts";
@@ -20,8 +21,10 @@ import { selectObjects } from "./select-objects.ts";
 import { shallowHistory } from "./shallow-history.ts";
 import { tagRefs } from "./tag-refs.ts";
 
-/** Object ids in one request: looking up more would keep the thread for about a second. */
-const MAX_REQUEST_OIDS = 2 ** 18;
+/** Object ids in one request: looking up more takes about a second, in slices. */
+export const MAX_REQUEST_OIDS = 2 ** 18;
+/** Ids that are looked up between two pauses: about a millisecond. */
+const OIDS_PER_STEP = 512;
 
 /**
  * Why a request cannot be answered from these objects and refs; undefined when it can. Cheap: nothing is walked, so an
@@ -32,6 +35,16 @@ export function whyNotServable(
   request: FetchRequest,
   context: Pick<FetchContext, "refs" | "head">,
 ): string | undefined {
+  return finish(whyNotServableSteps(graph, request, context));
+}
+
+/** As {@link whyNotServable}, but pauses between look-ups, so that the caller can let other work run. */
+export function* whyNotServableSteps(
+  graph: ObjectGraph,
+  request: FetchRequest,
+  context: Pick<FetchContext, "refs" | "head">,
+): Steps<string | undefined> {
+  let looked = 0;
   if (request.unknown.length > 0) return "an argument that is not known";
   if (request.wants.length + request.haves.length + request.shallows.length > MAX_REQUEST_OIDS) {
     return "more object ids than are looked up for one request";
@@ -43,6 +56,7 @@ export function whyNotServable(
     wants.push(oid);
   }
   for (const oid of wants) {
+    if (++looked % OIDS_PER_STEP === 0) yield;
     if (!isOid(graph.format, oid) || graph.numbers.numberOfOid(oid) < 0)
       return "an object that is not here is wanted";
   }
@@ -50,6 +64,7 @@ export function whyNotServable(
     if (!isOid(graph.format, oid)) return "an object id of another format";
   }
   for (const oid of request.shallows) {
+    if (++looked % OIDS_PER_STEP === 0) yield;
     const number = graph.numbers.numberOfOid(oid);
     if (number >= 0 && !graph.types.isCommit(number)) return "a shallow object that is no commit";
   }
@@ -81,10 +96,10 @@ export async function* uploadPackV2Fetch(
   request: FetchRequest,
   context: FetchContext,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const why = whyNotServable(graph, request, context);
-  if (why !== undefined) throw new GitStoreError("unservable", `serve a fetch: ${why}`);
   graph.retain();
   try {
+    const why = await finishInSlices(whyNotServableSteps(graph, request, context), context.signal);
+    if (why !== undefined) throw new GitStoreError("unservable", `serve a fetch: ${why}`);
     yield* answer(graph, request, context);
   } finally {
     graph.release();
@@ -99,11 +114,10 @@ async function* answer(
   const { signal } = context;
   const lines = new Sections(request.sidebandAll);
   const wanted = request.wantRefs.map((name) => ({ name, oid: refOid(name, context)! }));
-  const wants = [
-    ...new Set(
-      [...request.wants, ...wanted.map(({ oid }) => oid)].map((oid) => graph.numbers.numberOfOid(oid)),
-    ),
-  ];
+  const wants = await finishInSlices(
+    numberSteps(graph, [...request.wants, ...wanted.map(({ oid }) => oid)]),
+    signal,
+  );
   // As git does: without wants there is no answer, not even the end of one.
   if (wants.length === 0 && !request.waitForDone) return;
   const negotiation = negotiate(graph, wants, request.haves);
@@ -168,6 +182,16 @@ async function* answer(
     }
   }
   context.onTotals?.(writer.totals);
+}
+
+/** The numbers of ids that are all in the graph, each once. */
+function* numberSteps(graph: ObjectGraph, oids: readonly Oid[]): Steps<number[]> {
+  const numbers = new Set<number>();
+  for (const [at, oid] of oids.entries()) {
+    if (at % OIDS_PER_STEP === 0) yield;
+    numbers.add(graph.numbers.numberOfOid(oid));
+  }
+  return [...numbers];
 }
 
 /** Collects the sections before the pack: delim packets between them, each line in side-band 1 for `sideband-all`. */
