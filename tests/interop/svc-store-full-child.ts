@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { createReadStream } from "node:fs";
-import { readdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
@@ -66,9 +66,22 @@ async function moment(code: string | undefined): Promise<Moment> {
   return { code, clean, at: steps.findIndex(([oid]) => oid === tip), served, leftovers };
 }
 
+/** Writes a file until the disk has no page left: then a file can be made, and not a byte of it written. */
+async function fillUp(file: string): Promise<void> {
+  try {
+    for (;;) await appendFile(file, Buffer.alloc(4096));
+  } catch (error) {
+    if (systemCode(error) !== "ENOSPC") throw error;
+  }
+}
+
 const ballast = join(folder, "ballast");
 await writeFile(ballast, Buffer.alloc(Number(process.env["BALLAST_BYTES"])));
 const full = await moment(await fillFrom(0));
+const rest = join(folder, "rest");
+await fillUp(rest);
+const locked = await moment(await fillFrom(full.at + 1));
+await rm(rest);
 const merging = await store
   .consolidate({ thread, pruneAfterMs: Infinity, least: 2 })
   .then(() => undefined, systemCode);
@@ -79,4 +92,4 @@ store.close();
 await workers.close();
 await proofs.close();
 await thread.close();
-process.stdout.write(JSON.stringify({ full, merged, after }));
+process.stdout.write(JSON.stringify({ full, locked, merged, after }));

@@ -13,7 +13,7 @@ const BALLAST_BYTES = DISK_BYTES - 1.4 * 2 ** 20;
 
 describe("a store on a disk that is full", () => {
   let folder: TempFolder;
-  let said: Record<"full" | "merged" | "after", Moment>;
+  let said: Record<"full" | "locked" | "merged" | "after", Moment>;
   const steps: [string, string][] = [];
 
   before(async () => {
@@ -43,6 +43,13 @@ describe("a store on a disk that is full", () => {
     const { code, clean, at, served, leftovers } = said.full;
     assert.equal(code, "ENOSPC");
     assert.ok(at >= 0 && at < steps.length - 1, `it stands at ${at} of ${steps.length}`);
+    assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
+  });
+
+  it("a fill that finds no room for its lock leaves nothing behind", () => {
+    const { code, clean, at, served, leftovers } = said.locked;
+    assert.equal(code, "ENOSPC");
+    assert.equal(at, said.full.at);
     assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
   });
 

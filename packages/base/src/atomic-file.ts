@@ -57,6 +57,7 @@ export async function createAside(path: string, mode: number): Promise<FileHandl
     await handle.chmod(mode);
   } catch (error) {
     await handle.close();
+    await unlink(path).catch(() => undefined);
     throw error;
   }
   return handle;

@@ -49,16 +49,22 @@ export async function acquireLock(path: string, options: LockOptions = {}): Prom
 /** Makes the file together with its content: an empty one, of a process that was killed, would block all for a minute. */
 async function tryCreate(path: string, token: string): Promise<boolean> {
   const aside = join(dirname(path), temporaryName("lock"));
-  await writeFile(aside, token, { flag: "wx", mode: 0o600 });
+  try {
+    // On a full disk this fails when the file is already there: it is removed like any other.
+    await writeFile(aside, token, { flag: "wx", mode: 0o600 });
+    return (await tryLink(aside, path)) ?? (await createInPlace(path, token));
+  } finally {
+    await unlink(aside).catch(ignoreMissing);
+  }
+}
+
+/** @returns undefined on a file system without hard links */
+async function tryLink(aside: string, path: string): Promise<boolean | undefined> {
   try {
     await link(aside, path);
     return true;
   } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
-    // A file system without hard links.
-    return await createInPlace(path, token);
-  } finally {
-    await unlink(aside).catch(ignoreMissing);
+    return codeOf(error) === "EEXIST" ? false : undefined;
   }
 }
 
@@ -68,6 +74,8 @@ async function createInPlace(path: string, token: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
+    // An empty lock would stop everybody for a minute.
+    await unlink(path).catch(() => undefined);
     throw error;
   }
 }
