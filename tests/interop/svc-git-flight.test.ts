@@ -90,7 +90,8 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(await counted("hit"), 19);
     await stand.cache.settled();
     const [file = ""] = await stored(one.folder);
-    assert.ok((await readFile(join(one.folder, file))).equals(answers[0]?.body ?? Buffer.alloc(0)));
+    const { body } = answers[0]!;
+    assert.ok((await readFile(join(one.folder, file))).subarray(0, body.length).equals(body));
     assert.deepEqual(await leftovers(one.folder), []);
   });
 

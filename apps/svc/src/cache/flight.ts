@@ -1,4 +1,5 @@
 import type { AnswerCheck } from "./answer-check.ts";
+import { GrowingSums, type FileSums } from "./block-sums.ts";
 import { writeAllAt } from "./file-io.ts";
 import { SLICE_BYTES, type Slice, type Slices } from "./slices.ts";
 
@@ -8,15 +9,18 @@ const MAX_TAIL_BYTES = 8 * 1024 * 1024;
 const FEW_READERS = 8;
 const GATHER_MS = 5;
 
-/** The upstream answer broke off, or a reader's part of the file cannot be read. */
+/** The answer broke off, or a reader's part of the file cannot be read. */
 export class FlightCut extends Error {
   /** Whether an error packet now belongs on side-band 3. */
   readonly inPackfile: boolean;
+  /** Whether the fault is this service's own, not the code host's. */
+  readonly isOwn: boolean;
 
-  constructor(inPackfile: boolean, cause?: unknown) {
-    super("the code host's answer broke off", { cause });
+  constructor(inPackfile: boolean, isOwn: boolean, cause?: unknown) {
+    super(isOwn ? "an answer from stored data broke off" : "the code host's answer broke off", { cause });
     this.name = "FlightCut";
     this.inPackfile = inPackfile;
+    this.isOwn = isOwn;
   }
 }
 
@@ -73,6 +77,10 @@ export class Flight {
   readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
   readonly #places = new Set<Place>();
+  /** Of the bytes that arrived: what is read back from the disk is compared with them. */
+  readonly #sums = new GrowingSums();
+  /** Where the bytes come from. */
+  #source: "upstream" | "mirror" = "upstream";
   #fd: number | undefined;
   /** Whether nothing more goes to disk: there is no file, or writing failed. */
   #diskless = false;
@@ -136,6 +144,11 @@ export class Flight {
     return this.#delivered.promise;
   }
 
+  /** Checksums of all that arrived so far. */
+  get sums(): FileSums {
+    return this.#sums.finish();
+  }
+
   /** What broke the disk, so far. */
   get diskError(): unknown {
     return this.#diskError;
@@ -166,9 +179,15 @@ export class Flight {
    * Drains the answer; resolves when it ended and all that can be on disk is. Never rejects.
    *
    * @param fd of the file to write, open for reading too; undefined: there is none
+   * @param source whose fault it is when the chunks end early
    */
-  async run(chunks: AsyncIterable<Buffer>, fd: number | undefined): Promise<FlightOutcome> {
+  async run(
+    chunks: AsyncIterable<Buffer>,
+    fd: number | undefined,
+    source: "upstream" | "mirror" = "upstream",
+  ): Promise<FlightOutcome> {
     this.#fd = fd;
+    this.#source = source;
     if (fd === undefined) {
       this.#diskless = true;
       this.abandon();
@@ -219,6 +238,7 @@ export class Flight {
     this.#tail.push({ offset: this.#received, bytes: chunk });
     this.#received += chunk.length;
     this.#check.push(chunk);
+    if (!this.#diskless) this.#sums.push(chunk);
     if (this.#check.fault === undefined && this.#check.packStarted && !this.#diskless) {
       this.#decideSharing(true);
     }
@@ -256,7 +276,7 @@ export class Flight {
 
   async #read(place: Place): Promise<FlightPart | undefined> {
     for (;;) {
-      if (!this.#places.has(place)) throw new FlightCut(this.#check.inPackfile);
+      if (!this.#places.has(place)) throw this.#cut();
       if (place.offset < this.#sliced && this.#fd !== undefined) {
         const slice = await this.#slice(this.#fd, place.offset);
         place.offset += slice.bytes.length;
@@ -276,27 +296,31 @@ export class Flight {
         this.#delivered.resolve();
         return undefined;
       }
-      if (this.#state === "cut") throw new FlightCut(this.#check.inPackfile, this.#cause);
+      if (this.#state === "cut") throw this.#cut(this.#cause);
       await this.#wake.promise;
     }
   }
 
   async #slice(fd: number, offset: number): Promise<Slice> {
     try {
-      return await this.#slices.take(this.#name, fd, offset, this.#sliced);
+      return await this.#slices.take(this.#name, fd, offset, this.#sliced, this.#sums);
     } catch (error) {
-      throw new FlightCut(this.#check.inPackfile, error);
+      throw new FlightCut(this.#check.inPackfile, true, error);
     }
   }
 
   #fromTail(offset: number, end: number): Buffer[] {
     // From the back: a reader that has caught up asks for what has just arrived.
     const first = this.#tail.findLastIndex((chunk) => chunk.offset <= offset);
-    if (first < 0) throw new FlightCut(this.#check.inPackfile);
+    if (first < 0) throw this.#cut();
     return this.#tail
       .slice(first)
       .filter((chunk) => chunk.offset < end)
       .map((chunk) => chunk.bytes.subarray(Math.max(0, offset - chunk.offset), end - chunk.offset));
+  }
+
+  #cut(cause?: unknown): FlightCut {
+    return new FlightCut(this.#check.inPackfile, this.#source === "mirror", cause);
   }
 
   #decideSharing(sharing: boolean): void {

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./answer-check.ts";
+import type { FileSums } from "./block-sums.ts";
 import { CheckedFiles } from "./checked-files.ts";
 import { CachedRepository } from "./cached-repository.ts";
 import { Cleanup } from "./cleanup.ts";
@@ -187,7 +188,7 @@ export class GitCache implements CacheMaintenance {
       if (key !== undefined) {
         // A flight first: looking for its file is a wait in which it could end, and be found in neither place.
         if (this.#flights.get(flightKey) === undefined && maySee) {
-          const file = await this.#answers.open(repository, key, job.format);
+          const file = await this.#answers.open(repository, key);
           if (file === "failed") broken = true;
           else if (file !== undefined) return { kind: "file", file };
         }
@@ -294,14 +295,16 @@ export class GitCache implements CacheMaintenance {
       if (settled.kind === "begun") {
         const aside = key === undefined ? undefined : await this.#createFile(repository, key);
         this.#track(
-          this.#fly(job, key, flight, check, settled.chunks, aside, generation).then(async (outcome) => {
-            this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
-            if (outcome.reason?.startsWith("pack:") === true) {
-              await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
-            }
-            land();
-            void flight.landed.then(() => aside?.close());
-          }),
+          this.#fly(job, key, flight, check, settled.chunks, "mirror", aside, generation).then(
+            async (outcome) => {
+              this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
+              if (outcome.reason?.startsWith("pack:") === true) {
+                await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
+              }
+              land();
+              void flight.landed.then(() => aside?.close());
+            },
+          ),
         );
         const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
         if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
@@ -348,7 +351,7 @@ export class GitCache implements CacheMaintenance {
             this.#filling(repository, work),
           );
       this.#track(
-        this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
+        this.#fly(job, key, flight, check, answer.chunks, "upstream", aside, generation).then((outcome) => {
           release?.();
           const file =
             outcome.stored && aside !== undefined ? { fd: aside.fd, bytes: outcome.bytes } : undefined;
@@ -406,18 +409,19 @@ export class GitCache implements CacheMaintenance {
     flight: Flight,
     check: AnswerCheck,
     chunks: AsyncIterable<Buffer>,
+    source: "upstream" | "mirror",
     aside: AsideFile | undefined,
     generation: number,
   ): Promise<FlightOutcome & { readonly stored: boolean }> {
     const { repository } = job;
-    const outcome = await flight.run(chunks, aside?.fd);
+    const outcome = await flight.run(chunks, aside?.fd, source);
     if (aside === undefined) return { ...outcome, stored: false };
     const identity = generation === repository.generation && sameRefs(job.wantedRefs, check.wantedRefs);
     if (outcome.diskError !== undefined) {
       this.#faults.once(repository, outcome.diskError, "an answer cannot be stored; it is passed through");
     }
     const stored = outcome.storable && identity;
-    await this.#store(repository, key ?? "", aside, stored ? outcome.bytes : undefined);
+    await this.#store(repository, key ?? "", aside, stored ? flight.sums : undefined);
     return { ...outcome, stored };
   }
 
@@ -435,17 +439,16 @@ export class GitCache implements CacheMaintenance {
     }
   }
 
-  /** Names or discards a written file, then closes it. @param bytes its size; undefined: it must not be kept */
+  /** Names or discards a written file, then closes it. @param sums of its bytes; undefined: it must not be kept */
   async #store(
     repository: CachedRepository,
     key: string,
     aside: AsideFile,
-    bytes: number | undefined,
+    sums: FileSums | undefined,
   ): Promise<void> {
     try {
-      if (bytes !== undefined) {
-        await aside.commit();
-        repository.files.set(key, bytes);
+      if (sums !== undefined) {
+        repository.files.set(key, await aside.commit(sums));
         repository.checked.written(key);
         this.#faults.forget(repository);
         const { owner, name } =

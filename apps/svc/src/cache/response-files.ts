@@ -1,10 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readFile, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
+import { lstat, mkdir, open, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ASIDE_SUFFIX, ifExists, syncFolder, systemCode, writeAtomically } from "@devplat/base";
+import { ASIDE_SUFFIX, ifExists, syncFolder, systemCode } from "@devplat/base";
+import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
+import { isUnreadable, quarantine } from "./file-damage.ts";
+import { readAt, writeAllAt } from "./file-io.ts";
 import { folderNames } from "./folder-names.ts";
 import type { RepositoryId } from "./repository-id.ts";
+import { decodeTrailer, encodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
+import { readSealed, writeSealed } from "./sealed-file.ts";
 import type { Slice, Slices } from "./slices.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */
@@ -15,14 +20,22 @@ const REMOVED_FOLDER = ".removed~";
 const ORIGIN_FILE = "origin.json";
 const RESPONSE_FILE = /^[0-9a-f]{64}$/;
 const CORRUPT_SUFFIX = ".corrupt~";
+/** Of response files: files of another version are removed with their folder. 2: with a trailer of checksums. */
+const FORMAT = 2;
+/** Response files whose checksums are kept in memory, 4 KB for 128 MB of an answer: those used longest ago go first. */
+const MAX_KNOWN_SUMS = 4096;
 /** Milliseconds between two touches of one file: the order of eviction needs no more. */
 const TOUCH_INTERVAL_MS = 1000;
 
 /** An open response file. The descriptor stays good if the file is evicted meanwhile. */
 export interface OpenResponse {
   readonly fd: number;
+  /** Bytes of the answer. */
   readonly size: number;
-  /** Some bytes from the offset on, from memory or from the file. @throws what reading threw */
+  readonly sums: FileSums;
+  /** Tells this file from another one of the same name. */
+  readonly inode: number;
+  /** Some bytes from the offset on, from memory or checked. @throws what reading threw, StoredDataDamaged */
   slice(offset: number): Slice | Promise<Slice>;
   /** Whether nothing should be read ahead: see {@link Slices}. */
   crowded(): boolean;
@@ -33,8 +46,8 @@ export interface OpenResponse {
 /** A file being written beside its place. */
 export interface AsideFile {
   readonly fd: number;
-  /** Makes the content durable and gives it its name. */
-  commit(): Promise<void>;
+  /** Adds the checksums of the content, makes it durable and gives it its name. @returns the bytes on the disk */
+  commit(sums: FileSums): Promise<number>;
   /** Removes it, unless it was committed. */
   discard(): Promise<void>;
   close(): Promise<void>;
@@ -47,8 +60,9 @@ export interface StoredFile {
 }
 
 /**
- * Response files on disk: `_responses/<owner>/<name>/<key>`, each a whole answer as it goes over the wire. Files are
- * written aside, synced and renamed, so that a crash at any instant leaves whole files only.
+ * Response files on disk: `_responses/<owner>/<name>/<key>`, each a whole answer as it goes over the wire, and a trailer
+ * of checksums (response-trailer.ts). Files are written aside, synced and renamed, so that a crash at any instant leaves
+ * whole files only.
  */
 export class ResponseFiles {
   readonly #root: string;
@@ -56,6 +70,8 @@ export class ResponseFiles {
   /** Folders whose origin was found right. */
   readonly #ready = new Map<string, Promise<void>>();
   readonly #touched = new Map<string, number>();
+  /** By path; longest unused first. */
+  readonly #sums = new Map<string, { readonly identity: string; readonly sums: FileSums }>();
   readonly #removals = new Set<Promise<void>>();
   readonly #slices: Slices;
 
@@ -65,24 +81,44 @@ export class ResponseFiles {
     this.#slices = slices;
   }
 
-  /** Opens a stored answer and marks it as used now; undefined if there is none. Other failures are thrown. */
+  /**
+   * Opens a stored answer and marks it as used now; undefined if there is none.
+   *
+   * @throws StoredDataDamaged when the file is not one that answers this request; a system error
+   */
   async open(id: RepositoryId, key: string): Promise<OpenResponse | undefined> {
     await this.#checkOrigin(id);
     const path = join(this.#folder(id), key);
-    const handle = await ifExists(open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
+    try {
+      return await this.#open(path, responseIdentity(this.#hostUrl, id.key, key));
+    } catch (error) {
+      if (isUnreadable(error)) throw new StoredDataDamaged("a stored answer cannot be read", error);
+      throw error;
+    }
+  }
+
+  async #open(path: string, answers: Buffer): Promise<OpenResponse | undefined> {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const handle = await ifExists(open(path, flags));
     if (handle === undefined) return undefined;
     try {
-      const { size, ino, birthtimeMs } = await handle.stat();
-      await this.#touch(path, handle);
+      const { size: fileBytes, ino, birthtimeMs } = await handle.stat();
       const { fd } = handle;
-      const slices = this.#slices;
       // The file is opened for each request, so that nothing that was evicted, purged or set aside is sent from memory,
       // and one that was replaced is another file.
-      const identity = `${path}\0${ino}\0${birthtimeMs}\0${size}`;
+      const identity = `${path}\0${ino}\0${birthtimeMs}\0${fileBytes}`;
+      const known = this.#sums.get(path);
+      const sums = known?.identity === identity ? known.sums : await readTrailer(fd, fileBytes, answers);
+      this.#remember(path, identity, sums);
+      await this.#touch(path, handle);
+      const { size } = sums;
+      const slices = this.#slices;
       return {
         fd,
         size,
-        slice: (offset) => slices.take(identity, fd, offset, size),
+        sums,
+        inode: ino,
+        slice: (offset) => slices.take(identity, fd, offset, size, sums),
         crowded: () => slices.crowded,
         close: () => handle.close(),
       };
@@ -90,6 +126,12 @@ export class ResponseFiles {
       await handle.close();
       throw error;
     }
+  }
+
+  #remember(path: string, identity: string, sums: FileSums): void {
+    this.#sums.delete(path);
+    this.#sums.set(path, { identity, sums });
+    if (this.#sums.size > MAX_KNOWN_SUMS) this.#sums.delete(this.#sums.keys().next().value ?? "");
   }
 
   /** Whether there is a stored answer, without marking it as used. */
@@ -110,11 +152,14 @@ export class ResponseFiles {
     let named = false;
     return {
       fd: handle.fd,
-      commit: async () => {
+      commit: async (sums) => {
+        const trailer = encodeTrailer(sums, responseIdentity(this.#hostUrl, id.key, key));
+        await writeAllAt(handle.fd, [trailer], sums.size);
         await handle.sync();
         await rename(aside, join(folder, key));
         named = true;
         await syncFolder(folder);
+        return sums.size + trailer.length;
       },
       discard: async () => {
         if (!named) await unlink(aside).catch(() => undefined);
@@ -124,10 +169,18 @@ export class ResponseFiles {
     };
   }
 
-  /** Moves a damaged file out of the way, where it can be looked at; it is evicted like any other. */
-  async setFileAside(id: RepositoryId, key: string): Promise<void> {
+  /**
+   * Moves a damaged file out of the way, where it can be looked at; it is evicted like any other.
+   *
+   * @param inode of the damaged one; another file that has come to its place stays. Undefined: it cannot be opened
+   * @returns false: it was not there any more
+   */
+  async setFileAside(id: RepositoryId, key: string, inode: number | undefined): Promise<boolean> {
     const path = join(this.#folder(id), key);
-    await rename(path, `${path}${CORRUPT_SUFFIX}`);
+    this.#sums.delete(path);
+    const facts = await ifExists(lstat(path));
+    if (facts === undefined || (inode !== undefined && facts.ino !== inode)) return false;
+    return await quarantine(path, `${path}${CORRUPT_SUFFIX}`);
   }
 
   /** From now on nothing of the repository is found; the data is removed in the background. */
@@ -179,6 +232,7 @@ export class ResponseFiles {
   async remove(id: RepositoryId, name: string): Promise<void> {
     const path = join(this.#folder(id), name);
     this.#touched.delete(path);
+    this.#sums.delete(path);
     await unlink(path);
   }
 
@@ -216,20 +270,13 @@ export class ResponseFiles {
   async #readOrigin(id: RepositoryId): Promise<void> {
     const folder = this.#folder(id);
     if ((await folderNames(folder)).length === 0) return;
-    let origin: unknown;
-    try {
-      origin = JSON.parse(await readFile(join(folder, ORIGIN_FILE), "utf8"));
-    } catch (error) {
-      if (!(error instanceof SyntaxError) && systemCode(error) !== "ENOENT") throw error;
-    }
-    if (
-      origin !== null &&
-      typeof origin === "object" &&
-      "host_url" in origin &&
-      origin.host_url === this.#hostUrl
-    ) {
-      return;
-    }
+    const path = join(folder, ORIGIN_FILE);
+    const origin = await readSealed(path);
+    // Each response file says by itself what it answers, so one that cannot be understood is only written again.
+    if (origin === undefined) return;
+    if (origin === "damaged") return void (await quarantine(path, `${path}${CORRUPT_SUFFIX}`));
+    const { host_url: hostUrl, format } = Object(origin) as Record<string, unknown>;
+    if (hostUrl === this.#hostUrl && format === FORMAT) return;
     const ready = this.#ready.get(id.key);
     await this.setAside(id);
     if (ready !== undefined) this.#ready.set(id.key, ready);
@@ -238,7 +285,7 @@ export class ResponseFiles {
   async #writeOrigin(folder: string): Promise<void> {
     const path = join(folder, ORIGIN_FILE);
     const there = await stat(path).catch(() => undefined);
-    if (there === undefined) await writeAtomically(path, `${JSON.stringify({ host_url: this.#hostUrl })}\n`);
+    if (there === undefined) await writeSealed(path, { host_url: this.#hostUrl, format: FORMAT });
   }
 
   async #touch(path: string, handle: FileHandle): Promise<void> {
@@ -247,6 +294,16 @@ export class ResponseFiles {
     this.#touched.set(path, now);
     await handle.utimes(now / 1000, now / 1000);
   }
+}
+
+/** @throws StoredDataDamaged */
+async function readTrailer(fd: number, fileBytes: number, answers: Buffer): Promise<FileSums> {
+  const length = trailerBytes(fileBytes);
+  const bytes = Buffer.alloc(length ?? 0);
+  const count = length === undefined ? 0 : await readAt(fd, bytes, bytes.length, fileBytes - bytes.length);
+  const sums = count > 0 && count === length ? decodeTrailer(bytes, fileBytes, answers) : undefined;
+  if (sums === undefined) throw new StoredDataDamaged("a stored answer has no sound trailer");
+  return sums;
 }
 
 /** Whether the process in a file's name is running and is not this one, which has just started. */

@@ -1,3 +1,4 @@
+import { StoredDataDamaged, SUM_BLOCK_BYTES, type BlockSums } from "./block-sums.ts";
 import { readAt } from "./file-io.ts";
 
 /** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
@@ -9,8 +10,8 @@ const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
  * and goes through memory that the processor's cache holds.
  */
 const FRESH_SHARE = 1 / 12;
-/** Bytes that a sender of its own gets while so much is in use that nothing more is shared. */
-const PRIVATE_BYTES = 128 * 1024;
+/** Bytes that a sender of its own gets while so much is in use that nothing more is shared: one checksum covers them. */
+const PRIVATE_BYTES = SUM_BLOCK_BYTES;
 /** Buffers of whole slices that are kept for the next file. */
 const MAX_IDLE_BUFFERS = 32;
 
@@ -71,17 +72,18 @@ export class Slices {
    * @param file names this very content: another file under the same path needs another name
    * @param fd of the file; it must stay open until the promise is settled
    * @param size of the file, or at least up to the end of this slice
+   * @param sums that what is read from the disk must have
    * @returns a promise only if it must be waited for
-   * @throws what reading threw, or Error if the file is shorter
+   * @throws what reading threw, or StoredDataDamaged
    */
-  take(file: string, fd: number, offset: number, size: number): Slice | Promise<Slice> {
+  take(file: string, fd: number, offset: number, size: number, sums: BlockSums): Slice | Promise<Slice> {
     const from = offset % SLICE_BYTES;
     const index = (offset - from) / SLICE_BYTES;
     const length = Math.min(SLICE_BYTES, size - (offset - from));
     let kept = this.#files.get(file)?.get(index);
     if (kept === undefined) {
-      if (this.crowded) return readPrivately(fd, offset, Math.min(length - from, PRIVATE_BYTES));
-      kept = this.#load(file, fd, index, length);
+      if (this.crowded) return readPrivately(fd, offset, offset - from + length, sums);
+      kept = this.#load(file, fd, index, length, sums);
     } else if (this.#fresh.delete(kept)) {
       this.#freshBytes -= kept.bytes.length;
       this.#popular.add(kept);
@@ -109,7 +111,7 @@ export class Slices {
     for (const kept of this.#files.get(file)?.values() ?? []) this.#drop(kept);
   }
 
-  #load(file: string, fd: number, index: number, length: number): Kept {
+  #load(file: string, fd: number, index: number, length: number, sums: BlockSums): Kept {
     const whole = length === SLICE_BYTES;
     const bytes = (whole ? this.#idle.pop() : undefined) ?? Buffer.allocUnsafeSlow(length);
     const kept: Kept = {
@@ -121,7 +123,7 @@ export class Slices {
       abandoned: false,
       dropped: false,
     };
-    kept.loading = readWhole(fd, bytes, index * SLICE_BYTES).then(
+    kept.loading = readChecked(fd, bytes, index * SLICE_BYTES, sums).then(
       () => (kept.loading = undefined),
       (error: unknown) => {
         this.#drop(kept);
@@ -195,18 +197,23 @@ function unused(slices: ReadonlySet<Kept>): Kept | undefined {
   return undefined;
 }
 
-/** Memory of one sender alone. */
-async function readPrivately(fd: number, position: number, length: number): Promise<Slice> {
-  const bytes = Buffer.allocUnsafeSlow(length);
-  await readWhole(fd, bytes, position);
+/** Memory of one sender alone: the rest of the block that the offset is in. @param end of the slice */
+async function readPrivately(fd: number, offset: number, end: number, sums: BlockSums): Promise<Slice> {
+  const from = offset % PRIVATE_BYTES;
+  const start = offset - from;
+  const bytes = Buffer.allocUnsafeSlow(Math.min(PRIVATE_BYTES, end - start));
+  await readChecked(fd, bytes, start, sums);
   const nothing = (): void => undefined;
-  return { bytes, release: nothing, abandon: nothing };
+  return { bytes: from === 0 ? bytes : bytes.subarray(from), release: nothing, abandon: nothing };
 }
 
-async function readWhole(fd: number, bytes: Buffer, position: number): Promise<void> {
+/** Bytes from the disk, exactly as they were when they were written. */
+async function readChecked(fd: number, bytes: Buffer, position: number, sums: BlockSums): Promise<void> {
   for (let at = 0; at < bytes.length;) {
     const count = await readAt(fd, bytes.subarray(at), bytes.length - at, position + at);
-    if (count === 0) throw new Error("a stored answer became shorter");
+    if (count === 0) throw new StoredDataDamaged("a stored answer became shorter");
     at += count;
   }
+  if (!sums.matches(bytes, position))
+    throw new StoredDataDamaged("a stored answer does not match its checksum");
 }

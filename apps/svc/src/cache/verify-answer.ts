@@ -1,21 +1,37 @@
-import type { ObjectFormat } from "@devplat/git-protocol";
-import { AnswerCheck } from "./answer-check.ts";
+import { SUM_BLOCK_BYTES } from "./block-sums.ts";
 import { readAt } from "./file-io.ts";
+import { isUnreadable } from "./file-damage.ts";
 import type { OpenResponse } from "./response-files.ts";
 
 /** Bytes read at once. */
-const VERIFY_CHUNK_BYTES = 512 * 1024;
+const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
 
-/** Reads a file of an earlier process through once: the disk may have changed it since it was checked. */
-export async function isSound(file: OpenResponse, format: ObjectFormat): Promise<boolean> {
-  const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, file.size)));
-  const check = new AnswerCheck(format);
-  for (let position = 0; position < file.size;) {
-    const count = await readAt(file.fd, buffer, buffer.length, position);
-    if (count === 0) return false;
-    // The check keeps views of lines that go over a chunk's end; a copy keeps them as they were.
-    check.push(Buffer.from(buffer.subarray(0, count)));
-    position += count;
+/**
+ * Reads a file of an earlier process through once: damage that is found now does not fail a clone, because the code host
+ * can still answer.
+ */
+export async function isSound({ fd, size, sums }: OpenResponse): Promise<boolean> {
+  const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, size)));
+  for (let position = 0; position < size;) {
+    const length = Math.min(buffer.length, size - position);
+    if (!(await fill(fd, buffer, length, position))) return false;
+    if (!sums.matches(buffer.subarray(0, length), position)) return false;
+    position += length;
   }
-  return check.verdict() === undefined;
+  return true;
+}
+
+/** @returns false: the file ends, or cannot be read */
+async function fill(fd: number, buffer: Buffer, length: number, position: number): Promise<boolean> {
+  try {
+    for (let at = 0; at < length;) {
+      const count = await readAt(fd, buffer.subarray(at, length), length - at, position + at);
+      if (count === 0) return false;
+      at += count;
+    }
+    return true;
+  } catch (error) {
+    if (isUnreadable(error)) return false;
+    throw error;
+  }
 }

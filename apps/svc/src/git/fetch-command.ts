@@ -9,6 +9,8 @@ import {
   type FetchRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
+import { BRAND } from "../brand.ts";
+import { StoredDataDamaged } from "../cache/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
@@ -26,7 +28,7 @@ import type { KnownBodies } from "./known-bodies.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
 import { isUploadPackResult, kept, type RefsAnswer } from "./ref-probe.ts";
-import { sendFile, sendFlight } from "./send-stored.ts";
+import { AnswerSender } from "./send-stored.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /** Seconds after which a client that found no turn should come again. */
@@ -34,6 +36,9 @@ const RETRY_AFTER_SECONDS = "10";
 
 /** Times that a fetch is planned while the answers to its probes show one repository after another under the name. */
 const MAX_PLANS = 3;
+
+/** Said in place of the rest when bytes of ours turned out damaged: the next try is answered by the code host. */
+const OWN_FAULT = `${BRAND.command}: stored data of this repository is damaged; try again`;
 
 export interface FetchCommandOptions {
   readonly upstream: Upstream;
@@ -199,16 +204,19 @@ export class FetchCommand {
 
   async #fromFile(call: FetchCall, file: OpenResponse): Promise<boolean> {
     const { answer } = call;
+    const sender = new AnswerSender(answer.sink);
     try {
       answer.beginOwn("hit", file.size);
-      const bytes = await sendFile(file, answer.sink);
+      const bytes = await sender.file(file);
       call.request.exchange.delivered = true;
       this.#options.cache.counted(call.repository, "hit", "response", bytes);
       this.#count(call, "hit");
       return true;
     } catch (error) {
       this.#count(call, isGone(error) ? "hit" : "error");
-      throw error;
+      if (!(error instanceof StoredDataDamaged)) throw error;
+      await answer.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+      return false;
     } finally {
       await file.close();
     }
@@ -219,8 +227,9 @@ export class FetchCommand {
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
     const failed = plan.kind === "lead" && plan.failed;
+    const sender = new AnswerSender(answer.sink);
     try {
-      const bytes = await sendFlight(reader, answer.sink, () =>
+      const bytes = await sender.flight(reader, () =>
         answer.beginOwn(failed !== false && failed() ? "error" : result),
       );
       request.exchange.delivered = true;
@@ -241,6 +250,11 @@ export class FetchCommand {
       this.#count(call, left ? result : failure);
       if (left) throw new GitError("client_gone", 499, "the client left");
       if (!(error instanceof FlightCut)) throw error;
+      if (error.isOwn) {
+        answer.beginOwn("error");
+        await answer.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));
+        return false;
+      }
       if (!answer.begun && error.cause instanceof GitError) throw error.cause;
       const { name } = this.#options.upstream;
       const message =
@@ -255,7 +269,7 @@ export class FetchCommand {
         );
       }
       answer.beginOwn(failure);
-      await answer.sink.fail(error.inPackfile ? encodeSideBandError(message) : encodeErrorLine(message));
+      await answer.sink.fail(errorPacket(message, sender.inPackfile));
       return false;
     } finally {
       reader.leave();
@@ -378,4 +392,8 @@ function isPlain(command: CommandRequest): boolean {
 /** The full names that a short one may mean (gitrevisions, "<refname>"). */
 function candidates(name: string): string[] {
   return [name, `refs/${name}`, `refs/tags/${name}`, `refs/heads/${name}`, `refs/remotes/${name}`];
+}
+
+function errorPacket(message: string, inPackfile: boolean): Buffer {
+  return inPackfile ? encodeSideBandError(message) : encodeErrorLine(message);
 }

@@ -1,79 +1,137 @@
+import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
 import type { FlightReader } from "../cache/flight.ts";
 import type { OpenResponse } from "../cache/response-files.ts";
 import type { Slice } from "../cache/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
-/** Sends a stored answer, one slice being read while the one before is on its way. @returns the bytes sent */
-export async function sendFile(file: OpenResponse, sink: ClientSink): Promise<number> {
-  const slices = new SliceSender(sink);
-  let sent = 0;
-  while (sent < file.size) {
-    if (file.crowded()) await slices.sent();
-    const slice = await file.slice(sent);
-    sent += slice.bytes.length;
-    await slices.send(slice);
-  }
-  await slices.sent();
-  return sent;
-}
-
 /**
- * Sends a flight's answer at the client's own speed.
- *
- * @param begin called once, before the first byte: it writes the head
- * @returns the bytes sent
- * @throws FlightCut, or the sink's error
+ * Sends one answer to a client in whole packets: whenever sending ends early, an error packet can follow. A slice is cut
+ * anywhere; the packet that it ends in waits for the next one.
  */
-export async function sendFlight(reader: FlightReader, sink: ClientSink, begin: () => void): Promise<number> {
-  const slices = new SliceSender(sink);
-  let sent = 0;
-  let part = await reader.read();
-  begin();
-  while (part !== undefined) {
-    if (part.kind === "stored") {
-      sent += part.slice.bytes.length;
-      await slices.send(part.slice);
-    } else {
-      sent += part.chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-      await slices.sent();
-      await sink.writeAll(part.chunks);
-    }
-    part = await reader.read();
-  }
-  await slices.sent();
-  return sent;
-}
-
-/** Slices on their way to a client, one at a time: the next one can be read meanwhile. */
-class SliceSender {
+export class AnswerSender {
   readonly #sink: ClientSink;
+  readonly #walker = new FetchResponseWalker();
+  /** Bytes that the walker has seen. */
+  #seen = 0;
+  /** The framing cannot be followed: all bytes go out as they come. */
+  #opaque = false;
+  /** The beginning of a packet whose end has not come: less than 64 KiB. */
+  #tail: Buffer = Buffer.alloc(0);
   #sending: Promise<void> = Promise.resolve();
 
   constructor(sink: ClientSink) {
     this.#sink = sink;
   }
 
+  /** Whether an error now belongs on side-band 3, not in an `ERR` packet. */
+  get inPackfile(): boolean {
+    return this.#walker.inPackfile;
+  }
+
+  /**
+   * Sends a stored answer, one slice being read while the one before is on its way.
+   *
+   * @returns the bytes sent
+   * @throws what reading threw, once all before it is sent; the sink's error
+   */
+  async file(file: OpenResponse): Promise<number> {
+    let sent = 0;
+    while (sent < file.size) {
+      if (file.crowded()) await this.#sending;
+      let slice: Slice;
+      try {
+        slice = await file.slice(sent);
+      } catch (error) {
+        await this.#sending;
+        throw error;
+      }
+      sent += slice.bytes.length;
+      await this.#send(slice);
+    }
+    await this.#sending;
+    return sent;
+  }
+
+  /**
+   * Sends a flight's answer at the client's own speed.
+   *
+   * @param begin called once, before the first byte: it writes the head
+   * @returns the bytes sent
+   * @throws FlightCut, once all before it is sent; the sink's error
+   */
+  async flight(reader: FlightReader, begin: () => void): Promise<number> {
+    let sent = 0;
+    let part = await reader.read();
+    begin();
+    while (part !== undefined) {
+      if (part.kind === "stored") {
+        sent += part.slice.bytes.length;
+        await this.#send(part.slice);
+      } else {
+        const { chunks } = part;
+        sent += chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+        for (const chunk of chunks) this.#follow(chunk);
+        await this.#sending;
+        // What a flight has in memory it gives in whole packets.
+        await this.#sink.writeAll(this.#withTail(chunks));
+      }
+      try {
+        part = await reader.read();
+      } catch (error) {
+        await this.#sending;
+        throw error;
+      }
+    }
+    await this.#sending;
+    return sent;
+  }
+
   /** Begins to send once the slice before is sent. @throws what sending that one failed with */
-  async send(slice: Slice): Promise<void> {
+  async #send(slice: Slice): Promise<void> {
     try {
       await this.#sending;
     } catch (error) {
       slice.release();
       throw error;
     }
-    this.#sending = this.#write(slice);
+    const { bytes } = slice;
+    const end = bytes.length - this.#follow(bytes);
+    if (end <= 0) this.#tail = Buffer.concat([this.#tail, bytes]);
+    const whole = end <= 0 ? [] : this.#withTail([bytes.subarray(0, end)]);
+    // A copy: the slice's memory is another's as soon as it is sent.
+    if (end > 0) this.#tail = Buffer.from(bytes.subarray(end));
+    this.#sending = this.#write(slice, whole);
     // Whoever sends the next slice is told; until then it is nobody's failure.
     this.#sending.catch(() => undefined);
   }
 
-  /** Resolves when all are sent. @throws what sending failed with */
-  sent(): Promise<void> {
-    return this.#sending;
+  #withTail(chunks: readonly Buffer[]): readonly Buffer[] {
+    if (this.#tail.length === 0) return chunks;
+    const all = [this.#tail, ...chunks];
+    this.#tail = Buffer.alloc(0);
+    return all;
   }
 
-  async #write(slice: Slice): Promise<void> {
+  /** @returns how many of the bytes belong to a packet whose end has not come */
+  #follow(bytes: Buffer): number {
+    this.#seen += bytes.length;
+    if (this.#opaque) return 0;
     try {
-      await this.#sink.writeThrough(slice.bytes);
+      // The walker keeps views of the lines before the pack; those of the pack it only counts.
+      this.#walker.push(this.#walker.inPackfile ? bytes : Buffer.from(bytes));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#opaque = true;
+      return 0;
+    }
+    return this.#seen - this.#walker.boundary;
+  }
+
+  async #write(slice: Slice, chunks: readonly Buffer[]): Promise<void> {
+    try {
+      const [only] = chunks;
+      if (chunks.length > 1) await this.#sink.writeAll(chunks);
+      else if (only !== undefined) await this.#sink.writeThrough(only);
     } catch (error) {
       slice.abandon();
       throw error;
