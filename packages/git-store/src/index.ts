@@ -3,6 +3,7 @@ export { hashObject, oidBytes, typeName, typeNumber } from "./object-format.ts";
 export type { ObjectFormat, ObjectType } from "./object-format.ts";
 export { isOid, type Oid } from "./oid.ts";
 export { ObjectDatabase } from "./object-database.ts";
+export { checkIndexes } from "./check-indexes.ts";
 export type { GitObject, ObjectDatabaseOptions, PackedLocation, SharedDatabase } from "./object-database.ts";
 export type { RawObject } from "./base-cache.ts";
 export { Pack, type SharedPack } from "./pack.ts";

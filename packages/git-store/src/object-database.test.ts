@@ -183,12 +183,14 @@ test("ObjectDatabase.read of an id whose index leads to another object throws co
   const { index } = database.packs[0]!;
   const blobs = allObjects(path).filter(({ type }) => type === "blob");
   const [first, second] = [blobs[0]!.oid, blobs[1]!.oid];
-  // Exchange the offsets of two objects in the .idx, which nothing but their content can tell.
+  // Exchange the CRCs and offsets of two objects in the .idx, which nothing but their content can tell.
   const bytes = Buffer.from(index.bytes);
-  const at = (oid: string): number => 8 + 1024 + index.count * 24 + index.find(Buffer.from(oid, "hex")) * 4;
-  const [a, b] = [bytes.readUInt32BE(at(first)), bytes.readUInt32BE(at(second))];
-  bytes.writeUInt32BE(b, at(first));
-  bytes.writeUInt32BE(a, at(second));
+  for (const table of [8 + 1024 + index.count * 20, 8 + 1024 + index.count * 24]) {
+    const at = (oid: string): number => table + index.find(Buffer.from(oid, "hex")) * 4;
+    const [a, b] = [bytes.readUInt32BE(at(first)), bytes.readUInt32BE(at(second))];
+    bytes.writeUInt32BE(b, at(first));
+    bytes.writeUInt32BE(a, at(second));
+  }
   const file = database.packs[0]!.path.replace(/pack$/u, "idx");
   database.close();
   rmSync(file);

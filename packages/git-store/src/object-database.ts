@@ -156,7 +156,7 @@ export class ObjectDatabase {
   #look(): { readonly changed: boolean; readonly whole: boolean } {
     this.#readLooseFolders();
     let whole = true;
-    const isFault = (error: unknown): boolean => this.#skipFaulty && error instanceof GitStoreError;
+    const isFault = (error: unknown): boolean => this.#skipFaulty && !isShortage(error);
     const packFolder = join(this.folder, "pack");
     const files = new Set(readFolder(packFolder));
     const names = new Set<string>();
@@ -317,6 +317,13 @@ function modified(folder: string, names: Iterable<string>): Map<string, number> 
     if (stat !== undefined) times.set(name, stat.mtimeMs);
   }
   return times;
+}
+
+/** Whether an error says nothing about the file: descriptors or memory ran out. */
+function isShortage(error: unknown): boolean {
+  return (
+    error instanceof Error && "code" in error && ["EMFILE", "ENFILE", "ENOMEM"].includes(String(error.code))
+  );
 }
 
 function readFolder(path: string): string[] {

@@ -148,6 +148,11 @@ export class PackIndex {
     return this.bytes.subarray(this.bytes.length - 2 * this.#oidLength, this.bytes.length - this.#oidLength);
   }
 
+  /** The content that {@link checksum} is of. */
+  get content(): Buffer {
+    return this.bytes.subarray(0, this.bytes.length - this.#oidLength);
+  }
+
   /** The checksum of this file, as it claims. */
   get checksum(): Buffer {
     return this.bytes.subarray(this.bytes.length - this.#oidLength);

@@ -22,38 +22,34 @@ export class PackOrder {
   readonly packPositions: Uint32Array;
   /** Where the entry at a pack position starts, and one element more: where the pack's trailer starts. */
   readonly offsets: Float64Array;
+  /** Path of the `.rev` that could not be used. */
+  readonly damagedFile: string | undefined;
 
-  constructor(indexPositions: Uint32Array, packPositions: Uint32Array, offsets: Float64Array) {
+  constructor(
+    indexPositions: Uint32Array,
+    packPositions: Uint32Array,
+    offsets: Float64Array,
+    damagedFile?: string,
+  ) {
     this.indexPositions = indexPositions;
     this.packPositions = packPositions;
     this.offsets = offsets;
+    this.damagedFile = damagedFile;
   }
 
   /**
-   * From the pack's `.rev` where there is one, otherwise by sorting.
+   * From the pack's `.rev` where there is one that fits, otherwise by sorting.
    *
    * @param packBytes the pack's size
-   * @throws {GitStoreError} `corrupt_index` when the order and the offsets do not make a pack of that size
+   * @throws {GitStoreError} `corrupt_index` when the offsets do not make a pack of that size
    */
   static read(path: string, index: PackIndex, packBytes: number): PackOrder {
-    const { count } = index;
-    const indexPositions = existsSync(path) ? fromFile(path, index) : fromOffsets(index);
-    const packPositions = new Uint32Array(new SharedArrayBuffer(count * 4));
-    const offsets = new Float64Array(new SharedArrayBuffer((count + 1) * 8));
-    let previous = PACK_HEADER_BYTES - 1;
-    for (let p = 0; p < count; p++) {
-      const position = indexPositions[p]!;
-      const offset = position < count ? index.offsetAt(position) : 0;
-      // Offsets that only rise also prove that no object stands in the order twice.
-      if (offset <= previous || (p === 0 && offset !== PACK_HEADER_BYTES)) throw corrupt(path);
-      packPositions[position] = p;
-      offsets[p] = offset;
-      previous = offset;
-    }
-    const trailer = packBytes - oidBytes(index.format);
-    if (trailer <= previous) throw corrupt(path);
-    offsets[count] = trailer;
-    return new PackOrder(indexPositions, packPositions, offsets);
+    const positions = fromFile(path, index);
+    const order = positions === undefined ? undefined : ordered(positions, index, packBytes);
+    if (order !== undefined) return order;
+    const sorted = ordered(fromOffsets(index), index, packBytes, existsSync(path) ? path : undefined);
+    if (sorted === undefined) throw corrupt(path);
+    return sorted;
   }
 
   /** The pack position of the entry that starts at `offset`, or -1 when none does. */
@@ -70,8 +66,40 @@ export class PackOrder {
   }
 }
 
-function fromFile(path: string, index: PackIndex): Uint32Array {
-  const bytes = readShared(path);
+/** @returns undefined when the positions and the offsets do not make a pack of this size */
+function ordered(
+  indexPositions: Uint32Array,
+  index: PackIndex,
+  packBytes: number,
+  damagedFile?: string,
+): PackOrder | undefined {
+  const { count } = index;
+  const packPositions = new Uint32Array(new SharedArrayBuffer(count * 4));
+  const offsets = new Float64Array(new SharedArrayBuffer((count + 1) * 8));
+  let previous = PACK_HEADER_BYTES - 1;
+  for (let p = 0; p < count; p++) {
+    const position = indexPositions[p]!;
+    const offset = position < count ? index.offsetAt(position) : 0;
+    // Offsets that only rise also prove that no object stands in the order twice.
+    if (offset <= previous || (p === 0 && offset !== PACK_HEADER_BYTES)) return undefined;
+    packPositions[position] = p;
+    offsets[p] = offset;
+    previous = offset;
+  }
+  const trailer = packBytes - oidBytes(index.format);
+  if (trailer <= previous) return undefined;
+  offsets[count] = trailer;
+  return new PackOrder(indexPositions, packPositions, offsets, damagedFile);
+}
+
+/** @returns undefined: there is none, or it cannot be used */
+function fromFile(path: string, index: PackIndex): Uint32Array | undefined {
+  let bytes: Buffer;
+  try {
+    bytes = readShared(path);
+  } catch {
+    return undefined;
+  }
   const expected = REVERSE_HEADER_BYTES + index.count * 4 + 2 * oidBytes(index.format);
   if (
     bytes.length !== expected ||
@@ -79,7 +107,7 @@ function fromFile(path: string, index: PackIndex): Uint32Array {
     bytes.readUInt32BE(4) !== REVERSE_VERSION ||
     bytes.readUInt32BE(8) !== hashNumber(index.format)
   ) {
-    throw corrupt(path);
+    return undefined;
   }
   const positions = new Uint32Array(new SharedArrayBuffer(index.count * 4));
   for (let p = 0; p < index.count; p++) positions[p] = bytes.readUInt32BE(REVERSE_HEADER_BYTES + p * 4);

@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { BaseCache, type RawObject } from "./base-cache.ts";
 import { applyDelta, DeltaHeader } from "./delta.ts";
 import { GitStoreError } from "./errors.ts";
@@ -82,8 +83,8 @@ export class PackReader {
   }
 
   /**
-   * The object at a pack position. Its id is not checked against its content: packs were hashed whole when they
-   * came in; `ObjectDatabase.read` checks.
+   * The object at a pack position. Every entry that it is made of has the CRC-32 that the index has of it. Its id is not
+   * checked against its content: packs were hashed whole when they came in; `ObjectDatabase.read` checks.
    *
    * @throws {GitStoreError} what a corrupt pack calls for
    */
@@ -97,7 +98,7 @@ export class PackReader {
       if (entry.size > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
       if (entry.base < 0) {
         const content = Buffer.allocUnsafe(entry.size + 1);
-        this.#inflate(pack, entry, content);
+        this.#inflate(pack, at, entry, content);
         object = { type: entry.type, content: content.subarray(0, entry.size) };
         this.#bases.set(key(pack, at), object);
         break;
@@ -108,7 +109,7 @@ export class PackReader {
       at = entry.base;
     }
     for (let link = chain.length - 1; link >= 0; link--) {
-      object = this.#apply(pack, chain[link]!, object);
+      object = this.#apply(pack, chainPositions[link]!, chain[link]!, object);
       this.#bases.set(key(pack, chainPositions[link]!), object);
     }
     return object;
@@ -148,17 +149,24 @@ export class PackReader {
     this.#bases.clear();
   }
 
-  #inflate(pack: Pack, entry: PackEntry, output: Buffer): void {
-    const length = entry.end - entry.dataStart;
-    const at = this.#pages.locate(pack, entry.dataStart, length);
-    const used = this.#inflater.inflate(this.#pages.bytes, at, at + length, output, 0, entry.size);
+  /** The header decides on a delta's base, which no checksum of the compressed data covers: hence the CRC of all of it. */
+  #inflate(pack: Pack, position: number, entry: PackEntry, output: Buffer): void {
+    const { start, dataStart, end } = entry;
+    const at = this.#pages.locate(pack, start, end - start);
+    const { bytes } = this.#pages;
+    const { index, order } = pack;
+    if (crc32(bytes.subarray(at, at + end - start)) !== index.crcAt(order.indexPositions[position]!)) {
+      throw damaged(pack, entry);
+    }
+    const data = at + dataStart - start;
+    const used = this.#inflater.inflate(bytes, data, at + end - start, output, 0, entry.size);
     if (used < 0) throw inflateError(used, { path: pack.path, offset: entry.start });
   }
 
-  #apply(pack: Pack, entry: PackEntry, base: RawObject): RawObject {
+  #apply(pack: Pack, position: number, entry: PackEntry, base: RawObject): RawObject {
     if (this.#delta.length <= entry.size)
       this.#delta = Buffer.allocUnsafeSlow(Math.ceil(entry.size * 1.25) + 1);
-    this.#inflate(pack, entry, this.#delta);
+    this.#inflate(pack, position, entry, this.#delta);
     const header = this.#deltaHeader;
     header.decode(this.#delta, 0, entry.size);
     if (header.resultSize > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
@@ -182,6 +190,13 @@ function tooLarge(pack: Pack, entry: PackEntry): GitStoreError {
       offset: entry.start,
     },
   );
+}
+
+function damaged({ path }: Pack, { start }: PackEntry): GitStoreError {
+  return new GitStoreError("corrupt_object", `read ${path}: the entry at ${start} is damaged`, {
+    path,
+    offset: start,
+  });
 }
 
 function endless(pack: Pack, entry: PackEntry): GitStoreError {

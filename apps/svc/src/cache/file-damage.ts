@@ -1,4 +1,5 @@
-import { lstat, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { ifExists, systemCode } from "@devplat/base";
 
 /**
@@ -15,6 +16,9 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   "EPERM",
   "EUCLEAN",
 ]);
+
+/** Where damaged files of a repository are moved, as `Repository.setPackAside` does. */
+const CORRUPT_FOLDER = "corrupt";
 
 /** Whether an error says that a file itself is unusable, as opposed to a lack of memory, room or descriptors. */
 export function isUnreadable(error: unknown): boolean {
@@ -37,4 +41,11 @@ export async function quarantine(path: string, target: string): Promise<boolean>
     await rename(path, target);
     return true;
   }
+}
+
+/** Moves a damaged file of a repository to its folder `corrupt`. @returns false: it is not there any more */
+export async function quarantineFile(repositoryPath: string, path: string): Promise<boolean> {
+  const folder = join(repositoryPath, CORRUPT_FOLDER);
+  await mkdir(folder, { recursive: true });
+  return await quarantine(path, join(folder, basename(path)));
 }

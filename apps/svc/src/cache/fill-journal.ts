@@ -1,6 +1,8 @@
-import { readFile, readdir, unlink } from "node:fs/promises";
+import { readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists, syncFolder, writeAtomically } from "@devplat/base";
+import { syncFolder } from "@devplat/base";
+import { GitStoreError } from "@devplat/git-store";
+import { readSealed, writeSealed } from "./sealed-file.ts";
 
 /** Stands in a repository while a pack is there that was not proven yet. */
 const JOURNAL_FILE = "filling.json";
@@ -21,7 +23,7 @@ export class FillJournal {
 
   /** @param packs names that are there and proven */
   async begin(packs: readonly string[]): Promise<void> {
-    await writeAtomically(this.#path, `${JSON.stringify(packs)}\n`);
+    await writeSealed(this.#path, { packs });
   }
 
   async end(): Promise<void> {
@@ -53,10 +55,13 @@ export class FillJournal {
     await this.end();
   }
 
+  /** @throws GitStoreError: then it is not known which packs are proven */
   async #read(): Promise<ReadonlySet<string> | undefined> {
-    const text = await ifExists(readFile(this.#path, "utf8"));
-    if (text === undefined) return undefined;
-    const packs: unknown = JSON.parse(text);
-    return new Set(Array.isArray(packs) ? packs.map(String) : []);
+    const content = await readSealed(this.#path);
+    if (content === undefined) return undefined;
+    // An earlier version wrote the list alone.
+    const packs = Array.isArray(content) ? content : (Object(content) as Record<string, unknown>)["packs"];
+    if (Array.isArray(packs)) return new Set(packs.map(String));
+    throw new GitStoreError("corrupt_repository", `read ${this.#path}: it is not what was written`);
   }
 }

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCode, writeAtomically } from "@devplat/base";
+import { quarantineFile } from "./file-damage.ts";
+import { readSealed, writeSealed } from "./sealed-file.ts";
 
 /** Beside the repository's `packed-refs`. */
 const FILE = "former-tips.json";
@@ -27,23 +27,22 @@ export interface FormerTipsContent {
  */
 export class FormerTips {
   readonly #path: string;
+  readonly #repository: string;
 
   constructor(repositoryPath: string) {
+    this.#repository = repositoryPath;
     this.#path = join(repositoryPath, FILE);
   }
 
-  /** A file that cannot be understood counts as none: then objects go earlier, and are fetched again. */
+  /** A damaged file is set aside and counts as none: then objects go earlier, and are fetched again. */
   async read(): Promise<FormerTipsContent> {
-    try {
-      return parse(JSON.parse(await readFile(this.#path, "utf8")));
-    } catch (error) {
-      if (systemCode(error) === "ENOENT" || error instanceof SyntaxError) return parse(undefined);
-      throw error;
-    }
+    const content = await readSealed(this.#path);
+    if (content === "damaged") await quarantineFile(this.#repository, this.#path);
+    return parse(content);
   }
 
   async write({ tips, prunedAt }: FormerTipsContent): Promise<void> {
-    await writeAtomically(this.#path, `${JSON.stringify({ tips: tips.slice(-MAX_ENTRIES), prunedAt })}\n`);
+    await writeSealed(this.#path, { tips: tips.slice(-MAX_ENTRIES), prunedAt });
   }
 
   /** Adds ids, which are then the newest. */

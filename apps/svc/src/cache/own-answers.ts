@@ -57,13 +57,16 @@ interface LackingTags {
  */
 export class OwnAnswers {
   readonly #stores: PackStores;
+  readonly #failed: (repository: CachedRepository, error: unknown) => void;
   readonly #visible = new WeakMap<RecentTips, Visible>();
   readonly #tags = new WeakMap<RecentTips, LackingTags>();
   /** Lists of ids that are nothing but tips, as long as these do not change: most requests want the same. */
   readonly #onlyTips = new WeakMap<RecentTips, WeakSet<readonly string[]>>();
 
-  constructor(stores: PackStores) {
+  /** @param failed told of a store that could not be opened, when no request waits for it any more */
+  constructor(stores: PackStores, failed: (repository: CachedRepository, error: unknown) => void) {
     this.#stores = stores;
+    this.#failed = failed;
   }
 
   /**
@@ -72,7 +75,9 @@ export class OwnAnswers {
    */
   async judge(request: OwnRequest, allowed: ReadonlySet<string> = new Set()): Promise<OwnVerdict> {
     const { repository, fetch, format } = request;
-    const view = await this.#stores.of(repository.id).view(format);
+    const view = await this.#stores
+      .of(repository.id)
+      .viewSoon(format, (error) => this.#failed(repository, error));
     if (view === undefined) return { kind: "cannot" };
     try {
       const tips = repository.tips.recent();
@@ -115,7 +120,9 @@ export class OwnAnswers {
     oids: readonly string[],
   ): Promise<boolean> {
     if (this.#areTips(repository, oids)) return true;
-    const view = await this.#stores.of(repository.id).view(format);
+    const view = await this.#stores
+      .of(repository.id)
+      .viewSoon(format, (error) => this.#failed(repository, error));
     if (view === undefined) return false;
     try {
       return await this.#mayAllSee(repository, view, oids);

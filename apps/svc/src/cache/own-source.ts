@@ -1,4 +1,5 @@
 import { GitStoreError } from "@devplat/git-store";
+import { isUnreadable } from "./file-damage.ts";
 import { ProofFailure } from "./proof-thread.ts";
 
 /** Bytes of an answer that are made before it begins: with most fetches, and all small ones, the whole. */
@@ -43,8 +44,9 @@ export async function begin(
 /** Codes that do not mean damage: the request, or another process at work. */
 const HARMLESS: readonly string[] = ["unservable", "locked"];
 
-/** Whether an error says that stored packs are damaged. */
+/** Whether an error says that stored packs, or files beside them, are damaged. */
 export function isDamage(error: unknown): boolean {
+  if (isUnreadable(error)) return true;
   if (error instanceof GitStoreError) return !HARMLESS.includes(error.code);
   return error instanceof ProofFailure && error.code === undefined;
 }

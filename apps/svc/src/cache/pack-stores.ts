@@ -24,6 +24,8 @@ export interface PackStoresOptions {
   readonly detectCollisions: boolean;
   /** Told of a store whose packs could not be merged. */
   readonly maintenanceFailed: (key: string, error: unknown) => Promise<void>;
+  /** Told of an index file that was damaged. */
+  readonly damagedIndex: (path: string) => void;
 }
 
 /** The object stores of all cached repositories, and the threads that work for them. */
@@ -43,6 +45,7 @@ export class PackStores {
   readonly #maintenance: StoreMaintenance;
   readonly #mending = new Map<string, Promise<void>>();
   readonly #mendedAt = new Map<string, number>();
+  readonly #suspectedAt = new Map<string, number>();
   /** Longest unused first. */
   readonly #stores = new Map<string, RepositoryStore>();
 
@@ -93,6 +96,24 @@ export class PackStores {
     await mending;
   }
 
+  /**
+   * A pack could not be taken in: that may be for what is here, which then is damaged. Reads all of it, once a minute at
+   * most.
+   */
+  async suspect(id: RepositoryId): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#suspectedAt.get(id.key) ?? -Infinity) < ECHO_MS) return;
+    this.#suspectedAt.set(id.key, now);
+    const path = this.#folder.path(id);
+    for (const format of ["sha1", "sha256"] as const) {
+      const view = await this.of(id).view(format);
+      if (view === undefined) continue;
+      view.release();
+      const { damaged } = await this.#maintainer.do({ kind: "repair", path, format });
+      if (damaged.length > 0) await this.mend(id);
+    }
+  }
+
   async #mend(id: RepositoryId): Promise<void> {
     const now = this.#options.clock.monotonic();
     const repaired = await this.of(id)
@@ -112,6 +133,8 @@ export class PackStores {
       proofs: this.#proofs,
       detectCollisions,
       discard: () => this.#folder.remove(id),
+      quarantine: () => this.setCorrupt(id),
+      onDamagedIndex: this.#options.damagedIndex,
       clock,
       onFilled: () =>
         this.#maintenance.consider(id.key, {
@@ -138,6 +161,7 @@ export class PackStores {
 
   /** Waits for removals, repairs and consolidations that are under way. */
   async settled(): Promise<void> {
+    await Promise.all([...this.#stores.values()].map(async (store) => store.settled()));
     await Promise.allSettled(this.#mending.values());
     await this.#maintenance.settled();
     await this.#folder.settled();
@@ -161,5 +185,6 @@ export class PackStores {
   #forget(id: RepositoryId): void {
     this.#stores.get(id.key)?.close();
     this.#stores.delete(id.key);
+    this.#suspectedAt.delete(id.key);
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { systemCode } from "@devplat/base";
 import {
   ObjectDatabase,
   Pack,
@@ -10,6 +11,7 @@ import {
   type ObjectFormat,
   GitStoreError,
 } from "@devplat/git-store";
+import { isUnreadable } from "./file-damage.ts";
 import { matchesChecksum } from "./checksum-job.ts";
 
 /** A store in which something is damaged: which packs are, and which of the others count on what those held? */
@@ -61,16 +63,17 @@ export async function findDamage({ path, format }: RepairJob): Promise<RepairFin
 }
 
 async function openSound(path: string, format: ObjectFormat, id: number): Promise<Pack | undefined> {
-  if (!(await matchesChecksum(`${path}.pack`, format))) return undefined;
-  const index = readFileSync(`${path}.idx`);
-  const end = index.length - oidBytes(format);
-  if (end < 0 || !createHash(format).update(index.subarray(0, end)).digest().equals(index.subarray(end))) {
-    return undefined;
-  }
   try {
+    if (!(await matchesChecksum(`${path}.pack`, format))) return undefined;
+    const index = readFileSync(`${path}.idx`);
+    const end = index.length - oidBytes(format);
+    if (end < 0 || !createHash(format).update(index.subarray(0, end)).digest().equals(index.subarray(end))) {
+      return undefined;
+    }
     return Pack.open(`${path}.pack`, format, id);
   } catch (error) {
-    if (error instanceof GitStoreError) return undefined;
+    const isMissing = systemCode(error) === "ENOENT";
+    if (error instanceof GitStoreError || isMissing || isUnreadable(error)) return undefined;
     throw error;
   }
 }

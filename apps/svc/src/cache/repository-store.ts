@@ -1,6 +1,5 @@
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ifExists, systemClock, type Clock } from "@devplat/base";
+import { systemClock, type Clock } from "@devplat/base";
 import {
   GitStoreError,
   ReachabilityIndex,
@@ -18,7 +17,12 @@ import { FormerTips } from "./former-tips.ts";
 import { despiteReplacement } from "./pack-race.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { formerOids, mergeRefs } from "./store-refs.ts";
-import { repair, repairWasCutShort, type Repaired } from "./store-repair.ts";
+import { CheckedPacks } from "./checked-packs.ts";
+import { StoreOpening } from "./store-opening.ts";
+import { quarantineFile } from "./file-damage.ts";
+import { checkRefs, checkStore } from "./store-check.ts";
+import { DATABASE_MEMORY, openExisting, placeOf, stampOf } from "./store-place.ts";
+import { repair, type Repaired } from "./store-repair.ts";
 
 /** Key of a repository's `config` that names the code host which it came from. */
 const HOST_KEY = `${BRAND.command}.hosturl`;
@@ -36,8 +40,6 @@ const GRAPH_MEMORY = {
   pageCacheBytes: 16 * 1024 * 1024,
   baseCacheBytes: 16 * 1024 * 1024,
 };
-/** The thread that serves reads tags through this, and nothing else. */
-const DATABASE_MEMORY = { pageCacheBytes: 512 * 1024, baseCacheBytes: 512 * 1024 };
 
 /** Names of which the tips can hold all that the code host has: see `Tips.surveyedWithin`. */
 export const SURVEYED_PREFIXES: readonly string[] = ["refs/heads/", "refs/tags/"];
@@ -91,6 +93,10 @@ export interface RepositoryStoreOptions {
   readonly detectCollisions?: boolean;
   /** Removes the folder. */
   readonly discard: () => Promise<void>;
+  /** Moves the folder out of the way: it came from another code host. Default: removes it. */
+  readonly quarantine?: () => Promise<void>;
+  /** Told of an index file that was damaged and is made again. */
+  readonly onDamagedIndex?: (path: string) => void;
   readonly clock?: Clock;
   /** Told after each fill that brought something. */
   readonly onFilled?: () => void;
@@ -109,6 +115,7 @@ export class RepositoryStore {
   #filling = 0;
   /** Fulfils when the fill is over whose pack is here. */
   #finishing: Promise<void> | undefined;
+  readonly #opening = new StoreOpening(() => this.#inTurn(() => this.#current()));
   /** While it is being mended nobody is served from it. */
   #mending = false;
   readonly #ended = new AbortController();
@@ -127,6 +134,28 @@ export class RepositoryStore {
     if (open === undefined || open.repository.format !== format || open.refs.size === 0) return undefined;
     const graph = open.index.acquire();
     return { graph, refs: open.refs, release: () => graph.release() };
+  }
+
+  /**
+   * {@link view} for a request: while the repository is being opened, which may take reading all of it, a request waits a
+   * quarter of a second.
+   *
+   * @param onLateFailure told what opening failed with after that
+   * @returns undefined also if it is not open by then
+   * @throws as `view`
+   */
+  async viewSoon(
+    format: ObjectFormat,
+    onLateFailure: (error: unknown) => void,
+  ): Promise<StoreView | undefined> {
+    if (this.#open === undefined && !(await this.#opening.isDoneSoon(onLateFailure))) return undefined;
+    return await this.view(format);
+  }
+
+  /** Waits until it is open, if somebody has it opened, and until its indexes are made again. */
+  async settled(): Promise<void> {
+    await this.#opening.settled();
+    await this.#fills;
   }
 
   /** Packs that are open, and their bytes. */
@@ -181,7 +210,10 @@ export class RepositoryStore {
     try {
       const now = (this.#options.clock ?? systemClock).now();
       const done = await consolidate(open.repository, { ...options, now, signal: this.#ended.signal });
-      if (done.merged > 0) await this.#inTurn(() => this.#current());
+      if (done.merged > 0) {
+        await this.#inTurn(() => this.#current());
+        await this.#noteSound(open.repository);
+      }
       return done;
     } finally {
       this.#filling--;
@@ -264,8 +296,16 @@ export class RepositoryStore {
       repository.objects.refresh();
       throw error;
     }
+    await this.#noteSound(repository);
     await this.#inTurn(() => this.#current());
     this.#options.onFilled?.();
+  }
+
+  /** What this process wrote was hashed on its way: the next start need not read it again. */
+  async #noteSound({ path, objects }: Repository): Promise<void> {
+    const names = objects.packs.map(({ name }) => name);
+    const known = new CheckedPacks(path);
+    await known.note(names, await known.unchecked(names));
   }
 
   /** Proves a pack, if one came, and makes the bitmaps of the tips. */
@@ -338,18 +378,19 @@ export class RepositoryStore {
       if (repository === undefined) return undefined;
       if (repository.config(HOST_KEY) !== hostUrl) {
         repository.close();
-        await this.#discard();
+        await (this.#options.quarantine ?? this.#options.discard)();
         return undefined;
       }
       try {
         await this.#recover(repository);
-        await this.#check(repository);
+        await checkStore(repository, this.#options.proofs, this.#ended.signal);
+        await checkRefs(repository, await repository.refs());
       } catch (error) {
         repository.close();
         throw error;
       }
       // As it was before it was opened: one that came in between is noticed below.
-      await this.#take(repository, place);
+      await this.#setDamagedIndexesAside(await this.#take(repository, place));
     }
     const open = this.#open;
     if (open === undefined || open.stamp === stamp || (await this.#refresh(open, stamp))) return open;
@@ -377,13 +418,34 @@ export class RepositoryStore {
     }
   }
 
-  /** @throws when what an earlier process left is not what it wrote */
-  async #check(repository: Repository): Promise<void> {
-    if (await repairWasCutShort(repository.path)) {
-      throw new Error("a repair of stored packs was broken off");
+  /** Indexes beside the packs only save time: those that are damaged go, and are made again behind the requests. */
+  async #setDamagedIndexesAside({ repository, index }: Open): Promise<void> {
+    const graph = index.acquire();
+    const damaged = [
+      ...graph.damagedFiles,
+      ...repository.objects.packs.map(({ order }) => order.damagedFile),
+    ];
+    graph.release();
+    let found = false;
+    for (const path of damaged) {
+      if (path === undefined || !(await quarantineFile(repository.path, path))) continue;
+      found = true;
+      this.#options.onDamagedIndex?.(path);
     }
-    const packs = repository.objects.packs.map((pack) => pack.path);
-    await this.#options.proofs.do({ kind: "checksum", format: repository.format, packs });
+    if (!found) return;
+    this.#fills = this.#fills.then(() => this.#makeIndexes(repository)).catch(() => undefined);
+  }
+
+  /** Makes the indexes that are missing, and opens the repository again with them. */
+  async #makeIndexes(repository: Repository): Promise<void> {
+    const { signal } = this.#ended;
+    await using held = new AsyncDisposableStack();
+    held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
+    await this.#connect(repository, undefined, [], await repository.refs());
+    await this.#inTurn(() => {
+      if (this.#open?.repository === repository) this.#close();
+      return Promise.resolve();
+    });
   }
 
   /** Takes out what a killed process left; a process that is at work is left alone. */
@@ -451,25 +513,4 @@ function refsAfter(
 async function* untilEnd<T>(source: AsyncIterable<T>, ended: () => void): AsyncGenerator<T, void, undefined> {
   yield* source;
   ended();
-}
-
-async function openExisting(path: string): Promise<Repository | undefined> {
-  try {
-    return await Repository.open(path, DATABASE_MEMORY);
-  } catch (error) {
-    if (error instanceof GitStoreError && error.code === "not_a_repository") return undefined;
-    throw error;
-  }
-}
-
-/** Changes whenever the file is replaced; empty: there is none. */
-async function stampOf(path: string): Promise<string> {
-  const facts = await ifExists(stat(path));
-  return facts === undefined ? "" : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
-}
-
-/** Tells a store from another one made in its place, whose folder may have got the same inode; empty: there is none. */
-async function placeOf(path: string): Promise<string> {
-  const facts = await ifExists(stat(join(path, "objects"), { bigint: true }));
-  return facts === undefined ? "" : `${facts.ino} ${facts.birthtimeNs}`;
 }

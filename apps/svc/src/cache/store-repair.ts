@@ -1,6 +1,7 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Repository } from "@devplat/git-store";
+import { GitStoreError, type Ref, type Repository } from "@devplat/git-store";
+import { isUnreadable, quarantineFile } from "./file-damage.ts";
 import { FormerTips } from "./former-tips.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { formerOids, mergeRefs } from "./store-refs.ts";
@@ -35,20 +36,33 @@ export async function repair(
   now: number,
 ): Promise<Repaired | undefined> {
   const { path, format } = repository;
-  const again = await repairWasCutShort(path);
+  const before = await refsOf(repository);
+  const isAmiss =
+    before === undefined || [...before.values()].some(({ oid }) => !repository.objects.has(oid));
+  const again = isAmiss || (await repairWasCutShort(path));
   const { damaged, incomplete, sound, heads } = await thread.do({ kind: "repair", path, format });
   if (sound.length === 0 || (damaged.length === 0 && !again)) return undefined;
   await writeFile(join(path, MARK), "");
   for (const name of damaged) await repository.setPackAside(name);
   for (const name of incomplete) await repository.removePack(name);
   await repository.removeCommitGraph();
-  const before = await repository.refs();
-  const here = [...before.values()].filter(({ oid }) => repository.objects.has(oid));
+  if (isAmiss) await quarantineFile(path, join(path, "packed-refs"));
+  const here = [...(before?.values() ?? [])].filter(({ oid }) => repository.objects.has(oid));
   // The tips of what is left are haves for fetching what is gone.
   const refs = mergeRefs(new Map(), here, heads);
   if (refs.size === 0) return undefined;
-  await new FormerTips(path).add(formerOids(before, refs), now);
+  await new FormerTips(path).add(formerOids(before ?? new Map(), refs), now);
   await repository.replaceRefs(refs.values());
   await rm(join(path, MARK));
   return { aside: damaged, removed: incomplete };
+}
+
+/** @returns undefined: they cannot be read */
+async function refsOf(repository: Repository): Promise<ReadonlyMap<string, Ref> | undefined> {
+  try {
+    return await repository.refs();
+  } catch (error) {
+    if (error instanceof GitStoreError || isUnreadable(error)) return undefined;
+    throw error;
+  }
 }

@@ -99,8 +99,12 @@ export class StoredObjects {
       pruneAfterMs,
       detectCollisions,
       maintenanceFailed: async (key, error) => this.#maintenanceFailed(key, error),
+      damagedIndex: (path) => {
+        const what = "an index of stored packs is damaged; it is set aside and made again";
+        faults.once(undefined, new Error(path), what);
+      },
     });
-    this.#own = new OwnAnswers(this.#stores);
+    this.#own = new OwnAnswers(this.#stores, (repository, error) => void this.failed(repository, error));
     this.#base = new BaseFetches(slots);
     this.#background = new BackgroundFills(fill, this.#stores, slots, faults);
     this.#faults = faults;
@@ -217,6 +221,7 @@ export class StoredObjects {
       if (error instanceof AskFailed && leads) throw error.cause;
       if (error instanceof AnswerBroke && leads) {
         this.#faults.once(repository, error.cause, "the objects of an answer cannot be stored");
+        this.#suspect(repository);
       }
       if (error instanceof AskFailed || error instanceof AnswerBroke) return { kind: "none" };
       return await this.#noAnswer(repository, error, signal);
@@ -338,6 +343,7 @@ export class StoredObjects {
         error,
         "stored objects cannot be read; the request goes to the code host",
       );
+      if (isGitStoreCode(systemCode(error))) this.#suspect(repository);
       return;
     }
     this.#faults.once(repository, error, "stored objects are damaged; the packs at fault are set aside");
@@ -347,12 +353,16 @@ export class StoredObjects {
     });
   }
 
+  /** Not waited for either. */
+  #suspect({ id }: CachedRepository): void {
+    // What opening the repository fails with, the next request for it is told.
+    this.#stores.suspect(id).catch(() => undefined);
+  }
+
   async #maintenanceFailed(key: string, error: unknown): Promise<void> {
     this.#faults.once(undefined, error, `the packs of ${key} cannot be merged`);
     const [owner = "", name = ""] = key.split("/");
-    const code = systemCode(error);
-    const isFault = code !== "locked" && GIT_STORE_ERROR_CODES.some((known) => known === code);
-    if (isFault) await this.#stores.mend(repositoryId(owner, name));
+    if (isGitStoreCode(systemCode(error))) await this.#stores.mend(repositoryId(owner, name));
   }
 
   /** From now on nothing of the repository is found; its data is removed in the background. */
@@ -377,7 +387,10 @@ export class StoredObjects {
     oids: readonly string[],
   ): Promise<boolean> {
     try {
-      const view = await this.store(repository)?.view(format);
+      const view = await this.store(repository)?.viewSoon(
+        format,
+        (error) => void this.failed(repository, error),
+      );
       if (view === undefined) return false;
       try {
         return await this.#own.holdsAll(view.graph, oids);
@@ -437,6 +450,11 @@ export class StoredObjects {
   async close(): Promise<void> {
     await this.#stores.close();
   }
+}
+
+/** Whether an error, which may have crossed threads, is about the content of a store. */
+function isGitStoreCode(code: string | undefined): boolean {
+  return code !== "locked" && code !== "unservable" && GIT_STORE_ERROR_CODES.some((known) => known === code);
 }
 
 /** Whether the pack of the answer needs no object but its own: the client has nothing, and asks for everything. */

@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../base-cache.ts";
-import { GitStoreError } from "../errors.ts";
-import type { ObjectFormat } from "../object-format.ts";
+import { oidBytes, type ObjectFormat } from "../object-format.ts";
 import { Pack, type SharedPack } from "../pack.ts";
 import { PackReader } from "../pack-reader.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../page-cache.ts";
@@ -39,6 +38,8 @@ export class ObjectGraph {
   readonly types = new ObjectTypes();
   readonly commits: CommitColumns;
   readonly bitmaps: BitmapStore;
+  /** Files beside the packs that are there and could not be used. */
+  readonly damagedFiles = new Set<string>();
   #users = 1;
 
   constructor(format: ObjectFormat, options: ObjectGraphOptions = {}) {
@@ -54,7 +55,7 @@ export class ObjectGraph {
 
   /**
    * Adds packs, with what files beside them say: `.bitmap` of the very first, `.reach` of the others, and the
-   * repository's commit-graph. Files that are damaged or do not fit are ignored.
+   * repository's commit-graph. Files that are damaged or do not fit are not used, see {@link damagedFiles}.
    *
    * Pauses on the way; until it is done the graph must not be used.
    */
@@ -73,7 +74,7 @@ export class ObjectGraph {
     const first = packs[0];
     // Later packs bring few commits: reading those costs less than a whole file.
     yield* this.commits.extend(
-      isFirst && first !== undefined ? readCommitGraph(first.path, this.format) : undefined,
+      isFirst && first !== undefined ? this.#readCommitGraph(first.path) : undefined,
     );
   }
 
@@ -95,21 +96,56 @@ export class ObjectGraph {
   }
 
   #readBitmap(pack: Pack): TypeBitmaps | undefined {
-    const file = readIndex(
-      besides(pack, ".bitmap"),
-      (bytes) => new BitmapFile(bytes, pack.count, this.format),
-    );
-    if (file === undefined || !file.packChecksum.equals(pack.index.packChecksum)) return undefined;
+    const path = besides(pack, ".bitmap");
+    const file = this.#readIndex(path, (bytes) => new BitmapFile(bytes, pack.count, this.format));
+    if (file === undefined) return undefined;
+    if (!file.packChecksum.equals(pack.index.packChecksum)) {
+      this.damagedFiles.add(path);
+      return undefined;
+    }
     this.bitmaps.addFile(file);
     return file.types;
   }
 
   #readLayer(numbered: NumberedPack): TypeBitmaps | undefined {
-    const layer = readIndex(besides(numbered.pack, ".reach"), (bytes) => decodeLayer(bytes, this.format));
-    if (layer === undefined || !this.#fits(layer)) return undefined;
+    const path = besides(numbered.pack, ".reach");
+    const layer = this.#readIndex(path, (bytes) => decodeLayer(bytes, this.format));
+    if (layer === undefined) return undefined;
+    if (!this.#fits(layer)) {
+      // One of these packs, but in another order or with others before it, is only out of date.
+      const { index } = numbered.pack;
+      if (!index.packChecksum.equals(layer.packs.at(-1)!.checksum)) this.damagedFiles.add(path);
+      return undefined;
+    }
     const at = this.numbers.packs.length - 1;
     for (const [number, bitmap] of layer.commits) this.bitmaps.addCompressed(number, bitmap, at);
     return layer.types;
+  }
+
+  #readCommitGraph(packPath: string): CommitTable | undefined {
+    const path = commitGraphPath(packPath);
+    const table = this.#readIndex(path, (bytes) => decodeCommitGraph(bytes, this.format));
+    if (table === undefined || table.count === 0 || this.#knowsOneOf(table)) return table;
+    this.damagedFiles.add(path);
+    return undefined;
+  }
+
+  /** Whether the commit-graph is of this repository. Nearly always the first commit tells. */
+  #knowsOneOf({ oids, count, format }: CommitTable): boolean {
+    for (let at = 0; at < count; at++)
+      if (this.numbers.numberOf(oids, at * oidBytes(format)) >= 0) return true;
+    return false;
+  }
+
+  /** Indexes only save time: one that is missing or damaged is as good as none. */
+  #readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
+    try {
+      return decode(readFileSync(path));
+    } catch (error) {
+      const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+      if (!isMissing) this.damagedFiles.add(path);
+      return undefined;
+    }
   }
 
   #fits(layer: Layer): boolean {
@@ -132,20 +168,4 @@ export function besides(pack: Pack, extension: string): string {
 /** Where the commit-graph of the repository is that a pack belongs to. */
 export function commitGraphPath(packPath: string): string {
   return join(dirname(dirname(packPath)), "info", "commit-graph");
-}
-
-function readCommitGraph(packPath: string, format: ObjectFormat): CommitTable | undefined {
-  return readIndex(commitGraphPath(packPath), (bytes) => decodeCommitGraph(bytes, format));
-}
-
-/** Indexes only save time: one that is missing or damaged is as good as none. */
-function readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
-  if (!existsSync(path)) return undefined;
-  try {
-    return decode(readFileSync(path));
-  } catch (error) {
-    if (error instanceof GitStoreError) return undefined;
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  }
 }

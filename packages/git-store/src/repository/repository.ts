@@ -208,6 +208,8 @@ export class Repository {
     const files = (await readdir(folder)).filter((file) => file.startsWith(`${name}.`));
     // The .idx first: without it there is no pack.
     for (const file of files.toSorted((a, b) => Number(b.endsWith(".idx")) - Number(a.endsWith(".idx")))) {
+      // What was set aside under this name before makes room, whatever it is.
+      await rm(join(aside, file), { recursive: true, force: true });
       await rename(join(folder, file), join(aside, file));
     }
     this.objects.refresh();
