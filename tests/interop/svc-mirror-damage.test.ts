@@ -78,15 +78,14 @@ describe("a damaged file of a mirror", () => {
     (path: string): Row["path"] =>
     () =>
       Promise.resolve(path);
-  const all = (path: Row["path"]): Damage[] => [
+  const some = (path: Row["path"]): Damage[] => [
     truncated,
-    emptied,
-    zeroFilled,
     missing,
     folder,
     unreadable,
     swapped(async () => join(other, await path(other))),
   ];
+  const all = (path: Row["path"]): Damage[] => [...some(path), emptied, zeroFilled];
   const crcs = (): number => OIDS + objects * OID_BYTES;
   const offsets = (): number => crcs() + objects * 4;
   const idx = packed("idx");
@@ -120,16 +119,16 @@ describe("a damaged file of a mirror", () => {
         ...all(pack),
       ],
     },
-    { file: "the .rev", path: rev, damages: [flip("it", (bytes) => bytes.length >> 1), ...all(rev)] },
+    { file: "the .rev", path: rev, damages: [flip("it", (bytes) => bytes.length >> 1), ...some(rev)] },
     {
       file: "the .bitmap",
       path: bitmap,
-      damages: [flip("its header", () => 9), flip("an entry", (bytes) => bytes.length >> 1), ...all(bitmap)],
+      damages: [flip("its header", () => 9), flip("an entry", (bytes) => bytes.length >> 1), ...some(bitmap)],
     },
     {
       file: "the commit-graph",
       path: graph,
-      damages: [flip("its chunks", () => 20), flip("its data", (bytes) => bytes.length >> 1), ...all(graph)],
+      damages: [flip("its chunks", () => 20), flip("its data", (bytes) => bytes.length >> 1), ...some(graph)],
     },
     {
       file: "packed-refs",
@@ -139,19 +138,19 @@ describe("a damaged file of a mirror", () => {
     {
       file: "HEAD",
       path: at("HEAD"),
-      damages: [flip("it", () => 1), ...all(at("HEAD"))],
+      damages: [flip("it", () => 1), ...some(at("HEAD"))],
       outcome: "may stay",
     },
     {
       file: "config",
       path: at("config"),
-      damages: [flip("the code host", (bytes) => bytes.indexOf("http") + 9), ...all(at("config"))],
+      damages: [flip("the code host", (bytes) => bytes.indexOf("http") + 9), ...some(at("config"))],
       outcome: "may stay",
     },
     {
       file: "checked.json",
       path: at("checked.json"),
-      damages: [flip("it", () => 30), truncated, emptied, zeroFilled, missing, folder, unreadable],
+      damages: [flip("it", () => 30), truncated, folder],
       outcome: "may stay",
     },
   ];
@@ -226,7 +225,7 @@ describe("a damaged file of a mirror", () => {
 
   it("does no harm in a process that has it open, whatever it is", async () => {
     for (const { file, path, damages } of rows) {
-      for (const kind of damages.filter((_, index) => index % 3 === 0)) {
+      for (const kind of damages.filter((_, index) => index % 4 === 0)) {
         await restore();
         const open = await startNext();
         try {
