@@ -237,7 +237,8 @@ describe("the object store of an earlier process", () => {
       const counts = ["error", "miss"].map((result) =>
         second.metric(`svc_cache_request_total{${labels},result="${result}"}`),
       );
-      assert.deepEqual((await Promise.all(counts)).toSorted(), [0, 1]);
+      const [errors = 0, misses = 0] = await Promise.all(counts);
+      assert.equal(errors + misses, 1);
       await clone(second, "damaged", "damaged-full", ["--mirror"]);
       assert.equal(await contentOf(second.folder("damaged-full")), await contentOf(path));
     } finally {

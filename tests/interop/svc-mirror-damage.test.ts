@@ -184,7 +184,7 @@ describe("a damaged file of a mirror", () => {
     const to = `clone-${++clones}`;
     const result = await from.git(["clone", "-q", ...options, `${from.url}/org/one`, to]);
     if (result.code !== 0) {
-      assert.match(result.stderr, /svc: stored data of this repository is damaged; try again/);
+      assert.match(result.stderr, /svc: stored data of this repository cannot be read; try again/);
       assert.doesNotMatch(result.stderr, /127\.0\.0\.1:\d+ broke off/);
       return "broken";
     }

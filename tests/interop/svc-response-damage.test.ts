@@ -37,7 +37,7 @@ function packOf({ body }: Pick<Answer, "body">): { readonly pack: Buffer; readon
   }
 }
 
-const OWN_ERROR = /^svc: stored data of this repository is damaged; try again\n(?:0000)?$/;
+const OWN_ERROR = /^svc: stored data of this repository cannot be read; try again\n(?:0000)?$/;
 
 describe("a damaged stored response", () => {
   let stand: Stand;
@@ -200,7 +200,7 @@ describe("a damaged stored response", () => {
     }
     const broken = await clone("git-2");
     assert.notEqual(broken.code, 0);
-    assert.match(broken.stderr, /svc: stored data of this repository is damaged; try again/);
+    assert.match(broken.stderr, /svc: stored data of this repository cannot be read; try again/);
     assert.doesNotMatch(broken.stderr, /127\.0\.0\.1:\d+ broke off|code host/);
     const again = await clone("git-3");
     assert.equal(again.code, 0, again.stderr);

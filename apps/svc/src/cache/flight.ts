@@ -1,5 +1,5 @@
 import type { AnswerCheck } from "./answer-check.ts";
-import { GrowingSums, type FileSums } from "./block-sums.ts";
+import { GrowingSums, StoredDataDamaged, type FileSums } from "./block-sums.ts";
 import { writeAllAt } from "./file-io.ts";
 import { SLICE_BYTES, type Slice, type Slices } from "./slices.ts";
 
@@ -16,7 +16,8 @@ export class FlightCut extends Error {
   /** Whether the fault is this service's own, not the code host's. */
   readonly isOwn: boolean;
 
-  constructor(inPackfile: boolean, isOwn: boolean, cause?: unknown) {
+  constructor(inPackfile: boolean, cause?: unknown) {
+    const isOwn = cause instanceof StoredDataDamaged;
     super(isOwn ? "an answer from stored data broke off" : "the code host's answer broke off", { cause });
     this.name = "FlightCut";
     this.inPackfile = inPackfile;
@@ -79,8 +80,6 @@ export class Flight {
   readonly #places = new Set<Place>();
   /** Of the bytes that arrived: what is read back from the disk is compared with them. */
   readonly #sums = new GrowingSums();
-  /** Where the bytes come from. */
-  #source: "upstream" | "mirror" = "upstream";
   #fd: number | undefined;
   /** Whether nothing more goes to disk: there is no file, or writing failed. */
   #diskless = false;
@@ -179,15 +178,9 @@ export class Flight {
    * Drains the answer; resolves when it ended and all that can be on disk is. Never rejects.
    *
    * @param fd of the file to write, open for reading too; undefined: there is none
-   * @param source whose fault it is when the chunks end early
    */
-  async run(
-    chunks: AsyncIterable<Buffer>,
-    fd: number | undefined,
-    source: "upstream" | "mirror" = "upstream",
-  ): Promise<FlightOutcome> {
+  async run(chunks: AsyncIterable<Buffer>, fd: number | undefined): Promise<FlightOutcome> {
     this.#fd = fd;
-    this.#source = source;
     if (fd === undefined) {
       this.#diskless = true;
       this.abandon();
@@ -305,7 +298,7 @@ export class Flight {
     try {
       return await this.#slices.take(this.#name, fd, offset, this.#sliced, this.#sums);
     } catch (error) {
-      throw new FlightCut(this.#check.inPackfile, true, error);
+      throw this.#cut(new StoredDataDamaged("the file of an answer cannot be read", error));
     }
   }
 
@@ -320,7 +313,7 @@ export class Flight {
   }
 
   #cut(cause?: unknown): FlightCut {
-    return new FlightCut(this.#check.inPackfile, this.#source === "mirror", cause);
+    return new FlightCut(this.#check.inPackfile, cause);
   }
 
   #decideSharing(sharing: boolean): void {

@@ -295,16 +295,14 @@ export class GitCache implements CacheMaintenance {
       if (settled.kind === "begun") {
         const aside = key === undefined ? undefined : await this.#createFile(repository, key);
         this.#track(
-          this.#fly(job, key, flight, check, settled.chunks, "mirror", aside, generation).then(
-            async (outcome) => {
-              this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
-              if (outcome.reason?.startsWith("pack:") === true) {
-                await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
-              }
-              land();
-              void flight.landed.then(() => aside?.close());
-            },
-          ),
+          this.#fly(job, key, flight, check, settled.chunks, aside, generation).then(async (outcome) => {
+            this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
+            if (outcome.reason?.startsWith("pack:") === true) {
+              await this.#objects.failed(repository, new ProofFailure(outcome.reason, undefined));
+            }
+            land();
+            void flight.landed.then(() => aside?.close());
+          }),
         );
         const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
         if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
@@ -351,7 +349,7 @@ export class GitCache implements CacheMaintenance {
             this.#filling(repository, work),
           );
       this.#track(
-        this.#fly(job, key, flight, check, answer.chunks, "upstream", aside, generation).then((outcome) => {
+        this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
           release?.();
           const file =
             outcome.stored && aside !== undefined ? { fd: aside.fd, bytes: outcome.bytes } : undefined;
@@ -409,12 +407,11 @@ export class GitCache implements CacheMaintenance {
     flight: Flight,
     check: AnswerCheck,
     chunks: AsyncIterable<Buffer>,
-    source: "upstream" | "mirror",
     aside: AsideFile | undefined,
     generation: number,
   ): Promise<FlightOutcome & { readonly stored: boolean }> {
     const { repository } = job;
-    const outcome = await flight.run(chunks, aside?.fd, source);
+    const outcome = await flight.run(chunks, aside?.fd);
     if (aside === undefined) return { ...outcome, stored: false };
     const identity = generation === repository.generation && sameRefs(job.wantedRefs, check.wantedRefs);
     if (outcome.diskError !== undefined) {

@@ -1,4 +1,5 @@
 import { GitStoreError } from "@devplat/git-store";
+import { StoredDataDamaged } from "./block-sums.ts";
 import { isUnreadable } from "./file-damage.ts";
 import { ProofFailure } from "./proof-thread.ts";
 
@@ -14,7 +15,7 @@ export interface BegunAnswer {
  * Asks for the first half megabyte now: a failure that shows in it, also of a damaged pack, shows before the answer has
  * begun, when the code host can still give it.
  *
- * @param onFailure told what the rest of the answer failed with; whoever reads it gets the error too
+ * @param onFailure told what the rest of the answer failed with; whoever reads it gets a StoredDataDamaged
  */
 export async function begin(
   answer: AsyncGenerator<Buffer, void, undefined>,
@@ -33,7 +34,7 @@ export async function begin(
       yield* answer;
     } catch (error) {
       onFailure(error);
-      throw error;
+      throw new StoredDataDamaged("stored objects cannot be read", error);
     } finally {
       await answer.return(undefined);
     }

@@ -38,7 +38,7 @@ const RETRY_AFTER_SECONDS = "10";
 const MAX_PLANS = 3;
 
 /** Said in place of the rest when bytes of ours turned out damaged: the next try is answered by the code host. */
-const OWN_FAULT = `${BRAND.command}: stored data of this repository is damaged; try again`;
+const OWN_FAULT = `${BRAND.command}: stored data of this repository cannot be read; try again`;
 
 export interface FetchCommandOptions {
   readonly upstream: Upstream;
