@@ -215,12 +215,12 @@ describe("a second factor", () => {
 });
 
 async function startStub(
-  answerTo: (path: string, answer: (body: unknown) => void) => void,
+  answerTo: (path: string, answer: (body: object) => void) => void,
 ): Promise<{ url: string; server: Server }> {
   const server = createServer((request, response) => {
     request.resume();
     answerTo(request.url ?? "", (body) => {
-      if (!response.writableEnded) response.end(JSON.stringify(body));
+      if (!response.writableEnded) response.end(JSON.stringify({ request_id: "r", lease_id: "", ...body }));
     });
   });
   server.listen(0, "127.0.0.1");

@@ -35,7 +35,7 @@ after(async () => {
 });
 
 const RULES = `rules:
-  - {name: app, key: app, target: {path: ~/app.yaml, format: yaml}}
+  - {name: app, key: app, target: {path: ~/app.yaml, format: yaml, on_missing: remove}}
 `;
 
 async function home(address: string, more = ""): Promise<Home> {
@@ -82,6 +82,11 @@ describe("a store that fails under a running daemon", () => {
         ["429", { status: 429 }, /429|too many/i, "stale"],
         ["500", { status: 500 }, /500/, "stale"],
         ["a gateway's page", { status: 502, body: "<html>planted-page</html>" }, /502/, "stale"],
+        ["a proxy's 404", { status: 404, body: "<html>planted-page</html>" }, /not from a Vault/, "stale"],
+        ["an empty 404", { status: 404, body: "" }, /not from a Vault/, "stale"],
+        ["another API's 404", { status: 404, body: '{"errors":[{}]}' }, /not from a Vault/, "stale"],
+        ["a proxy's 403", { status: 403, body: "<html>planted-page</html>" }, /not from a Vault/, "stale"],
+        ["a sign-in page", { status: 200, body: "<html>planted-page</html>" }, /not from a Vault/, "stale"],
         ["a cut connection", { cut: true }, /cannot reach/, "stale"],
         ["403 for one secret", { status: 403, path: /^\/v1\/kv\// }, /denies it/, "idle"],
       ];

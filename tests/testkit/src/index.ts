@@ -29,6 +29,7 @@ export type { CodeHostApps, InstallationToken, Permissions, TestApp } from "./co
 export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-host-process.ts";
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
+export { FOREIGN_ANSWERS, type ForeignAnswerCase } from "./foreign-answers.ts";
 export { startVaultProxy, type EventStub, type VaultFault, type VaultProxy } from "./vault-proxy.ts";
 export { createSoftHsm, softHsmModule, type SoftHsm } from "./softhsm.ts";
 export { startSwtpm, type Swtpm } from "./swtpm.ts";

@@ -73,8 +73,10 @@ export async function startVaultProxy(
     }
     if (fault !== undefined && "delayMs" in fault) await sleep(fault.delayMs);
     if (hasEvents && path.startsWith(SUBSCRIBE)) {
-      const status = events.refuse ?? ((await isToken(target, incoming)) ? 426 : 403);
-      return void outgoing.writeHead(status).end("{}");
+      const status = events.refuse ?? ((await isToken(target, incoming)) ? UPGRADE_REQUIRED : 403);
+      if (status === UPGRADE_REQUIRED)
+        return void outgoing.writeHead(status).end("WebSocket protocol violation\n");
+      return void outgoing.writeHead(status, { "content-type": "application/json" }).end('{"errors":[]}');
     }
     const options = { method: incoming.method, headers: incoming.headers };
     const onward = request(target + (incoming.url ?? ""), options, (response) => {
@@ -127,6 +129,8 @@ export async function startVaultProxy(
   });
 }
 
+/** Answer of a server with events to a request that is not a WebSocket (RFC 9110 section 15.5.22). */
+const UPGRADE_REQUIRED = 426;
 const SUBSCRIBE = "/v1/sys/events/subscribe/";
 /** RFC 6455: section 1.3, and the opcodes of section 5.2. */
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -69,13 +69,15 @@ function noting(
   };
 }
 
+/** A success gets the envelope that Vault gives to each of them. */
 function json(
   response: ServerResponse,
   status: number,
-  body: unknown,
+  body: object,
   headers: Record<string, string> = {},
 ): void {
-  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+  const answer = status === 200 ? { request_id: "an-id", lease_id: "", ...body } : body;
+  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(answer));
 }
 
 function clientOf(address: string, options: Partial<VaultClientOptions> = {}): VaultClient {
@@ -164,11 +166,11 @@ describe("VaultClient.request", () => {
     await rejectsWith("aborted", clientOf(address).request({ ...get, signal: stop.signal }));
   });
 
-  it("an answer that is not JSON is an invalid response, and is not quoted", async () => {
+  it("an answer that is not JSON is unavailable, and is not quoted", async () => {
     const { address } = await fakeServer((_call, response) => response.end("<html>hunter2</html>"));
     await assert.rejects(clientOf(address).request(get), (error: unknown) => {
       assert.ok(error instanceof SecretStoreError);
-      assert.equal(error.code, "invalid_response");
+      assert.equal(error.code, "unavailable");
       assert.ok(!error.message.includes("hunter2"));
       return true;
     });
@@ -237,9 +239,9 @@ describe("VaultClient: redirects of a standby", () => {
     await rejectsWith("misconfigured", clientOf(standby.address).request(get));
   });
 
-  it("a redirect of another kind than Vault's is misconfigured", async () => {
+  it("a redirect of another kind than Vault's is unavailable", async () => {
     const page = await fakeServer((_call, response) => json(response, 302, {}, { location: "/login" }));
-    await rejectsWith("misconfigured", clientOf(page.address).request(get));
+    await rejectsWith("unavailable", clientOf(page.address).request(get));
   });
 
   it("a leader that is gone makes the client ask the configured server again", async () => {

@@ -1,6 +1,7 @@
 import { retry, systemClock, type BackoffOptions, type Clock, type Secret } from "@devplat/base";
 import { SecretStoreError, unavailable } from "../errors.ts";
 import { parseAddress, type VaultAddress } from "./address.ts";
+import { ForeignAnswer, readLeader, readRefusal, readSuccess } from "./own-answer.ts";
 import { VaultRefusal } from "./refusal.ts";
 import { ResponsePart } from "./response.ts";
 import { readTokenInfo, type TokenInfo } from "./token-info.ts";
@@ -40,6 +41,8 @@ export interface VaultRequest {
    * LIST.
    */
   readonly repeatable?: boolean;
+  /** Whether the endpoint may answer without a body. Default: only DELETE. */
+  readonly mayBeEmpty?: boolean;
   /** For an answer that waits for a person (a push approval), in milliseconds. Default: 10 s a try, 30 s a call. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -47,7 +50,7 @@ export interface VaultRequest {
 
 /**
  * HashiCorp Vault's and OpenBao's HTTP API: deadlines, one layer of retries (connection faults, 429, 5xx), redirects to
- * the cluster's leader, typed errors.
+ * the cluster's leader, typed errors. Only Vault's own answers count: any other one is a {@link ForeignAnswer}.
  *
  * Every call throws {@link SecretStoreError}: `unauthenticated`, `denied`, `not_found`, `refused`, `misconfigured`,
  * `sealed`, `unavailable`, `aborted`, `invalid_response`. Refusals are {@link VaultRefusal}.
@@ -69,7 +72,7 @@ export class VaultClient {
   /** The answer's whole body; absent where there is none. */
   async request(request: VaultRequest): Promise<ResponsePart> {
     const token = tokenOf(request.token === undefined ? this.#options.token() : request.token);
-    const repeatable = request.repeatable ?? (request.method === "GET" || request.method === "LIST");
+    const repeatable = request.repeatable ?? isRead(request);
     const { clock = systemClock, timing = {} } = this.#options;
     const deadline = AbortSignal.timeout(request.timeoutMs ?? timing.callMs ?? CALL_TIMEOUT_MS);
     const signal = request.signal === undefined ? deadline : AbortSignal.any([request.signal, deadline]);
@@ -144,6 +147,8 @@ export class VaultClient {
     try {
       await this.#try(request, token, signal, false);
     } catch (error) {
+      // Vault itself refuses a request without an upgrade by a line of text.
+      if (error instanceof ForeignAnswer) return error;
       if (!(error instanceof VaultRefusal)) throw error;
       if (WITHOUT_STREAM.has(error.status)) {
         return new SecretStoreError("unsupported", "the store has no event stream", { cause: error });
@@ -183,7 +188,13 @@ export class VaultClient {
   /** Ends a token, the client's by default. One that has ended already is no error. */
   async revokeSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<void> {
     try {
-      await this.request({ method: "POST", path: "auth/token/revoke-self", repeatable: true, ...options });
+      await this.request({
+        method: "POST",
+        path: "auth/token/revoke-self",
+        repeatable: true,
+        mayBeEmpty: true,
+        ...options,
+      });
     } catch (error) {
       if (!(error instanceof SecretStoreError && error.code === "unauthenticated")) throw error;
     }
@@ -200,7 +211,9 @@ export class VaultClient {
     uncertain: boolean,
   ): Promise<ResponsePart> {
     const response = await this.#exchange(request, token, signal);
-    if (response.status < 300) return ResponsePart.parse(response.text, nameOf(request));
+    if (response.status < 300) {
+      return readSuccess(nameOf(request), response, request.mayBeEmpty ?? request.method === "DELETE");
+    }
     throw await this.#failure(request, response, token, signal, uncertain);
   }
 
@@ -237,7 +250,9 @@ export class VaultClient {
    */
   async #announcedLeader(response: TransportResponse, signal: AbortSignal): Promise<VaultAddress> {
     const target = URL.parse(response.location ?? "", this.#address.origin);
-    if (target === null || response.status !== 307) throw misdirected("its redirect is not one of Vault's");
+    if (target === null || response.status !== 307) {
+      throw new ForeignAnswer("store.address", response.status, "Vault redirects by 307 only");
+    }
     if (target.protocol !== this.#address.protocol) throw misdirected("it redirects to another scheme");
     if (target.origin === this.#address.origin) return this.#address;
     const answer = await this.#send(
@@ -246,8 +261,9 @@ export class VaultClient {
       undefined,
       signal,
     );
-    const announced = ResponsePart.parse(answer.text, "sys/leader").get("leader_address");
-    const leader = parseAddress(announced.or("", (part) => part.string()));
+    const announced = readLeader("GET sys/leader", answer).get("leader_address").string();
+    if (announced === "") throw unavailable("the store has no leader now: an election is under way");
+    const leader = parseAddress(announced);
     if (leader.origin !== target.origin)
       throw misdirected("it redirects to a host that it does not announce as leader");
     return leader;
@@ -291,7 +307,8 @@ export class VaultClient {
     signal: AbortSignal,
     uncertain: boolean,
   ): Promise<SecretStoreError> {
-    const refusal = VaultRefusal.from(nameOf(request), response.status, response.text, uncertain);
+    const own = readRefusal(nameOf(request), response, isRead(request));
+    const refusal = VaultRefusal.from(nameOf(request), response.status, own, uncertain);
     if (
       refusal.code === "denied" &&
       token !== undefined &&
@@ -315,7 +332,10 @@ export class VaultClient {
     if (refusal.mentions("invalid token") || request.path === LOOKUP_SELF) return true;
     try {
       const lookup = { method: "GET", path: LOOKUP_SELF } as const;
-      return (await this.#send(this.#leader ?? this.#address, lookup, token, signal)).status === 403;
+      const answer = await this.#send(this.#leader ?? this.#address, lookup, token, signal);
+      if (answer.status !== 403) return false;
+      readRefusal(nameOf(lookup), answer, true);
+      return true;
     } catch {
       return false;
     }
@@ -346,11 +366,17 @@ function isPassing(error: unknown): boolean {
 /** The fault leaves open whether the server carried the request out. */
 function mayHaveHappened(error: unknown): boolean {
   if (error instanceof TransportError) return error.uncertain;
+  // Something in between asked to slow down, or lost what Vault answered.
+  if (error instanceof ForeignAnswer) return error.status !== 429;
   return error instanceof VaultRefusal && error.status >= 500;
 }
 
 function isRedirect(response: TransportResponse): boolean {
   return response.status >= 300 && response.status < 400;
+}
+
+function isRead({ method }: VaultRequest): boolean {
+  return method === "GET" || method === "LIST";
 }
 
 function nameOf(request: VaultRequest): string {

@@ -1,6 +1,6 @@
 import type { Remedy } from "@devplat/base";
 import { SecretStoreError, type SecretStoreErrorCode } from "../errors.ts";
-import { isList, isMap, parseJson } from "../json.ts";
+import type { OwnRefusal } from "./own-answer.ts";
 
 /** An answer of Vault other than success. */
 export class VaultRefusal extends SecretStoreError {
@@ -25,11 +25,9 @@ export class VaultRefusal extends SecretStoreError {
     this.#words = details.words;
   }
 
-  /** @param text the answer's body: `{"errors": […]}` if it is Vault's */
-  static from(action: string, status: number, text: string, uncertain: boolean): VaultRefusal {
-    const words = errorsOf(text);
-    const { code, found, remedy = "final", hint } = classify(status, words);
-    const details = { remedy, status, uncertain, words, ...(hint !== undefined && { hint }) };
+  static from(action: string, status: number, refusal: OwnRefusal, uncertain: boolean): VaultRefusal {
+    const { code, found, remedy = "final", hint } = classify(status, refusal.isAbsent);
+    const details = { remedy, status, uncertain, words: refusal.words, ...(hint !== undefined && { hint }) };
     return new VaultRefusal(code, `${action}: ${found}`, details);
   }
 
@@ -47,7 +45,7 @@ export class VaultRefusal extends SecretStoreError {
 
 function classify(
   status: number,
-  words: readonly string[],
+  isAbsent: boolean,
 ): { code: SecretStoreErrorCode; found: string; remedy?: Remedy; hint?: string } {
   if (status === 403) {
     return {
@@ -56,7 +54,7 @@ function classify(
       hint: "The token's policies must allow it.",
     };
   }
-  if (status === 404 && words.length === 0) return { code: "not_found", found: "nothing is there" };
+  if (isAbsent) return { code: "not_found", found: "nothing is there" };
   if (status === 404) {
     return {
       code: "misconfigured",
@@ -68,15 +66,4 @@ function classify(
     return { code: "unavailable", found: "the store asks to slow down (429)", remedy: "retry" };
   if (status >= 500) return { code: "unavailable", found: `the store answered ${status}`, remedy: "retry" };
   return { code: "refused", found: `the store refused it (${status})` };
-}
-
-function errorsOf(text: string): readonly string[] {
-  try {
-    const body = parseJson(text);
-    const errors = isMap(body) ? body.get("errors") : undefined;
-    return isList(errors) ? errors.filter((error) => typeof error === "string") : [];
-  } catch {
-    // A load balancer's page.
-    return [];
-  }
 }

@@ -15,20 +15,13 @@ export class ResponsePart {
     this.#place = place;
   }
 
-  /** An empty text (204) is absent. @throws SecretStoreError `invalid_response` */
+  /** @throws SecretStoreError `invalid_response` */
   static parse(text: string, place: string): ResponsePart {
-    if (text.trim() === "") return new ResponsePart(undefined, place);
     try {
       return new ResponsePart(parseJson(text), place);
     } catch (error) {
       if (!(error instanceof JsonError)) throw error;
-      throw new SecretStoreError(
-        "invalid_response",
-        `${place}: the answer is not JSON (line ${error.line})`,
-        {
-          hint: "Is store.address the address of a Vault server?",
-        },
-      );
+      throw new SecretStoreError("invalid_response", `${place}: the text is not JSON (line ${error.line})`);
     }
   }
 

@@ -90,7 +90,7 @@ class VaultStore implements SecretStore {
     checkPath(path);
     const data = await this.#found(path, () => this.#metadata(path, options));
     const newest = data.get("current_version").integer();
-    const versions = this.#readable(data);
+    const versions = this.#readable(data, newest);
     const last = versions.at(-1);
     // The newest version was deleted or destroyed, or there is metadata without any version.
     if (last === undefined || last.version !== newest) throw notFound(path);
@@ -172,6 +172,7 @@ class VaultStore implements SecretStore {
     try {
       const path = `sys/internal/ui/mounts/${this.#root.mount}`;
       const data = (await this.#client.request({ method: "GET", path, ...options })).get("data");
+      data.get("type").string();
       if (data.get("options").get("version").value !== "2") throw this.#noMount();
     } catch (error) {
       // The token has no right on the mount at all, or the mount is not there: Vault does not say which.
@@ -226,7 +227,7 @@ class VaultStore implements SecretStore {
   async #deletedVersion(path: string, options: { signal?: AbortSignal }): Promise<number | undefined> {
     const data = await this.#metadata(path, options);
     const newest = data.get("current_version").integer();
-    return this.#readable(data).at(-1)?.version === newest ? undefined : newest;
+    return this.#readable(data, newest).at(-1)?.version === newest ? undefined : newest;
   }
 
   async #recreate(path: string, text: string, deleted: number, options: { signal?: AbortSignal }) {
@@ -245,8 +246,10 @@ class VaultStore implements SecretStore {
   }
 
   /** The versions that can be read, oldest first. A deletion time in the future (`delete_version_after`) is none yet. */
-  #readable(data: ResponsePart): { version: number; createdAt: number }[] {
+  #readable(data: ResponsePart, newest: number): { version: number; createdAt: number }[] {
     const versions = data.get("versions");
+    // Vault always lists the newest version, also a deleted one: an answer without it must not look like a deletion.
+    if (newest > 0) versions.get(String(newest)).map();
     return versions
       .or<readonly string[]>([], (part) => [...part.map().keys()])
       .map((key) => ({ version: Number(key), state: versions.get(key) }))
