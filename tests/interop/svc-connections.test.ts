@@ -143,6 +143,47 @@ describe("TLS and HTTP/2 (server.http2, tls.certificates)", () => {
     assert.deepEqual(text, []);
   });
 
+  it("HTTP/2: a refused fetch is answered before its body ends, and the connection goes on", async () => {
+    await codeHost.addRepository("org", "private", { private: true });
+    const session = connectHttp2(svc.url, { ca: await readFile(local.cert) });
+    /** @returns status and body, when the stream is closed; the request's own body never ends where `ends` is false */
+    const post = async (
+      path: string,
+      headers: Record<string, string>,
+      body: Buffer | string,
+      ends = true,
+    ): Promise<[status: number, body: string]> => {
+      const stream = session.request({ ":method": "POST", ":path": path, ...headers }, { endStream: false });
+      stream.on("error", () => undefined);
+      const closed = new Promise((resolve) => stream.once("close", resolve));
+      if (ends) stream.end(body);
+      else stream.write(body);
+      const [answered] = (await once(stream, "response")) as [{ ":status": number }];
+      let text = "";
+      for await (const chunk of stream) text += String(chunk);
+      await closed;
+      return [answered[":status"], text];
+    };
+    const json = { "content-type": "application/json" };
+    const login = await post("/auth/test-login", json, JSON.stringify({ username: "ada", role: "admin" }));
+    const { session_token: token } = JSON.parse(login[1]) as { session_token: string };
+    const authorization = `Bearer ${token}`;
+    const listed = JSON.stringify({ owner: "org", name: "private" });
+    assert.equal((await post("/api/cached-repos", { ...json, authorization }, listed))[0], 201);
+    const wants = Buffer.alloc(0x32 * 1400, `0032want ${"1".repeat(40)}\n`);
+    const fetchHeaders = {
+      "content-type": "application/x-git-upload-pack-request",
+      "git-protocol": "version=2",
+    };
+    const beginning = Buffer.concat([Buffer.from("0012command=fetch\n0001"), wants]);
+    for (let time = 0; time < 3; time++) {
+      const [status] = await post("/org/private/git-upload-pack", fetchHeaders, beginning, false);
+      assert.equal(status, 401);
+    }
+    assert.equal((await post("/org/r/git-upload-pack", fetchHeaders, "0014command=ls-refs\n0000"))[0], 200);
+    session.close();
+  });
+
   it("the log has the bytes of each answer, in both versions", async () => {
     for (const [option, path] of [
       ["--http2", "/admin?two"],

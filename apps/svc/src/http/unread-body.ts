@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import type { Exchange } from "./exchange.ts";
 
 /** Bytes of an unread body that are thrown away, so that the connection can go on with the next request. */
@@ -12,7 +14,7 @@ const LINGER_MS = 2000;
  */
 export function discardUnread({ request, response }: Exchange): void {
   if (request.complete) return;
-  const timer = setTimeout(() => request.destroy(), LINGER_MS);
+  const timer = setTimeout(() => cut(request), LINGER_MS);
   timer.unref();
   const stop = (): void => clearTimeout(timer);
   let size = 0;
@@ -24,4 +26,11 @@ export function discardUnread({ request, response }: Exchange): void {
   request.on("error", () => undefined);
   request.once("end", stop);
   response.socket?.once("close", stop);
+}
+
+/** Ends the connection; in HTTP/2 only the stream, as a server may when its answer is complete (RFC 9113 section 8.1). */
+function cut(request: IncomingMessage): void {
+  const { stream } = request as { readonly stream?: Pick<ServerHttp2Stream, "close"> };
+  if (stream === undefined) request.destroy();
+  else stream.close(constants.NGHTTP2_NO_ERROR);
 }
