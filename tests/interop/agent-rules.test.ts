@@ -125,6 +125,26 @@ describe("command line rules", () => {
     assert.match(checked.stdout, /^r +failed /m);
   });
 
+  it("a key that holds nothing: sync names key and rule, and status --check exits 1", async () => {
+    const place = await embedded();
+    await place.ok("secrets", "put", "k", "token=one");
+    await place.ok("sync");
+    await place.configure(`store: {driver: embedded}
+rules:
+  - {name: r, key: K, target: {path: ~/out.yaml, format: yaml}}
+  - {name: s, key: k, target: {path: ~/other.yaml, format: yaml, on_missing: remove}}
+`);
+    const synced = await place.agent(["sync"]);
+    assert.equal(synced.code, 0);
+    assert.equal(synced.stdout, "1 changed, 0 unchanged, 0 failed, 1 missing: K (rule r)\n");
+    const checked = await place.agent(["status", "--check"]);
+    assert.equal(checked.code, 1);
+    assert.match(checked.stdout, /^r +missing .*nothing is stored under K$/m);
+    await place.ok("secrets", "put", "K", "token=two");
+    assert.equal((await place.agent(["sync"])).stdout, "1 changed, 1 unchanged, 0 failed\n");
+    await place.ok("status", "--check");
+  });
+
   it("agent secrets put: field asks without echo, field=@file and field=- read, field=value is hinted at on a terminal", async () => {
     const place = await AgentHome.create({ driver: "embedded" });
     homes.push(place);

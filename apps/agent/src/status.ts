@@ -132,6 +132,8 @@ export interface CycleResult {
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly failed: readonly string[];
+  /** Rules whose secret is not stored, each with the path that holds nothing. */
+  readonly missing: readonly { readonly rule: string; readonly key: string }[];
 }
 
 /** What the surfaces (web, API, sockets) may ask of the running daemon. Answers come from memory. */

@@ -40,6 +40,7 @@ const cycle = {
   changed: texts,
   unchanged: texts,
   failed: texts,
+  missing: { type: "array", items: object({ rule: text, key: text }) },
 };
 
 /** The documents of the JSON API by name. */

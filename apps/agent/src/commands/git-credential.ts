@@ -1,5 +1,7 @@
 import { text } from "node:stream/consumers";
+import { noteLine } from "@devplat/base/terminal";
 import { SecretStoreError, type Fields } from "@devplat/secret-store";
+import { BRAND } from "../brand.ts";
 import type { GitCredential } from "../config/surface-sections.ts";
 import { AgentError } from "../errors.ts";
 import { valueText } from "../sync/value-text.ts";
@@ -25,12 +27,19 @@ export const run: RunCommand = async (invocation) => {
     try {
       ({ fields } = await store.read(entry.key, { signal }));
     } catch (error) {
-      if (error instanceof SecretStoreError && error.code === "not_found") return 0;
+      if (error instanceof SecretStoreError && error.code === "not_found") {
+        noteLine(`${BRAND.command}: git_credentials of ${entry.host}: nothing is stored under ${entry.key}`);
+        return 0;
+      }
       throw error;
     }
     const username = lineOf(fields, entry.username_field, entry.key) ?? request.get("username");
     const password = lineOf(fields, entry.password_field, entry.key);
-    if (password === undefined) return 0;
+    if (password === undefined) {
+      const field = `${entry.key} has no field ${entry.password_field}`;
+      noteLine(`${BRAND.command}: git_credentials of ${entry.host}: ${field}`);
+      return 0;
+    }
     // Asked for one user, git must not be given the password of another.
     const asked = request.get("username");
     if (asked !== undefined && asked !== username) return 0;

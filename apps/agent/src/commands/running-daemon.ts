@@ -13,6 +13,8 @@ const resultSchema = z.object({
   changed: z.array(z.string()),
   unchanged: z.array(z.string()),
   failed: z.array(z.string()),
+  /** Default: a daemon of an older version, which does not tell. */
+  missing: z.array(z.object({ rule: z.string(), key: z.string() })).default([]),
 });
 /** Whoever is not signed in is not told of rules and store. */
 const statusSchema = z.object({

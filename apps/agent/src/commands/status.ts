@@ -113,7 +113,7 @@ function withCertificate(status: AgentStatus, certificate: CertificateStatus | u
 }
 
 function hasTrouble({ rules, sync, store, authenticated, certificate }: AgentStatus): boolean {
-  const failed = Object.values(rules).some((rule) => rule.state === "failed");
+  const failed = Object.values(rules).some(({ state }) => state === "failed" || state === "missing");
   const canSignIn = certificate === undefined ? authenticated : certificate.enrolled;
   return failed || sync.state === "stale" || !canSignIn || !store.reachable || store.last_error !== null;
 }

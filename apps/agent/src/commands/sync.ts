@@ -45,10 +45,12 @@ async function assembleOrAsk(host: Host, loaded: LoadedConfig): Promise<SyncPart
 }
 
 function report(
-  { changed, unchanged, failed }: CycleResult,
+  { changed, unchanged, failed, missing }: CycleResult,
   rules: Readonly<Record<string, { readonly error: string | null }>>,
 ): number {
   for (const rule of failed) noteLine(`${rule}: ${rules[rule]?.error ?? "failed"}`);
-  printLine(`${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed`);
+  const absent = missing.map(({ rule, key }) => `${key} (rule ${rule})`).join(", ");
+  const more = missing.length === 0 ? "" : `, ${missing.length} missing: ${absent}`;
+  printLine(`${changed.length} changed, ${unchanged.length} unchanged, ${failed.length} failed${more}`);
   return failed.length === 0 ? 0 : 1;
 }

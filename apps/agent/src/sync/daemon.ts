@@ -214,9 +214,14 @@ export class Daemon implements DaemonView {
       await signIn.ensure(this.#lifetime);
       const result = await engine.cycle(this.#lifetime, { force, onProgress: () => this.#changed() });
       this.#outages = 0;
-      const { changed, unchanged, failed } = result;
+      const { changed, unchanged, failed, missing } = result;
       logger.debug(
-        { changed: changed.length, unchanged: unchanged.length, failed: failed.length },
+        {
+          changed: changed.length,
+          unchanged: unchanged.length,
+          failed: failed.length,
+          missing: missing.length,
+        },
         "cycle done",
       );
       return result;

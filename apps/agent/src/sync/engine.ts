@@ -154,7 +154,7 @@ export class SyncEngine {
     for (const rule of rules) {
       const rendered = await this.#parts.renderer.render(rule, secrets);
       if (rendered.kind === "missing") {
-        throw new AgentError("secret_missing", `nothing is stored under ${rendered.path}`);
+        throw nothingStored(rendered.path);
       }
       for (const [name, value] of rendered.content) variables.set(name, valueText(value));
     }
@@ -181,7 +181,8 @@ export class SyncEngine {
         for (const piece of plan.pieces) failed.set(piece.rule, publicMessage(error));
       }
     }
-    return { files, failures: failed, missing: tally.missing };
+    const missing = [...tally.missing].map(([rule, key]) => [rule, nothingStored(key).message] as const);
+    return { files, failures: failed, missing: new Map(missing) };
   }
 
   /** Finds what has to be done, rule by rule. @throws SecretStoreError if the store cannot be used at all */
@@ -247,9 +248,12 @@ export class SyncEngine {
       const { content, inputs, version, environment } = rendered;
       return { rule, record, content, inputs, version, environment };
     }
-    const error = new AgentError("secret_missing", `nothing is stored under ${rendered.path}`);
+    const error = nothingStored(rendered.path);
     if (rule.target.on_missing === "error") throw error;
-    tally.missing.set(rule.name, error.message);
+    tally.missing.set(rule.name, rendered.path);
+    // Once, not in each cycle.
+    if (record.state !== "missing")
+      this.#parts.logger.warn({ rule: rule.name, key: rendered.path }, "secret missing");
     noteMissing(record, error.message, clock.now());
     return { rule, record, content: undefined, inputs: {}, version: null, environment: [] };
   }
@@ -390,6 +394,7 @@ export class SyncEngine {
 class Tally {
   readonly #done = new Map<string, "changed" | "unchanged">();
   readonly failures = new Map<string, string>();
+  /** The path that holds nothing, by rule. */
   readonly missing = new Map<string, string>();
 
   changed(rule: string): void {
@@ -405,7 +410,9 @@ class Tally {
   }
 
   /** @param order each rule's place; rules of a former configuration come first */
-  result(order: ReadonlyMap<string, number>): Pick<CycleResult, "changed" | "unchanged" | "failed"> {
+  result(
+    order: ReadonlyMap<string, number>,
+  ): Pick<CycleResult, "changed" | "unchanged" | "failed" | "missing"> {
     const sorted = (rules: string[]): string[] =>
       rules.toSorted((a, b) => (order.get(a) ?? -1) - (order.get(b) ?? -1));
     const named = (kind: "changed" | "unchanged"): string[] =>
@@ -413,8 +420,18 @@ class Tally {
         [...this.#done].flatMap(([rule, done]) => (done === kind && !this.failures.has(rule) ? [rule] : [])),
       );
     const failed = sorted([...this.failures.keys()]);
-    return { changed: named("changed"), unchanged: named("unchanged"), failed };
+    const missing = sorted([...this.missing.keys()].filter((rule) => !this.failures.has(rule))).map(
+      (rule) => ({
+        rule,
+        key: this.missing.get(rule) ?? "",
+      }),
+    );
+    return { changed: named("changed"), unchanged: named("unchanged"), failed, missing };
   }
+}
+
+function nothingStored(path: string): AgentError {
+  return new AgentError("secret_missing", `nothing is stored under ${path}`);
 }
 
 function isHurried(rule: Rule, record: RuleRecord, force: Hurry): boolean {

@@ -50,6 +50,7 @@ export const emptyCycle: CycleResult = {
   changed: [],
   unchanged: [],
   failed: [],
+  missing: [],
 };
 
 export const signedIn: AgentStatus = {
