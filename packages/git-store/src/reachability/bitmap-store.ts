@@ -38,6 +38,8 @@ export class BitmapStore {
   /** The one that was added last, of those to be stored. */
   #last: number | undefined;
   #compressedBytes = 0;
+  /** Memory for the next difference. */
+  #difference: Bitset = new Uint32Array(0);
   /** Least recently used first. */
   readonly #unpacked = new Map<number, Bitset>();
   #unpackedBytes = 0;
@@ -78,6 +80,7 @@ export class BitmapStore {
   /**
    * Compresses and takes in what a commit reaches. Neighbours in history should follow one another.
    *
+   * @param reaches is not kept
    * @param keep whether it is worth storing: a tip's is, that of a commit which some client happens to have is not
    */
   add(number: number, reaches: Bitset, keep: boolean): void {
@@ -95,7 +98,9 @@ export class BitmapStore {
     if (base !== undefined && (this.#compressed.get(base)?.depth ?? 0) < MAX_CHAIN) {
       const known = this.get(base);
       if (known !== undefined) {
-        const difference = reaches.slice();
+        if (this.#difference.length !== reaches.length) this.#difference = new Uint32Array(reaches.length);
+        const difference = this.#difference;
+        difference.set(reaches);
         for (let i = 0; i < known.length; i++) difference[i]! ^= known[i]!;
         const ewah = encodeEwah(difference, bits);
         if (ewah.length < plain.length) return { ewah, base };

@@ -151,10 +151,12 @@ export class ReachabilityIndex {
       const ordered = [...chosen].toSorted(byLevel);
       let made = 0;
       const pause = new Pause(options.signal);
+      // One for all: what the store of bitmaps keeps is compressed.
+      const reaches = graph.numbers.emptySet();
       for (const row of ordered) {
         const number = graph.commits.numberOf(row);
         if (graph.bitmaps.has(number)) continue;
-        const reaches = graph.numbers.emptySet();
+        reaches.fill(0);
         await finishInSlices(reach(graph, [number], reaches), options.signal, pause);
         graph.bitmaps.add(number, reaches, true);
         made++;
