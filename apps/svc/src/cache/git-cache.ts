@@ -27,6 +27,8 @@ import { Visibility } from "./visibility.ts";
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
 const MEGABYTE = 1024 * 1024;
+/** Stands for the key in the name of a file that is only read while it is written. */
+const UNNAMED = "unnamed";
 
 /**
  * Response files and shared upstream fetches of the listed repositories. It decides nothing about access: whoever
@@ -281,6 +283,7 @@ export class GitCache implements CacheMaintenance {
     const leave = (): void => reader.leave();
     gone.addEventListener("abort", leave, { once: true });
     if (key !== undefined) this.#flights.set(flightKey, flight);
+    else flight.abandon();
     const land = (): void => {
       flight.abandon();
       if (this.#flights.get(flightKey) === flight) this.#flights.delete(flightKey);
@@ -293,7 +296,7 @@ export class GitCache implements CacheMaintenance {
       const own = await this.#objects.answer(job, flight.signal, left);
       const settled = own.kind === "pending" ? await this.#settle(job, own.pending, flight.signal) : own;
       if (settled.kind === "begun") {
-        const aside = key === undefined ? undefined : await this.#createFile(repository, key);
+        const aside = await this.#createFile(repository, key);
         this.#track(
           this.#fly(job, key, flight, check, settled.chunks, aside, generation).then(async (outcome) => {
             this.#options.metrics.packMade((performance.now() - startedAt) / 1000);
@@ -342,12 +345,11 @@ export class GitCache implements CacheMaintenance {
           },
         };
       }
-      const aside = key === undefined ? undefined : await this.#createFile(repository, key);
+      const aside = await this.#createFile(repository, key);
+      const isNamed = key !== undefined && aside !== undefined;
       const fill = broken
         ? undefined
-        : this.#objects.fillBehind(job, flight, aside !== undefined, (work) =>
-            this.#filling(repository, work),
-          );
+        : this.#objects.fillBehind(job, flight, isNamed, (work) => this.#filling(repository, work));
       this.#track(
         this.#fly(job, key, flight, check, answer.chunks, aside, generation).then((outcome) => {
           release?.();
@@ -360,7 +362,7 @@ export class GitCache implements CacheMaintenance {
           void Promise.all([flight.landed, fill?.done]).then(() => aside?.close());
         }),
       );
-      const noFile = key !== undefined && aside === undefined;
+      const noFile = isStorable(repository.id) && aside === undefined;
       return {
         kind: "lead",
         reader,
@@ -417,8 +419,8 @@ export class GitCache implements CacheMaintenance {
     if (outcome.diskError !== undefined) {
       this.#faults.once(repository, outcome.diskError, "an answer cannot be stored; it is passed through");
     }
-    const stored = outcome.storable && identity;
-    await this.#store(repository, key ?? "", aside, stored ? flight.sums : undefined);
+    const stored = key !== undefined && outcome.storable && identity;
+    await this.#store(repository, key ?? UNNAMED, aside, stored ? flight.sums : undefined);
     return { ...outcome, stored };
   }
 
@@ -427,9 +429,14 @@ export class GitCache implements CacheMaintenance {
     this.#track(work.then(() => this.#warmer?.filled(repository)));
   }
 
-  async #createFile(repository: CachedRepository, key: string): Promise<AsideFile | undefined> {
+  /**
+   * The file that a flight writes and its readers read, also where it is never named: without it the slowest reader would
+   * set the pace of the transfer, and hold its turn or build for as long.
+   */
+  async #createFile(repository: CachedRepository, key: string | undefined): Promise<AsideFile | undefined> {
+    if (!isStorable(repository.id)) return undefined;
     try {
-      return await this.#files.create(repository.id, key);
+      return await this.#files.create(repository.id, key ?? UNNAMED);
     } catch (error) {
       this.#faults.once(repository, error, "an answer cannot be stored; it is passed through");
       return undefined;

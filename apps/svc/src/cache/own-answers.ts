@@ -7,7 +7,9 @@ import {
   whyNotServableSteps,
   type ObjectGraph,
 } from "@devplat/git-store";
+import { BuildPlaces } from "./build-places.ts";
 import type { CachedRepository } from "./cached-repository.ts";
+import { HELD_BYTES } from "./own-source.ts";
 import type { PackStores } from "./pack-stores.ts";
 import type { StoreView } from "./repository-store.ts";
 import type { RecentTips } from "./tips.ts";
@@ -58,6 +60,7 @@ interface LackingTags {
 export class OwnAnswers {
   readonly #stores: PackStores;
   readonly #failed: (repository: CachedRepository, error: unknown) => void;
+  readonly #places = new BuildPlaces();
   readonly #visible = new WeakMap<RecentTips, Visible>();
   readonly #tags = new WeakMap<RecentTips, LackingTags>();
   /** Lists of ids that are nothing but tips, as long as these do not change: most requests want the same. */
@@ -154,7 +157,8 @@ export class OwnAnswers {
     signal: AbortSignal,
   ): AsyncGenerator<Buffer, void, undefined> {
     try {
-      yield* uploadPackV2Fetch(view.graph, fetch, { refs: tips.refs, head: tips.head, signal });
+      const context = { refs: tips.refs, head: tips.head, signal };
+      yield* this.#places.run(uploadPackV2Fetch(view.graph, fetch, context), signal, HELD_BYTES);
     } finally {
       view.release();
     }

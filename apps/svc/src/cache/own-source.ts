@@ -4,7 +4,7 @@ import { isUnreadable } from "./file-damage.ts";
 import { ProofFailure } from "./proof-thread.ts";
 
 /** Bytes of an answer that are made before it begins: with most fetches, and all small ones, the whole. */
-const HELD_BYTES = 512 * 1024;
+export const HELD_BYTES = 512 * 1024;
 
 /** An answer whose first bytes are made: what can go wrong by the request or by a missing object did not. */
 export interface BegunAnswer {
