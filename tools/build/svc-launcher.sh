@@ -20,6 +20,8 @@ NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$cache/svc/compile}
 export NODE_COMPILE_CACHE
 # As in the launcher of the sources: blocks of megabytes that come and go with each pack are not to be kept in pieces.
 export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
+# Few arenas: otherwise each thread gets its own, and what is freed in one of them serves no other thread.
+export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 # Without the optimizing compiler for WebAssembly: it takes some 40 ms of CPU and 20 MB for the parser of the code host's answers,
 # in the first seconds of a process, and saves microseconds of each answer.
 wasm='--no-wasm-dynamic-tiering --no-wasm-tier-up'

@@ -28,6 +28,7 @@ import { databaseSettings } from "./storage/database-settings.ts";
 import { encryptionKeys } from "./storage/encryption-key.ts";
 import { openStore } from "./storage/open-store.ts";
 import { Activity } from "./telemetry/activity.ts";
+import { IdleCollector } from "./telemetry/idle-collector.ts";
 import { Metrics } from "./telemetry/metrics.ts";
 import type { OpenTelemetry } from "./telemetry/otel.ts";
 import { createMetricsListener } from "./telemetry/metrics-listener.ts";
@@ -225,6 +226,7 @@ export async function assemble({
     async (signal) => audit.run(signal),
     async (signal) => repositories.run(signal),
     async (signal) => administration.dashboard.run(signal),
+    async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
     ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import type { Clock } from "@devplat/base";
 import { MAX_REF_PREFIXES, decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
@@ -57,8 +57,8 @@ export class Tips {
   readonly #lifeMs: number;
   readonly #clock: Clock;
   readonly #refs = new Map<string, Tip>();
-  /** The tips that name an object, themselves or peeled. */
-  readonly #byOid = new Map<string, Map<string, Tip>>();
+  /** The tips that name an object, themselves or peeled: mostly one, and then without a set around it. */
+  readonly #byOid = new Map<string, Tip | Set<Tip>>();
   readonly #views = new Map<string, View>();
   /** Tips that no yes has spoken of since one agreed on none of them. */
   readonly #doubted = new Map<string, Tip>();
@@ -80,12 +80,13 @@ export class Tips {
    */
   note(prefixes: readonly string[], body: Buffer | undefined): Continuity {
     const covering = prefixes.length > MAX_REF_PREFIXES ? [] : [...new Set(prefixes)].toSorted();
-    const name = JSON.stringify(covering);
+    // A digest: thousands of prefixes are megabytes of text.
+    const name = hash("sha256", JSON.stringify(covering), "base64");
     if (body === undefined) {
       this.clear();
       return "unproven";
     }
-    const digest = createHash("sha1").update(body).digest("base64");
+    const digest = hash("sha1", body, "base64");
     const before = this.#views.get(name);
     if (before !== undefined && before.digest === digest && before.epoch === this.#epoch) {
       before.seenAt = this.#clock.monotonic();
@@ -119,6 +120,7 @@ export class Tips {
     const tips = this.#byOid.get(oid);
     if (tips === undefined) return false;
     const oldest = this.#clock.monotonic() - this.#lifeMs;
+    if (!(tips instanceof Set)) return tips.view.seenAt >= oldest;
     return tips.values().some((tip) => tip.view.seenAt >= oldest);
   }
 
@@ -226,9 +228,9 @@ export class Tips {
     this.#remove(name);
     this.#refs.set(name, tip);
     for (const oid of oidsOf(tip)) {
-      const names = this.#byOid.get(oid) ?? new Map<string, Tip>();
-      names.set(name, tip);
-      this.#byOid.set(oid, names);
+      const others = this.#byOid.get(oid);
+      if (others instanceof Set) others.add(tip);
+      else this.#byOid.set(oid, others === undefined ? tip : new Set([others, tip]));
     }
   }
 
@@ -237,9 +239,9 @@ export class Tips {
     if (tip === undefined) return;
     this.#refs.delete(name);
     for (const oid of oidsOf(tip)) {
-      const names = this.#byOid.get(oid);
-      names?.delete(name);
-      if (names?.size === 0) this.#byOid.delete(oid);
+      const tips = this.#byOid.get(oid);
+      if (tips instanceof Set) tips.delete(tip);
+      if (tips === tip || (tips instanceof Set && tips.size === 0)) this.#byOid.delete(oid);
     }
   }
 }

@@ -36,6 +36,8 @@ const RETRY_AFTER_SECONDS = "10";
 
 /** Times that a fetch is planned while the answers to its probes show one repository after another under the name. */
 const MAX_PLANS = 3;
+/** Maximum number of names that the code host is asked for one by one. */
+const MAX_ASKED_NAMES = 64;
 
 /** Said in place of the rest when bytes of ours turned out damaged: the next try is answered by the code host. */
 const OWN_FAULT = `${BRAND.command}: stored data of this repository cannot be read; try again`;
@@ -340,7 +342,8 @@ export class FetchCommand {
     const { wantRefs, deepenNots } = fetch;
     if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
     const asked = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const answer = await this.#options.access.ask(call.request, call.command.request, asked);
+    const prefixes = fewPrefixes(asked);
+    const answer = await this.#options.access.ask(call.request, call.command.request, prefixes);
     if (answer.kind === "refused") return answer;
     latest.askedAt = answer.askedAt;
     if (answer.body === undefined) return undefined;
@@ -387,6 +390,16 @@ function prefixesFor({ tips }: CachedRepository, { includeTag }: FetchRequest): 
 /** Whether nothing but the arguments decides on the answer: a `server-option` is the code host's to understand. */
 function isPlain(command: CommandRequest): boolean {
   return command.capabilities.every((text) => !text.startsWith("server-option"));
+}
+
+/**
+ * Prefixes that cover these names: the names themselves, or for many of them their top folders; none cover all. Git
+ * compares each of its refs with each prefix, which with 60,000 of both takes it half a minute.
+ */
+function fewPrefixes(names: readonly string[]): readonly string[] {
+  if (names.length <= MAX_ASKED_NAMES) return names;
+  const folders = new Set(names.map((name) => /^refs\/[^/]+\//u.exec(name)?.[0] ?? name));
+  return folders.size <= MAX_ASKED_NAMES ? [...folders] : [];
 }
 
 /** The full names that a short one may mean (gitrevisions, "<refname>"). */
