@@ -52,7 +52,7 @@ export class BackgroundFills {
     this.#running.add(key);
     let release: (() => void) | undefined;
     try {
-      release = await this.#slots.acquire(key, this.#ended.signal, this.#options.waitMs);
+      release = await this.#slots.acquire(key, this.#ended.signal, this.#options.waitMs, true);
       if (release !== undefined) await this.#fill(job);
     } catch (error) {
       if (error instanceof TooBig) this.#tooBig.set(repository, generation);

@@ -8,6 +8,7 @@ import { Cleanup } from "./cleanup.ts";
 import { FaultLog } from "./fault-log.ts";
 import { sameRefs, type FetchAnswer, type FetchJob, type FetchPlan } from "./fetch-plan.ts";
 import type { GitCacheOptions } from "./cache-options.ts";
+import { FillWatch } from "./fill-watch.ts";
 import { Flight, type FlightOutcome } from "./flight.ts";
 import { follow } from "./follow-flight.ts";
 import { KEEP_ALIVE_MS } from "./keep-alive.ts";
@@ -40,6 +41,7 @@ export class GitCache implements CacheMaintenance {
   readonly #answers: StoredAnswers;
   readonly #slices = new Slices();
   readonly #slots: UpstreamSlots;
+  readonly #fills = new FillWatch();
   readonly #repositories = new Map<string, CachedRepository>();
   readonly #flights = new Map<string, Flight>();
   /** Flights that got no turn. */
@@ -206,7 +208,8 @@ export class GitCache implements CacheMaintenance {
           continue;
         }
       }
-      return await this.#lead(job, key, flightKey, broken, deadline);
+      const plan = await this.#lead(job, key, flightKey, broken, deadline);
+      if (plan !== "filled") return plan;
     }
   }
 
@@ -266,13 +269,14 @@ export class GitCache implements CacheMaintenance {
     return (await this.#warmer?.now(this.repository(owner, name))) ?? "no_credential";
   }
 
+  /** @returns `filled`: the mirror was filled while the request waited for a turn; it is to be looked at again */
   async #lead<Answer extends FetchAnswer>(
     job: FetchJob<Answer>,
     key: string | undefined,
     flightKey: string,
     broken: boolean,
     deadline: number,
-  ): Promise<FetchPlan<Answer>> {
+  ): Promise<FetchPlan<Answer> | "filled"> {
     const { repository, gone } = job;
     // While it was looked for an answer: what has fired already is heard of no more.
     if (gone.aborted) return { kind: "gone" };
@@ -326,7 +330,18 @@ export class GitCache implements CacheMaintenance {
         ({ generation } = repository);
       }
       if (settled.kind === "failed") broken = true;
-      release = await this.#slots.acquire(repository.id.key, flight.signal, left);
+      const filled = this.#fills.watch(repository.id.key);
+      try {
+        const signal = AbortSignal.any([flight.signal, filled.signal]);
+        release = await this.#slots.acquire(repository.id.key, signal, left);
+      } finally {
+        filled.end();
+      }
+      if (release === undefined && filled.signal.aborted && !flight.signal.aborted) {
+        land();
+        leave();
+        return "filled";
+      }
       if (release === undefined) {
         this.#turnedAway.add(flight);
         land();
@@ -426,7 +441,12 @@ export class GitCache implements CacheMaintenance {
 
   /** A store is being filled. Changes that were seen before it has objects are looked at again when it has them. */
   #filling(repository: CachedRepository, work: Promise<void>): void {
-    this.#track(work.then(() => this.#warmer?.filled(repository)));
+    this.#track(
+      work.then(() => {
+        this.#fills.done(repository.id.key);
+        this.#warmer?.filled(repository);
+      }),
+    );
   }
 
   /**

@@ -8,7 +8,7 @@ interface Waiter {
 
 /**
  * Turns for fetches from the code host: so many at once over all, and {@link MAX_PER_REPOSITORY} per repository.
- * First come, first served, among those whose repository has room.
+ * First come, first served, among those whose repository has room; but fills come first.
  */
 export class UpstreamSlots {
   readonly #max: number;
@@ -24,12 +24,18 @@ export class UpstreamSlots {
    * Waits for a turn.
    *
    * @param waitMs milliseconds that are left to wait; 0 or less: only a turn that is free right now is taken
+   * @param first before all that wait: for a fill, after which most of them need no turn
    * @returns what gives the turn back, to be called once; undefined if none came in time or the signal fired
    */
-  async acquire(repository: string, signal: AbortSignal, waitMs: number): Promise<(() => void) | undefined> {
+  async acquire(
+    repository: string,
+    signal: AbortSignal,
+    waitMs: number,
+    first = false,
+  ): Promise<(() => void) | undefined> {
     if (signal.aborted) return undefined;
     if (!this.#hasRoom(repository)) {
-      if (waitMs <= 0 || !(await this.#wait(repository, signal, waitMs))) return undefined;
+      if (waitMs <= 0 || !(await this.#wait(repository, signal, waitMs, first))) return undefined;
     } else {
       this.#occupy(repository);
     }
@@ -42,7 +48,7 @@ export class UpstreamSlots {
   }
 
   /** Waits until `#giveBack` occupies a turn for this caller; false: it gave up first. */
-  async #wait(repository: string, signal: AbortSignal, waitMs: number): Promise<boolean> {
+  async #wait(repository: string, signal: AbortSignal, waitMs: number, first: boolean): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiter: Waiter = { repository, start: () => resolve(true) };
     // Off the list in the same turn: a turn must never be given to somebody who left.
@@ -50,7 +56,8 @@ export class UpstreamSlots {
       this.#waiting = this.#waiting.filter((other) => other !== waiter);
       resolve(false);
     };
-    this.#waiting.push(waiter);
+    if (first) this.#waiting.unshift(waiter);
+    else this.#waiting.push(waiter);
     const timer = setTimeout(giveUp, waitMs);
     timer.unref();
     signal.addEventListener("abort", giveUp, { once: true });

@@ -1,0 +1,32 @@
+/** A wait that a fill ends. */
+export interface WatchedFill {
+  /** Fires when the repository's mirror has been filled. */
+  readonly signal: AbortSignal;
+  /** Must be called when the wait is over. */
+  end(): void;
+}
+
+/** Tells requests that wait for a turn at the code host that a mirror was filled: it may have what they want. */
+export class FillWatch {
+  readonly #waiting = new Map<string, Set<AbortController>>();
+
+  watch(key: string): WatchedFill {
+    const controller = new AbortController();
+    const waiting = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, waiting.add(controller));
+    return {
+      signal: controller.signal,
+      end: () => {
+        waiting.delete(controller);
+        if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
+      },
+    };
+  }
+
+  /** A fill of this repository is over. */
+  done(key: string): void {
+    const waiting = this.#waiting.get(key);
+    this.#waiting.delete(key);
+    for (const controller of waiting ?? []) controller.abort();
+  }
+}
