@@ -130,7 +130,7 @@ export class CommandBodyReader {
   }
 
   /**
-   * Reads what is left, and gives the whole body.
+   * Reads what is left, and gives the whole body. The reader does not keep it.
    *
    * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `busy`, `client_gone`
    */
@@ -138,7 +138,7 @@ export class CommandBodyReader {
     for (let held = 0; ;) {
       if (!this.#place.grow(this.#bytes.size - held)) throw busy();
       held = this.#bytes.size;
-      if (this.#complete) return this.#bytes.joined();
+      if (this.#complete) return this.#bytes.taken();
       await this.#step();
     }
   }
@@ -192,6 +192,14 @@ class Blocks {
     if (this.#parts.length === 1 && first !== undefined) return first;
     const all = Buffer.concat(this.#parts.splice(0));
     this.#parts.push(all);
+    return all;
+  }
+
+  /** As {@link joined}; nothing is left here. */
+  taken(): Buffer {
+    const all = this.joined();
+    this.#parts.length = 0;
+    this.#block = Buffer.alloc(0);
     return all;
   }
 

@@ -91,4 +91,23 @@ describe("KnownBodies", () => {
       );
     }
   });
+
+  it("equal large bodies share one result, also while it is being decoded, and after a caller left", async () => {
+    const wants = Array.from({ length: 2000 }, (_, number) => `want ${oid(number + 1)}`);
+    const bytes = bodyOf(...wants, "done");
+    const known = new KnownBodies(1000);
+    const gone = new AbortController();
+    const left = assert.rejects(known.decodeInSlices(Buffer.from(bytes), gone.signal), /the client left/);
+    gone.abort(new Error("the client left"));
+    const { signal } = new AbortController();
+    const [one, two] = await Promise.all([1, 2].map(() => known.decodeInSlices(Buffer.from(bytes), signal)));
+    await left;
+    assert.ok(one?.kind === "commands");
+    assert.deepEqual(one.commands[0]?.bytes, bytes);
+    assert.equal(one, two);
+    assert.equal(await known.decodeInSlices(Buffer.from(bytes), signal), one);
+    const other = bodyOf(...wants.slice(1), "done");
+    assert.notEqual(await known.decodeInSlices(other, signal), one);
+    assert.equal(known.bytes, 0);
+  });
 });

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import {
   commandArgs,
   decodeCommandBody,
@@ -8,8 +8,10 @@ import {
   requestObjectFormat,
   type CommandBody,
   type CommandRequest,
+  type EncodedCommand,
   type FetchRequest,
   type ObjectFormat,
+  type Steps,
 } from "@devplat/git-protocol";
 import { finishInSlices } from "@devplat/git-store";
 import { responseKeySteps, type ResponseKeyParts } from "../cache/response-key.ts";
@@ -19,10 +21,13 @@ const MAX_BODY_BYTES = 1024 * 1024;
 /** Bytes of all remembered bodies together. Decoded they take about three times as much. */
 const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
 
+/** Bytes that are hashed between two pauses: about a millisecond. */
+const DIGEST_STEP_BYTES = 1024 * 1024;
+
 interface KnownFetch {
   readonly fetch: FetchRequest;
-  /** The last response key, and what beside the request it was made of. */
-  key?: { readonly beside: string; readonly text: string };
+  /** The last response key, and what beside the request it was made of. Requests at the same time share it, too. */
+  key?: { readonly beside: string; readonly text: Promise<string> };
 }
 
 /**
@@ -34,6 +39,14 @@ export class KnownBodies {
   readonly #maxBytes: number;
   /** By digest, in the order of use, oldest first. */
   readonly #bodies = new Map<string, { readonly body: CommandBody; readonly size: number }>();
+  /** First commands of bodies that are too large to be kept, by digest, for as long as some request has them. */
+  readonly #inUse = new Map<string, WeakRef<EncodedCommand>>();
+  readonly #bodyOf = new WeakMap<EncodedCommand, CommandBody>();
+  readonly #ended = new FinalizationRegistry<string>((digest) => {
+    if (this.#inUse.get(digest)?.deref() === undefined) this.#inUse.delete(digest);
+  });
+  /** Large bodies that are being decoded, by digest. */
+  readonly #decoding = new Map<string, Promise<CommandBody>>();
   readonly #fetches = new WeakMap<CommandRequest, KnownFetch>();
   #total = 0;
 
@@ -56,15 +69,35 @@ export class KnownBodies {
   }
 
   /**
-   * Decodes a large body, and the arguments of its fetches, in slices of a few milliseconds.
+   * Decodes a large body, and the arguments of its fetches, in slices of a few milliseconds. Requests with equal bytes
+   * share one result for as long as any of them has it: forty clones of 60,000 branches take no more memory than one.
    *
    * @param bytes the caller's to give away: the commands are views of them
    * @throws ProtocolError as `decodeCommandBody`; the reason of the signal
    */
   async decodeInSlices(bytes: Buffer, signal: AbortSignal): Promise<CommandBody> {
-    const digest = this.#isKept(bytes) ? hash("sha256", bytes, "base64") : undefined;
-    const known = digest === undefined ? undefined : this.#known(digest);
+    const digest = await finishInSlices(digestSteps(bytes), signal);
+    // One after the other: side by side they would each hold all that they decoded.
+    for (let other = this.#decoding.get(digest); other !== undefined; other = this.#decoding.get(digest)) {
+      await other.catch(() => undefined);
+      signal.throwIfAborted();
+    }
+    const first = this.#inUse.get(digest)?.deref();
+    const known = this.#known(digest) ?? (first === undefined ? undefined : this.#bodyOf.get(first));
     if (known !== undefined) return known;
+    const decoding = this.#decodeLarge(bytes, signal).finally(() => this.#decoding.delete(digest));
+    this.#decoding.set(digest, decoding);
+    const body = await decoding;
+    if (this.#isKept(bytes)) return this.#keep(digest, body, bytes.length);
+    const command = body.kind === "commands" ? body.commands[0] : undefined;
+    if (command === undefined) return body;
+    this.#bodyOf.set(command, body);
+    this.#inUse.set(digest, new WeakRef(command));
+    this.#ended.register(command, digest);
+    return body;
+  }
+
+  async #decodeLarge(bytes: Buffer, signal: AbortSignal): Promise<CommandBody> {
     const body = await finishInSlices(decodeCommandBodySteps(bytes), signal);
     for (const command of body.kind === "commands" ? body.commands : []) {
       const { request } = command;
@@ -73,7 +106,7 @@ export class KnownBodies {
       const fetch = await finishInSlices(decodeFetchSteps(commandArgs(command), format), signal);
       this.#fetches.set(request, { fetch });
     }
-    return digest === undefined ? body : (this.#known(digest) ?? this.#keep(digest, body, bytes.length));
+    return body;
   }
 
   /** The arguments of a `fetch`. @param format the one that the request names, or what stands for it */
@@ -88,11 +121,12 @@ export class KnownBodies {
   ): Promise<string> {
     const known = this.#fetch(request, parts.format);
     const beside = JSON.stringify([parts.resolved, parts.tags]);
-    if (known.key?.beside === beside) return known.key.text;
-    const { capabilities } = request;
-    const text = await finishInSlices(responseKeySteps({ ...parts, capabilities, fetch: known.fetch }));
-    known.key = { beside, text };
-    return text;
+    if (known.key?.beside !== beside) {
+      const { capabilities } = request;
+      const text = finishInSlices(responseKeySteps({ ...parts, capabilities, fetch: known.fetch }));
+      known.key = { beside, text };
+    }
+    return await known.key.text;
   }
 
   #isKept(bytes: Buffer): boolean {
@@ -126,4 +160,13 @@ export class KnownBodies {
     }
     return known;
   }
+}
+
+function* digestSteps(bytes: Buffer): Steps<string> {
+  const digest = createHash("sha256");
+  for (let at = 0; at < bytes.length; at += DIGEST_STEP_BYTES) {
+    digest.update(bytes.subarray(at, at + DIGEST_STEP_BYTES));
+    yield;
+  }
+  return digest.digest("base64");
 }

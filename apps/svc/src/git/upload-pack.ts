@@ -40,6 +40,11 @@ export interface UploadPackOptions {
   readonly strict: boolean;
 }
 
+/** A body: commands that are answered here, or bytes that are forwarded. */
+type ReadBody =
+  | { readonly kind: "commands"; readonly commands: readonly EncodedCommand[] }
+  | { readonly kind: "other"; readonly bytes: Buffer };
+
 /** Answers a POST of protocol v2 to the `git-upload-pack` of a cached repository, command by command. */
 export class UploadPack {
   readonly #options: UploadPackOptions;
@@ -69,16 +74,13 @@ export class UploadPack {
 
   async #handle(request: CachedRequest, reader: CommandBodyReader): Promise<void> {
     const { exchange } = request;
-    const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
-    // A caller that the code host refuses does not make us read, inflate and parse more than that.
-    if (!head.complete && !(await this.#authorized(request, head.bytes))) return;
-    const bytes = head.complete ? head.bytes : await reader.rest();
-    const body = await this.#decode(bytes, head.complete, exchange.gone);
-    const commands = body.kind === "commands" ? body.commands : [];
-    if (commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command))) {
-      await this.#answer(request, commands);
+    const read = await this.#read(request, reader);
+    if (read === undefined) return;
+    if (read.kind === "commands") {
+      await this.#answer(request, read.commands);
       return;
     }
+    const { bytes } = read;
     // A flush-pkt alone is git's test of its credential: the request that follows counts.
     const isProbe = bytes.equals(FLUSH_PKT);
     exchange.gitProbe = isProbe;
@@ -89,6 +91,23 @@ export class UploadPack {
       throw error;
     }
     if (!isProbe) this.#passedOn(request);
+  }
+
+  /**
+   * Reads and decodes a body. Of one with commands of ours no other bytes stay in memory than the commands are views of,
+   * which many requests may share: its answer may take long.
+   *
+   * @returns undefined: the caller is refused, and has its answer
+   */
+  async #read(request: CachedRequest, reader: CommandBodyReader): Promise<ReadBody | undefined> {
+    const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
+    // A caller that the code host refuses does not make us read, inflate and parse more than that.
+    if (!head.complete && !(await this.#authorized(request, head.bytes))) return undefined;
+    const bytes = head.complete ? head.bytes : await reader.rest();
+    const body = await this.#decode(bytes, head.complete, request.exchange.gone);
+    const commands = body.kind === "commands" ? body.commands : [];
+    const areOurs = commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command));
+    return areOurs ? { kind: "commands", commands } : { kind: "other", bytes };
   }
 
   /**
