@@ -88,11 +88,13 @@ describe("BuildPlaces", () => {
 
   it("a build that fails gives its place back", async () => {
     const places = new BuildPlaces(1);
-    const broken = (async function* none(): AsyncGenerator<Buffer, void, undefined> {
-      await turn();
+    const broken = (async function* damaged(): AsyncGenerator<Buffer, void, undefined> {
+      yield Buffer.alloc(10);
       throw new Error("damaged");
     })();
-    await assert.rejects(places.run(broken, never, 10).next(), /damaged/);
+    const answer = places.run(broken, never, 10);
+    await answer.next();
+    await assert.rejects(answer.next(), /damaged/);
     assert.equal(places.running, 0);
   });
 });

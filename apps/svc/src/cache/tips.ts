@@ -152,11 +152,11 @@ export class Tips {
   tagsDigest(): string | undefined {
     if (!this.#tagsCovered()) return undefined;
     if (this.#tagsDigest?.epoch !== this.#epoch) {
-      const hash = createHash("sha256");
+      const all = createHash("sha256");
       const tags = [...this.#refs].filter(([name]) => name.startsWith("refs/tags/"));
       for (const [name, { oid }] of tags.toSorted(([a], [b]) => (a < b ? -1 : 1)))
-        hash.update(`${oid} ${name}\n`);
-      this.#tagsDigest = { epoch: this.#epoch, text: hash.digest("base64url") };
+        all.update(`${oid} ${name}\n`);
+      this.#tagsDigest = { epoch: this.#epoch, text: all.digest("base64url") };
     }
     return this.#tagsDigest.text;
   }
