@@ -40,6 +40,9 @@ have_gitea() { [ -x "$gitea_folder/gitea" ] && [ -d "$gitea_folder/static/templa
 schemathesis_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/schemathesis-$(sha256sum < "$root/tools/schemathesis/requirements.txt" | cut -c1-12)"
 have_schemathesis() { "$schemathesis_folder/bin/python" -c 'import schemathesis' 2>/dev/null; }
 
+readers_folder="${XDG_CACHE_HOME:-$HOME/.cache}/devplat-peers/readers-$(sha256sum < "$root/tools/readers/requirements.txt" | cut -c1-12)"
+have_readers() { "$readers_folder/bin/python" -c 'import yaml, ruamel.yaml, dotenv, javaproperties' 2>/dev/null; }
+
 packages=
 need() { packages="$packages $*"; }
 have_http_backend || need git
@@ -49,6 +52,7 @@ have openssl || need openssl
 have nginx || [ -x /usr/sbin/nginx ] || need nginx-light
 have ps || need procps
 have curl || need curl
+have jq || need jq
 have ssh || need openssh-client
 have setpriv || need util-linux
 have script || need bsdutils
@@ -143,6 +147,18 @@ if ! have_schemathesis; then
   rm -rf "$schemathesis_folder"
   mv "$aside" "$schemathesis_folder"
   have_schemathesis || fail "schemathesis does not load"
+fi
+if ! have_readers; then
+  echo "setup:peers: installing readers of configuration files for Python ..."
+  aside="$readers_folder.$$"
+  trap 'rm -rf "$aside"' EXIT
+  trap 'exit 1' HUP INT TERM
+  python3 -m venv "$aside" || fail "Python made no virtual environment"
+  "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+    --only-binary :all: -r "$root/tools/readers/requirements.txt" || fail "the readers could not be installed"
+  rm -rf "$readers_folder"
+  mv "$aside" "$readers_folder"
+  have_readers || fail "the readers do not load"
 fi
 if [ -n "$clients_todo" ]; then
   find_go || case "$clients_todo" in *go-git*)

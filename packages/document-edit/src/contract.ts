@@ -61,6 +61,7 @@ export interface EditResult {
  */
 export interface DocumentFormat {
   readonly name: FormatName;
+  readonly values: ValueRules;
   /**
    * Reads rendered content (the output of a template) as the edit that it stands for. For text: one key `""`.
    * @throws DocumentEditError `unparsable_content`
@@ -88,6 +89,23 @@ export interface DocumentFormat {
    * @throws DocumentEditError `unparsable_existing`
    */
   mask(text: string): string;
+}
+
+/** How readers of a format take a text, for a caller that puts texts into content that was parsed without them. */
+export interface ValueRules {
+  /** A value in double quotes is the text between them. */
+  readonly quotes: boolean;
+  /**
+   * Reason why some reader of the format takes this text for another one, however it is written; undefined if none
+   * does. Never quotes the text.
+   */
+  objection(text: string): string | undefined;
+  /**
+   * Puts texts into a value.
+   * @param value has marks of letters and digits where the texts go
+   * @param put exchanges the marks in a text without quotes and escapes
+   */
+  fill(key: string, value: string, put: (text: string) => string): string;
 }
 
 export const FORMAT_NAMES = [

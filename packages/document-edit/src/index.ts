@@ -9,6 +9,7 @@ export {
   type FormatName,
   type IniDialect,
   type LeafPath,
+  type ValueRules,
 } from "./contract.ts";
 export { DocumentEditError, type DocumentEditErrorCode } from "./errors.ts";
 export { sameShape } from "./core/value.ts";

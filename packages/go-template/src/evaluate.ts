@@ -17,6 +17,14 @@ export interface ValueContext extends Place {
   readonly safe: boolean;
   /** Where in the output the value begins, in UTF-16 code units. */
   readonly offset: number;
+  /** The printed value is a text; numbers, booleans, lists and maps are not. */
+  readonly isText: boolean;
+  /** The function that made the value, with its last argument; undefined if none did. */
+  readonly call: { readonly name: string; readonly input: Value } | undefined;
+  /** Names of all functions that the action called. */
+  readonly functions: readonly string[];
+  /** Values that the action read from the data, and the results of functions that read from outside. */
+  readonly sources: readonly Value[];
 }
 
 export interface ExecuteOptions {
@@ -54,6 +62,16 @@ class Missing {
   }
 }
 
+/** Functions whose results come from outside of the template. */
+const READING_FUNCTIONS: ReadonlySet<string> = new Set(["env", "secret", "username"]);
+
+/** What one action read and called. */
+interface ActionTrace {
+  readonly sources: Value[];
+  readonly functions: string[];
+  call: { readonly name: string; readonly input: Value } | undefined;
+}
+
 type Result = Value | Missing;
 type Flow = "next" | "break" | "continue";
 
@@ -72,6 +90,7 @@ class Evaluation {
   #length = 0;
   #steps = 0;
   #depth = 0;
+  #trace: ActionTrace = { sources: [], functions: [], call: undefined };
 
   constructor(name: string, template: ParsedTemplate, functions: FunctionMap, options: ExecuteOptions) {
     this.#name = name;
@@ -120,6 +139,7 @@ class Evaluation {
   }
 
   #action(pipeline: Pipeline, place: Place, dot: Value): void {
+    this.#trace = { sources: [], functions: [], call: undefined };
     const result = this.#pipeline(pipeline, dot);
     if (pipeline.variables.length > 0) return;
     const value = this.#present(result);
@@ -128,7 +148,16 @@ class Evaluation {
     }
     const text = show(value);
     const { onValue } = this.#options;
-    const context = { ...place, safe: this.#isSafe(pipeline), offset: this.#length };
+    const { call, functions, sources } = this.#trace;
+    const context: ValueContext = {
+      ...place,
+      safe: this.#isSafe(pipeline),
+      offset: this.#length,
+      isText: typeof value === "string",
+      call: call !== undefined && call.name === lastFunction(pipeline) ? call : undefined,
+      functions,
+      sources,
+    };
     this.#print(onValue === undefined ? text : onValue(text, context), place);
   }
 
@@ -216,6 +245,13 @@ class Evaluation {
   }
 
   #operand(operand: Operand, dot: Value): Result {
+    const result = this.#evaluate(operand, dot);
+    const isRead = ["dot", "field", "variable", "chain"].includes(operand.kind);
+    if (isRead && !(result instanceof Missing)) this.#trace.sources.push(result);
+    return result;
+  }
+
+  #evaluate(operand: Operand, dot: Value): Result {
     switch (operand.kind) {
       case "dot":
         return dot;
@@ -263,9 +299,16 @@ class Evaluation {
     dot: Value,
     piped: Result | undefined,
   ): Result {
-    if (isLazy(name)) return this.#lazy(name, place, args, dot, piped);
+    if (isLazy(name)) {
+      const result = this.#lazy(name, place, args, dot, piped);
+      this.#trace.functions.push(name);
+      this.#trace.call = undefined;
+      return result;
+    }
     const values = args.map((arg) => this.#present(this.#operand(arg, dot)));
     if (piped !== undefined) values.push(this.#present(piped));
+    this.#trace.functions.push(name);
+    this.#trace.call = { name, input: values.at(-1) ?? null };
     if (name === "index") {
       this.#checkArity(name, [1, Infinity], values.length, place);
       const [item = null, ...indexes] = values;
@@ -289,6 +332,7 @@ class Evaluation {
     if (typeof result === "string" && result.length > MAX_OUTPUT) {
       this.#fail("limit", `${name}: the text is longer than ${MAX_OUTPUT}`, place);
     }
+    if (READING_FUNCTIONS.has(name)) this.#trace.sources.push(result);
     return result;
   }
 
@@ -387,6 +431,13 @@ class Evaluation {
   #fail(code: TemplateErrorCode, problem: string, place: Place, hint?: string): never {
     throw new TemplateError(code, problem, this.#name, place, hint === undefined ? {} : { hint });
   }
+}
+
+/** The function whose result a pipeline gives; undefined if it gives an operand. */
+function lastFunction(pipeline: Pipeline): string | undefined {
+  const head = pipeline.commands.at(-1)?.operands[0];
+  if (head?.kind === "pipeline") return lastFunction(head.pipeline);
+  return head?.kind === "function" ? head.name : undefined;
 }
 
 /** Steps that a function takes for an argument or a result, besides its own. */

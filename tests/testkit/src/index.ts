@@ -49,6 +49,7 @@ export {
   giteaProgram,
   onPath,
   postgresFolder,
+  readersPython,
   schemathesisPython,
   slapdProgram,
   vaultFolder,

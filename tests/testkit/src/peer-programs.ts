@@ -62,6 +62,14 @@ export function schemathesisPython(): string {
   return python;
 }
 
+/** The Python that `npm run setup:peers` put readers of configuration files into; for `tools/readers/read.py`. */
+export function readersPython(): string {
+  const folder = `readers-${pinsKey("tools/readers", ["requirements.txt"])}`;
+  const python = join(peerCache(), folder, "bin/python");
+  if (!existsSync(python)) throw TestkitError.missing("the readers of configuration files");
+  return python;
+}
+
 /** The folder of Postgres's server programs (`postgres`, `initdb`, `psql`): Debian's newest, or one on PATH. */
 export function postgresFolder(): string {
   const debian = "/usr/lib/postgresql";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { documentFormat, type EditMap, type EditValue, type FormatName } from "@devplat/document-edit";
 import type { FieldValue } from "@devplat/secret-store";
 import { publicMessage } from "./records.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
@@ -127,6 +128,14 @@ describe("every format", () => {
   });
 });
 
+/** The names and values of a document in order. */
+function texts(value: EditValue): string[] {
+  if (value instanceof Map) return [...(value as EditMap)].flatMap(([key, inner]) => [key, ...texts(inner)]);
+  return Array.isArray(value)
+    ? value.flatMap((item: EditValue) => texts(item))
+    : [typeof value === "string" ? value : JSON.stringify(value)];
+}
+
 describe("a value cannot become structure", () => {
   const hostile: [string, string, string, string][] = [
     ["a new key in yaml", "yaml", "a:\n  t: {{ .v }}\n", "x\n  admin: true"],
@@ -200,12 +209,19 @@ describe("a value cannot become structure", () => {
     ["two quotes in dotenv", "dotenv", "A={{ .v }}\nROLE=user\nZ={{ .w }}\n", { v: '"', w: '"' }],
   ];
   for (const [name, format, template, values] of hidden) {
-    it(`also where every key stays: ${name}`, async () => {
-      const target = { format, template, ...(name.includes("gitconfig") && { dialect: "gitconfig" }) };
+    it(`nor hide what follows: ${name}`, async () => {
+      const target = {
+        format,
+        template,
+        ...(name.includes("gitconfig") && { dialect: "gitconfig" as const }),
+      };
       const found = await synced(values, target);
-      assert.match(found, /^failed: (?:template( line \d+)?: the value |this \w+ )/, found);
-      assert.doesNotMatch(found, /admin|evil/);
-      await assert.rejects(w.read("f"), { code: "ENOENT" });
+      const marked = template.replace(/"?\{\{ \.(\w) \}\}"?/g, (print, field: string) =>
+        print.startsWith('"') ? `"m-${field}"` : `m-${field}`,
+      );
+      const reader = documentFormat(format as FormatName, target);
+      const expected = texts(reader.parse(marked)).map((text) => values[text.replace(/^m-/, "")] ?? text);
+      assert.deepEqual(texts(reader.parse(found)), expected);
     });
   }
 
@@ -251,6 +267,16 @@ describe("a value cannot become structure", () => {
 
   it("a text file takes line breaks: a key is made of lines", async () => {
     assert.equal(await synced({ v: "a\nb\n" }, { format: "text", template: "{{ .v }}" }), "a\nb\n");
+  });
+});
+
+describe("a rule without a template", () => {
+  it("refuses a field that some reader of the format would change, and names it", async () => {
+    await w.put("k", { A: "x\\", B: "y" });
+    const rules = [{ name: "a", key: "k", target: { path: "~/f", format: "dotenv" } }];
+    const { engine, state } = await w.engine(rules);
+    await engine.cycle(never, { force: true });
+    assert.match(state.document.rules["a"]?.error ?? "", /^the field "A" ends with a backslash/);
   });
 });
 

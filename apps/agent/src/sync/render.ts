@@ -1,11 +1,11 @@
-import { DocumentEditError, sameShape, type DocumentFormat, type EditMap } from "@devplat/document-edit";
+import type { DocumentFormat, EditMap } from "@devplat/document-edit";
 import type { FieldValue, SecretDocument } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import { stampOf, type CycleSecrets } from "./cycle-secrets.ts";
 import { secretPaths, type Rule } from "../config/rule.ts";
-import { findInterference, type Printed, type Rerender } from "./interference.ts";
 import { formatOf } from "./target-format.ts";
-import type { Interpolation, RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
+import type { Printed } from "./printed-value.ts";
+import type { RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 
 /** What a rule's content is made from and what came of it. */
 export type Rendered =
@@ -21,11 +21,6 @@ export type Rendered =
     }
   | { readonly kind: "missing"; readonly path: string };
 
-/** Formats of lines: a value with a line break would add settings of its own. */
-const LINE_FORMATS: ReadonlySet<string> = new Set(["ini", "netrc", "ssh_config", "dotenv", "properties"]);
-/** Formats with structure: a value could add keys of its own. */
-const STRUCTURED_FORMATS: ReadonlySet<string> = new Set(["yaml", "json", "toml"]);
-const LINE_BREAK_OR_NUL = /[\r\n\0]/;
 /** A template that asks for more secrets than this by `secret` is a loop over something unbounded. */
 const MAX_SECRETS_BY_FUNCTION = 100;
 
@@ -68,6 +63,10 @@ export class Renderer {
     const { template } = rule.target;
     if (template === undefined) {
       const content = dataOf(rule, documents);
+      const { refuseFields } = await import("./value-places.ts");
+      for (const fields of [content, ...content.values()]) {
+        if (fields instanceof Map) refuseFields(format, fields as EditMap);
+      }
       return { kind: "content", content, ...madeFrom(documents), environment: [] };
     }
     return this.#renderTemplate(rule, await this.#template(rule, template), format, documents, secrets);
@@ -91,18 +90,16 @@ export class Renderer {
         },
         secret: (path) => documents.get(path)?.fields,
       };
-      const ofLines = LINE_FORMATS.has(format.name);
       const printed: Printed[] = [];
       const outcome = template.execute(surroundings, (text, interpolation) => {
         printed.push({ ...interpolation, text });
-        return ofLines ? refuseLineBreaks(text, interpolation) : text;
+        return text;
       });
       if (outcome.kind === "text") {
-        const content = format.parse(outcome.text);
-        if (STRUCTURED_FORMATS.has(format.name)) refuseStructure(template, surroundings, format, content);
-        if (ofLines || STRUCTURED_FORMATS.has(format.name)) {
-          refuseInterference(template, surroundings, format, { printed, content, valuesAsKeys: ofLines });
-        }
+        const content =
+          format.name === "text"
+            ? format.parse(outcome.text)
+            : await this.#place(format, { text: outcome.text, printed }, template, surroundings);
         return {
           kind: "content",
           content,
@@ -118,6 +115,23 @@ export class Renderer {
       "template_failed",
       `the template asks for more than ${MAX_SECRETS_BY_FUNCTION} secrets`,
     );
+  }
+
+  /** Loaded with the first template, like the engine. */
+  async #place(
+    format: DocumentFormat,
+    rendered: { readonly text: string; readonly printed: readonly Printed[] },
+    template: RuleTemplate,
+    surroundings: TemplateSurroundings,
+  ): Promise<EditMap> {
+    const { placeValues } = await import("./value-places.ts");
+    const render = (replace: (index: number, text: string) => string): string => {
+      let index = 0;
+      const outcome = template.execute(surroundings, (text) => replace(index++, text));
+      if (outcome.kind !== "text") throw new Error("a template asks for a secret that it has had");
+      return outcome.text;
+    };
+    return placeValues(format, { ...rendered, render });
   }
 
   /** The engine is loaded with the first template: not every configuration has one. */
@@ -147,80 +161,4 @@ function madeFrom(documents: ReadonlyMap<string, SecretDocument>): {
   const [only] = documents.size === 1 ? documents.values() : [];
   const inputs = Object.fromEntries([...documents].map(([path, document]) => [path, stampOf(document)]));
   return { inputs, version: only?.version ?? null };
-}
-
-function refuseLineBreaks(text: string, { line, safe }: Interpolation): string {
-  if (safe || !LINE_BREAK_OR_NUL.test(text)) return text;
-  throw new AgentError(
-    "value_injection",
-    `template line ${line}: the value holds a line break or a NUL, which could add settings of its own`,
-    { hint: "Pipe it through quote, base64encode, toJSON or raw." },
-  );
-}
-
-/**
- * Refuses content whose structure depends on values: rendered with placeholders in their place, it must have the same
- * keys. Names the line of the action whose value makes the difference.
- */
-function refuseStructure(
-  template: RuleTemplate,
-  surroundings: TemplateSurroundings,
-  format: DocumentFormat,
-  content: EditMap,
-): void {
-  const interpolations: Interpolation[] = [];
-  const sameWith = (replace: (index: number) => boolean): boolean => {
-    interpolations.length = 0;
-    const outcome = template.execute(surroundings, (text, interpolation) => {
-      interpolations.push(interpolation);
-      return replace(interpolations.length - 1) && !interpolation.safe ? placeholderFor(text) : text;
-    });
-    if (outcome.kind !== "text") return false;
-    try {
-      return sameShape(content, format.parse(outcome.text));
-    } catch (error) {
-      if (error instanceof DocumentEditError) return false;
-      throw error;
-    }
-  };
-  if (sameWith(() => true)) return;
-  const count = interpolations.length;
-  const culprit = Array.from({ length: count }, (_, index) => index).find(
-    (index) => !sameWith((i) => i === index),
-  );
-  const line = culprit === undefined ? undefined : interpolations[culprit]?.line;
-  throw new AgentError(
-    "value_injection",
-    `${line === undefined ? "template" : `template line ${line}`}: the value changes the structure of the document`,
-    { hint: "Pipe it through quote or toJSON, and write keys in the template itself." },
-  );
-}
-
-/** Refuses content in which a value has changed more than the places where it is printed. */
-function refuseInterference(
-  template: RuleTemplate,
-  surroundings: TemplateSurroundings,
-  format: DocumentFormat,
-  first: Omit<Rerender, "render">,
-): void {
-  const line = findInterference({
-    ...first,
-    render: (replace) => {
-      let index = 0;
-      const outcome = template.execute(surroundings, (text) => replace(index++, text));
-      if (outcome.kind !== "text") throw new Error("a template asks for a secret that it has had");
-      return format.parse(outcome.text);
-    },
-  });
-  if (line === undefined) return;
-  throw new AgentError(
-    "value_injection",
-    `${line === 0 ? "template" : `template line ${line}`}: the value changes more than the place where it is printed`,
-    { hint: "Pipe it through quote or toJSON." },
-  );
-}
-
-/** Valid wherever a scalar is, also as part of a number or a word; what stands before the value keeps its place. */
-function placeholderFor(text: string): string {
-  return `${/^\s*/.exec(text)?.[0] ?? ""}1`;
 }

@@ -1,14 +1,15 @@
-import { FunctionError, parseTemplate, standardFunctions, type Template } from "@devplat/go-template";
+import {
+  FunctionError,
+  parseTemplate,
+  standardFunctions,
+  type Template,
+  type ValueContext,
+} from "@devplat/go-template";
 import type { FieldValue, Fields } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
 
-/** One action that printed a value. */
-export interface Interpolation {
-  /** 1-based, in the template. */
-  readonly line: number;
-  /** It ends in quote, base64encode, toJSON or raw, or is a constant of the template. */
-  readonly safe: boolean;
-}
+/** One action that printed a value; its line counts from 1, in the template. */
+export type Interpolation = ValueContext;
 
 /** What a template can reach. */
 export interface TemplateSurroundings {

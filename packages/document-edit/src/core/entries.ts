@@ -53,6 +53,8 @@ export interface EntriesSyntax {
   isList(key: string): boolean;
   /** True if two sections of one name are one section. */
   readonly joinsSections: boolean;
+  /** Line breaks of a printed value are part of it; else they are written as the file's own, with its indentation. */
+  readonly keepsLineBreaks?: boolean;
   /** An empty line goes in front of a new section. */
   readonly spacesSections: boolean;
   /** Prints a header, without its line ending. @throws DocumentEditError `unsafe_value` */
@@ -208,7 +210,8 @@ class EntriesDocument implements OpenDocument {
         const { start, end } = entry.valueSpan;
         const lead = endingNear(text, entry.span.start) + indentAt(text, entry.span.start);
         const separator = entry.separator === "" ? this.#separator(key) : "";
-        const printed = this.#syntax.printValue(key, value, entry, entry).replaceAll("\n", lead);
+        const written = this.#syntax.printValue(key, value, entry, entry);
+        const printed = this.#syntax.keepsLineBreaks === true ? written : written.replaceAll("\n", lead);
         const kept = this.#comments.kept(text, start, end).trimEnd();
         const behind = kept === "" ? "" : endingNear(text, end) + kept;
         this.#splices.push({ start, end, text: separator + printed + behind });
@@ -240,6 +243,7 @@ class EntriesDocument implements OpenDocument {
     return valuesOf(key, value).flatMap((item) => {
       const printed =
         this.#syntax.printKey(key, model) + this.#syntax.printValue(key, item, undefined, model);
+      if (this.#syntax.keepsLineBreaks === true) return [indent + printed];
       return printed.split("\n").map((line) => indent + line);
     });
   }

@@ -6,6 +6,7 @@ import type {
   EditValue,
   FormatName,
   LeafPath,
+  ValueRules,
 } from "../contract.ts";
 import { DocumentEditError, type Origin } from "../errors.ts";
 import { extraPaths, leavesOf, lookup, mergeMaps, planCuts, splitNulls, withoutPaths } from "./merge.ts";
@@ -14,13 +15,23 @@ import { equalValues, withoutEmpty } from "./value.ts";
 
 const BOM = "\uFEFF";
 
+/** A format whose values are read as they are, and whose double quotes hold a text. */
+export const PLAIN_VALUES: ValueRules = {
+  quotes: true,
+  objection: () => undefined,
+  fill: (_key, value, put) => put(value),
+};
+
 /** The rules that all formats share, around one format's syntax. */
 export class SurgicalFormat implements DocumentFormat {
   readonly name: FormatName;
+  readonly values: ValueRules;
   readonly #openSyntax: OpenSyntax;
 
-  constructor(name: FormatName, openSyntax: OpenSyntax) {
+  /** @param values what differs from {@link PLAIN_VALUES} */
+  constructor(name: FormatName, openSyntax: OpenSyntax, values: Partial<ValueRules> = {}) {
     this.name = name;
+    this.values = { ...PLAIN_VALUES, ...values };
     this.#openSyntax = openSyntax;
   }
 

@@ -11,11 +11,23 @@ export interface Span {
 
 /** Masks the spans line by line: the line breaks and indentation inside a span stay, so lines can be compared by number. */
 export function maskSpans(text: string, spans: readonly Span[]): string {
-  const splices: Splice[] = [];
-  for (const span of spans) {
-    if (span.end > span.start) splices.push({ ...span, text: maskLines(text.slice(span.start, span.end)) });
-  }
+  const splices = united(spans).map((span): Splice => ({
+    ...span,
+    text: maskLines(text.slice(span.start, span.end)),
+  }));
   return applySplices(text, splices);
+}
+
+/** Spans that overlap become one: a comment between the lines of a value lies in the value's span. */
+function united(spans: readonly Span[]): Span[] {
+  const result: Span[] = [];
+  for (const span of spans.toSorted((a, b) => a.start - b.start)) {
+    if (span.end <= span.start) continue;
+    const last = result.at(-1);
+    if (last === undefined || span.start >= last.end) result.push(span);
+    else result.splice(-1, 1, { start: last.start, end: Math.max(last.end, span.end) });
+  }
+  return result;
 }
 
 /** Every line that is not blank becomes its indentation and the mask. */

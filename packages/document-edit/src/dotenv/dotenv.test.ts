@@ -111,8 +111,21 @@ test("dotenv remove: comments stay, a file without a final line break stays with
   assert.equal(edit("dotenv", "A=1\nB=2", "", { remove: [["B"]] }), "A=1");
 });
 
-test("dotenv edit: line breaks, NUL, other names and a managed key that is there twice are refused", () => {
-  for (const text of ["hunter2\n", "a\rhunter2", "\0hunter2", "x\nLD_PRELOAD=hunter2"]) {
+test("dotenv edit: a value of several lines is carried in quotes, also in a file with CRLF and indentation", () => {
+  const pem = "-----BEGIN-----\nA=1\n-----END-----\n";
+  const after = edit(
+    "dotenv",
+    "B=2\r\n  A=1 # note\r\n",
+    new Map([
+      ["A", pem],
+      ["C", pem],
+    ]),
+  );
+  assert.equal(after, `B=2\r\n  A='${pem}' # note\r\n  C='${pem}'\r\n`.replace("  C", "C"));
+});
+
+test("dotenv edit: carriage returns, NUL, other names and a managed key that is there twice are refused", () => {
+  for (const text of ["hunter2\r\n", "a\rhunter2", "\0hunter2"]) {
     refuses("unsafe_value", () => edit("dotenv", "", new Map([["A", text]])), ["hunter2"]);
   }
   refuses("unsafe_value", () => edit("dotenv", "", new Map([["A B", "x"]])));

@@ -1,10 +1,5 @@
-import {
-  refuseLineBreaks,
-  openEntries,
-  type EntriesSyntax,
-  type EntriesText,
-  type Entry,
-} from "../core/entries.ts";
+import type { ValueRules } from "../contract.ts";
+import { openEntries, type EntriesSyntax, type EntriesText, type Entry } from "../core/entries.ts";
 import type { Span } from "../core/mask.ts";
 import { lineEnd, nextLine } from "../core/splice.ts";
 import type { OpenSyntax } from "../core/syntax.ts";
@@ -21,9 +16,29 @@ const BARE = /^[A-Za-z0-9_.,:/@%+=-]*$/;
  */
 export const openDotenv: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
 
+/**
+ * Where the readers differ: python-dotenv replaces `${NAME}` in all values, and takes `\\\\` and `\\'` in single quotes for
+ * escapes. The `dotenv` package knows no escapes in double quotes, and changes CR.
+ */
+export const DOTENV_VALUES: Partial<ValueRules> = {
+  objection(text) {
+    if (text.includes("\r")) return "holds a carriage return, which some readers change";
+    if (/\$\{[^}]*\}/.test(text)) return "holds ${…}, which some readers take for another variable";
+    if (text.includes("'")) {
+      return /["$`\\]/.test(text)
+        ? 'holds a single quote together with ", $, ` or \\, which no quotes carry for all readers'
+        : undefined;
+    }
+    return /\\\\|\\$/.test(text)
+      ? "ends with a backslash or holds two in a row, which some readers take for an escape"
+      : undefined;
+  },
+};
+
 const SYNTAX: EntriesSyntax = {
   read: readDotenv,
   isList: () => false,
+  keepsLineBreaks: true,
   joinsSections: false,
   spacesSections: false,
   printHeader(name) {
@@ -46,7 +61,12 @@ const SYNTAX: EntriesSyntax = {
 
 /** Single quotes unless the value holds one; bare where the file has it so and every reader agrees. */
 function quote(key: string, text: string, near: Entry | undefined): string {
-  refuseLineBreaks(key, text);
+  if (/[\r\0]/.test(text)) {
+    throw new DocumentEditError(
+      "unsafe_value",
+      `${key} holds a carriage return or NUL, which dotenv cannot carry`,
+    );
+  }
   const style = near?.style.at(-1);
   if (style === "=" && BARE.test(text)) return text;
   const isSafeInDouble = !/["$`\\]/.test(text);

@@ -420,3 +420,11 @@ test("ini mask: values and comments are masked, sections and keys stay", () => {
     "••••\n[a]\nx = •••• ••••\ny =\n  ••••\n  ••••\n",
   );
 });
+
+test("ini mask: a comment inside of a value of several lines is masked with it", () => {
+  const setup = "[options]\ninstall_requires =\n    one\n    # why two\n    two\n[other]\na = b\n";
+  assert.equal(
+    documentFormat("ini").mask(setup),
+    "[options]\ninstall_requires =\n    ••••\n    ••••\n    ••••\n[other]\na = ••••\n",
+  );
+});

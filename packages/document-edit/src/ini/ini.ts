@@ -1,4 +1,4 @@
-import type { IniDialect } from "../contract.ts";
+import type { IniDialect, ValueRules } from "../contract.ts";
 import {
   openEntries,
   type EntriesSyntax,
@@ -17,6 +17,28 @@ import { printValue, readNpm, readValue } from "./value.ts";
 export function openIni(dialect: IniDialect): OpenSyntax {
   const syntax = iniSyntax(INI_RULES[dialect]);
   return (text, origin) => openEntries(syntax, text, origin);
+}
+
+/** How readers of a dialect take a text. */
+export function iniValues(dialect: IniDialect): Partial<ValueRules> {
+  const quotes = INI_RULES[dialect].values !== "raw";
+  if (dialect === "generic") {
+    return {
+      quotes,
+      objection: (text) =>
+        text.includes("%")
+          ? "holds a %, which Python's configparser takes for an interpolation (not with dialect: aws)"
+          : undefined,
+    };
+  }
+  if (dialect === "npmrc") {
+    return {
+      quotes,
+      objection: (text) =>
+        /\$\{[^}]*\}/.test(text) ? "holds ${…}, which npm takes for an environment variable" : undefined,
+    };
+  }
+  return { quotes };
 }
 
 function iniSyntax(rules: IniRules): EntriesSyntax {

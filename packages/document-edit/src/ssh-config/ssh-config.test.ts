@@ -171,3 +171,11 @@ test("ssh_config mask: values and comments are masked, criteria and keywords sta
     "••••\nHost a *.b ••••\n\tUser=•••• ••••\n\tProxyCommand ••••\n",
   );
 });
+
+test("ssh_config edit: a value with an open quote or an empty argument is refused, as ssh refuses the file", () => {
+  for (const value of ["it's", 'a"b', '""', "''", "a '' b"]) {
+    refuses("unsafe_value", () => edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])));
+  }
+  const found = edit("ssh_config", "", new Map([["Host a", new Map([["User", '"it\'s \\"x\\""']])]]));
+  assert.equal(openssh(found, "a").get("user"), 'it\'s "x"');
+});

@@ -10,6 +10,7 @@ import type { Span } from "../core/mask.ts";
 import { indentAt, lineEnd, nextLine } from "../core/splice.ts";
 import type { OpenSyntax } from "../core/syntax.ts";
 import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
+import type { ValueRules } from "../contract.ts";
 import { LIST_KEYWORDS, RAW_KEYWORDS, keywordOf } from "./keywords.ts";
 
 /** The indentation of a new block where the file shows none: as in ssh_config(5)'s examples. */
@@ -20,6 +21,41 @@ const DEFAULT_INDENT = "    ";
  * made one. Values are the text behind the keyword, quotes included. `Include` is an option like others: not followed.
  */
 export const openSshConfig: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
+
+/** One argument, or the part of a line that ssh refuses: quotes of both kinds, and `\\` before a quote or itself. */
+const WORD = /(?:"(?:\\["'\\]|[^"])*"|'(?:\\["'\\]|[^'])*'|\\["'\\ ]|[^\s"'])+/g;
+
+export const SSH_CONFIG_VALUES: Partial<ValueRules> = {
+  objection: (text) =>
+    /[^\P{Cc}\t]/u.test(text) ? "holds a control character, which ssh_config cannot carry" : undefined,
+  fill(key, value, put) {
+    if (RAW_KEYWORDS.has(key)) return put(value);
+    return value.replace(WORD, (word) => {
+      const filled = put(word);
+      return filled === word ? word : printWord(put(readWord(word)));
+    });
+  },
+};
+
+/** An argument without its quotes and escapes (argv_split in OpenSSH's misc.c). */
+function readWord(word: string): string {
+  return word.replace(
+    /"((?:\\["'\\]|[^"])*)"|'((?:\\["'\\]|[^'])*)'|\\(["'\\ ])/g,
+    (_, double: string | undefined, single: string | undefined, escaped: string | undefined) =>
+      (double ?? single ?? "").replace(/\\(["'\\])/g, "$1") + (escaped ?? ""),
+  );
+}
+
+function printWord(text: string): string {
+  if (/^[^\s"'\\#=][^\s"'\\]*$/.test(text)) return text;
+  return `"${text.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** True if ssh reads arguments here, none of them empty; it refuses a whole file for one that it cannot read. */
+function isReadable(value: string): boolean {
+  const words = value.match(WORD) ?? [];
+  return value.replace(WORD, "").trim() === "" && words.every((word) => readWord(word) !== "");
+}
 
 const SYNTAX: EntriesSyntax = {
   read: readSshConfig,
@@ -41,11 +77,11 @@ const SYNTAX: EntriesSyntax = {
   },
   printValue(key, text) {
     refuseLineBreaks(key, text);
-    const isQuoted = valueLength(key, text) === text.length && text !== "" && text.trim() === text;
-    if (!isQuoted) {
+    const isWhole = valueLength(key, text) === text.length && text !== "" && text.trim() === text;
+    if (!isWhole || (!RAW_KEYWORDS.has(key) && !isReadable(text))) {
       throw new DocumentEditError(
         "unsafe_value",
-        `the value of ${key} is empty, has blanks around it or holds a comment`,
+        `the value of ${key} is empty, has blanks around it, an open quote or a comment, for which ssh refuses the file`,
       );
     }
     return text;
@@ -120,7 +156,18 @@ function valueLength(key: string, text: string): number | undefined {
   let length = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text[at] ?? "";
+    if (char === "\\" && /["'\\]/.test(text[at + 1] ?? "")) {
+      at++;
+      length = at + 1;
+      continue;
+    }
     if (char === '"') inQuotes = !inQuotes;
+    // A single quote that nothing closes was an ordinary character before OpenSSH 8.7.
+    if (char === "'" && !inQuotes && text.includes("'", at + 1)) {
+      at = text.indexOf("'", at + 1);
+      length = at + 1;
+      continue;
+    }
     if (!inQuotes && char === "#" && (at === 0 || /[ \t]/.test(text[at - 1] ?? ""))) break;
     if (!/[ \t]/.test(char)) length = at + 1;
   }

@@ -1,5 +1,5 @@
 import type { DocumentFormat, EditMap, EditResult, EditValue, LeafPath } from "../contract.ts";
-import { inUtf8 } from "../core/format.ts";
+import { inUtf8, PLAIN_VALUES } from "../core/format.ts";
 import { maskLines } from "../core/mask.ts";
 import { DocumentEditError } from "../errors.ts";
 
@@ -9,6 +9,7 @@ const WHOLE = "";
 /** A file that is written as a whole. Its one leaf is `[]`. */
 export const textFormat: DocumentFormat = {
   name: "text",
+  values: PLAIN_VALUES,
   parse: (content: string): EditMap => new Map([[WHOLE, content]]),
   edit(_existing: string | undefined, content: EditMap): EditResult {
     const text = content.get(WHOLE);

@@ -1,0 +1,25 @@
+// Reads documents with the readers of npm: JSON cases on standard input, their values on standard output.
+import { text } from "node:stream/consumers";
+import { parseEnv } from "node:util";
+import * as dotenv from "dotenv";
+import * as ini from "ini";
+
+const follow = (document, path) => path.reduce((inner, key) => inner[key], document);
+
+const READERS = {
+  // The package takes dots in section names apart; these paths have none.
+  ini: (content, path) => follow(ini.parse(content), path),
+  // The parser of `node --env-file`.
+  "node --env-file": (content, path) => parseEnv(content)[path[0]],
+  dotenv: (content, path) => dotenv.parse(content)[path[0]],
+};
+
+function answer({ reader, text: content, path }) {
+  try {
+    return { value: String(READERS[reader](content, path)) };
+  } catch (error) {
+    return { error: String(error) };
+  }
+}
+
+process.stdout.write(JSON.stringify(JSON.parse(await text(process.stdin)).map(answer)));
