@@ -25,7 +25,12 @@ export { finishInSlices } from "./reachability/slices.ts";
 export { ReachableSet } from "./reachability/reachable-set.ts";
 export type { ObjectGraph, ObjectGraphOptions } from "./reachability/object-graph.ts";
 export { lsRefsResponse } from "./serve/ls-refs.ts";
-export { MAX_REQUEST_OIDS, uploadPackV2Fetch, whyNotServableSteps } from "./serve/upload-pack.ts";
+export {
+  MAX_REQUEST_OIDS,
+  uploadPackV2Fetch,
+  whyNotServable,
+  whyNotServableSteps,
+} from "./serve/upload-pack.ts";
 export type { FetchContext } from "./serve/fetch-context.ts";
 export type { PackTotals } from "./serve/pack-writer.ts";
 export {
