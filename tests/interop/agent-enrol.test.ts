@@ -8,6 +8,7 @@ import {
   NATIVE_CLIENT_ID,
   repositories,
   run,
+  runAtTerminal,
   startCodeHost,
   startOidcProvider,
   startVault,
@@ -206,6 +207,77 @@ git_credentials: [{host: "${host.host}", key: tools/hub, username_field: none, p
     assert.equal(code, 1);
     assert.match(stderr, /belongs to an enrolment/);
     await place.ok("secrets", "put", "tools/key", "a=b", "--force");
+  });
+});
+
+describe("agent run with credentials that are missing", () => {
+  const TEXT = `enrolments:
+  machine/key: {engine: ssh, passphrase: unsafe}
+  tools/a: {engine: prompt, description: Token of A, fields: [{name: token}]}
+  tools/b: {engine: prompt, description: Token of B, fields: [{name: token}]}
+rules:
+  - {name: key, key: machine/key, target: {path: ~/key.yaml, format: yaml}}
+  - {name: a, key: tools/a, target: {path: ~/a.yaml, format: yaml}}
+  - {name: b, key: tools/b, target: {path: ~/b.yaml, format: yaml}}
+`;
+
+  it("runs what needs nobody once, and logs what is missing and where to get it", async () => {
+    const place = await home(TEXT);
+    const holds = async (): Promise<boolean> => (await place.read("key.yaml")).includes("PRIVATE KEY");
+    const named = /"tools\/a","tools\/b".*agent enrol run KEY.*credentials are missing/;
+    let running = await daemon(place, holds);
+    try {
+      await until(
+        async () => named.test(running.log()),
+        () => running.log(),
+      );
+    } finally {
+      await running.stop();
+    }
+    const first = await place.ok("secrets", "get", "machine/key", "fingerprint");
+    running = await daemon(place, async () => true);
+    try {
+      await until(
+        async () => named.test(running.log()),
+        () => running.log(),
+      );
+    } finally {
+      await running.stop();
+    }
+    assert.equal(await place.ok("secrets", "get", "machine/key", "fingerprint"), first);
+  });
+
+  it("asks at a terminal for the others, one after the other, while rules are synced", async () => {
+    const place = await home(TEXT);
+    const file = (name: string): Promise<string> => place.read(name).catch(() => "");
+    const session = await runAtTerminal(AGENT_LAUNCHER, ["run"], {
+      env: place.env,
+      answers: [
+        [
+          /Token of A[^]*token: /,
+          async () => {
+            await until(async () => (await file("key.yaml")).includes("PRIVATE KEY"));
+            return "value-of-a";
+          },
+        ],
+        [
+          /Token of B[^]*token: /,
+          async () => {
+            await until(async () => (await file("a.yaml")) === "token: value-of-a\n");
+            return "value-of-b";
+          },
+        ],
+        [
+          /stored tools\/b/,
+          async () => {
+            await until(async () => (await file("b.yaml")) === "token: value-of-b\n");
+            return "\x03";
+          },
+        ],
+      ],
+    });
+    assert.equal(await file("b.yaml"), "token: value-of-b\n", session.shown);
+    assert.doesNotMatch(session.shown, /value-of/);
   });
 });
 

@@ -50,6 +50,6 @@ export async function offerLogin(
 }
 
 /** Something to read answers from, and to show questions on. */
-function hasTerminal(): boolean {
+export function hasTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }

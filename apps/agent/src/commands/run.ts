@@ -4,6 +4,7 @@ import type { RunCommand } from "./command.ts";
 import { loadWith, openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
 import { DaemonPid } from "./daemon-pid.ts";
+import { offerEnrolments } from "./enrolments-at-start.ts";
 import { offerLogin } from "./login-at-start.ts";
 import { untilStopped } from "./signals.ts";
 
@@ -39,6 +40,7 @@ export const run: RunCommand = async (invocation) => {
       keeper?.run(stop.signal),
       config.run(stop.signal),
       enrolments.run(stop.signal),
+      offerEnrolments(host, parts, stop.signal),
     ]);
     await daemon.run(stop.signal);
     await keeping;

@@ -15,6 +15,7 @@ export interface CopyOptions {
 /** Mirrors a stored secret without anybody, and keeps in step with it. */
 export class Copy implements EnrolmentEngine {
   readonly interactive = false;
+  readonly mirrors = true;
   readonly #store: SecretStore;
   readonly #options: CopyOptions;
 

@@ -29,8 +29,10 @@ export interface EnrolmentSteps {
  * AppErrors of what it uses pass through.
  */
 export interface EnrolmentEngine {
-  /** False: needs nobody, and is kept in step by {@link EnrolmentEngine.run} being called again. */
+  /** Whether a person is needed. One that needs nobody is run as soon as the credential is missing. */
   readonly interactive: boolean;
+  /** It mirrors another secret: {@link EnrolmentEngine.run} is called again and again. Default false. */
+  readonly mirrors?: boolean;
   run(steps: EnrolmentSteps, signal: AbortSignal): Promise<Fields>;
   /** When the held fields should be renewed, milliseconds since the epoch; undefined for never. */
   refreshAt?(held: Fields): number | undefined;

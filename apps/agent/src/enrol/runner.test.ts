@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
-import type { Fields } from "@devplat/secret-store";
+import { SecretStoreError, type Fields } from "@devplat/secret-store";
 import { embeddedSignIn } from "../auth/sign-in.ts";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
 import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
@@ -71,6 +71,45 @@ describe("the states of an enrolment", () => {
     assert.equal(r.list()[0]?.status, "enrolled");
     assert.equal(stored, 1);
     assert.equal((await w.store.read("tools/k")).fields.get("token"), "x");
+  });
+
+  it("one that needs nobody and mirrors nothing runs once while the credential is missing", async () => {
+    let runs = 0;
+    const run = (): Promise<Fields> => Promise.resolve(new Map([["key", String(++runs)]]));
+    const r = runner({ interactive: false, run });
+    await r.check(signal);
+    assert.deepEqual([state(r), runs, stored], ["complete", 1, 1]);
+    await r.check(signal);
+    const restarted = runner({ interactive: false, run });
+    await restarted.check(signal);
+    assert.deepEqual([state(restarted), runs], ["complete", 1]);
+    await w.store.delete("tools/k");
+    await r.check(signal);
+    assert.deepEqual([state(r), runs], ["complete", 2]);
+    await w.store.delete("tools/k");
+    const skipping = runner({ interactive: false, run });
+    await skipping.skip("tools/k");
+    await skipping.check(signal);
+    assert.deepEqual([state(skipping), runs], ["skipped", 2]);
+  });
+
+  it("one that needs nobody is not run while the store cannot tell whether its credential is there", async () => {
+    let runs = 0;
+    const engine: EnrolmentEngine = {
+      interactive: false,
+      run: () => Promise.resolve(new Map([["key", String(++runs)]])),
+    };
+    const metadata = (): Promise<never> =>
+      Promise.reject(new SecretStoreError("unavailable", "the store does not answer"));
+    const store = new Proxy(w.store, {
+      get: (target, name) => {
+        if (name === "metadata") return metadata;
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+    await assert.rejects(runner(engine, "tools/k", store).check(signal), /does not answer/);
+    assert.equal(runs, 0);
   });
 
   it("running → failed with the reason → running again, or skipped", async () => {
@@ -219,6 +258,7 @@ describe("what runs by itself", () => {
     let runs = 0;
     const r = runner({
       interactive: false,
+      mirrors: true,
       run: () => {
         runs += 1;
         return value instanceof Error ? Promise.reject(value) : Promise.resolve(value);

@@ -230,12 +230,19 @@ export class EnrolmentRunner {
       entry.again = again.has(key);
       if (skipped.has(key)) this.#set(entry, "skipped");
       else if (!act) this.#noteHeld(entry, await this.#isHeld(key, signal), deeds);
-      else if (entry.engine.interactive) await this.#checkHeld(key, entry, signal, deeds);
-      else if (this.#parts.clock.now() >= entry.retryAt) {
+      else {
+        if (entry.engine.mirrors !== true) await this.#checkHeld(key, entry, signal, deeds);
+        if (!this.#isDue(entry) || this.#isOutdated(deeds)) continue;
         // Its failure is in the list; the others are looked at all the same.
         await this.#runEngine(key, entry, signal).catch(() => undefined);
       }
     }
+  }
+
+  /** Whether an enrolment that needs nobody has to run now. */
+  #isDue({ engine, state, retryAt }: Entry): boolean {
+    if (engine.interactive || this.#parts.clock.now() < retryAt) return false;
+    return engine.mirrors === true || state === "pending" || state === "failed";
   }
 
   /** Whether the user has done something since; then all are looked at again. */

@@ -24,11 +24,12 @@ export interface SshOptions {
 
 /** Makes an Ed25519 key pair in OpenSSH's format, under a passphrase that is stored nowhere. */
 export class SshKey implements EnrolmentEngine {
-  readonly interactive = true;
+  readonly interactive: boolean;
   readonly #options: SshOptions;
 
   constructor(options: SshOptions) {
     this.#options = options;
+    this.interactive = options.passphrase !== "unsafe";
   }
 
   async run(steps: EnrolmentSteps): Promise<Fields> {

@@ -91,7 +91,7 @@ function body(view: EnrolmentView, place: CardPlace, refused: RefusedAnswer | un
     case "complete":
       return html`<p class="small">
           Stored as <a class="wrap" href="${secretUrl(enrolment.key)}">${enrolment.key}</a>.
-          ${enrolment.interactive ? "" : "Kept in step by itself."}
+          ${enrolment.interactive ? "" : "The daemon gets it by itself."}
         </p>
         ${place === "setup" ? "" : forms(button("start", enrolment.interactive ? "Replace the credential" : "Run now"))}`;
     default:
