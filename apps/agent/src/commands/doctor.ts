@@ -6,6 +6,7 @@ import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { TargetPolicy } from "../sync/targets.ts";
+import { exposedFiles } from "../sync/exposed-files.ts";
 import { publicMessage } from "../sync/records.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf, loadWith } from "./context.ts";
@@ -73,7 +74,8 @@ async function examine(
   for (const rule of loaded.config.rules.filter(({ enabled }) => enabled)) {
     await attempt(findings, `target of rule ${rule.name}`, async () => {
       const { file } = await targets.resolve(rule.target.path, rule.remote);
-      return file;
+      const [exposed] = await exposedFiles([rule], host.places.home);
+      return exposed === undefined ? file : { warning: exposed.warning };
     });
     const [program] = rule.run?.command ?? [];
     if (program === undefined) continue;

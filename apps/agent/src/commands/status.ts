@@ -56,9 +56,13 @@ export const run: RunCommand = async (invocation) => {
       events: "polling",
       enrolments: runner.list(),
     });
-    const status = withDaemon(
-      withCertificate(withFault(seen, fault), certificate),
-      await lookAtDaemon(host.places, loaded.config),
+    const exposed = await parts.engine.exposedFiles();
+    const status = withWarnings(
+      exposed.map(({ warning }) => warning),
+      withDaemon(
+        withCertificate(withFault(seen, fault), certificate),
+        await lookAtDaemon(host.places, loaded.config),
+      ),
     );
     const text =
       invocation.options["json"] === true
@@ -96,6 +100,11 @@ function withDaemon(
     store: { ...store, last_error: store.last_error ?? staleError ?? null },
     config: { ...status.config, ...config },
   };
+}
+
+function withWarnings(warnings: readonly string[], status: AgentStatus): AgentStatus {
+  const { config } = status;
+  return { ...status, config: { ...config, problems: [...config.problems, ...warnings] } };
 }
 
 /** Under `mtls+os`, whose certificate stands for a token; undefined under any other method. */

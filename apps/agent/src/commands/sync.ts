@@ -5,6 +5,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { apiSocketPath } from "../local-api/places.ts";
 import type { CycleResult } from "../status.ts";
+import { exposedFiles, type ExposedFile } from "../sync/exposed-files.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
@@ -23,7 +24,7 @@ export const run: RunCommand = async (invocation) => {
   try {
     await ensureSignedIn(host, loaded, parts, stop.signal);
     const result = await parts.engine.cycle(stop.signal, { force: true });
-    return report(result, parts.state.document.rules);
+    return await report(result, parts.state.document.rules, parts.engine.exposedFiles());
   } finally {
     stop.release();
     await parts.close();
@@ -40,14 +41,17 @@ async function assembleOrAsk(host: Host, loaded: LoadedConfig): Promise<SyncPart
     const { api } = loaded.config;
     const socketPath = api.enabled ? apiSocketPath(host.places, api) : undefined;
     const done = await syncByDaemon(host.places.runtime, socketPath);
-    return done === undefined ? assembleSync(host, loaded) : report(done.result, done.errors);
+    if (done === undefined) return assembleSync(host, loaded);
+    return report(done.result, done.errors, exposedFiles(loaded.config.rules, host.places.home));
   }
 }
 
-function report(
+async function report(
   { changed, unchanged, failed, missing }: CycleResult,
   rules: Readonly<Record<string, { readonly error: string | null }>>,
-): number {
+  exposed: Promise<readonly ExposedFile[]>,
+): Promise<number> {
+  for (const { warning } of await exposed) noteLine(`warning: ${warning}`);
   for (const rule of failed) noteLine(`${rule}: ${rules[rule]?.error ?? "failed"}`);
   const absent = missing.map(({ rule, key }) => `${key} (rule ${rule})`).join(", ");
   const more = missing.length === 0 ? "" : `, ${missing.length} missing: ${absent}`;

@@ -1,5 +1,5 @@
 import { messageOf } from "@devplat/base";
-import { FORMAT_NAMES } from "@devplat/document-edit";
+import { FORMAT_NAMES, iniDialectOf } from "@devplat/document-edit";
 import { checkPath } from "@devplat/secret-store";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
@@ -52,6 +52,7 @@ const target = z.strictObject({
   on_missing: z.enum(["keep", "remove", "error"]).default("keep"),
   on_remove: z.enum(["keep", "clean"]).default("keep"),
   overwrite: z.boolean().default(false),
+  tighten: z.boolean().optional(),
   allow_tracked: z.boolean().default(false),
   dialect: z.enum(["generic", "npmrc", "gitconfig", "pip", "aws"]).optional(),
 });
@@ -106,9 +107,16 @@ export const ruleSchema = z
   .transform(({ vault_key: alias, ...rule }) => ({
     ...rule,
     key: rule.key ?? alias,
+    target: { ...rule.target, tighten: rule.target.tighten ?? holdsOnlyCredentials(rule.target) },
     /** It came from `remote_config`, whose rules may do less. */
     remote: false,
   }));
+
+/** Whether files of this kind hold credentials only, so that nobody else has a reason to read them. */
+function holdsOnlyCredentials({ path, format, dialect }: z.infer<typeof target>): boolean {
+  if (format === "netrc" || format === "dotenv") return true;
+  return format === "ini" && (dialect ?? iniDialectOf(path)) === "npmrc";
+}
 
 export type Rule = z.infer<typeof ruleSchema>;
 

@@ -19,6 +19,8 @@ export interface FilePlan {
   readonly wholeFile: boolean;
   readonly mode: number;
   readonly dirMode: number;
+  /** See WriteRequest. */
+  readonly tighten: boolean;
   readonly allowTracked: boolean;
   /** A rule of `remote_config` is among them. */
   readonly remote: boolean;
@@ -63,6 +65,7 @@ export async function applyPlan(
       merge,
       mode,
       dirMode,
+      tighten: plan.tighten,
       beforeChange: async (existing) => {
         if (!plan.allowTracked) await refuseTracked(path, target);
         const rules = changedRules(merged);

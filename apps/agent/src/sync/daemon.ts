@@ -67,6 +67,8 @@ export class Daemon implements DaemonView {
   /** Which rules that wait after a failure the next cycle tries nevertheless. */
   #hurry: true | Set<string> = new Set();
   #outages = 0;
+  /** Targets that others can read, as the log has said. */
+  #exposed: ReadonlySet<string> = new Set();
   #events: EventsState = "polling";
   #nextCycleAt: number | null = null;
   #lifetime: AbortSignal = new AbortController().signal;
@@ -224,11 +226,21 @@ export class Daemon implements DaemonView {
         },
         "cycle done",
       );
+      await this.#warnOfExposedFiles();
       return result;
     } catch (error) {
       if (!this.#lifetime.aborted) this.#noteOutage(error);
       throw error;
     }
+  }
+
+  /** Once for each file, until it is no longer so. */
+  async #warnOfExposedFiles(): Promise<void> {
+    const exposed = await this.#parts.engine.exposedFiles();
+    for (const { rule, path, warning } of exposed) {
+      if (!this.#exposed.has(path)) this.#parts.logger.warn({ rule }, warning);
+    }
+    this.#exposed = new Set(exposed.map(({ path }) => path));
   }
 
   #noteOutage(error: unknown): void {

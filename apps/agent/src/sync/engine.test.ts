@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { link, mkdir, readFile, readdir, stat, symlink, unlink, writeFile } from "node:fs/promises";
+import { chmod, link, mkdir, readFile, readdir, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
@@ -306,6 +306,38 @@ describe("a secret that is missing", () => {
     const result = await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "error" })]);
     assert.deepEqual(result.failed, ["a"]);
     assert.equal(await w.errorOf("a"), "nothing is stored under k");
+  });
+});
+
+describe("a file that others can read", () => {
+  const modeOf = async (name: string): Promise<number> => (await stat(join(w.home, name))).mode & 0o777;
+
+  it("tighten: takes permissions of others away, also when the content stays", async () => {
+    await w.put("k", { TOKEN: "t" });
+    await w.file(".env", "A=1\n");
+    await chmod(join(w.home, ".env"), 0o644);
+    const rule = { name: "a", key: "k", target: { path: "~/.env", format: "dotenv" } };
+    await w.cycle([rule]);
+    assert.equal(await modeOf(".env"), 0o600);
+    await chmod(join(w.home, ".env"), 0o664);
+    assert.deepEqual((await w.cycle([rule])).unchanged, ["a"]);
+    assert.equal(await modeOf(".env"), 0o600);
+    assert.deepEqual(await (await w.engine([rule])).engine.exposedFiles(), []);
+  });
+
+  it("without tighten an exposed file keeps its mode and is named", async () => {
+    await w.put("k", { token: "t" });
+    await w.file("f.yaml", "mine: 1\n");
+    await chmod(join(w.home, "f.yaml"), 0o644);
+    await w.cycle([yaml("a", "k", "~/f.yaml")]);
+    assert.equal(await modeOf("f.yaml"), 0o644);
+    const [exposed] = await (await w.engine([yaml("a", "k", "~/f.yaml")])).engine.exposedFiles();
+    assert.match(
+      exposed?.warning ?? "",
+      /^others can read ~\/f\.yaml \(mode 0644\), into which rule a writes/,
+    );
+    await w.cycle([yaml("a", "k", "~/f.yaml", { tighten: true })]);
+    assert.equal(await modeOf("f.yaml"), 0o600);
   });
 });
 

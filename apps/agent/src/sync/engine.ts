@@ -5,6 +5,7 @@ import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
 import { applyPlan, previewPlan, type ApplyParts, type FilePlan } from "./apply.ts";
 import { CycleSecrets, inParallel, isStoreWide } from "./cycle-secrets.ts";
+import { exposedFiles, type ExposedFile } from "./exposed-files.ts";
 import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";
 import {
   iso,
@@ -101,6 +102,11 @@ export class SyncEngine {
       return rule.enabled && !rule.paused ? [expandHome(rule.target.path, home), known] : [];
     });
     return [...new Set(files.filter((file) => file !== ""))];
+  }
+
+  /** See {@link exposedFiles}. */
+  exposedFiles(): Promise<readonly ExposedFile[]> {
+    return exposedFiles(this.#rules, this.#parts.home);
   }
 
   /** Whether somebody else has changed one of {@link targetFiles} since the last cycle. */

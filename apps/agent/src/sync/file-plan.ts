@@ -187,6 +187,7 @@ function planOf(
     wholeFile: lead.wholeFile,
     mode: lead.rule?.target.mode ?? 0o600,
     dirMode: lead.rule?.target.dir_mode ?? 0o700,
+    tighten: group.some((draft) => draft.rule?.target.tighten === true),
     allowTracked: group.every((draft) => draft.allowTracked),
     remote: group.some((draft) => draft.rule?.remote === true),
     pieces,

@@ -22,6 +22,8 @@ export interface WriteRequest {
   readonly merge: Merge;
   /** Permission bits of a new file; an existing one keeps its own. */
   readonly mode: number;
+  /** Takes permissions of the group and others beyond `mode` away from an existing file. */
+  readonly tighten?: boolean;
   /** Permission bits of folders that have to be made. */
   readonly dirMode: number;
   /** Called once, right before the file is touched, with what it holds; undefined if it is being made. */
@@ -101,13 +103,15 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
     const base = saved ?? unfinished ?? current.content;
     const content = merge(base) ?? base;
     if (content.equals(current.content) && unfinished === undefined) {
-      return { changed: wrote, inPlace: false, content, signature: current.signature };
+      const signature = await tightenUnchanged(request, current);
+      return { changed: wrote, inPlace: false, content, signature };
     }
     await announce({ content: base, mode: current.stats.mode });
     const outcome: Replaced =
       current.stats.nlink > 1 ? { kind: "busy" } : await replace(request, current, content);
     if (outcome.kind === "busy") {
-      const signature = await writeInPlace(target.file, base, content, journal);
+      const mode = modeFor(request, current.stats.mode);
+      const signature = await writeInPlace(target.file, base, content, mode, journal);
       return { changed: true, inPlace: true, content, signature };
     }
     if (outcome.kind === "again") continue;
@@ -188,7 +192,7 @@ async function createNew(request: WriteRequest, content: Buffer): Promise<string
 async function replace(request: WriteRequest, current: Existing, content: Buffer): Promise<Replaced> {
   const { file } = request.target;
   const { stats } = current;
-  const { aside, signature } = await writeAside(file, content, stats.mode & 0o7777, stats);
+  const { aside, signature } = await writeAside(file, content, modeFor(request, stats.mode), stats);
   const linked = asidePath(file);
   let haveLink = true;
   try {
@@ -253,11 +257,13 @@ async function writeInPlace(
   file: string,
   base: Buffer,
   content: Buffer,
+  mode: number,
   journal: InPlaceJournal,
 ): Promise<string> {
   await journal.begin(file, base);
   const handle = await open(file, "r+");
   try {
+    if (((await handle.stat()).mode & 0o7777) !== mode) await handle.chmod(mode);
     let written = 0;
     while (written < content.length) {
       const { bytesWritten } = await handle.write(content, written, content.length - written, written);
@@ -268,6 +274,27 @@ async function writeInPlace(
     const signature = signatureOf(await handle.stat({ bigint: true }));
     await journal.end(file);
     return signature;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Permission bits that an existing file gets. */
+function modeFor({ tighten = false, mode }: WriteRequest, existing: number): number {
+  const bits = existing & 0o7777;
+  return tighten ? bits & (0o7700 | mode) : bits;
+}
+
+/** Narrows the permissions of a file whose content stays, where the request asks for it, and gives its signature. */
+async function tightenUnchanged(request: WriteRequest, current: Existing): Promise<string> {
+  const mode = modeFor(request, current.stats.mode);
+  if (mode === (current.stats.mode & 0o7777)) return current.signature;
+  const handle = await open(request.target.file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const { dev, ino } = await handle.stat();
+    if (dev !== current.stats.dev || ino !== current.stats.ino) throw changedUnderneath(request.path);
+    await handle.chmod(mode);
+    return signatureOf(await handle.stat({ bigint: true }));
   } finally {
     await handle.close();
   }
