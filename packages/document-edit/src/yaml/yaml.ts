@@ -24,7 +24,7 @@ import {
   type TreeWriter,
 } from "../core/tree.ts";
 import { isList, isMap } from "../core/value.ts";
-import { errorAt, unparsable, type Origin } from "../errors.ts";
+import { DocumentEditError, errorAt, unparsable, type Origin } from "../errors.ts";
 import { printBlock, printEntries, printFlow, printItems, printKey, type YamlStyle } from "./print.ts";
 import { readYaml } from "./read.ts";
 import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
@@ -78,7 +78,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     if (this.#root?.kind === "map") {
       for (const removal of planRemovals(this.#root, paths)) this.#remove(removal);
     }
-    return applySplices(this.#text, this.#splices);
+    return this.#closeBlock(applySplices(this.#text, this.#splices));
   }
 
   mask(): string {
@@ -225,6 +225,39 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     }
   }
 
+  /** Ends a block scalar that has become the last line of a text: without its line break it would be another value. */
+  #closeBlock(edited: string): string {
+    if (edited === this.#text || !/\S[ \t]*$/.test(edited)) return edited;
+    let open: string | undefined;
+    try {
+      open = openBlockAtEnd(edited, readYaml(edited, "existing").root);
+    } catch (error) {
+      if (error instanceof DocumentEditError) return edited;
+      throw error;
+    }
+    const isOld = open === openBlockAtEnd(this.#text, this.#root);
+    return open === undefined || isOld ? edited : edited + endingNear(edited, edited.length - 1);
+  }
+
+  /** Adds lines in front of the last entry, which is a block scalar that may not get a line break. */
+  #addAbove(parent: Collection, lines: readonly string[]): void {
+    const text = this.#text;
+    const start = childrenOf(parent).at(-1)?.at.entry.start ?? parent.at.value.start;
+    let at = lineStart(text, start);
+    if (parent.kind === "list" || !isBlank(text, at, start)) {
+      const problem = "the last value is a block scalar (| or >) without a line break at its end: add one";
+      throw errorAt("unsupported", problem, text, start);
+    }
+    while (at > 0) {
+      const above = lineStart(text, at - 1);
+      const first = above + indentAt(text, above).length;
+      if (this.#comments.at(first)?.start !== first) break;
+      at = above;
+    }
+    const ending = endingNear(text, at);
+    this.#splices.push({ start: at, end: at, text: lines.map((line) => line + ending).join("") });
+  }
+
   /** Adds lines behind the last entry of a block collection. */
   #addLines(parent: Collection, lines: readonly string[]): void {
     const text = this.#text;
@@ -234,6 +267,10 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
       const indent = indentAt(text, line).length;
       if (indent <= parent.at.ownColumn || text[line + indent] !== "#") break;
       behind = lineEnd(text, line);
+    }
+    if (behind === text.length && openBlockAtEnd(text, this.#root) !== undefined) {
+      this.#addAbove(parent, lines);
+      return;
     }
     const ending = endingNear(text, behind);
     const final = behind === text.length && text !== "" ? endOfClipped(lines, ending) : "";
@@ -302,6 +339,20 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     const why = at.locked === "alias" ? "is an alias (*)" : "has an anchor (&) that is used elsewhere";
     throw errorAt("unsupported", `${place} ${why}`, this.#text, at.after);
   }
+}
+
+/**
+ * The bytes of a clipped or kept block scalar (`|`, `>`, `|+`) that ends a text without a line break. Readers differ in
+ * whether its value ends with one, but with a line break behind it, it does for all of them.
+ */
+function openBlockAtEnd(text: string, root: YamlNode | undefined): string | undefined {
+  let node = root;
+  while (node !== undefined && node.kind !== "scalar") node = childrenOf(node).at(-1);
+  if (node === undefined || text.endsWith("\n")) return undefined;
+  const { style, value } = node.at;
+  if (style !== "literal" && style !== "folded") return undefined;
+  const source = text.slice(value.start);
+  return /^[|>][0-9]?-/.test(source) || /\n/.test(text.slice(value.end)) ? undefined : source;
 }
 
 /** A line ending if the last line belongs to a clipped block scalar: some readers need it for the text's own. */
