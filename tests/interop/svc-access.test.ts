@@ -308,6 +308,8 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
   const v2 = { ...ALICE, ...FETCH_HEADERS };
   const refusals: [string, () => Promise<Answer>, Fault][] = [
     ["info/refs answered 401", get(smartRefs), { status: 401 }],
+    ["info/refs answered 451", get(smartRefs), { status: 451 }],
+    ["an ls-refs answered 410", post("git-upload-pack", LS_REFS, v2), { status: 410 }],
     ["info/refs answered with a redirect", get(smartRefs), moved],
     ["info/refs answered with an ERR packet", get(smartRefs), error(advertisement)],
     ["an ls-refs answered 404", post("git-upload-pack", LS_REFS, v2), { status: 404 }],

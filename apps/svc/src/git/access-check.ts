@@ -6,7 +6,13 @@ import type { GitCache } from "../cache/git-cache.ts";
 import { repositoryId } from "../cache/repository-id.ts";
 import { watchForErrorLine } from "./error-line.ts";
 import { GitError } from "./errors.ts";
-import { isRedirect, isRefusal, type CachedRequest, type RepositoryRequest } from "./git-request.ts";
+import {
+  isRedirect,
+  isRefusal,
+  isWithdrawn,
+  type CachedRequest,
+  type RepositoryRequest,
+} from "./git-request.ts";
 import { DEFAULT_PROBES_PER_MINUTE, ProbeLimit } from "./probe-limit.ts";
 import type { RefProbes, RefsAnswer } from "./ref-probe.ts";
 import type { UpstreamAnswer } from "./upstream.ts";
@@ -75,8 +81,8 @@ export class AccessCheck {
   }
 
   /**
-   * Deletes the authorization if the answer to a request that reads refuses access: by 401, 403, 404 or a redirect, or
-   * by an `ERR` packet, when that is read. Every answer of the code host to a request that reads must pass here.
+   * Deletes the authorization if the answer to a request that reads refuses access: by 401, 403, 404, 410, 451 or a
+   * redirect, or by an `ERR` packet, when that is read. Every answer of the code host to a request that reads must pass here.
    *
    * @returns the answer to go on with
    */
@@ -172,7 +178,8 @@ export class AccessCheck {
   }
 
   #observe(access: Access, answer: UpstreamAnswer): UpstreamAnswer {
-    if (isRefusal(answer.status) || isRedirect(answer.status)) this.refuse(access);
+    const { status } = answer;
+    if (isRefusal(status) || isWithdrawn(status) || isRedirect(status)) this.refuse(access);
     return watchForErrorLine(answer, () => this.refuse(access));
   }
 

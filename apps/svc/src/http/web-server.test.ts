@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import type { Server } from "node:http";
-import { describe, it } from "node:test";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { once } from "node:events";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { afterEach, describe, it } from "node:test";
+import { until } from "@devplat/testkit";
 import { ClientAddresses } from "./client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
-import { createWebServer } from "./web-server.ts";
+import { createWebServer, type WebServer } from "./web-server.ts";
 
 describe("createWebServer", () => {
   const tls = { fallback: {}, contextFor: () => undefined, subscribe: () => undefined };
@@ -29,4 +32,84 @@ describe("createWebServer", () => {
       );
     });
   }
+});
+
+describe("requests of one connection", () => {
+  let server: WebServer["server"];
+  let socket: Socket;
+  let received = "";
+  afterEach(() => {
+    socket.destroy();
+    server.close();
+  });
+
+  const open = async (
+    accept: (request: IncomingMessage, response: ServerResponse) => void,
+  ): Promise<void> => {
+    ({ server } = createWebServer({ addresses: new ClientAddresses(undefined), accept }));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    received = "";
+    socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    socket.setEncoding("latin1").on("data", (text: string) => (received += text));
+    socket.on("error", () => undefined);
+    await once(socket, "connect");
+  };
+
+  // A reset while the client still writes is an end, too.
+  const ended = async (): Promise<void> => {
+    await until(() => socket.closed);
+  };
+
+  it("are handled one after another when they are pipelined", async () => {
+    const begun: string[] = [];
+    const answers: ServerResponse[] = [];
+    await open((request, response) => {
+      begun.push(request.url ?? "");
+      answers.push(response);
+    });
+    socket.write("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    await until(() => begun.length > 0);
+    // A second connection shows that the first one was read whole.
+    const { port } = server.address() as AddressInfo;
+    const other = connect(port, "127.0.0.1");
+    other.write("GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+    await until(() => begun.includes("/other"));
+    other.destroy();
+    assert.deepEqual(begun, ["/1", "/other"]);
+    answers[0]?.end("one");
+    await until(() => begun.includes("/2"));
+    answers.at(-1)?.end("two");
+    await until(() => received.includes("two"));
+  });
+
+  it("end with it when very many of them wait", async () => {
+    await open(() => undefined);
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100));
+    await ended();
+  });
+
+  it("end when a body comes in thousands of one-byte chunks", async () => {
+    let bytes = 0;
+    await open((request) => {
+      request.on("data", (chunk: Buffer) => (bytes += chunk.length)).on("error", () => undefined);
+    });
+    socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    socket.write("1\r\nX\r\n".repeat(50_000));
+    await ended();
+    assert.ok(bytes <= 1024, `${bytes} bytes were passed on`);
+  });
+
+  it("go on when a body comes in a few short chunks and many long ones", async () => {
+    let bytes = 0;
+    await open((request, response) => {
+      request.on("data", (chunk: Buffer) => (bytes += chunk.length)).on("end", () => response.end("read"));
+    });
+    socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    socket.write("1\r\nX\r\n".repeat(500));
+    socket.write(`1000\r\n${"Y".repeat(4096)}\r\n`.repeat(2000));
+    socket.write("0\r\n\r\n");
+    await until(() => received.includes("read"));
+    assert.equal(bytes, 500 + 4096 * 2000);
+  });
 });

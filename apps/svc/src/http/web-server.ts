@@ -5,7 +5,9 @@ import type { Server, Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { addressKey } from "./address-key.ts";
 import { setHost, type ClientAddresses } from "./client-address.ts";
+import { oneAfterAnother } from "./pipelined.ts";
 import { takeProxyHeader } from "./proxy-protocol.ts";
+import { RequestMessage } from "./request-message.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 
 /** Bytes of a request's head at most; git sends less than 2 KiB, a browser with cookies less than 16. */
@@ -66,10 +68,14 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
   };
+  const acceptInOrder = oneAfterAnother(accept);
   if (tls === undefined || !http2) {
-    const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...secure(tls) });
-    server.on("request", (request, response) => accept(request, response, false));
-    server.on("checkContinue", (request, response) => accept(request, response, true));
+    const server =
+      tls === undefined
+        ? createServer({ ...limits, IncomingMessage: RequestMessage })
+        : createTlsServer({ ...limits, ...secure(tls), IncomingMessage: RequestMessage });
+    server.on("request", (request, response) => acceptInOrder(request, response, false));
+    server.on("checkContinue", (request, response) => acceptInOrder(request, response, true));
     if (server instanceof TlsServer) tls?.subscribe((pem) => server.setSecureContext(pem));
     return {
       server,
@@ -82,6 +88,7 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
     // For clients that speak HTTP/1.1: without them Node cuts off what takes longer than five minutes.
     ...limits,
     allowHTTP1: true,
+    Http1IncomingMessage: RequestMessage,
     settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
     // A client that resets its streams as fast as it opens them (CVE-2023-44487) is cut off by these.
     streamResetBurst: 1000,
@@ -108,7 +115,8 @@ function make({ accept, tls, http2 = false }: WebServerOptions): WebServer {
       // Two that differ are refused as a second Host is (RFC 9113 section 8.3.1).
       else asked.rawHeaders.push("Host", asked.authority);
     }
-    accept(asked, response as ServerResponse, expectsContinue);
+    const handle = asked.httpVersionMajor === 2 ? accept : acceptInOrder;
+    handle(asked, response as ServerResponse, expectsContinue);
   };
   server.on("request", (request, response) => both(request, response, false));
   server.on("checkContinue", (request, response) => both(request, response, true));
