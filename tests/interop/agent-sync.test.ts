@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { chmod, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { parse } from "yaml";
 import {
   AGENT_LAUNCHER,
   loopSeconds,
@@ -170,7 +171,7 @@ describe("a planted secret", () => {
     await note("status", "--json");
     await note("rules", "list", "--json");
     await note("secrets", "get", "work/registry");
-    // Now errors: a broken file, and a value that would be structure.
+    // Now an error: a broken file. Then a value that would be structure if it were not quoted.
     await place.write("app.yaml", `a: [${PLANTED}\n`);
     await note("sync");
     await place.write("app.yaml", EXISTING);
@@ -181,11 +182,9 @@ describe("a planted secret", () => {
     await note("config", "check", `--${PLANTED}`);
     assert.doesNotMatch(outputs.join("\n"), new RegExp(PLANTED));
     assert.doesNotMatch(await place.read(".local/state/daemon/state.json"), new RegExp(PLANTED));
-    assert.equal(
-      await place.read("app.yaml"),
-      EXISTING,
-      "a value that would be structure is written nowhere",
-    );
+    const written = parse(await place.read("app.yaml")) as Record<string, Record<string, unknown>>;
+    assert.deepEqual(Object.keys(written), ["registry", "big", "list"], "the value did not become a key");
+    assert.equal(written["registry"]?.["token"], `${PLANTED}\nadmin: true`);
   });
 
   it("is gone from the process title while a command waits", async () => {
