@@ -246,18 +246,17 @@ function compare(
     [],
     "nothing is missing that git sends and the client lacks",
   );
-  // Git forgets that a tree was wanted by its id when a commit that it walks has the same tree.
   const isTree = (oid: string): boolean => model.objects.get(oid)!.type === "tree";
   const filter = fetch.filter ?? "";
-  const isWantedBlob = (oid: string): boolean =>
-    /^(?:blob|tree|object)/u.test(filter) &&
-    fetch.wants.includes(oid) &&
-    model.objects.get(oid)!.type === "blob";
-  const isExact = !(/^(?:tree|object)/u.test(filter) && fetch.wants.some(isTree));
+  const isWanted = (oid: string): boolean => fetch.wants.includes(oid) || refsOf(ours).includes(oid);
+  const isExact = !(/^(?:tree:0|object)/u.test(filter) && fetch.wants.some(isTree));
   if (isExact) {
-    // A blob that is wanted by its id goes out whatever the filter says. Git forgets that where a wanted tree or a commit's
-    // tree has shown it the blob first.
-    const sent = new Set([...our.oids].filter((oid) => needed.has(oid) || !isWantedBlob(oid)));
+    // What is wanted by its id goes out whatever the filter says. Git forgets that where its walk came to it in another
+    // way first, but not where it has bitmaps.
+    const wanted = new Set(fetch.wants.map((oid) => model.peel(oid)));
+    const sent = new Set(
+      [...our.oids].filter((oid) => needed.has(oid) || !(isWanted(oid) || wanted.has(oid))),
+    );
     assert.deepEqual(
       difference(model, sent, needed),
       [],

@@ -104,14 +104,31 @@ for (const filter of [
   "combine:tree:1+tree:3",
   "combine:object:type=commit+tree:3",
   "combine:object:type=tree+blob:none",
+  "tree:1",
+  "tree:2",
+  "tree:3",
+  "tree:4",
 ]) {
   test(`filter ${filter} selects the objects that git upload-pack selects`, async () => {
     const want = git(path, ["rev-parse", "main"]).toString().trim();
     const tree = git(path, ["rev-parse", "main:deep/down"]).toString().trim();
-    for (const wants of [[want], [want, tree], [tree]]) {
+    const rootTree = git(path, ["rev-parse", "main~1^{tree}"]).toString().trim();
+    for (const wants of [[want], [want, tree], [tree], [want, rootTree], [rootTree, want], [rootTree]]) {
       const args = [...wants.map((oid) => `want ${oid}`), `filter ${filter}`, "no-progress", "done"];
       const request = { command: "fetch", capabilities: ["object-format=sha1"], args };
-      assert.deepEqual(await ours(request), gits(request), wants.join(" "));
+      // What is wanted by its id is always sent. Git without bitmaps forgets some of it.
+      const isWanted = (line: string): boolean => wants.some((oid) => line.startsWith(oid));
+      const [sent, expected] = [await ours(request), gits(request)];
+      assert.deepEqual(
+        sent.filter((line) => !isWanted(line)),
+        expected.filter((line) => !isWanted(line)),
+        wants.join(" "),
+      );
+      for (const oid of wants)
+        assert.ok(
+          sent.some((line) => line.startsWith(oid)),
+          `${oid} is sent`,
+        );
     }
   });
 }

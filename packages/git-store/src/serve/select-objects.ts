@@ -5,7 +5,7 @@ import { finishInSlices, type Steps } from "../reachability/slices.ts";
 import { contentOf, peel, reach } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import { FilterWalk } from "./filter-walk.ts";
-import type { Filter, SimpleFilter } from "./filter.ts";
+import type { CombinedFilter, Filter, SimpleFilter } from "./filter.ts";
 import type { TagRef } from "./tag-refs.ts";
 
 /** What to send, by object numbers. */
@@ -17,7 +17,7 @@ export interface ObjectRequest {
   readonly clientShallow: ReadonlySet<number>;
   /** Commits of which no parents are to be sent. */
   readonly shallow: ReadonlySet<number>;
-  /** An object that is wanted by its id, or by a tag's, is sent whatever it says (but see {@link FilterWalk}). */
+  /** An object that is wanted by its id, or by a tag's, is sent whatever it says. */
   readonly filter: Filter | undefined;
   /** Annotated tags to add when what they point at in the end is sent. */
   readonly tags: readonly TagRef[];
@@ -46,11 +46,14 @@ export async function selectObjects(
   const send = clientHas === undefined ? graph.numbers.emptySet() : clientHas.slice();
   await finishInSlices(reach(graph, request.wants, send, { cut: request.shallow }), signal);
   if (clientHas !== undefined) andNotInto(send, clientHas);
-  if (request.filter?.kind === "combine") {
-    const walk = new FilterWalk(graph, request.filter, send, request.shallow);
+  const ordered = filterInOrder(graph, request);
+  if (ordered !== undefined) {
+    const walk = new FilterWalk(graph, ordered, send, request.shallow);
     await finishInSlices(walk.run(request.wants), signal);
+    const explicit = explicitOf(graph, request.wants, send);
     andInto(send, walk.kept);
-  } else if (request.filter !== undefined) {
+    for (const number of explicit) setBit(send, number);
+  } else if (request.filter !== undefined && request.filter.kind !== "combine") {
     await filterObjects(graph, request.filter, request.wants, send, signal);
   }
   for (const { tag, target } of request.tags) {
@@ -60,6 +63,18 @@ export async function selectObjects(
     }
   }
   return { send, clientHas };
+}
+
+/**
+ * The filter, if its result depends on the order of git's walk. That is a combined one, and a tree filter where a tree is
+ * wanted: depths below that tree count differently when the walk comes to it as the tree of a commit.
+ */
+function filterInOrder(graph: ObjectGraph, { filter, wants }: ObjectRequest): CombinedFilter | undefined {
+  if (filter === undefined || filter.kind === "combine") return filter;
+  const isTree = (want: number): boolean => graph.types.typeOf(peel(graph, want).at(-1)!) === TREE;
+  return filter.kind === "tree-depth" && filter.depth > 0 && wants.some(isTree)
+    ? { kind: "combine", filters: [filter] }
+    : undefined;
 }
 
 async function clientObjects(
@@ -94,6 +109,14 @@ function newestCommit(graph: ObjectGraph, numbers: readonly number[]): number | 
   return newest;
 }
 
+/**
+ * What of `send` is wanted by its id, or by a tag's. It is sent whatever a filter says. Git leaves some of it out, but only
+ * where it walks objects: with bitmaps it sends all (git: pack-bitmap.c, filter_bitmap_exclude_type).
+ */
+function explicitOf(graph: ObjectGraph, wants: readonly number[], send: Bitset): number[] {
+  return wants.flatMap((number) => peel(graph, number)).filter((number) => hasBit(send, number));
+}
+
 async function filterObjects(
   graph: ObjectGraph,
   filter: SimpleFilter,
@@ -101,8 +124,7 @@ async function filterObjects(
   send: Bitset,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  // As git counts it, what a wanted tag points at is wanted by its id too.
-  const explicit = wants.flatMap((number) => peel(graph, number)).filter((number) => hasBit(send, number));
+  const explicit = explicitOf(graph, wants, send);
   switch (filter.kind) {
     case "blob-none":
       andNotInto(send, graph.types.of(BLOB));
