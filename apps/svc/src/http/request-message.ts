@@ -4,9 +4,9 @@ import { IncomingMessage } from "node:http";
 const FREE_PIECES = 1024;
 /**
  * Mean bytes of a piece, from then on. Each piece costs some microseconds, however short it is, and one read of a
- * connection may bring ten thousand chunks of one byte. Clients send pieces of 16 KiB and more.
+ * connection may bring ten thousand chunks of one byte. Git sends one chunk for each pkt-line of a large request: 50 bytes.
  */
-const MIN_MEAN_BYTES = 64;
+const MIN_MEAN_BYTES = 16;
 
 /**
  * A request whose connection ends when its body comes in very many tiny chunks (RFC 9112 section 7.1): they would keep
