@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { it } from "node:test";
+import { IndexWorkers } from "@devplat/git-store";
 import { loopSeconds } from "@devplat/testkit";
+import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
+import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
 import { HOST, startStoreStand } from "./svc-store-stand.ts";
 
 const CHILD = join(import.meta.dirname, "svc-store-kill-child.ts");
@@ -45,6 +49,48 @@ it("a store that another process fills, merges, prunes and removes is read witho
     store.close();
     child.kill("SIGKILL");
     await ended;
+    await stand.stop();
+  }
+});
+
+it("a store that another process fills while its packs are checked is opened with refs whose objects are there", async () => {
+  const stand = await startStoreStand({ steps: 2 });
+  const [first, second] = stand.steps;
+  assert.ok(first !== undefined && second !== undefined);
+  const filler = stand.open();
+  const workers = new IndexWorkers();
+  const proofs = new ProofThread();
+  let checks = 0;
+  const reader = new RepositoryStore({
+    path: stand.path,
+    hostUrl: HOST,
+    workers,
+    discard: () => rm(stand.path),
+    proofs: {
+      do: async (job) => {
+        if (checks++ === 0) await stand.fill(filler, second);
+        return await proofs.do(job);
+      },
+      rest: () => proofs.rest(),
+    },
+  });
+  try {
+    await stand.fill(filler, first);
+    // As a process left them that was killed before it had noted them.
+    await rm(join(stand.path, "checked.json"));
+    const view = await reader.view("sha1");
+    assert.equal(checks, 1, "the packs were checked");
+    assert.ok(view !== undefined);
+    for (const { oid } of view.refs.values()) {
+      assert.ok(view.graph.numbers.numberOfOid(oid) >= 0, `${oid} is named and not there`);
+    }
+    assert.equal(view.refs.get("refs/heads/main")?.oid, second.oid);
+    view.release();
+  } finally {
+    reader.close();
+    filler.close();
+    await workers.close();
+    await proofs.close();
     await stand.stop();
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { despiteReplacement } from "./pack-race.ts";
+import { StoreChanged, despiteReplacement } from "./pack-race.ts";
 
 const gone = Object.assign(new Error("gone"), { code: "ENOENT" });
 
@@ -25,5 +25,7 @@ describe("despiteReplacement", () => {
     const other = new Error("other");
     await assert.rejects(despiteReplacement(count(other)), other);
     assert.equal(tries, 6);
+    await assert.rejects(despiteReplacement(count(new StoreChanged(other))), other);
+    assert.equal(tries, 11);
   });
 });

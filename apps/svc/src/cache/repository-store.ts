@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { systemClock, type Clock } from "@devplat/base";
 import {
-  GitStoreError,
   ReachabilityIndex,
   ReachableSet,
   Repository,
@@ -14,13 +13,13 @@ import { BRAND } from "../brand.ts";
 import { consolidate, type Consolidated, type ConsolidationOptions } from "./consolidation.ts";
 import { FillJournal } from "./fill-journal.ts";
 import { FormerTips } from "./former-tips.ts";
-import { despiteReplacement } from "./pack-race.ts";
+import { StoreChanged, despiteReplacement } from "./pack-race.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { formerOids, mergeRefs } from "./store-refs.ts";
 import { CheckedPacks } from "./checked-packs.ts";
 import { StoreOpening } from "./store-opening.ts";
 import { quarantineFile } from "./file-damage.ts";
-import { checkRefs, checkStore } from "./store-check.ts";
+import { checkStore } from "./store-check.ts";
 import { DATABASE_MEMORY, openExisting, placeOf, stampOf } from "./store-place.ts";
 import { repair, type Repaired } from "./store-repair.ts";
 
@@ -88,7 +87,7 @@ export interface RepositoryStoreOptions {
   /** `host.url` */
   readonly hostUrl: string;
   readonly workers: IndexWorkers;
-  readonly proofs: ProofThread;
+  readonly proofs: Pick<ProofThread, "do" | "rest">;
   /** `cache.detect_sha1_collisions`. Default false. */
   readonly detectCollisions?: boolean;
   /** Removes the folder. */
@@ -371,7 +370,8 @@ export class RepositoryStore {
     const place = await placeOf(path);
     // Another process removed it, and may have made a new one.
     if (this.#open !== undefined && this.#open.place !== place) this.#close();
-    const stamp = await stampOf(join(path, "packed-refs"));
+    const packedRefs = join(path, "packed-refs");
+    const stamp = await stampOf(packedRefs);
     if (place === "" || (stamp === "" && !empty)) return undefined;
     if (this.#open === undefined) {
       const repository = await openExisting(path);
@@ -382,12 +382,11 @@ export class RepositoryStore {
         return undefined;
       }
       try {
-        await this.#recover(repository);
         await checkStore(repository, this.#options.proofs, this.#ended.signal);
-        await checkRefs(repository, await repository.refs());
       } catch (error) {
         repository.close();
-        throw error;
+        const isSame = (await placeOf(path)) === place && (await stampOf(packedRefs)) === stamp;
+        throw isSame ? error : new StoreChanged(error);
       }
       // As it was before it was opened: one that came in between is noticed below.
       await this.#setDamagedIndexesAside(await this.#take(repository, place));
@@ -446,21 +445,6 @@ export class RepositoryStore {
       if (this.#open?.repository === repository) this.#close();
       return Promise.resolve();
     });
-  }
-
-  /** Takes out what a killed process left; a process that is at work is left alone. */
-  async #recover(repository: Repository): Promise<void> {
-    await repository.removeLeftovers();
-    const journal = new FillJournal(repository.path);
-    if (!(await journal.isOpen())) return;
-    try {
-      await using held = new AsyncDisposableStack();
-      held.use(await repository.lock("fill"));
-      await journal.undo();
-      repository.objects.refresh();
-    } catch (error) {
-      if (!(error instanceof GitStoreError) || error.code !== "locked") throw error;
-    }
   }
 
   async #take(repository: Repository, place: string): Promise<Open> {

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { writeAtomically } from "@devplat/base";
 import { GitStoreError, checkIndexes, type Ref, type Repository } from "@devplat/git-store";
 import { CheckedPacks } from "./checked-packs.ts";
+import { FillJournal } from "./fill-journal.ts";
 import { isUnreadable, quarantineFile } from "./file-damage.ts";
 import type { ProofThread } from "./proof-thread.ts";
 import { repairWasCutShort } from "./store-repair.ts";
@@ -10,7 +11,7 @@ import { repairWasCutShort } from "./store-repair.ts";
 const REFS_AT_ONCE = 2000;
 
 /**
- * Checks what an earlier process left, when a repository is opened: indexes each time, from the memory in which they are
+ * Checks what other processes left, when a repository is opened: refs and indexes each time, from the memory in which they are
  * used; packs if they are not known to be sound.
  *
  * @throws GitStoreError, ProofFailure: something is not what was written
@@ -23,8 +24,32 @@ export async function checkStore(
   if (await repairWasCutShort(repository.path)) {
     throw new GitStoreError("corrupt_repository", "a repair of stored packs was broken off");
   }
+  await recover(repository);
   await repairHead(repository);
+  // Refs first: what another process has named by now, it had stored before.
+  const refs = await repository.refs();
+  repository.objects.refresh();
   await checkIndexes(repository.objects, signal);
+  await checkPacks(repository, thread);
+  await checkRefs(repository, refs);
+}
+
+/** Takes out what a killed process left; a process that is at work is left alone. */
+async function recover(repository: Repository): Promise<void> {
+  await repository.removeLeftovers();
+  const journal = new FillJournal(repository.path);
+  if (!(await journal.isOpen())) return;
+  try {
+    await using held = new AsyncDisposableStack();
+    held.use(await repository.lock("fill"));
+    await journal.undo();
+  } catch (error) {
+    if (!(error instanceof GitStoreError) || error.code !== "locked") throw error;
+  }
+}
+
+/** @throws ProofFailure */
+async function checkPacks(repository: Repository, thread: Pick<ProofThread, "do">): Promise<void> {
   const known = new CheckedPacks(repository.path);
   const names = repository.objects.packs.map(({ name }) => name);
   const unchecked = await known.unchecked(names);
@@ -40,7 +65,7 @@ export async function checkStore(
  *
  * @throws GitStoreError `missing_object`
  */
-export async function checkRefs(repository: Repository, refs: ReadonlyMap<string, Ref>): Promise<void> {
+async function checkRefs(repository: Repository, refs: ReadonlyMap<string, Ref>): Promise<void> {
   let count = 0;
   for (const { name, oid } of refs.values()) {
     if (!repository.objects.has(oid)) {
