@@ -1,12 +1,21 @@
 import { readFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { once } from "node:events";
-import { endpoint, parseSocketTable, type SocketRecord } from "./socket-table.ts";
+import { inodeOf } from "./socket-inode.ts";
+import { SocketSnapshots } from "./socket-snapshots.ts";
+import { endpoint, parseSocketTable, TCP_STATE, type SocketRecord } from "./socket-table.ts";
+
+/** The other end may have sent all that it will send, and still wait for the response. */
+const PEER_STATES: readonly number[] = [TCP_STATE.established, TCP_STATE.finWait1, TCP_STATE.finWait2];
+/** States of our end that it cannot come back to after the other end has let go of the connection. */
+const OWN_STATES: readonly number[] = [TCP_STATE.established, TCP_STATE.closeWait];
+/** A list that changes while the kernel writes it may lack a socket: the look-up is made at most so many times. */
+const MAX_LOOKS = 3;
 
 /**
  * - `own`: the other end belongs to the user that runs this daemon.
  * - `other`: it belongs to somebody else.
- * - `unknown`: no record of it, or the other end has closed it already (the kernel then shows uid 0).
+ * - `unknown`: no record of it, or one of the ends has closed the connection already.
  */
 export type Owner = "own" | "other" | "unknown";
 
@@ -15,15 +24,14 @@ export type SocketTable = "tcp" | "tcp6";
 
 /** Where the kernel lists the sockets, and who we are. Passed in, so that a test can be another user. */
 export interface SocketOwners {
-  /** The sockets of this network namespace with that local port; rejects where there is no such list. */
-  read(table: SocketTable, localPort: number): Promise<readonly SocketRecord[]>;
+  /** The sockets of this network namespace with that port at either end; rejects where there is no such list. */
+  read(table: SocketTable, port: number): Promise<readonly SocketRecord[]>;
   /** Effective user id of this process; undefined where there is none. */
   readonly uid: number | undefined;
 }
 
 export const systemSocketOwners: SocketOwners = {
-  read: async (table, localPort) =>
-    parseSocketTable(await readFile(`/proc/net/${table}`, "latin1"), localPort),
+  read: async (table, port) => parseSocketTable(await readFile(`/proc/net/${table}`, "latin1"), port),
   uid: process.geteuid?.(),
 };
 
@@ -33,10 +41,12 @@ export const systemSocketOwners: SocketOwners = {
  */
 export class PortGuard {
   readonly #owners: SocketOwners;
+  readonly #snapshots: SocketSnapshots;
   readonly #verdicts = new WeakMap<Socket, Promise<Owner>>();
 
   constructor(owners: SocketOwners = systemSocketOwners) {
     this.#owners = owners;
+    this.#snapshots = new SocketSnapshots(owners);
   }
 
   /**
@@ -76,29 +86,62 @@ export class PortGuard {
   }
 
   async #find(socket: Socket): Promise<Owner> {
-    // Seen from the other end: its local address is our remote one. Both must fit, or another connection with the
-    // same port on another loopback address could stand in.
-    const local = endpoint(socket.remoteAddress, socket.remotePort);
-    const remote = endpoint(socket.localAddress, socket.localPort);
-    if (local === undefined || remote === undefined) return "unknown";
-    let found: readonly SocketRecord[] = [];
-    try {
-      // The kernel takes milliseconds to list a table, so the second is read only where the first has nothing.
-      for (const table of tablesFor(socket)) {
-        const records = await this.#owners.read(table, socket.remotePort ?? 0);
-        found = records.filter((record) => record.local === local && record.remote === remote);
-        if (found.length > 0) break;
-      }
-    } catch {
-      return "unknown";
+    // All of this is read before the first wait, while the descriptor surely is that of this connection.
+    const inode = inodeOf(socket);
+    const [near, far] = [
+      endpoint(socket.localAddress, socket.localPort),
+      endpoint(socket.remoteAddress, socket.remotePort),
+    ];
+    if (inode === undefined || near === undefined || far === undefined) return "unknown";
+    const connection = { inode, near, far, port: socket.localPort ?? 0, tables: tablesFor(socket) };
+    for (let look = 0; look < MAX_LOOKS && !socket.destroyed; look += 1) {
+      const owner = await this.#look(connection).catch(() => "unknown" as const);
+      if (owner !== "unknown") return owner;
     }
+    return "unknown";
+  }
+
+  /**
+   * One look-up. Addresses and ports alone do not say that a record is of this connection: after a reset another process
+   * may have taken the same source port. So our own end must be there under its inode, in the same list and again in a
+   * later one. It was connected all the time between the two, and the kernel gives its addresses and ports to no second
+   * connection during that time.
+   */
+  async #look({ inode, near, far, port, tables: [first, second] }: Connection): Promise<Owner> {
+    const isOwnEnd = (record: SocketRecord): boolean =>
+      record.inode === inode &&
+      record.local === near &&
+      record.remote === far &&
+      OWN_STATES.includes(record.state);
+    const isOtherEnd = ({ local, remote }: SocketRecord): boolean => local === far && remote === near;
+
+    const records = await this.#snapshots.read(first, port);
+    if (!records.some(isOwnEnd)) return "unknown";
+    let others = records.filter(isOtherEnd);
+    // An IPv6 socket may speak IPv4 with us.
+    if (others.length === 0 && second !== undefined)
+      others = (await this.#snapshots.read(second, port)).filter(isOtherEnd);
     // A closed socket has inode 0 and uid 0: for a daemon of root that must not look like root.
-    if (found.length === 0 || found.some((record) => record.inode === 0)) return "unknown";
-    return found.every((record) => record.uid === this.#owners.uid) ? "own" : "other";
+    const held = others.every(({ inode: other, state }) => other !== 0 && PEER_STATES.includes(state));
+    if (others.length === 0 || !held) return "unknown";
+    if (!(await this.#snapshots.read(first, port)).some(isOwnEnd)) return "unknown";
+    return others.every(({ uid }) => uid === this.#owners.uid) ? "own" : "other";
   }
 }
 
-function tablesFor(socket: Socket): readonly SocketTable[] {
+/** An accepted connection, as the kernel's lists name it. */
+interface Connection {
+  /** Of our end. */
+  readonly inode: number;
+  readonly near: string;
+  readonly far: string;
+  /** The port that we listen on. */
+  readonly port: number;
+  /** Our end is in the first. */
+  readonly tables: readonly [SocketTable, SocketTable?];
+}
+
+function tablesFor(socket: Socket): Connection["tables"] {
   return socket.remoteFamily === "IPv6" ? ["tcp6"] : ["tcp", "tcp6"];
 }
 

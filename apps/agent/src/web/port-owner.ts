@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import type { ListenAddress } from "./listen-address.ts";
 import { systemSocketOwners } from "./port-guard.ts";
-import { endpoint } from "./socket-table.ts";
+import { endpoint, TCP_STATE } from "./socket-table.ts";
 
 /**
  * Who listens on a port, in words: `process 4711 (vault)`, or `user 33` where the process cannot be looked into.
@@ -17,7 +17,9 @@ export async function portOwner(listen: ListenAddress): Promise<string | undefin
   const records = await Promise.all(
     tables.map((table) => systemSocketOwners.read(table, listen.port).catch(() => [])),
   );
-  const record = records.flat().find(({ local, listening }) => listening && wanted.includes(local));
+  const record = records
+    .flat()
+    .find(({ local, state }) => state === TCP_STATE.listen && wanted.includes(local));
   if (record === undefined) return undefined;
   return (await processOf(record.inode)) ?? `user ${record.uid}`;
 }

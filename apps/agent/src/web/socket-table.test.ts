@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { endpoint, parseSocketTable } from "./socket-table.ts";
+import { endpoint, parseSocketTable, TCP_STATE } from "./socket-table.ts";
 
 // Captured from a little-endian machine; column widths as the kernel prints them.
 const TCP = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -19,17 +19,17 @@ describe("parseSocketTable", () => {
     assert.deepEqual(parseSocketTable(TCP)[1], {
       local: endpoint("127.0.0.1", 54_321),
       remote: endpoint("127.0.0.1", 8080),
-      listening: false,
+      state: TCP_STATE.established,
       uid: 65_534,
       inode: 41_232,
     });
-    assert.equal(parseSocketTable(TCP)[0]?.listening, true);
+    assert.equal(parseSocketTable(TCP)[0]?.state, TCP_STATE.listen);
   });
 
-  it("gives only the records of a local port", () => {
+  it("gives only the records with a port, at either end", () => {
     assert.deepEqual(
       parseSocketTable(TCP, 8080).map(({ inode }) => inode),
-      [41_231],
+      [41_231, 41_232, 0],
     );
     assert.equal(parseSocketTable(TCP, 54_321).length, 1);
     assert.equal(parseSocketTable(TCP, 1).length, 0);

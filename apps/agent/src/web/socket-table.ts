@@ -3,32 +3,45 @@ export interface SocketRecord {
   /** Address and port as 16 bytes in hex (IPv4 mapped, RFC 4291 section 2.5.5.2) and a number: see {@link endpoint}. */
   readonly local: string;
   readonly remote: string;
-  readonly listening: boolean;
+  /** See {@link TCP_STATE}. */
+  readonly state: number;
   readonly uid: number;
-  /** 0: the process has closed the socket, and `uid` says nothing. */
+  /** 0: no process holds the socket (not accepted yet, or closed), and `uid` says nothing. */
   readonly inode: number;
 }
 
-/** Kernel state of a listening socket (include/net/tcp_states.h). */
-const TCP_LISTEN = "0A";
+/** Kernel states of a TCP socket (include/net/tcp_states.h). */
+export const TCP_STATE = {
+  established: 1,
+  finWait1: 4,
+  finWait2: 5,
+  closeWait: 8,
+  listen: 10,
+} as const;
 
 /**
  * The records of one table. Lines that do not look as expected are left out.
  *
- * @param localPort only records with this local port; a busy host has thousands of others
+ * @param port only records with this port at either end; a busy host has thousands of others
  */
-export function parseSocketTable(text: string, localPort?: number): SocketRecord[] {
+export function parseSocketTable(text: string, port?: number): SocketRecord[] {
   const records: SocketRecord[] = [];
-  const mark = localPort === undefined ? "" : `:${localPort.toString(16).toUpperCase().padStart(4, "0")} `;
+  const mark = port === undefined ? "" : `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   for (const line of text.split("\n").slice(1)) {
     if (!line.includes(mark)) continue;
     const [, local, remote, state, , , , uid, , inode] = line.trim().split(/\s+/);
     if (local === undefined || remote === undefined || uid === undefined || inode === undefined) continue;
     const [from, to] = [kernelEndpoint(local), kernelEndpoint(remote)];
     if (from === undefined || to === undefined || !/^\d+$/.test(uid) || !/^\d+$/.test(inode)) continue;
-    if (localPort !== undefined && !from.endsWith(`:${localPort}`)) continue;
-    const listening = state === TCP_LISTEN;
-    records.push({ local: from, remote: to, listening, uid: Number(uid), inode: Number(inode) });
+    const fits = port === undefined || [from, to].some((end) => end.endsWith(`:${port}`));
+    if (!fits || state === undefined || !/^[0-9A-F]{2}$/.test(state)) continue;
+    records.push({
+      local: from,
+      remote: to,
+      state: Number.parseInt(state, 16),
+      uid: Number(uid),
+      inode: Number(inode),
+    });
   }
   return records;
 }
