@@ -19,7 +19,8 @@ case "${XDG_CACHE_HOME:-}" in /*) cache=$XDG_CACHE_HOME ;; *) cache=${HOME:-/non
 NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE:-$cache/svc/compile}
 export NODE_COMPILE_CACHE
 # As in the launcher of the sources: blocks of megabytes that come and go with each pack are not to be kept in pieces.
-export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-131072}"
+export MALLOC_MMAP_THRESHOLD_="${MALLOC_MMAP_THRESHOLD_:-32768}"
+export MALLOC_MMAP_MAX_="${MALLOC_MMAP_MAX_:-16384}"
 # Few arenas: otherwise each thread gets its own, and what is freed in one of them serves no other thread.
 export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 # Without the optimizing compiler for WebAssembly: it takes some 40 ms of CPU and 20 MB for the parser of the code host's answers,

@@ -47,8 +47,10 @@ describe("IdleCollector", () => {
     );
   });
 
-  it("does not collect where little is new since the last time", async () => {
-    const looks = [100, 60, 71, 73].map((used) => ({ used, busy: 0 }));
+  it("does not collect where little is new since the last time; less is worth it where nothing runs", async () => {
+    const looks = [100, 60, 71, 73].map((used) => ({ used, busy: 0.05 }));
     assert.deepEqual(await collections(looks), [0, 3]);
+    const unused = [100, 41, 47, 49].map((used) => ({ used, busy: 0 }));
+    assert.deepEqual(await collections(unused), [0, 3]);
   });
 });

@@ -9,6 +9,9 @@ const INTERVAL_MS = 5000;
 const WORTHWHILE_BYTES = 32 * 1024 * 1024;
 /** Share of the interval that the thread may have worked for it to count as idle. */
 const IDLE_UTILIZATION = 0.1;
+/** The same where nothing waits for the thread: then less is worth a collection. */
+const UNUSED_UTILIZATION = 0.01;
+const WORTHWHILE_UNUSED_BYTES = 8 * 1024 * 1024;
 
 /** What is looked at and done. Default: this process. */
 export interface CollectorParts {
@@ -40,15 +43,16 @@ export class IdleCollector {
       const now = this.#parts.utilization();
       const { utilization } = this.#parts.utilization(last);
       last = now;
-      if (utilization < IDLE_UTILIZATION) this.#collect();
+      if (utilization < UNUSED_UTILIZATION) this.#collect(WORTHWHILE_UNUSED_BYTES);
+      else if (utilization < IDLE_UTILIZATION) this.#collect(WORTHWHILE_BYTES);
     }
   }
 
-  #collect(): void {
+  #collect(worthwhile: number): void {
     const used = this.#parts.usedBytes();
     // V8 has collected since: from here on counts what is new.
     if (used < this.#collectedBytes) this.#collectedBytes = used;
-    if (used - this.#collectedBytes < WORTHWHILE_BYTES) return;
+    if (used - this.#collectedBytes < worthwhile) return;
     this.#parts.collect();
     this.#collectedBytes = this.#parts.usedBytes();
   }

@@ -22,7 +22,7 @@ const OBJECTS_AT_ONCE = 20_000;
  * Maximum number of tips that get bitmaps. With each more one the files grow, and so do the time and memory to make and
  * open them; a walk from a tip without a bitmap soon meets one, because those that get one are spread over the history.
  */
-const MAX_COVERED_TIPS = 1000;
+const MAX_COVERED_TIPS = 256;
 
 /** What to do in {@link ReachabilityIndex.cover}. */
 export interface CoverOptions {
