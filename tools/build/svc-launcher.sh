@@ -26,5 +26,7 @@ export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-2}"
 # Without the optimizing compiler for WebAssembly: it takes some 40 ms of CPU and 20 MB for the parser of the code host's answers,
 # in the first seconds of a process, and saves microseconds of each answer.
 wasm='--no-wasm-dynamic-tiering --no-wasm-tier-up'
+# A small place for new objects: the buffers of requests that are over wait there for its next collection.
+young='--max-semi-space-size=8'
 # --use-system-ca: what git and curl trust on this machine is trusted here, too.
-exec "$node" --disable-warning=ExperimentalWarning --use-system-ca $wasm "$folder/lib/main.js" "$@"
+exec "$node" --disable-warning=ExperimentalWarning --use-system-ca $wasm $young "$folder/lib/main.js" "$@"

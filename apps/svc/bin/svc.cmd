@@ -7,4 +7,4 @@ if not exist "%NODE26%" (
   echo svc: Node 26 is not installed beside this program: run "npm ci" in %ROOT% 1>&2
   exit /b 1
 )
-"%NODE26%" --disable-warning=ExperimentalWarning --use-system-ca --no-wasm-dynamic-tiering --no-wasm-tier-up "%ROOT%\apps\svc\src\main.ts" %*
+"%NODE26%" --disable-warning=ExperimentalWarning --use-system-ca --no-wasm-dynamic-tiering --no-wasm-tier-up --max-semi-space-size=8 "%ROOT%\apps\svc\src\main.ts" %*

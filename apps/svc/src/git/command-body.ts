@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/held-bytes.ts";
+import { BodyTurns } from "./body-turns.ts";
 import { GitError } from "./errors.ts";
 import { InflatedBody } from "./inflated-body.ts";
 import { ReceivedBody } from "./received-body.ts";
@@ -35,6 +36,7 @@ export interface HeldBody {
 export class CommandBodies {
   readonly #limits: CommandBodyLimits;
   readonly #held: HeldBytes;
+  readonly #turns = new BodyTurns();
 
   constructor(limits: CommandBodyLimits) {
     this.#limits = limits;
@@ -53,7 +55,8 @@ export class CommandBodies {
     if (announced > maxBytes) throw tooLarge(maxBytes);
     const compressed = isCompressed(request.headers["content-encoding"]);
     const received = new ReceivedBody(request, { idleMs, totalMs });
-    return new CommandBodyReader(received, { announced, compressed }, maxBytes, this.#held.place(client));
+    const body = { announced, compressed, maxBytes };
+    return new CommandBodyReader(received, body, this.#held.place(client), this.#turns);
   }
 
   /**
@@ -88,6 +91,9 @@ export class CommandBodyReader {
   /** Bytes of the body as it travels; 0: not known. */
   readonly #announced: number;
   readonly #place: HeldPlace;
+  readonly #turns: BodyTurns;
+  #giveBack: () => void = () => undefined;
+  #released = false;
   readonly #received: ReceivedBody;
   readonly #inflated: InflatedBody | undefined;
   readonly #bytes = new Blocks();
@@ -96,10 +102,12 @@ export class CommandBodyReader {
   /** By {@link CommandBodies.open}. */
   constructor(
     received: ReceivedBody,
-    { announced, compressed }: { readonly announced: number; readonly compressed: boolean },
-    maxBytes: number,
+    body: { readonly announced: number; readonly compressed: boolean; readonly maxBytes: number },
     place: HeldPlace,
+    turns: BodyTurns,
   ) {
+    const { announced, compressed, maxBytes } = body;
+    this.#turns = turns;
     this.#announced = announced;
     this.#received = received;
     this.#inflated = compressed ? new InflatedBody(async () => received.next()) : undefined;
@@ -130,11 +138,15 @@ export class CommandBodyReader {
   }
 
   /**
-   * Reads what is left, and gives the whole body. The reader does not keep it.
+   * Reads what is left, and gives the whole body. The reader does not keep it. When the caller has decoded it, it calls
+   * {@link decoded}.
    *
    * @throws GitError `body_too_large`, `body_malformed`, `body_too_slow`, `busy`, `client_gone`
    */
   async rest(): Promise<Buffer> {
+    const giveBack = await this.#turns.take();
+    if (this.#released) giveBack();
+    else this.#giveBack = giveBack;
     for (let held = 0; ;) {
       if (!this.#place.grow(this.#bytes.size - held)) throw busy();
       held = this.#bytes.size;
@@ -143,8 +155,15 @@ export class CommandBodyReader {
     }
   }
 
+  /** The body is decoded: another large one may be read. */
+  decoded(): void {
+    this.#giveBack();
+  }
+
   /** Stops reading, and gives the bytes back to the common limit. Calling it again does nothing. */
   release(): void {
+    this.#released = true;
+    this.#giveBack();
     this.#received.leave();
     this.#inflated?.close();
     this.#place.leave();

@@ -105,6 +105,7 @@ export class UploadPack {
     if (!head.complete && !(await this.#authorized(request, head.bytes))) return undefined;
     const bytes = head.complete ? head.bytes : await reader.rest();
     const body = await this.#decode(bytes, head.complete, request.exchange.gone);
+    reader.decoded();
     const commands = body.kind === "commands" ? body.commands : [];
     const areOurs = commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command));
     return areOurs ? { kind: "commands", commands } : { kind: "other", bytes };
