@@ -163,6 +163,35 @@ describe("the command line", () => {
     assert.deepEqual([problems[0]?.line, problems[0]?.key], [2, "web.enabled"]);
   });
 
+  it("config check refuses templates that cannot work; the other rules sync", async () => {
+    const place = await home();
+    const broken = `  - {name: b, key: k, target: {path: ~/b.txt, format: text, template: "x {{ .token | qoute }}"}}\n`;
+    const file = await place.configure(`${STORE}rules:\n${rule("a")}${broken}`);
+    const fault = 'rules.b.target.template: line 1, column 15 of the template: there is no function "qoute"';
+    const { code, stdout, stderr } = await place.agent(["config", "check"]);
+    assert.deepEqual([code, stdout, stderr], [1, "", `agent: ${file}:5:61: ${fault}\n`]);
+    const asJson = await place.agent(["config", "check", "--json"]);
+    assert.equal(asJson.code, 1);
+    const { ok, problems } = JSON.parse(asJson.stdout) as { ok: boolean; problems: { line: number }[] };
+    assert.deepEqual([ok, problems.map(({ line }) => line)], [false, [5]]);
+    const cycle = await place.agent(["sync"]);
+    assert.equal(cycle.code, 1);
+    assert.equal(await place.read("a.yaml"), "token: one\n");
+  });
+
+  it("an overlay that asks for what is not built, or holds other sections, warns and nothing fails", async () => {
+    const place = await home();
+    await place.write("etc/daemon/config.yaml", `${STORE}rules:\n${rule("a")}`);
+    const file = await place.configure("fuse:\n  enabled: true\nrules: []\n");
+    for (const args of [["sync"], ["status"], ["rules", "list"], ["config", "check"], ["secrets", "list"]]) {
+      const { code, stderr } = await place.agent(args);
+      assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
+      assert.ok(stderr.includes(`${file}:2:3: fuse.enabled has no effect: `), stderr);
+      assert.ok(stderr.includes(`${file}:3:1: rules has no effect: `), stderr);
+    }
+    assert.equal(await place.read("a.yaml"), "token: one\n");
+  });
+
   it("completion is a script that the shell takes", async () => {
     const { run } = await import("@devplat/testkit");
     const place = await home();

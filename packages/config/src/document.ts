@@ -8,6 +8,16 @@ export const MAX_CONFIG_BYTES = 1024 * 1024;
 /** Aliases are resolved at most this often, so that a nest of them cannot fill the memory. */
 const MAX_ALIASES = 100;
 
+/** Place of a key; see {@link ConfigProblem}. */
+export interface ConfigPlace {
+  readonly source: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Gives the place of the key at a path, or of its nearest ancestor that exists. */
+export type Locate = (path: readonly PropertyKey[]) => ConfigPlace;
+
 /** A parsed YAML file that still knows where each key stands. */
 export interface ConfigDocument {
   readonly source: string;
@@ -48,12 +58,17 @@ export function parseConfigDocument(source: string, text: string): ConfigDocumen
   return { source, value, position: (path) => positionOf(document, lines, path) };
 }
 
+/** Gives the places of keys in a text that was parsed before. Keeps the text only, and parses it again when asked. */
+export function locateIn(source: string, text: string): Locate {
+  let document: ConfigDocument | undefined;
+  return (path) => {
+    document ??= parseConfigDocument(source, text);
+    return { source, ...document.position(path) };
+  };
+}
+
 /** Checks a value against the schema and names each fault by the place that `locate` gives for its key. */
-export function validateConfig<T>(
-  schema: z.ZodType<T>,
-  value: unknown,
-  locate: (path: readonly PropertyKey[]) => { source: string; line: number; column: number },
-): T {
+export function validateConfig<T>(schema: z.ZodType<T>, value: unknown, locate: Locate): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const problems = result.error.issues.flatMap((issue) =>

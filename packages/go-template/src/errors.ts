@@ -34,6 +34,8 @@ export class TemplateError extends AppError<TemplateErrorCode> {
   readonly template: string;
   readonly line: number;
   readonly column: number;
+  /** The message without template and place. */
+  readonly problem: string;
 
   constructor(
     code: TemplateErrorCode,
@@ -46,6 +48,7 @@ export class TemplateError extends AppError<TemplateErrorCode> {
     this.template = template;
     this.line = place.line;
     this.column = place.column;
+    this.problem = problem;
   }
 }
 

@@ -1,5 +1,6 @@
 import { ConfigError, type ConfigProblem } from "@devplat/config";
 import { printText, visibleJson } from "@devplat/base/terminal";
+import { templateFaults } from "../config/template-faults.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
@@ -10,6 +11,8 @@ export const run: RunCommand = async (invocation) => {
   try {
     const { loaded } = await openContext(invocation);
     const { sources, warnings, config } = loaded;
+    const faults = templateFaults(loaded);
+    if (faults.length > 0) throw new ConfigError("config_invalid", faults);
     const count = config.rules.length;
     printText(
       asJson

@@ -1,5 +1,6 @@
 import { access, constants, lstat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
+import { formatProblem } from "@devplat/config";
 import { printJson, printLine } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
 import type { Host } from "../host.ts";
@@ -58,6 +59,11 @@ async function examine(
   await attempt(findings, "daemon", async () =>
     (await isDaemonRunning(host)) ? "running" : { warning: `not running; '${BRAND.command} run' starts it` },
   );
+  await attempt(findings, "templates", async () => {
+    const { templateFaults } = await import("../config/template-faults.ts");
+    const faults = templateFaults(loaded).map(formatProblem);
+    return faults.length === 0 ? "" : { fault: faults.join("; ") };
+  });
   const parts = await assemblePreview(host, loaded);
   try {
     let signedIn = false;

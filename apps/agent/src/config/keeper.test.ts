@@ -4,6 +4,7 @@ import type { Logger } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
 import { HandClock } from "../sync/clock.test-kit.ts";
 import { ConfigKeeper, type ConfigState } from "./keeper.ts";
+import { locateIn } from "@devplat/config";
 import { parseConfig, type LoadedConfig } from "./load.ts";
 
 const MINUTE_MS = 60_000;
@@ -25,7 +26,8 @@ const logger = {
 } as unknown as Logger;
 
 function loaded(): LoadedConfig {
-  return { config: parseConfig({ path: "c.yaml", text }), sources: ["c.yaml"], warnings: [] };
+  const locate = locateIn("c.yaml", text);
+  return { config: parseConfig({ path: "c.yaml", text }), locate, sources: ["c.yaml"], warnings: [] };
 }
 
 function keeper(): ConfigKeeper {

@@ -1,15 +1,15 @@
-import { ConfigError, parseConfigDocument, validateConfig } from "@devplat/config";
+import { ConfigError, locateIn, parseConfigDocument, validateConfig } from "@devplat/config";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import { notUsedYet } from "./not-used.ts";
 import type { Places } from "./places.ts";
-import { withRemote, withUserOverlay } from "./overlay.ts";
+import { withRemote, type LocatedConfig } from "./overlay.ts";
 import type { RemoteConfig } from "./remote.ts";
 import { configSchema, type Config } from "./schema.ts";
+import { withUserOverlay } from "./user-overlay.ts";
 
-export interface LoadedConfig {
-  readonly config: Config;
+export interface LoadedConfig extends LocatedConfig {
   /** The files that it was read from, and the address of a remote document in use. */
   readonly sources: readonly string[];
   /** What is odd about them but no error; for the log and the status. */
@@ -28,13 +28,16 @@ export interface LoadedConfig {
 export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
   const { file, isSystem } = await chooseFile(places, explicit);
   const config = parseConfig(file);
-  const base = { config, sources: [file.path], warnings: [...warningsOf(file), ...notUsedYet(config)] };
+  const warnings = [...warningsOf(file), ...notUsedYet(config)];
+  const base = { config, locate: locateIn(file.path, file.text), sources: [file.path], warnings };
   const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
   if (user === undefined) return base;
+  const overlaid = withUserOverlay(base.config, user.path, user.text);
   return {
-    config: withUserOverlay(base.config, user.path, user.text),
+    ...base,
+    config: overlaid.config,
     sources: [...base.sources, user.path],
-    warnings: [...base.warnings, ...warningsOf(user)],
+    warnings: [...base.warnings, ...warningsOf(user), ...overlaid.warnings],
   };
 }
 
@@ -56,8 +59,8 @@ export async function addRemote(
   const warnings = outcome.problem === undefined ? loaded.warnings : warn(outcome.problem);
   if (outcome.document === undefined) return { ...loaded, warnings };
   try {
-    const config = withRemote(loaded.config, outcome.document, section.url);
-    return { config, sources: [...loaded.sources, section.url], warnings };
+    const merged = withRemote(loaded, outcome.document);
+    return { ...merged, sources: [...loaded.sources, section.url], warnings };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { ...loaded, warnings: warn(error.message) };

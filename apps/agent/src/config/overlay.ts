@@ -1,10 +1,16 @@
-import { ConfigError, parseConfigDocument, validateConfig, type ConfigProblem } from "@devplat/config";
+import {
+  ConfigError,
+  locateIn,
+  parseConfigDocument,
+  validateConfig,
+  type ConfigProblem,
+  type Locate,
+} from "@devplat/config";
 import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
 import { z } from "zod";
 import { ruleSchema, type Rule } from "./rule.ts";
 import { enrolmentsSection } from "./enrolment-section.ts";
 import { checkTogether, type Config } from "./schema.ts";
-import { fuseSection } from "./surface-sections.ts";
 import { duration } from "./duration.ts";
 
 /** Template functions that reach beyond the rule's own secret, or past the check of values. */
@@ -23,7 +29,9 @@ const remoteDocument = z.strictObject({
   sync: z.strictObject({ interval: duration({ min: MIN_SYNC_INTERVAL_MS }) }).optional(),
 });
 
-export type RemoteDocument = z.infer<typeof remoteDocument>;
+export interface RemoteDocument extends z.infer<typeof remoteDocument> {
+  readonly locate: Locate;
+}
 
 /**
  * Reads a remote document and refuses what its trust does not cover.
@@ -33,7 +41,8 @@ export function parseRemote(source: string, text: string, trust: "rules" | "full
   const document = parseConfigDocument(source, text);
   const locate = (path: readonly PropertyKey[]) => ({ source, ...document.position(path) });
   const parsed = validateConfig(remoteDocument, document.value, locate);
-  if (trust === "full") return parsed;
+  const result = { ...parsed, locate: locateIn(source, text) };
+  if (trust === "full") return result;
   const problems: ConfigProblem[] = [];
   for (const [index, rule] of parsed.rules.entries()) {
     for (const { path, message } of beyondRules(rule)) {
@@ -50,7 +59,7 @@ export function parseRemote(source: string, text: string, trust: "rules" | "full
     }
   }
   if (problems.length > 0) throw new ConfigError("config_invalid", problems);
-  return { ...parsed, rules: parsed.rules.map((rule) => ({ ...rule, remote: true })) };
+  return { ...result, rules: parsed.rules.map((rule) => ({ ...rule, remote: true })) };
 }
 
 const LOCAL_FUNCTION_MESSAGE = "the functions env, secret and raw need remote_config.trust: full";
@@ -72,39 +81,64 @@ function beyondRules(rule: Rule): { readonly path: readonly string[]; readonly m
 }
 
 function usesLocalFunctions(template: string): boolean {
-  const functions = [...STANDARD_FUNCTION_NAMES].filter((name) => !LOCAL_FUNCTIONS.has(name));
+  // A template that does not parse never runs. It is the fault of one rule, not of the document.
+  if (!parses(template, STANDARD_FUNCTION_NAMES)) return false;
+  return !parses(
+    template,
+    STANDARD_FUNCTION_NAMES.filter((name) => !LOCAL_FUNCTIONS.has(name)),
+  );
+}
+
+function parses(template: string, functions: readonly string[]): boolean {
   try {
     parseTemplate("remote", template, { functions });
-    return false;
+    return true;
   } catch (error) {
-    // A syntax error is the rule's own, and its state tells of it.
-    return error instanceof TemplateError && error.code === "unknown_function";
+    if (error instanceof TemplateError) return false;
+    throw error;
   }
+}
+
+/** A configuration, and where its keys are written. */
+export interface LocatedConfig {
+  readonly config: Config;
+  readonly locate: Locate;
 }
 
 /**
  * The configuration with a remote document over it: rules and enrolments are added or replaced by name.
- * @param source for messages
  * @throws ConfigError if it would change the engine or host of a local enrolment, or does not fit the local rules
  */
-export function withRemote(config: Config, remote: RemoteDocument, source: string): Config {
+export function withRemote({ config, locate }: LocatedConfig, remote: RemoteDocument): LocatedConfig {
   const replaced = new Set(remote.rules.map(({ name }) => name));
   for (const [key, enrolment] of Object.entries(remote.enrolments)) {
     const own = config.enrolments[key];
     if (own === undefined || placeOf(own) === placeOf(enrolment)) continue;
     const message = "must not change the engine or host of an enrolment of this host's configuration";
     throw new ConfigError("config_invalid", [
-      { source, line: 0, column: 0, key: `enrolments.${key}`, message },
+      { ...remote.locate(["enrolments", key]), key: `enrolments.${key}`, message },
     ]);
   }
+  const kept = [...config.rules.entries()].filter(([, { name }]) => !replaced.has(name));
   const merged: Config = {
     ...config,
     sync: { ...config.sync, interval: remote.sync?.interval ?? config.sync.interval },
-    rules: [...config.rules.filter(({ name }) => !replaced.has(name)), ...remote.rules],
+    rules: [...kept.map(([, rule]) => rule), ...remote.rules],
     enrolments: { ...config.enrolments, ...remote.enrolments },
   };
-  checkTogether(merged.rules, source);
-  return merged;
+  const locateMerged: Locate = (path) => {
+    const [section, name, ...rest] = path;
+    if (section === "rules" && typeof name === "number") {
+      const own = kept[name]?.[0];
+      if (own !== undefined) return locate(["rules", own, ...rest]);
+      return remote.locate(["rules", name - kept.length, ...rest]);
+    }
+    const isRemote =
+      section === "enrolments" && typeof name === "string" && Object.hasOwn(remote.enrolments, name);
+    return (isRemote ? remote.locate : locate)(path);
+  };
+  checkTogether(merged.rules, locateMerged);
+  return { config: merged, locate: locateMerged };
 }
 
 /** Engine and every address: what decides to whom credentials go. */
@@ -114,40 +148,4 @@ function placeOf(enrolment: Config["enrolments"][string]): string {
     "engine",
     ...addresses.map(([key]) => key).toSorted(),
   ]);
-}
-
-const userDocument = z.strictObject({
-  fuse: z
-    .strictObject({
-      enabled: fuseSection.shape.enabled.unwrap(),
-      mountpoint: fuseSection.shape.mountpoint.unwrap(),
-      read_write: z.boolean(),
-      cache_ttl: duration({ max: 10 * 60_000 }),
-    })
-    .partial()
-    .optional(),
-});
-
-/**
- * The system's configuration with the user's own over it, which may only hold `fuse`: `enabled` if either wants it,
- * `read_write` only if both do, mountpoint and cache time as the user wants.
- * @throws ConfigError
- */
-export function withUserOverlay(config: Config, source: string, text: string): Config {
-  const document = parseConfigDocument(source, text);
-  const { fuse } = validateConfig(userDocument, document.value, (path) => ({
-    source,
-    ...document.position(path),
-  }));
-  if (fuse === undefined) return config;
-  return {
-    ...config,
-    fuse: {
-      ...config.fuse,
-      enabled: config.fuse.enabled || fuse.enabled === true,
-      read_write: config.fuse.read_write && fuse.read_write !== false,
-      mountpoint: fuse.mountpoint ?? config.fuse.mountpoint,
-      cache_ttl: fuse.cache_ttl ?? config.fuse.cache_ttl,
-    },
-  };
 }

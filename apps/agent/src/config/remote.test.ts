@@ -8,8 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { systemClock } from "@devplat/base";
+import { locateIn } from "@devplat/config";
 import { addRemote, parseConfig, type LoadedConfig } from "./load.ts";
-import { parseRemote, withUserOverlay } from "./overlay.ts";
+import { parseRemote } from "./overlay.ts";
 import { RemoteConfig } from "./remote.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
@@ -64,7 +65,12 @@ enrolments:
 
 function base(more = ""): LoadedConfig {
   const text = `store: {driver: embedded}\nremote_config: {url: "${url}"${more}}\n${LOCAL}`;
-  return { config: parseConfig({ path: "c.yaml", text }), sources: ["c.yaml"], warnings: [] };
+  return {
+    config: parseConfig({ path: "c.yaml", text }),
+    locate: locateIn("c.yaml", text),
+    sources: ["c.yaml"],
+    warnings: [],
+  };
 }
 
 async function load(
@@ -178,7 +184,7 @@ sync: {interval: 1m}
       "another engine for a local enrolment",
       () => "",
       () => "enrolments: {tools/hub: {engine: copy, from: shared/x}}\n",
-      /must not change the engine or host/,
+      /fleet\.yaml:1:14: enrolments\.tools\/hub: must not change the engine or host/,
     ],
     [
       "another source for a local copy",
@@ -203,7 +209,7 @@ sync: {interval: 1m}
       "a rule that cannot share a local rule's file",
       () => "",
       () => "rules: [{name: r, key: k, target: {path: ~/own.yaml, format: json}}]\n",
-      /rule 'own' has the same file with another format/,
+      /fleet\.yaml:1:36: rules\.r\.target\.path: rule 'own' has the same file with another format/,
     ],
     ["more than 1 MiB", () => "", () => `# ${"x".repeat(1024 * 1024)}\n`, /larger than 1048576 bytes/],
   ];
@@ -261,34 +267,5 @@ sync: {interval: 1m}
       () => parseRemote("u", "rules:\n  - hunter2\n", "rules"),
       /^ConfigError: u:2:5: rules\[0\]/,
     );
-  });
-});
-
-describe("the user's overlay of a system configuration", () => {
-  const config = parseConfig({
-    path: "s.yaml",
-    text: "store: {driver: embedded}\nfuse: {read_write: true, mountpoint: ~/system}\n",
-  });
-  it("holds fuse only", () => {
-    assert.throws(() => withUserOverlay(config, "u.yaml", "rules: []\n"), /u\.yaml:1:1: rules: unknown key/);
-    assert.throws(
-      () => withUserOverlay(config, "u.yaml", "fuse: {layout: both}\n"),
-      /fuse\.layout: unknown key/,
-    );
-  });
-  it("mountpoint and cache_ttl: the user wins; read_write: only if both want it", () => {
-    const text = "fuse: {mountpoint: ~/mine, cache_ttl: 1m, read_write: false}\n";
-    const { fuse } = withUserOverlay(config, "u.yaml", text);
-    assert.deepEqual([fuse.mountpoint, fuse.cache_ttl, fuse.read_write], ["~/mine", 60_000, false]);
-    assert.equal(withUserOverlay(config, "u.yaml", "").fuse.read_write, true);
-    const closed = { ...config, fuse: { ...config.fuse, read_write: false } };
-    assert.equal(withUserOverlay(closed, "u.yaml", "fuse: {read_write: true}\n").fuse.read_write, false);
-  });
-  it("enabled: if either wants it; the user cannot take it away", () => {
-    const on = { ...config, fuse: { ...config.fuse, enabled: true } };
-    assert.equal(withUserOverlay(on, "u.yaml", "fuse: {enabled: false}\n").fuse.enabled, true);
-  });
-  it("enabled says that it is not built yet", () => {
-    assert.throws(() => withUserOverlay(config, "u.yaml", "fuse: {enabled: true}\n"), /not built yet/);
   });
 });

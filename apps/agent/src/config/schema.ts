@@ -1,5 +1,5 @@
 import { SecretStoreError, checkPath } from "@devplat/secret-store";
-import { ConfigError, type ConfigProblem } from "@devplat/config";
+import { ConfigError, type ConfigProblem, type Locate } from "@devplat/config";
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./rule.ts";
 import { duration } from "./duration.ts";
@@ -96,13 +96,13 @@ export type Config = z.infer<typeof configSchema>;
 
 /**
  * Checks rules that come from several documents together.
- * @param source names the later document in messages
+ * @param locate finds the place of a key by the rule's index
  * @throws ConfigError
  */
-export function checkTogether(rules: readonly Rule[], source: string): void {
+export function checkTogether(rules: readonly Rule[], locate: Locate): void {
   const problems = ruleConflicts(rules).map(({ index, path, message }): ConfigProblem => {
     const key = ["rules", rules[index]?.name ?? "", ...path].join(".");
-    return { source, line: 0, column: 0, key, message };
+    return { ...locate(["rules", index, ...path]), key, message };
   });
   if (problems.length > 0) throw new ConfigError("config_invalid", problems);
 }
