@@ -94,8 +94,13 @@ describe("agent git-credential", () => {
       "protocol=https\nhost=git.example\nusername=ada\npassword=planted-one\n",
       good.stderr,
     );
-    assert.match((await fill("protocol=https\nhost=a.corp.example:8443")).stdout, /password=planted-one/);
+    assert.match((await fill("protocol=https\nhost=a.corp.example")).stdout, /password=planted-one/);
+    assert.match((await fill("protocol=https\nhost=git.example:443")).stdout, /password=planted-one/);
     for (const other of [
+      "protocol=https\nhost=git.example:8443",
+      "protocol=https\nhost=a.corp.example:8443",
+      "url=https://git.example:8443/x.git",
+      "protocol=https\nhost=evil.com/.corp.example",
       "protocol=https\nhost=other.example",
       "protocol=https\nhost=evilcorp.example",
       "protocol=http\nhost=git.example",
@@ -108,6 +113,33 @@ describe("agent git-credential", () => {
     const erased = await place.agent(["git-credential", "erase"]);
     assert.deepEqual([erased.code, erased.stdout], [0, ""]);
     await place.ok("secrets", "put", "tools/api", "token=@/dev/null");
+  });
+
+  it("answers nothing to requests that git does not send", async () => {
+    const place = await home(
+      "git_credentials: [{host: '*.corp.example', key: tools/api, password_field: token}]\n",
+    );
+    const ask = (input: string): ReturnType<typeof run> =>
+      run(AGENT_LAUNCHER, ["git-credential", "get"], { env: place.env, input });
+    const good = "protocol=https\nhost=a.corp.example\n";
+    assert.match((await ask(`${good}\n`)).stdout, /planted/);
+    assert.match((await ask(`capability[]=a\ncapability[]=b\nwwwauth[]=\n${good}`)).stdout, /planted/);
+    for (const hostile of [
+      "protocol=https\nhost=evil.com/.corp.example\n\n",
+      "protocol=https\nhost=evil.com\r.corp.example\n\n",
+      "protocol=https\nhost=evil.com\0.corp.example\n\n",
+      "protocol=https\nhost=evil.com\nhost=a.corp.example\n\n",
+      `${good}host=evil.com\n\n`,
+      `${good}username=ada\r\n\n`,
+      `${good}path=x\0y\n\n`,
+      `\n${good}`,
+      "protocol=https\n\nhost=a.corp.example\n",
+      "protocol=https\r\nhost=a.corp.example\r\n\r\n",
+      "",
+    ]) {
+      const { code, stdout } = await ask(hostile);
+      assert.deepEqual([code, stdout], [0, ""], JSON.stringify(hostile));
+    }
   });
 
   it("refuses a value that would add lines of its own", async () => {

@@ -2,7 +2,7 @@ import { text } from "node:stream/consumers";
 import { noteLine } from "@devplat/base/terminal";
 import { SecretStoreError, type Fields } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
-import type { GitCredential } from "../config/surface-sections.ts";
+import { coversGitHost } from "../config/git-host.ts";
 import { AgentError } from "../errors.ts";
 import { valueText } from "../sync/value-text.ts";
 import type { RunCommand } from "./command.ts";
@@ -10,6 +10,8 @@ import { withStore } from "./secret-session.ts";
 
 /** Git's own limit of a line of the protocol is far larger than any request of it. */
 const MAX_REQUEST_CHARACTERS = 64 * 1024;
+// eslint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROL_CHARACTER = /[\0-\x1f\x7f]/;
 
 /**
  * A git credential helper (git-credential(1)): `get` answers from the store for the hosts of `git_credentials`; `store`
@@ -20,8 +22,11 @@ export const run: RunCommand = async (invocation) => {
   const [action] = invocation.positionals;
   if (action !== "get") return 0;
   const request = attributes(await text(process.stdin));
+  if (request === undefined) return 0;
   return withStore(invocation, async (store, signal, { config }) => {
-    const entry = matching(config.git_credentials, request);
+    const protocol = request.get("protocol") ?? "";
+    const host = request.get("host") ?? "";
+    const entry = config.git_credentials.find((each) => coversGitHost(each.host, protocol, host));
     if (entry === undefined) return 0;
     let fields: Fields;
     try {
@@ -52,31 +57,24 @@ export const run: RunCommand = async (invocation) => {
   });
 };
 
-function attributes(request: string): ReadonlyMap<string, string> {
+/**
+ * The attributes of the request (git-credential(1)), up to the empty line that ends it. Undefined if one of them comes
+ * twice or holds control characters: git sends none like that, and readers would differ on what it asks for.
+ */
+function attributes(request: string): ReadonlyMap<string, string> | undefined {
   if (request.length > MAX_REQUEST_CHARACTERS) throw new AgentError("usage", "the request is too long");
-  return new Map(
-    request.split("\n").flatMap((line) => {
-      const at = line.indexOf("=");
-      return at < 1 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
-    }),
-  );
-}
-
-/** The first entry for the host. Only https, or http to this host itself: a password must not go in the clear. */
-function matching(
-  entries: readonly GitCredential[],
-  request: ReadonlyMap<string, string>,
-): GitCredential | undefined {
-  const host = (request.get("host") ?? "").toLowerCase();
-  const name = host.replace(/:\d+$/, "");
-  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(name);
-  if (request.get("protocol") !== "https" && !(request.get("protocol") === "http" && isLocal))
-    return undefined;
-  return entries.find((entry) => {
-    const wanted = entry.host.toLowerCase();
-    const candidate = wanted.includes(":") ? host : name;
-    return wanted.startsWith("*.") ? candidate.endsWith(wanted.slice(1)) : candidate === wanted;
-  });
+  const found = new Map<string, string>();
+  for (const line of request.split("\n")) {
+    if (line === "") break;
+    const at = line.indexOf("=");
+    const name = line.slice(0, at);
+    // An attribute like `wwwauth[]` is a list, which nothing here reads.
+    if (at < 1 || name.endsWith("[]")) continue;
+    const value = line.slice(at + 1);
+    if (found.has(name) || CONTROL_CHARACTER.test(value)) return undefined;
+    found.set(name, value);
+  }
+  return found;
 }
 
 /** A field as one line: a line break would add an attribute of its own. */

@@ -21,7 +21,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   "fuse-cache-too-long": "2:9: fuse.cache_ttl: must be at most 10m",
   "fuse-not-built": "2:9: fuse.enabled: not built yet in this version: only false",
   "git-credentials-host-broken":
-    "2:21: git_credentials[0].host: expected a host name, such as git.example.com",
+    "2:21: git_credentials[0].host: expected a host name, such as git.example.com, git.example.com:8443 or *.example.com",
   "interval-too-short": "2:9: sync.interval: must be at least 10s",
   "key-twice": "2:1: this key is given twice",
   "key-unknown": "2:1: synch: unknown key; did you mean 'sync'?",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { GIT_HOST_PATTERN } from "./git-host.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
 import { duration } from "./duration.ts";
 import { httpUrl } from "./store-section.ts";
@@ -89,9 +90,9 @@ export const observabilitySection = z.strictObject({
 
 /** What `agent git-credential` answers for a host. */
 export const gitCredential = z.strictObject({
-  host: z
-    .string()
-    .regex(/^[A-Za-z0-9.*-]+(:\d{1,5})?$/, { message: "expected a host name, such as git.example.com" }),
+  host: z.string().regex(GIT_HOST_PATTERN, {
+    message: "expected a host name, such as git.example.com, git.example.com:8443 or *.example.com",
+  }),
   key: z.string().min(1),
   username_field: z.string().min(1).default("username"),
   password_field: z.string().min(1).default("password"),
