@@ -31,15 +31,17 @@ export interface DaemonCycle {
 /**
  * Has the running daemon do a cycle, over its API socket or its web port.
  * @param socketPath its API socket; undefined where the configuration has none
+ * @param timeoutMs for the cycle, in milliseconds
  * @returns undefined if there is no daemon to be reached this way
  * @throws AgentError `daemon_refused` if it could not do one
  */
 export async function syncByDaemon(
   runtimeFolder: string,
   socketPath: string | undefined,
+  timeoutMs: number = CYCLE_TIMEOUT_MS,
 ): Promise<DaemonCycle | undefined> {
   const daemon = new DaemonClient(runtimeFolder, socketPath);
-  const answer = await daemon.post("/api/v1/sync?wait=true", CYCLE_TIMEOUT_MS);
+  const answer = await daemon.post("/api/v1/sync?wait=true", timeoutMs);
   const seen = answer && statusSchema.safeParse((await daemon.get("/api/v1/status"))?.body);
   if (seen?.success !== true) return undefined;
   const { rules, store } = seen.data;

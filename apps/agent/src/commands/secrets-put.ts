@@ -11,7 +11,7 @@ import { buffer } from "node:stream/consumers";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { ask } from "./prompt.ts";
-import { refuseEnrolled, withStore } from "./secret-session.ts";
+import { changeSecret } from "./secret-session.ts";
 
 /** Tries against others who write the same secret at the same time. */
 const MAX_TRIES = 3;
@@ -23,20 +23,19 @@ export const run: RunCommand = async (invocation) => {
   if (process.stdin.isTTY && parts.some((part) => /^[^=]+=[^@-]/.test(part))) {
     noteLine(`A value on the command line stays in the shell's history; FIELD alone asks for it.`);
   }
-  return withStore(invocation, async (store, signal, loaded) => {
-    refuseEnrolled(loaded, invocation, path);
+  return changeSecret(invocation, path, async (store, signal) => {
     for (let attempt = 1; ; attempt++) {
       const before = await readOrUndefined(store, path, signal);
       const kept = invocation.options["replace"] === true ? [] : [...(before?.fields ?? [])];
       const fields = new Map<string, FieldValue>([...kept, ...given]);
       if (invocation.flags.dryRun) {
         printLine(`would write ${path}: ${[...given.keys()].join(", ")}`);
-        return 0;
+        return;
       }
       try {
         const { version } = await store.write(path, fields, { ifVersion: before?.version ?? 0, signal });
         printLine(`${path}: version ${version}`);
-        return 0;
+        return;
       } catch (error) {
         const conflict = error instanceof SecretStoreError && error.code === "version_conflict";
         if (!conflict || attempt >= MAX_TRIES) throw error;

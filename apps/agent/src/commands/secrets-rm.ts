@@ -2,22 +2,21 @@ import { printLine } from "@devplat/base/terminal";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
 import { ask } from "./prompt.ts";
-import { refuseEnrolled, withStore } from "./secret-session.ts";
+import { changeSecret } from "./secret-session.ts";
 
-export const run: RunCommand = (invocation) =>
-  withStore(invocation, async (store, signal, loaded) => {
-    const [path = ""] = invocation.positionals;
-    refuseEnrolled(loaded, invocation, path);
+export const run: RunCommand = (invocation) => {
+  const [path = ""] = invocation.positionals;
+  return changeSecret(invocation, path, async (store, signal) => {
     const { version } = await store.metadata(path, { signal });
     if (invocation.flags.dryRun) {
       printLine(`would remove ${path} with every version up to ${version}`);
-      return 0;
+      return;
     }
     if (invocation.options["yes"] !== true) await confirm(path);
     await store.delete(path, { signal });
     printLine(`removed ${path}`);
-    return 0;
   });
+};
 
 /** There is no undelete, so the name has to be typed. */
 async function confirm(path: string): Promise<void> {

@@ -10,6 +10,10 @@ const loginCheckOptions: OptionSpecs = {
   "no-passwd": { type: "boolean", description: "Do nothing for users that this host's passwd file names." },
   quiet: { type: "boolean", description: "Do not print why a login is needed." },
 };
+const noWait: OptionSpec = {
+  type: "boolean",
+  description: "Do not wait for the running daemon to have written the files.",
+};
 const force: OptionSpec = { type: "boolean", description: "Also a secret that an enrolment has made." };
 
 /** In the order of the help. */
@@ -73,7 +77,11 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "secrets put",
     usage: "KEY FIELD… (field=@file, field=- for stdin, field to be asked, field=value)",
     summary: "Set fields of a secret; its other fields stay.",
-    options: { replace: { type: "boolean", description: "Drop the fields that are not given." }, force },
+    options: {
+      replace: { type: "boolean", description: "Drop the fields that are not given." },
+      force,
+      "no-wait": noWait,
+    },
     arguments: { min: 2, max: 200 },
     load: () => import("./secrets-put.ts"),
   },
@@ -97,7 +105,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: "secrets rm",
     usage: "KEY",
     summary: "Remove a secret with every version; there is no undelete.",
-    options: { yes: { type: "boolean", description: "Do not ask." }, force },
+    options: { yes: { type: "boolean", description: "Do not ask." }, force, "no-wait": noWait },
     arguments: { min: 1, max: 1 },
     load: () => import("./secrets-rm.ts"),
   },

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { AGENT_LAUNCHER, run, tempFolder, type TempFolder } from "@devplat/testkit";
+import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
+
+const CONFIG = `
+store: {driver: embedded}
+api: {enabled: true}
+rules:
+  - name: token
+    key: demo/registry
+    target: {path: ~/registry.yaml, format: yaml, on_missing: remove, template: "token: {{ .token }}"}
+  - name: other
+    key: demo/other
+    target: {path: ~/other.yaml, format: yaml, template: "other: {{ .token }}"}
+  - name: both
+    keys: {one: demo/registry}
+    target: {path: ~/both.env, format: dotenv, template: "TOKEN={{ .one.token }}"}
+`;
+
+describe("a secret that is changed on the command line beside a running daemon", () => {
+  let folder: TempFolder;
+  let place: Home;
+  let running: RunningAgent;
+  before(async () => {
+    folder = await tempFolder("agent-secrets-wait");
+    place = new Home(folder.path);
+    await place.configure(CONFIG);
+    running = await daemon(place, async () => (await place.agent(["status"])).stdout !== "");
+  });
+  after(async () => {
+    await running.stop();
+    await folder.remove();
+  });
+
+  /** As two lines pasted into one shell. */
+  const shell = async (script: string): Promise<string> => {
+    const { code, stdout, stderr } = await run("sh", ["-ec", script, AGENT_LAUNCHER], { env: place.env });
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+
+  it("secrets put ends when its files are written, and names those that changed", async () => {
+    for (let round = 0; round < 5; round++) {
+      const shown = await shell(
+        `"$0" secrets put demo/registry token=hello${round}; cat ~/registry.yaml ~/both.env`,
+      );
+      assert.equal(
+        shown,
+        `demo/registry: version ${round + 1}\n` +
+          `${place.path}/registry.yaml: changed (rule token)\n${place.path}/both.env: changed (rule both)\n` +
+          `token: hello${round}\nTOKEN='hello${round}'\n`,
+      );
+    }
+  });
+
+  it("says so when a file stays as it is, and when a rule fails", async () => {
+    assert.match(
+      await shell(`"$0" secrets put demo/registry token=hello4`),
+      /registry\.yaml: unchanged \(rule token\)/,
+    );
+    const wrong = await place.agent(["secrets", "put", "demo/registry", "other=1", "--replace"]);
+    assert.equal(wrong.code, 0, "the secret is stored");
+    assert.match(wrong.stderr, /registry\.yaml: not written \(rule token\): .*token/);
+  });
+
+  it("--no-wait does not wait, and a secret without a rule has nothing to wait for", async () => {
+    assert.equal(
+      await place.ok("secrets", "put", "demo/other", "token=a", "--no-wait"),
+      "demo/other: version 1\n",
+    );
+    assert.equal(await place.ok("secrets", "put", "demo/unused", "token=a"), "demo/unused: version 1\n");
+  });
+
+  it("secrets rm waits as well", async () => {
+    await place.ok("secrets", "put", "demo/registry", "token=last");
+    const shown = await shell(`"$0" secrets rm demo/registry --yes; cat ~/registry.yaml`);
+    assert.match(shown, /^removed demo\/registry\n.*registry\.yaml: changed \(rule token\)\n/);
+    assert.doesNotMatch(shown, /last/);
+  });
+
+  it("without a daemon the secret is stored, and the files that wait for a sync are named", async () => {
+    await running.stop();
+    const { code, stdout, stderr } = await place.agent(["secrets", "put", "demo/other", "token=b"]);
+    assert.equal(code, 0);
+    assert.equal(stdout, "demo/other: version 2\n");
+    assert.match(
+      stderr,
+      /other\.yaml: not synced yet \(rule other\): no daemon has answered\. 'agent sync' writes it/,
+    );
+    await place.ok("sync");
+    assert.equal(await place.read("other.yaml"), "other: b\n");
+  });
+});
