@@ -12,6 +12,7 @@ export {
   type ValueRules,
 } from "./contract.ts";
 export { DocumentEditError, type DocumentEditErrorCode } from "./errors.ts";
-export { sameShape } from "./core/value.ts";
+export { isListEntryLeaf } from "./core/merge.ts";
+export { equalValues, sameShape } from "./core/value.ts";
 export { iniDialectOf } from "./ini/dialect.ts";
 export { documentFormat, type FormatOptions } from "./formats.ts";

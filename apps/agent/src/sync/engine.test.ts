@@ -355,6 +355,92 @@ describe("ownership of keys", () => {
     assert.deepEqual((await w.engine([])).state.document.rules, {});
   });
 
+  const lists: [string, string, string, string][] = [
+    ["an entry with nothing but its key", "users:\n  - name: dev\n", "", "users:\n  - name: dev\n"],
+    [
+      "an entry whose other field the rule replaces",
+      "users:\n  - name: dev\n    token: old # mine\n",
+      "",
+      "users:\n  - name: dev\n    # mine\n",
+    ],
+    [
+      "an entry with fields that the rule sets to what they are",
+      "users:\n  - name: dev\n    server: s\n    more: {note: 1}\n",
+      "    server: s\n    more: {note: 1}\n",
+      "users:\n  - name: dev\n    server: s\n    more: {note: 1}\n",
+    ],
+    [
+      "an entry that is not the rule's, and the list",
+      "users:\n  - name: other\n    token: x\n",
+      "    server: s\n",
+      "users:\n  - name: other\n    token: x\n",
+    ],
+    ["no entry, and what the rule brought goes", "mine: 1\n", "    server: s\n", "mine: 1\n"],
+  ];
+  for (const [name, existing, more, left] of lists) {
+    it(`on_remove clean with lists: keeps ${name}`, async () => {
+      const clean = (fields: string): unknown =>
+        yaml("a", "k", "~/f.yaml", {
+          on_remove: "clean",
+          lists: { users: "name" },
+          template: `users:\n  - name: dev\n${fields}    token: {{ .token }}\n`,
+        });
+      await w.file("f.yaml", existing);
+      await w.put("k", { token: "one" });
+      await w.cycle([clean(more)]);
+      assert.match(await w.read("f.yaml"), /token: one/);
+      await w.put("k", { token: "two" });
+      await w.cycle([clean(more)]);
+      assert.match(await w.read("f.yaml"), /token: two/);
+      await w.cycle([]);
+      assert.equal(await w.read("f.yaml"), left);
+    });
+  }
+
+  it("on_remove clean with lists: a renamed rule still removes the entry that it made", async () => {
+    const named = (name: string): unknown =>
+      yaml(name, "k", "~/f.yaml", {
+        on_remove: "clean",
+        lists: { users: "name" },
+        template: "users:\n  - {name: dev, token: '{{ .token }}'}\n",
+      });
+    await w.file("f.yaml", "mine: 1\n");
+    await w.put("k", { token: "one" });
+    await w.cycle([named("a")]);
+    await w.cycle([named("b")]);
+    await w.cycle([]);
+    assert.equal(await w.read("f.yaml"), "mine: 1\n");
+  });
+
+  it("on_remove clean with lists: a field that the rule changed later is its own", async () => {
+    const clean = yaml("a", "k", "~/f.yaml", {
+      on_remove: "clean",
+      lists: { users: "name" },
+      template: "users:\n  - name: dev\n    user: {{ .user }}\n    token: {{ .token }}\n",
+    });
+    await w.file("f.yaml", "users:\n  - name: dev\n    user: u\n");
+    await w.put("k", { token: "one", user: "u" });
+    await w.cycle([clean]);
+    await w.put("k", { token: "one", user: "secret" });
+    await w.cycle([clean]);
+    await w.cycle([]);
+    assert.equal(await w.read("f.yaml"), "users:\n  - name: dev\n");
+  });
+
+  it("on_remove clean with lists: after a loss of state no value stays behind", async () => {
+    const clean = yaml("a", "k", "~/f.yaml", {
+      on_remove: "clean",
+      lists: { users: "name" },
+      template: "users:\n  - name: dev\n    token: {{ .token }}\n",
+    });
+    await w.put("k", { token: "one" });
+    await w.cycle([clean]);
+    await unlink(join(w.places.state, "state.json"));
+    await w.cycle([clean]);
+    await w.cycle([]);
+    assert.equal(await w.read("f.yaml"), "users:\n  - name: dev\n");
+  });
+
   it("on_remove keep: they stay", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);

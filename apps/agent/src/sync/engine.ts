@@ -1,8 +1,9 @@
 import type { Logger } from "@devplat/base";
-import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
+import type { DocumentFormat } from "@devplat/document-edit";
 import type { SecretStore } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
+import type { PieceOutcome } from "./file-edit.ts";
 import { applyPlan, previewPlan, type ApplyParts, type FilePlan } from "./apply.ts";
 import { CycleSecrets, inParallel, isStoreWide } from "./cycle-secrets.ts";
 import { exposedFiles, type ExposedFile } from "./exposed-files.ts";
@@ -312,7 +313,7 @@ export class SyncEngine {
   #noteApplied(
     name: string,
     plan: FilePlan,
-    outcome: { readonly changed: boolean; readonly managed: readonly LeafPath[] },
+    outcome: Extract<PieceOutcome, { kind: "applied" }>,
     item: Work | undefined,
     tally: Tally,
   ): void {
@@ -320,6 +321,7 @@ export class SyncEngine {
     if (item === undefined) return;
     const { rule, record } = item;
     record.managed = outcome.managed.map((leaf) => [...leaf]);
+    record.found = outcome.found.map((leaf) => [...leaf]);
     if (item.content === undefined) {
       if (outcome.changed) tally.changed(name);
       return;

@@ -1,5 +1,6 @@
 import type { DocumentFormat, EditMap, EditOptions, LeafPath } from "@devplat/document-edit";
 import { AgentError } from "../errors.ts";
+import { foundLeaves } from "./found-leaves.ts";
 
 /** What one rule wants of a file. */
 export interface Piece {
@@ -9,6 +10,8 @@ export interface Piece {
   readonly options: Pick<EditOptions, "merge" | "deleteNulls" | "lists">;
   /** Leaves that this rule set before. */
   readonly managedBefore: readonly LeafPath[];
+  /** Those of them that stay, because they were there before the rule. */
+  readonly foundBefore: readonly LeafPath[];
   /** Whether leaves that are no longer wanted are removed or left behind. */
   readonly clean: boolean;
   /** Format text: an existing file of somebody else may be replaced. */
@@ -17,7 +20,12 @@ export interface Piece {
 
 /** What became of a piece. */
 export type PieceOutcome =
-  | { readonly kind: "applied"; readonly changed: boolean; readonly managed: readonly LeafPath[] }
+  | {
+      readonly kind: "applied";
+      readonly changed: boolean;
+      readonly managed: readonly LeafPath[];
+      readonly found: readonly LeafPath[];
+    }
   | { readonly kind: "failed"; readonly error: unknown };
 
 export interface MergedFile {
@@ -56,6 +64,7 @@ export function mergePieces(
   const wanted = managedOf(pieces, context, outcomes);
   refuseOverlaps(pieces, wanted, context, outcomes);
   const kept = [...wanted.values(), ...context.others.values()].flat();
+  const leaving = pieces.filter(({ content }) => content === undefined).flatMap(ownLeaves);
   let result = text;
   // What is set comes before what goes: a leaf that moved from one rule to another must not lose its place.
   for (const piece of pieces.toSorted(
@@ -65,10 +74,10 @@ export function mergePieces(
     const before = result;
     try {
       const stale = piece.clean
-        ? piece.managedBefore.filter((leaf) => !kept.some((other) => touches(leaf, other)))
+        ? ownLeaves(piece).filter((leaf) => !kept.some((other) => touches(leaf, other)))
         : [];
       if (piece.content === undefined && (result === undefined || stale.length === 0)) {
-        outcomes.set(piece.rule, { kind: "applied", changed: false, managed: [] });
+        outcomes.set(piece.rule, { kind: "applied", changed: false, managed: [], found: [] });
         continue;
       }
       const edit = context.format.edit(result, piece.content ?? new Map(), {
@@ -77,7 +86,9 @@ export function mergePieces(
       });
       result = edit.text;
       const managed = piece.content === undefined ? [] : edit.managed;
-      outcomes.set(piece.rule, { kind: "applied", changed: result !== before, managed });
+      const known = { managed: piece.managedBefore, found: piece.foundBefore };
+      const found = managed.length === 0 ? [] : foundLeaves(context.format, before, edit, known, leaving);
+      outcomes.set(piece.rule, { kind: "applied", changed: result !== before, managed, found });
     } catch (error) {
       outcomes.set(piece.rule, { kind: "failed", error });
     }
@@ -100,7 +111,7 @@ function mergeWhole(
         const goes =
           piece.clean && existing !== undefined && context.isOurs(existing) && content === undefined;
         if (goes) content = "remove";
-        outcomes.set(piece.rule, { kind: "applied", changed: goes, managed: [] });
+        outcomes.set(piece.rule, { kind: "applied", changed: goes, managed: [], found: [] });
         continue;
       }
       const isText = context.format.name === "text";
@@ -115,7 +126,7 @@ function mergeWhole(
       }
       content = next;
       const changed = existing === undefined || !existing.equals(next);
-      outcomes.set(piece.rule, { kind: "applied", changed, managed: edit.managed });
+      outcomes.set(piece.rule, { kind: "applied", changed, managed: edit.managed, found: [] });
     } catch (error) {
       outcomes.set(piece.rule, { kind: "failed", error });
     }
@@ -164,6 +175,15 @@ function refuseOverlaps(
     outcomes.set(piece.rule, { kind: "failed", error });
     wanted.delete(piece.rule);
   }
+}
+
+/** The leaves that a rule has put into the file itself. */
+function ownLeaves({ managedBefore, foundBefore }: Piece): LeafPath[] {
+  return managedBefore.filter((leaf) => !foundBefore.some((found) => isSame(leaf, found)));
+}
+
+function isSame(a: LeafPath, b: LeafPath): boolean {
+  return a.length === b.length && touches(a, b);
 }
 
 /** One of the paths leads to or through the other. */

@@ -29,6 +29,7 @@ export function recordOf(document: StateDocument, rule: Rule): RuleRecord {
       allow_tracked: rule.target.allow_tracked,
     },
     managed: [],
+    found: [],
     run_pending: false,
     last_run: null,
   });

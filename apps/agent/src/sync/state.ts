@@ -42,6 +42,8 @@ const ruleRecord = z.object({
     allow_tracked: z.boolean(),
   }),
   managed: z.array(z.array(z.string())),
+  /** Those of them that were in the file before the rule, and stay when it goes. */
+  found: z.array(z.array(z.string())).default([]),
   /** The file has changed and the rule's command has not yet run with success. */
   run_pending: z.boolean(),
   last_run: runRecord.nullable(),

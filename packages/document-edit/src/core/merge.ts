@@ -13,6 +13,13 @@ export function parseItemSegment(segment: string): { field: string; value: strin
   return match === null ? undefined : { field: match[1] ?? "", value: match[2] ?? "" };
 }
 
+/** Whether a leaf is in an entry of a merged sequence; `key`: it is the field by which that entry is known. */
+export function isListEntryLeaf(leaf: LeafPath): "key" | "other" | undefined {
+  const items = leaf.map(parseItemSegment);
+  if (items.at(-2)?.field === leaf.at(-1)) return "key";
+  return items.some((item) => item !== undefined) ? "other" : undefined;
+}
+
 /** The text by which an entry of a merged sequence is known, or undefined if it has none. */
 function itemKey(item: EditValue | undefined, field: string): string | undefined {
   if (!isMap(item)) return undefined;
