@@ -169,6 +169,42 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /hunter2/);
   });
 
+  it("one of another identity is told as that, from the file and from AGENT_TOKEN", async () => {
+    const place = await home();
+    await place.write(".daemon-token", await createToken({ ttl: "1h", display_name: "ada" }));
+    await place.ok("secrets", "list");
+    const other = await createToken({ ttl: "1h", display_name: "bob" });
+    const IDENTITY = "stands for another identity than the last one";
+    const given = await place.agent(["login-check"], { AGENT_TOKEN: other });
+    assert.equal(given.code, 0);
+    assert.equal(given.stderr, `agent: the token of AGENT_TOKEN ${IDENTITY}; the next one is used\n`);
+    await place.write(".daemon-token", other);
+    await age(place, 7 * HOUR_S);
+    const { code, stderr } = await place.agent(["login-check"]);
+    assert.equal(code, 0);
+    const file = join(place.path, ".daemon-token");
+    const hint = "If that is meant, run 'agent login --switch'.";
+    assert.equal(stderr.split("\n")[0], `the token of ${file} ${IDENTITY}. ${hint}`);
+    assert.doesNotMatch(stderr, /no longer valid|no cached token/);
+  });
+
+  it("a token file that is refused is told as that", async () => {
+    const place = await home();
+    const file = await place.write(".daemon-token", await createToken({ ttl: "1h" }), 0o644);
+    const { code, stderr } = await place.agent(["login-check"]);
+    assert.equal(code, 0);
+    assert.match(
+      stderr,
+      new RegExp(`^refused the token file ${file}: others can read or write it\\. Run 'chmod 600`),
+    );
+  });
+
+  it("an AGENT_TOKEN that the store refuses is the reason where there is no other", async () => {
+    const place = await home();
+    const { stderr } = await place.agent(["login-check"], { AGENT_TOKEN: "hvs.hunter2" });
+    assert.match(stderr, /^the store does not accept the token of AGENT_TOKEN\n/);
+  });
+
   it("the line is yellow on a terminal, plain with NO_COLOR and elsewhere, and gone with --quiet", async () => {
     const place = await home();
     const shown = async (args: string[], more: NodeJS.ProcessEnv): Promise<string> => {

@@ -2,7 +2,6 @@ import { Secret, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
-import { publicMessage } from "../sync/records.ts";
 import type { AgentStatus } from "../status.ts";
 import { DeniedTokens } from "./denied-tokens.ts";
 import type { IdentityPin } from "./identity-pin.ts";
@@ -82,6 +81,15 @@ export interface TokenSignInParts {
   readonly logger: Logger;
 }
 
+/** Why the token of a source was not taken. */
+export interface TokenRefusal {
+  readonly source: TokenSource;
+  /** The store itself does not accept it. Otherwise it was refused here: its file, or its identity. */
+  readonly byStore: boolean;
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
 /** What came of a look at whether the token should be renewed. */
 export type Renewal = "renewed" | "not due" | "not possible";
 
@@ -97,6 +105,7 @@ export class TokenSignIn implements SignIn {
   #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: NOT_TRIED_YET };
   /** Of the token file when it was last looked at: a changed file is a reason to look again. */
   #seen: string | undefined;
+  #refusals: readonly TokenRefusal[] = [];
   /** The reasons of the last look, so that the same ones are not logged each time. */
   #logged = "";
   /** One look at a time: two would ask the store, or sign in by certificate, twice. */
@@ -127,6 +136,11 @@ export class TokenSignIn implements SignIn {
     return this.#inTurn(() => this.#ensure(signal));
   }
 
+  /** What the last look did not take, in its order. */
+  refusals(): readonly TokenRefusal[] {
+    return this.#refusals;
+  }
+
   /**
    * Prolongs the token once less than `share` of its life is left. A borrowed one is its owner's to renew.
    * @param share 0 to 1 of the life that it was made with
@@ -149,7 +163,8 @@ export class TokenSignIn implements SignIn {
     // One that came from the file goes with it, also while the store cannot be asked about the next one.
     if (this.#hasExpired()) this.#drop("the token has expired");
     else if (this.#state.source === "file") this.#drop("the token file has changed");
-    const reasons: string[] = [];
+    const refusals: TokenRefusal[] = [];
+    this.#refusals = refusals;
     for await (const [source, find] of this.#candidates(signal)) {
       let offer: TokenOffer | undefined;
       try {
@@ -159,13 +174,14 @@ export class TokenSignIn implements SignIn {
         // As it was read or written, not as it is by now: somebody may have signed out or in since.
         this.#seen = offer.kept ?? seen;
         this.#adopt(source, offer, info);
-        this.#log(reasons);
+        this.#log(refusals.map(textOf));
         await this.#parts.pin.adopt(offer.token, info, source === "login");
         return;
       } catch (error) {
-        reasons.push(this.#refusal(source, offer, error));
+        refusals.push(this.#refusal(source, offer, error));
       }
     }
+    const reasons = refusals.map(textOf);
     this.#drop(reasons.length === 0 ? "no token found" : reasons.join("; "));
     this.#log(reasons);
     throw new AgentError("not_signed_in", `not signed in to the secrets store: ${this.#state.reason ?? ""}`, {
@@ -231,11 +247,19 @@ export class TokenSignIn implements SignIn {
   }
 
   /** Why a source gave no usable token. @throws the error if it says nothing about the token */
-  #refusal(source: TokenSource, offer: TokenOffer | undefined, error: unknown): string {
-    if (error instanceof AgentError) return publicMessage(error);
+  #refusal(source: TokenSource, offer: TokenOffer | undefined, error: unknown): TokenRefusal {
+    if (error instanceof AgentError) {
+      const { message, hint, code } = error;
+      if (code !== "identity_refused" || offer === undefined)
+        return { source, byStore: false, message, hint };
+      const name = this.#nameOf(source, offer);
+      const named = `the token of ${name} stands for another identity than the last one`;
+      return { source, byStore: false, message: named, hint };
+    }
     if (error instanceof SecretStoreError && error.code === "unauthenticated" && offer !== undefined) {
       this.#denied.add(offer.token);
-      return `the store does not accept the token of ${this.#nameOf(source, offer)}`;
+      const message = `the store does not accept the token of ${this.#nameOf(source, offer)}`;
+      return { source, byStore: true, message, hint: undefined };
     }
     // A fault of the store is no verdict on a token.
     throw error;
@@ -276,6 +300,10 @@ export class TokenSignIn implements SignIn {
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
+}
+
+function textOf({ message, hint }: TokenRefusal): string {
+  return hint === undefined ? message : `${message}. ${hint}`;
 }
 
 function offerOf(token: Secret | undefined): TokenOffer | undefined {

@@ -6,7 +6,6 @@ import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
 import { tokenDigest } from "../auth/denied-tokens.ts";
-import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore, type StoreParts } from "../assemble-store.ts";
 import { SHORT_PATIENCE_MS, type Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
@@ -121,10 +120,12 @@ async function certificateFault({ tokens }: StoreParts): Promise<string | undefi
   }
 }
 
+type Tokens = NonNullable<StoreParts["tokens"]>;
+
 /** Undefined if the token at hand will do. */
 async function reasonToLogIn(
   { tokens }: StoreParts,
-  { clock, environment }: Host,
+  { clock }: Host,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (tokens === undefined) return undefined;
@@ -134,10 +135,9 @@ async function reasonToLogIn(
     if (!(error instanceof AgentError && error.code === "not_signed_in")) throw error;
     return whyNot(tokens, clock.now());
   }
-  const { info, source } = tokens.signIn.state();
-  if ((environment[TOKEN_VARIABLE] ?? "").trim() !== "" && source !== "environment") {
-    tell(`the store does not accept the token of ${TOKEN_VARIABLE}; the next one is used`);
-  }
+  const { info } = tokens.signIn.state();
+  const given = tokens.signIn.refusals().find(({ source }) => source === "environment");
+  if (given !== undefined) tell(`${given.message}; the next one is used`);
   const expiresAt = info?.expiresAt;
   const renewal = await tokens.signIn.renewIfDue(RENEWAL_SHARE, signal).catch(() => "not possible" as const);
   if (renewal === "not possible" && expiresAt !== undefined) {
@@ -146,11 +146,20 @@ async function reasonToLogIn(
   return undefined;
 }
 
-async function whyNot({ tokenFile, pin }: NonNullable<StoreParts["tokens"]>, now: number): Promise<string> {
+/** Why no token was taken: what is wrong with the cached one, else with that of the environment. */
+async function whyNot({ signIn, tokenFile, pin }: Tokens, now: number): Promise<string> {
+  const refusals = signIn.refusals();
+  const refusal =
+    refusals.find(({ source }) => source === "file") ??
+    refusals.find(({ source }) => source === "environment");
+  if (refusal === undefined) return "no cached token";
+  const { source, byStore, message, hint } = refusal;
+  if (!byStore) return hint === undefined ? message : `${message}. ${hint}`;
+  if (source === "environment") return message;
   const cached = await tokenFile.read().catch(() => undefined);
-  if (cached === undefined) return "no cached token";
   const last = await pin.read();
-  const expired = last?.token === tokenDigest(cached) && last.expires_at !== null && last.expires_at <= now;
+  const isLast = cached !== undefined && last?.token === tokenDigest(cached);
+  const expired = isLast && last.expires_at !== null && last.expires_at <= now;
   return expired ? "token expired" : "token no longer valid";
 }
 

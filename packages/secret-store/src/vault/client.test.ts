@@ -232,6 +232,35 @@ describe("VaultClient: redirects of a standby", () => {
     assert.equal(thief.calls.length, 0);
   });
 
+  it("a redirect while there is no leader is unavailable, and blames no configuration", async () => {
+    const standby = await fakeServer(({ url }, response) =>
+      url === "/v1/sys/leader"
+        ? json(response, 200, { ha_enabled: true, is_self: false, leader_address: "" })
+        : json(response, 307, {}, { location: `http://127.0.0.2:8200${url}` }),
+    );
+    await assert.rejects(clientOf(standby.address).request(get), (error: SecretStoreError) => {
+      assert.deepEqual([error.code, error.remedy], ["unavailable", "retry"]);
+      assert.match(error.message, /no leader now: an election is under way/);
+      assert.doesNotMatch(`${error.message} ${error.hint ?? ""}`, /store\.address|api_addr/);
+      return true;
+    });
+  });
+
+  for (const announced of ["vault.internal:8200", "nonsense", "https://u:planted@vault"]) {
+    it(`a leader announced as "${announced}" is not told as a fault of store.address`, async () => {
+      const standby = await fakeServer(({ url }, response) =>
+        url === "/v1/sys/leader"
+          ? json(response, 200, { leader_address: announced })
+          : json(response, 307, {}, { location: `http://127.0.0.2:8200${url}` }),
+      );
+      await assert.rejects(clientOf(standby.address).request(get), (error: SecretStoreError) => {
+        assert.match(error.message, /the leader's address that it announces cannot be used/);
+        assert.doesNotMatch(error.message, /store\.address cannot be used|planted/);
+        return true;
+      });
+    });
+  }
+
   it("does not change the scheme", async () => {
     const standby = await fakeServer((_call, response) =>
       json(response, 307, {}, { location: "https://127.0.0.1:1/v1/x" }),

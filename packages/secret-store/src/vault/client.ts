@@ -263,7 +263,7 @@ export class VaultClient {
     );
     const announced = readLeader("GET sys/leader", answer).get("leader_address").string();
     if (announced === "") throw unavailable("the store has no leader now: an election is under way");
-    const leader = parseAddress(announced);
+    const leader = leaderAddress(announced);
     if (leader.origin !== target.origin)
       throw misdirected("it redirects to a host that it does not announce as leader");
     return leader;
@@ -381,6 +381,15 @@ function isRead({ method }: VaultRequest): boolean {
 
 function nameOf(request: VaultRequest): string {
   return `${request.method} ${request.path}`;
+}
+
+/** What the server announces is not `store.address`, so its faults must not be told as those of the configuration. */
+function leaderAddress(announced: string): VaultAddress {
+  try {
+    return parseAddress(announced);
+  } catch {
+    throw misdirected("the leader's address that it announces cannot be used");
+  }
 }
 
 function misdirected(problem: string): SecretStoreError {
