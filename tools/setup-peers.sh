@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what `npm test` needs beside npm packages: Debian packages, a Vault built from tools/vault, a Gitea built from
-# tools/gitea, and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is missing; a second run ends
-# at once.
+# tools/gitea, and git clients built from tools/clients into ${XDG_CACHE_HOME:-~/.cache}/devplat-peers. Does only what is
+# missing; a second run ends at once. `npm test` runs it. What a step prints is shown only when the step fails.
 set -eu
 root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd -P)
 
@@ -12,6 +12,47 @@ fail() {
   printf 'setup:peers: %s\n' "$*" >&2
   exit 1
 }
+log=$(mktemp)
+aside=
+ticker=
+cleanup() {
+  [ -z "$ticker" ] || kill "$ticker" 2>/dev/null || true
+  rm -rf "$log" ${aside:+"$aside"}
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' HUP TERM
+
+# step MINUTES NAME COMMAND [ARG ...]: runs one step, with a line when it begins, each minute, and when it ends.
+step_number=0
+step() {
+  minutes=$1 name=$2
+  shift 2
+  step_number=$((step_number + 1))
+  printf '[%d/%d] %s (about %d min) ...\n' "$step_number" "$step_count" "$name" "$minutes"
+  began=$(date +%s)
+  (
+    passed=0
+    while sleep 60 >/dev/null 2>&1; do
+      passed=$((passed + 1))
+      printf '      %s: %d min so far\n' "$name" "$passed"
+    done
+  ) &
+  ticker=$!
+  # Not the condition of an "if", where a failure in the middle of a function would count for nothing.
+  set +e
+  (set -e; "$@") >"$log" 2>&1
+  status=$?
+  set -e
+  kill "$ticker" 2>/dev/null || true
+  ticker=
+  if [ "$status" -ne 0 ]; then
+    tail -n 40 "$log" >&2
+    fail "$name: not installed, see above. What was done before stays; run it again to go on"
+  fi
+  printf '      done in %d s\n' $(($(date +%s) - began))
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 have_postgres() {
   for folder in /usr/lib/postgresql/*/bin; do [ -x "$folder/postgres" ] && return 0; done
@@ -83,87 +124,106 @@ have_vault && have_gitea || find_go || need golang-go
 # Gitea's SQLite is C.
 have_gitea || have gcc || need gcc libc6-dev
 
+as_root=
+if [ -n "$packages" ] && [ "$(id -u)" -ne 0 ]; then as_root="sudo -n"; fi
 if [ -n "$packages" ]; then
-  have apt-get || fail "missing here:$packages; install them with this system's package manager, then run this again"
-  as_root=
-  if [ "$(id -u)" -ne 0 ]; then
-    have sudo || fail "missing here:$packages; install them as root, or install sudo, then run this again"
-    as_root=sudo
+  have apt-get || fail "missing here:$packages. Install them with this system's package manager, then run it again"
+  if [ -n "$as_root" ] && ! sudo -n true 2>/dev/null; then
+    fail "missing here; run: sudo apt-get install -y --no-install-recommends$packages"
   fi
-  echo "setup:peers: installing$packages"
-  # A machine that serves nothing of its own: the packages must not start servers.
+fi
+
+# Everything that is to do, and what it takes on two idle cores, before the first step.
+todo= step_count=0 total=0
+plan() { # MINUTES NAME
+  step_count=$((step_count + 1))
+  total=$((total + $1))
+  todo="${todo:+$todo, }$2"
+}
+[ -z "$packages" ] || plan 3 "Debian packages"
+have_vault || plan 5 "Vault"
+have_gitea || plan 5 "Gitea"
+have_schemathesis || plan 1 "schemathesis"
+have_readers || plan 1 "Python readers"
+[ -z "$clients_todo" ] || plan 4 "git clients"
+if [ "$step_count" -eq 0 ]; then
+  echo "setup:peers: all there"
+  exit 0
+fi
+echo "The tests need programs that are not here yet: $todo. Installing them once takes about $total min."
+[ -z "$packages" ] || echo "Debian packages:$packages"
+
+# A machine that serves nothing of its own: the packages must not start servers.
+install_packages() {
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q </dev/null
   # shellcheck disable=SC2086 # one word per package
   $as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get install -q -y --no-install-recommends $packages </dev/null
-fi
+}
 
-if ! have_vault; then
-  find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building Vault: install a newer Go, then run this again"
-  echo "setup:peers: building Vault with $("$go" version) (about 5 minutes the first time) ..."
-  # Built aside and renamed: a build that was cut leaves nothing half.
-  aside="$vault_folder.$$"
-  trap 'rm -rf "$aside"' EXIT
-  trap 'exit 1' HUP INT TERM
+# Whatever is built is built aside and renamed: what was cut leaves nothing half.
+need_go() {
+  find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building: install a newer Go, then run this again"
+}
+
+build_vault() {
   mkdir -p "$aside/plugins" "$aside/sources"
   # From copies: the second build may add to go.sum, and the folder's name is made from the originals.
   cp "$root/tools/vault/go.mod" "$root/tools/vault/go.sum" "$aside/sources/"
   cd "$aside/sources"
-  "$go" build -tags minimal -trimpath -ldflags "-s -w" -o "$aside/vault" github.com/hashicorp/vault ||
-    fail "Vault did not build"
+  "$go" build -tags minimal -trimpath -ldflags "-s -w" -o "$aside/vault" github.com/hashicorp/vault
   "$go" build -mod=mod -trimpath -ldflags "-s -w" -o "$aside/plugins/vault-ldap" \
-    github.com/hashicorp/vault/builtin/credential/ldap/cmd/ldap || fail "Vault's LDAP plugin did not build"
-  cd "$root"
-  rm -rf "$aside/sources" "$vault_folder"
-  mv "$aside" "$vault_folder"
-fi
-if ! have_gitea; then
-  find_go || fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for building Gitea: install a newer Go, then run this again"
-  echo "setup:peers: building Gitea with $("$go" version) (about 5 minutes the first time) ..."
-  aside="$gitea_folder.$$"
-  trap 'rm -rf "$aside"' EXIT
-  trap 'exit 1' HUP INT TERM
+    github.com/hashicorp/vault/builtin/credential/ldap/cmd/ldap
+}
+
+build_gitea() {
   mkdir -p "$aside/static" "$aside/sources"
   cp "$root/tools/gitea/go.mod" "$root/tools/gitea/go.sum" "$aside/sources/"
   cd "$aside/sources"
   "$go" build -mod=mod -tags "sqlite sqlite_unlock_notify" -trimpath -ldflags "-s -w" -o "$aside/gitea" \
-    code.gitea.io/gitea || fail "Gitea did not build"
+    code.gitea.io/gitea
   module=$("$go" list -mod=mod -m -f '{{.Dir}}' code.gitea.io/gitea)
   for part in templates options public; do cp -R "$module/$part" "$aside/static/"; done
   # The module cache is read-only, and so would be the copy.
   chmod -R u+w "$aside/static"
-  cd "$root"
-  rm -rf "$aside/sources" "$gitea_folder"
-  mv "$aside" "$gitea_folder"
+}
+
+install_python() { # a folder of tools with a requirements.txt
+  python3 -m venv "$aside"
+  "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+    --only-binary :all: -r "$root/tools/$1/requirements.txt"
+}
+
+# build MINUTES NAME FOLDER COMMAND [ARG ...]: a step that fills $aside, which then becomes FOLDER.
+build() {
+  minutes=$1 name=$2 folder=$3
+  shift 3
+  aside="$folder.$$"
+  step "$minutes" "$name" "$@"
+  rm -rf "$aside/sources" "$folder"
+  mv "$aside" "$folder"
+  aside=
+}
+
+if [ -n "$packages" ]; then step 3 "Debian packages" install_packages; fi
+if ! have_vault; then
+  need_go
+  build 5 "Vault" "$vault_folder" build_vault
+fi
+if ! have_gitea; then
+  need_go
+  build 5 "Gitea" "$gitea_folder" build_gitea
 fi
 if ! have_schemathesis; then
-  echo "setup:peers: installing schemathesis ..."
-  aside="$schemathesis_folder.$$"
-  trap 'rm -rf "$aside"' EXIT
-  trap 'exit 1' HUP INT TERM
-  python3 -m venv "$aside" || fail "Python made no virtual environment"
-  "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
-    --only-binary :all: -r "$root/tools/schemathesis/requirements.txt" || fail "schemathesis could not be installed"
-  rm -rf "$schemathesis_folder"
-  mv "$aside" "$schemathesis_folder"
+  build 1 "schemathesis" "$schemathesis_folder" install_python schemathesis
   have_schemathesis || fail "schemathesis does not load"
 fi
 if ! have_readers; then
-  echo "setup:peers: installing readers of configuration files for Python ..."
-  aside="$readers_folder.$$"
-  trap 'rm -rf "$aside"' EXIT
-  trap 'exit 1' HUP INT TERM
-  python3 -m venv "$aside" || fail "Python made no virtual environment"
-  "$aside/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
-    --only-binary :all: -r "$root/tools/readers/requirements.txt" || fail "the readers could not be installed"
-  rm -rf "$readers_folder"
-  mv "$aside" "$readers_folder"
-  have_readers || fail "the readers do not load"
+  build 1 "Python readers" "$readers_folder" install_python readers
+  have_readers || fail "the Python readers do not load"
 fi
 if [ -n "$clients_todo" ]; then
-  find_go || case "$clients_todo" in *go-git*)
-    fail "no Go 1.$GO_TOOLCHAIN_FETCHER_MINOR or later for the Go client: install a newer Go, then run this again" ;;
-  esac
-  sh "$root/tools/clients/build.sh" "$go"
+  case "$clients_todo" in *go-git*) need_go ;; *) find_go || true ;; esac
+  step 4 "git clients" sh "$root/tools/clients/build.sh" "$go"
 fi
 echo "setup:peers: all there"

@@ -15,6 +15,7 @@ async function main(): Promise<number> {
   await mkdir(data, { recursive: true, mode: 0o700 });
   const svc = await prepareSvc(root, data, await freePortFrom(8080), await freePortFrom(9136));
   const agent = await prepareAgent(root, data, await freePortFrom(8200));
+  process.stderr.write(`Starting svc at ${svc.url} and agent at ${agent.url} ...\n`);
   const programs = [
     new Program("svc", svc.command, svc.args, svc.env),
     new Program("agent", agent.command, agent.args, agent.env),
