@@ -484,9 +484,10 @@ for (const stand of stands) {
 }
 
 describe("the pages of secrets, when the store refuses or does not answer", () => {
-  for (const [fault, status] of [
-    ["denied", 403],
-    ["unavailable", 502],
+  for (const [fault, status, line] of [
+    ["denied", 403, "Could not be listed: the store does not allow it."],
+    ["unavailable", 502, "Could not be listed: the store does not answer."],
+    ["sealed", 502, "Could not be listed: the store is sealed."],
   ] as const) {
     it(`rule 2: ${fault} inside a configured subtree counts as empty, elsewhere it is ${status}`, async () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
@@ -495,15 +496,22 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
       const pages = new Pages(server);
       const inside = await pages.get("tools/");
       assert.equal(inside.status, 200);
-      assert.match(inside.body, /Nothing is stored here/);
+      assert.ok(inside.body.includes(line), "it says that it may not be empty");
+      assert.doesNotMatch(inside.body, /Nothing is stored here/);
+      assert.match(inside.body, /New secret/);
       assert.match(inside.body, /The secrets cannot be listed/);
+      const tree = await pages.get("tools/?part=tree", { "HX-Request": "true" });
+      assert.match(tree.body, new RegExp(line));
       for (const path of ["", "elsewhere/", "tools/x"]) {
         const refused = await pages.get(path);
         assert.equal(refused.status, status, path);
         assert.doesNotMatch(refused.body, /words of the store/);
         assert.match(refused.body, /aria-label="Sections"/, "one is still in the site");
-        assert.equal(refused.body.includes("Try again"), fault === "unavailable", path);
+        assert.equal(refused.body.includes("Try again"), fault !== "denied", path);
+        // What the page's own request has learned is in its header, and in the status.
+        assert.equal(refused.body.includes("Store unreachable"), fault !== "denied", path);
       }
+      assert.equal(server.view.status().store.reachable, fault === "denied");
     });
   }
 });

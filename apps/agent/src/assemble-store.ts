@@ -1,13 +1,6 @@
 import { systemCode } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
-import {
-  VaultClient,
-  openEmbeddedStore,
-  openVaultStore,
-  proxyFor,
-  userRoot,
-  type SecretStore,
-} from "@devplat/secret-store";
+import { VaultClient, openEmbeddedStore, openVaultStore, proxyFor, userRoot } from "@devplat/secret-store";
 import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
@@ -33,13 +26,17 @@ import { dockerStatus } from "./docker/registration.ts";
 import type { Host } from "./host.ts";
 import { ownDaemonToken } from "./local-api/own-token.ts";
 import { apiSocketPath } from "./local-api/places.ts";
+import { ObservedStore } from "./secrets/observed-store.ts";
+import { StoreHealth } from "./secrets/store-health.ts";
 import { emptyStore } from "./sync/empty-store.ts";
 import type { StatusFacts } from "./sync/status-report.ts";
 import { VERSION } from "./version.ts";
 
 /** The secrets store and who is signed in to it. Close both with `close`. */
 export interface StoreParts {
-  readonly store: SecretStore;
+  readonly store: ObservedStore;
+  /** What the requests of {@link StoreParts.store} have shown. */
+  readonly health: StoreHealth;
   readonly signIn: SignIn;
   /** Of a store that asks for a token. */
   readonly tokens?: {
@@ -71,12 +68,14 @@ export async function assembleStore(
   const root = userRoot({ mount: config.store.kv_mount, prefix: config.store.user_prefix, username });
   const docker = await dockerStatus(config, host.places, host.environment);
   const facts = { ...factsOf(host, loaded), username, ...(docker !== undefined && { docker }) };
+  const health = new StoreHealth();
   if (config.store.driver === "embedded") {
-    const store =
+    const embedded =
       create || (await exists(embeddedFile(host.places)))
         ? await openEmbeddedStore({ folder: host.places.data, root, clock: host.clock })
         : emptyStore;
-    return { store, signIn: embeddedSignIn, facts, close: () => store.close() };
+    const store = new ObservedStore({ store: embedded, health });
+    return { store, health, signIn: embeddedSignIn, facts, close: () => store.close() };
   }
   const tokenFile = new TokenFile(host.places.tokenFile, sealerOf(host, config));
   const pin = new IdentityPin(host.places.state, create);
@@ -107,7 +106,7 @@ export async function assembleStore(
   });
   const options = { ...(await vaultOptions(host, config)), clock: host.clock, token: () => tokens.token() };
   const client = new VaultClient(options);
-  const store = openVaultStore({ ...options, root });
+  const store = new ObservedStore({ store: openVaultStore({ ...options, root }), health, signIn: tokens });
   const close = async (): Promise<void> => {
     await adoption.endUnkept();
     await store.close();
@@ -131,6 +130,7 @@ export async function assembleStore(
   const logins = new Logins({ client, store: config.store, adoption, certificates });
   return {
     store,
+    health,
     signIn: tokens,
     tokens: { signIn: tokens, tokenFile, pin, client, certificates },
     logins,

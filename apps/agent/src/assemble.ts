@@ -17,6 +17,7 @@ import { PausedRules } from "./sync/paused-rules.ts";
 import { Renderer } from "./sync/render.ts";
 import { StateFile } from "./sync/state.ts";
 import { TargetPolicy } from "./sync/targets.ts";
+import { PAGE_WAIT_MS } from "./web/page-wait.ts";
 
 /** Everything that syncs, with the writer lock held. */
 export interface SyncParts extends StoreParts {
@@ -134,7 +135,9 @@ async function surfaces(host: Host, parts: Omit<SurfaceFoundation, "preview">): 
     ...parts,
     preview: async (signal) => {
       const state = await StateFile.peek(host.places.state);
-      return await engineOf(host, parts.current(), parts.store, state).preview(signal);
+      // A page waits for it.
+      const store = parts.store.within(PAGE_WAIT_MS);
+      return await engineOf(host, parts.current(), store, state).preview(signal);
     },
   });
 }

@@ -25,7 +25,7 @@ export interface ApiGate {
 export interface ApiParts {
   readonly view: DaemonView;
   readonly secrets: SecretEditor;
-  readonly signIn: Pick<SignIn, "token" | "invalidate">;
+  readonly signIn: Pick<SignIn, "token">;
   readonly configuration: ConfigurationView;
   readonly gate: ApiGate;
   readonly csrf: CsrfTokens;

@@ -129,7 +129,7 @@ export class TokenSignIn implements SignIn {
   }
 
   invalidate(): void {
-    this.#drop("the store no longer accepts the token");
+    if (this.#token !== undefined) this.#drop("the store no longer accepts the token");
   }
 
   ensure(signal: AbortSignal): Promise<void> {

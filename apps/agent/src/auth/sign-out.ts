@@ -5,8 +5,8 @@ import type { IdentityPin } from "./identity-pin.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { TokenFile } from "./token-file.ts";
 
-/** Another token is looked for within this time, in milliseconds. */
-const SIGN_OUT_LIMIT_MS = 5000;
+/** The store is asked within this time, in milliseconds: a page waits for it. A token that is not ended then ends by itself. */
+const SIGN_OUT_LIMIT_MS = 4000;
 
 export interface SignOutParts {
   readonly tokenFile: Pick<TokenFile, "read" | "remove">;
@@ -41,10 +41,11 @@ export async function signOut(
   parts: SignOutParts & { readonly signIn: Pick<SignIn, "ensure">; readonly logger: Logger },
 ): Promise<void> {
   const { token, ownLogin } = await removeToken(parts);
+  const signal = AbortSignal.timeout(SIGN_OUT_LIMIT_MS);
   // It notices that the file is gone; that nobody is signed in then is no fault.
-  await parts.signIn.ensure(AbortSignal.timeout(SIGN_OUT_LIMIT_MS)).catch(() => undefined);
+  await parts.signIn.ensure(signal).catch(() => undefined);
   if (token === undefined || !ownLogin) return;
-  await parts.client.revokeSelf({ token }).catch((error: unknown) => {
+  await parts.client.revokeSelf({ token, signal }).catch((error: unknown) => {
     parts.logger.warn({ err: error }, "the token could not be revoked; it ends by itself");
   });
 }

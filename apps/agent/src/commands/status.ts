@@ -84,12 +84,12 @@ function withFault(status: AgentStatus, fault: SecretStoreError | undefined): Ag
 }
 
 /**
- * The daemon's word counts for what happens in it, also where it can keep no state on a full disk; who is signed in was
- * proven here and now.
+ * The daemon's word counts for what happens in it, also where it can keep no state on a full disk. Who is signed in was
+ * proven here and now. The store can be reached if neither has found the contrary.
  */
 function withDaemon(
   status: AgentStatus,
-  { config, rules = {}, staleError, ...look }: DaemonLook,
+  { config, rules = {}, storeFault, ...look }: DaemonLook,
 ): AgentStatus {
   const known = Object.entries(rules).filter(([name]) => Object.hasOwn(status.rules, name));
   const { store } = status;
@@ -97,7 +97,11 @@ function withDaemon(
     ...status,
     ...look,
     rules: { ...status.rules, ...Object.fromEntries(known) },
-    store: { ...store, last_error: store.last_error ?? staleError ?? null },
+    store: {
+      ...store,
+      reachable: store.reachable && storeFault?.reachable !== false,
+      last_error: store.last_error ?? storeFault?.last_error ?? null,
+    },
     config: { ...status.config, ...config },
   };
 }

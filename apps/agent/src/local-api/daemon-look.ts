@@ -39,7 +39,7 @@ const statusSchema = z.object({
       events: z.enum(["connected", "polling", "unsupported"]),
     })
     .optional(),
-  store: z.object({ last_error: z.string().nullable() }).optional(),
+  store: z.object({ reachable: z.boolean(), last_error: z.string().nullable() }).optional(),
   rules: z.record(z.string(), ruleSchema).optional(),
   config: z.object({ problems: texts, reload_needed: texts }).optional(),
   peers: z
@@ -58,8 +58,8 @@ export type DaemonWord = z.infer<typeof statusSchema>;
 /** What only the running daemon knows, and what of it shows from outside. */
 export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
-    /** Why its files are stale. */
-    readonly staleError?: string;
+    /** Why it cannot use the store, or why its files are stale. */
+    readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
     readonly config?: Pick<AgentStatus["config"], "problems" | "reload_needed">;
   };
 
@@ -69,13 +69,13 @@ export async function lookAtDaemon(places: Places, { api, web }: Config): Promis
   const socket = api.enabled ? apiSocketPath(places, api) : undefined;
   const seen = await askDaemon(places, socket);
   const { uptime_seconds: uptime, sync, rules, store, config, peers } = seen ?? {};
-  const staleError = sync?.state === "stale" ? store?.last_error : undefined;
+  const inTrouble = store !== undefined && (!store.reachable || sync?.state === "stale");
   return {
     daemon: { running: seen !== undefined },
     ...(uptime !== undefined && { uptime_seconds: uptime }),
     ...(sync !== undefined && { sync }),
     ...(rules !== undefined && { rules }),
-    ...(typeof staleError === "string" && { staleError }),
+    ...(inTrouble && { storeFault: store }),
     ...(config !== undefined && { config }),
     ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
     ...(peers !== undefined && { peers }),

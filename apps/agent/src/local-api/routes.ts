@@ -14,7 +14,7 @@ import type { TokenHandouts } from "./token-handouts.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */
 export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
-  const { view, signIn, logger } = parts;
+  const { view, logger } = parts;
   const app = new Hono<Environment>();
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => answerProblem(c, PROBLEMS.bodyTooLarge) }));
   app.get("/healthz", (c) => c.json({ status: "ok" }));
@@ -30,7 +30,6 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
       logger.error({ err: error, path: c.req.path }, "request failed");
       return answerProblem(c, PROBLEMS.internal);
     }
-    if (problem.code === "not_signed_in") signIn.invalidate();
     return answerProblem(c, problem);
   });
   return app;

@@ -33,7 +33,15 @@ export async function searchNames(
     if (batch.length === 0) return result(paths, true);
     searched += batch.length;
     const found: string[] = [];
-    for (const entry of await Promise.all(batch.map((folder) => namesBelow(store, folder, signal)))) {
+    let listed: readonly (string[] | undefined)[];
+    try {
+      listed = await Promise.all(batch.map((folder) => namesBelow(store, folder, signal)));
+    } catch (error) {
+      // What was found before the store went away, or the time was over, is worth showing.
+      if (searched === batch.length) throw error;
+      return result(paths, true);
+    }
+    for (const entry of listed) {
       if (entry === undefined) incomplete = true;
       else found.push(...entry);
     }

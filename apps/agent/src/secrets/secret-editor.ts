@@ -1,12 +1,13 @@
 import type { Logger } from "@devplat/base";
-import { SecretStoreError, type Fields, type SecretStore } from "@devplat/secret-store";
+import { SecretStoreError, type Fields } from "@devplat/secret-store";
+import type { ObservedStore } from "./observed-store.ts";
 import type { WritePolicy } from "./write-policy.ts";
 
 /** Which surface asked; for the log. */
 export type Surface = "api" | "page";
 
 export interface SecretEditorParts {
-  readonly store: SecretStore;
+  readonly store: ObservedStore;
   readonly policy: WritePolicy;
   readonly logger: Logger;
   /** Called after every change, so that rules of the secret need not wait for the next poll. */
@@ -18,7 +19,7 @@ export interface SecretEditorParts {
  * not seen. The log gets the path only, never a field's name or value.
  */
 export class SecretEditor {
-  readonly store: SecretStore;
+  readonly store: ObservedStore;
   readonly policy: WritePolicy;
   readonly logger: Logger;
   readonly #onChange: () => void;
@@ -28,6 +29,12 @@ export class SecretEditor {
     this.policy = parts.policy;
     this.logger = parts.logger;
     this.#onChange = parts.onChange;
+  }
+
+  /** The same for one task, whose requests to the store end after this time; see {@link ObservedStore.within}. */
+  within(ms: number): SecretEditor {
+    const { policy, logger } = this;
+    return new SecretEditor({ store: this.store.within(ms), policy, logger, onChange: this.#onChange });
   }
 
   /** Writes where nothing exists. @returns the version; undefined if something is there, so that of two creates one fails */

@@ -5,6 +5,8 @@ import { silentLogger } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStore } from "@devplat/secret-store";
 import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
+import { ObservedStore } from "../secrets/observed-store.ts";
+import { StoreHealth } from "../secrets/store-health.ts";
 import { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
@@ -85,7 +87,9 @@ afterEach(async () => {
 });
 
 async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
-  const { engine, state } = await w.engine([RULE], { clock, store: store.store });
+  const health = new StoreHealth();
+  const observed = new ObservedStore({ store: store.store, health });
+  const { engine, state } = await w.engine([RULE], { clock, store: observed });
   const facts = {
     version: "0",
     authMethod: "embedded",
@@ -97,7 +101,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     sources: [],
     problems: [],
   } as const;
-  const parts = { engine, state, signIn, clock, facts, store: store.store, logger: silentLogger };
+  const parts = { engine, state, signIn, clock, facts, store: observed, health, logger: silentLogger };
   const daemon = new Daemon({ ...parts, intervalMs: INTERVAL_MS });
   running = daemon.run(stop.signal);
   return daemon;

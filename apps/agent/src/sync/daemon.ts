@@ -1,6 +1,7 @@
 import { backoffMs, type Clock, type Logger } from "@devplat/base";
-import type { SecretStore } from "@devplat/secret-store";
+import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
+import type { StoreHealth } from "../secrets/store-health.ts";
 import { AgentError } from "../errors.ts";
 import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
 import { isStoreWide } from "./cycle-secrets.ts";
@@ -26,6 +27,8 @@ const MIN_SLEEP_MS = 50;
 export interface DaemonParts {
   readonly engine: SyncEngine;
   readonly store: SecretStore;
+  /** What requests to the store have shown, those of pages too. */
+  readonly health: StoreHealth;
   readonly signIn: SignIn;
   readonly state: StateFile;
   readonly clock: Clock;
@@ -67,6 +70,7 @@ export class Daemon implements DaemonView {
   /** Which rules that wait after a failure the next cycle tries nevertheless. */
   #hurry: true | Set<string> = new Set();
   #outages = 0;
+  #storeIsDown = false;
   /** Targets that others can read, as the log has said. */
   #exposed: ReadonlySet<string> = new Set();
   #events: EventsState = "polling";
@@ -103,6 +107,7 @@ export class Daemon implements DaemonView {
       logger: parts.logger,
     });
     parts.enrolments?.onChange(() => this.#changed());
+    parts.health.onChange(() => this.#noteHealth());
     // A login need not wait for the next look at the token, and its end has to be seen at once.
     let signedIn = false;
     parts.signIn.onChange(() => {
@@ -131,10 +136,11 @@ export class Daemon implements DaemonView {
   }
 
   status(): AgentStatus {
-    const { signIn, state, engine, enrolments, bootstrap } = this.#parts;
+    const { signIn, state, engine, enrolments, bootstrap, health } = this.#parts;
     return this.#report.status({
       signIn: signIn.state(),
       document: state.document,
+      storeFault: health.fault(),
       rules: engine.rules,
       running: this.#running !== undefined,
       nextCycleAt: this.#nextCycleAt,
@@ -243,9 +249,18 @@ export class Daemon implements DaemonView {
     this.#exposed = new Set(exposed.map(({ path }) => path));
   }
 
+  /** When the store goes away or comes back, a cycle says what that means for the files. */
+  #noteHealth(): void {
+    const isDown = typeof this.#parts.health.fault() === "string";
+    if (isDown !== this.#storeIsDown && this.#running === undefined) this.#trigger();
+    this.#storeIsDown = isDown;
+    this.#changed();
+  }
+
   #noteOutage(error: unknown): void {
-    const { signIn, state, logger, clock } = this.#parts;
+    const { signIn, state, logger, clock, health } = this.#parts;
     this.#outages += 1;
+    if (error instanceof SecretStoreError) health.failed(error);
     if (error instanceof Error && "code" in error && error.code === "unauthenticated") signIn.invalidate();
     // Not signed in, or a state that cannot be kept.
     const waiting = error instanceof AgentError && ["not_signed_in", "place_refused"].includes(error.code);

@@ -9,6 +9,8 @@ import { testSeed } from "@devplat/testkit";
 import { TokenFile } from "../auth/token-file.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
+import { ObservedStore } from "../secrets/observed-store.ts";
+import { StoreHealth } from "../secrets/store-health.ts";
 import { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
@@ -157,7 +159,9 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         logger: silentLogger,
       });
       central.use(() => signIn.token());
-      const { engine, state: file } = await w.engine(RULES, { clock, store: central.store });
+      const health = new StoreHealth();
+      const store = new ObservedStore({ store: central.store, health, signIn });
+      const { engine, state: file } = await w.engine(RULES, { clock, store });
       const facts = {
         version: "0",
         authMethod: "token",
@@ -169,7 +173,7 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         sources: [],
         problems: [],
       } as const;
-      const parts = { engine, state: file, signIn, clock, facts, store: central.store, logger: silentLogger };
+      const parts = { engine, state: file, signIn, clock, facts, store, health, logger: silentLogger };
       const daemon = new Daemon({ ...parts, intervalMs: INTERVAL_MS });
       const onWake = (): void => daemon.wake();
       const keeper = new TokenKeeper({ signIn, tokenFile, onWake, clock, logger: silentLogger });

@@ -26,6 +26,8 @@ export interface StatusFacts {
 export interface StatusInputs {
   readonly signIn: SignInState;
   readonly document: StateDocument;
+  /** See StoreHealth.fault. Default: nothing is known but the state of the last cycle. */
+  readonly storeFault?: string | null | undefined;
   readonly rules: readonly Rule[];
   readonly running: boolean;
   /** Milliseconds since the epoch. */
@@ -79,8 +81,8 @@ export class StatusReport {
         kv_mount: facts.kvMount,
         user_prefix: facts.userPrefix,
         // Without a token the store has not been asked, or it has answered no.
-        reachable: document.stale_since === null || !signIn.authenticated,
-        last_error: signIn.reason ?? document.last_error,
+        reachable: answers(inputs) || !signIn.authenticated,
+        last_error: signIn.reason ?? inputs.storeFault ?? document.last_error,
       },
       username: facts.username,
       sync: {
@@ -110,6 +112,11 @@ export class StatusReport {
       },
     }));
   }
+}
+
+/** The newest request counts, of whichever part of the program. */
+function answers({ storeFault, document }: StatusInputs): boolean {
+  return storeFault === undefined ? document.stale_since === null : storeFault === null;
 }
 
 function syncState({ running, signIn, document }: StatusInputs): AgentStatus["sync"]["state"] {

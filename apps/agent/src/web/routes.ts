@@ -64,8 +64,6 @@ export function routes(parts: RouteParts): Hono<Environment> {
   app.onError((error, c) => {
     const problem = storeProblem(error);
     if (problem !== undefined) {
-      // What the store says of the token counts from now on, not from the next cycle.
-      if (problem.code === "not_signed_in") parts.signIn.invalidate();
       logger.debug({ err: error }, "the secrets store did not do what was asked");
       return answerProblem(c, parts, problem);
     }

@@ -1,7 +1,7 @@
 import { Secret } from "@devplat/base";
 import { checkPath, SecretStoreError, type Fields, type SecretDocument } from "@devplat/secret-store";
 import { html } from "@devplat/web-kit";
-import type { Context, Handler } from "hono";
+import type { Context } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import type { CopyOutcome } from "../desktop/clipboard.ts";
 import {
@@ -12,6 +12,7 @@ import {
   type EditRefusal,
 } from "../secrets/edit-fields.ts";
 import { textOf } from "../secrets/form-text.ts";
+import type { SecretEditor } from "../secrets/secret-editor.ts";
 import { folderOf, lastName, storePath } from "../secrets/url-path.ts";
 import type { Environment } from "../api/environment.ts";
 import { pathOf } from "../api/request-checks.ts";
@@ -19,7 +20,7 @@ import { answerProblem, isForPart } from "./answer.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { announcementText, type Announcement } from "./pages/announcements.ts";
 import { SECRETS_PREFIX, fieldName, secretUrl } from "./pages/secrets/links.ts";
-import { wholeNumber, type SecretPages } from "./secret-pages.ts";
+import { SecretPages, wholeNumber } from "./secret-pages.ts";
 
 type Ctx = Context<Environment>;
 
@@ -40,10 +41,14 @@ const EDIT_REFUSALS: Readonly<Record<EditRefusal, { readonly status: 409 | 422; 
   },
 };
 
-/** What the forms of the secrets' pages do. After each that changes something the page is loaded anew. */
-export function secretActions(parts: RouteParts, pages: SecretPages): Handler<Environment> {
-  const { secrets, clipboard, logger } = parts;
+/**
+ * What the forms of the secrets' pages do. After each that changes something the page is loaded anew.
+ * @param secrets the secrets for one request, with its limit of time
+ */
+export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx) => Promise<Response> {
+  const { clipboard, logger } = parts;
   const { store, policy } = secrets;
+  const pages = new SecretPages(parts, secrets);
 
   return async (c) => {
     const path = storePath(pathOf(c.env.incoming), SECRETS_PREFIX);

@@ -1,18 +1,14 @@
-import {
-  checkFolder,
-  checkPath,
-  SecretStoreError,
-  type SecretDocument,
-  type SecretMetadata,
-} from "@devplat/secret-store";
+import { checkPath, SecretStoreError, type SecretDocument, type SecretMetadata } from "@devplat/secret-store";
 import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
 import { searchNames } from "../secrets/search-names.ts";
+import type { SecretEditor } from "../secrets/secret-editor.ts";
 import { folderOf } from "../secrets/url-path.ts";
 import type { Environment } from "../api/environment.ts";
 import { answerProblem } from "./answer.ts";
 import type { RouteParts } from "./route-parts.ts";
+import { listFolder, type Listing } from "./secret-listing.ts";
 import { announcementText } from "./pages/announcements.ts";
 import { editRow, fieldRow, shownValue } from "./pages/secrets/field-row.ts";
 import { folderPage, searchPage } from "./pages/secrets/folder-page.ts";
@@ -20,7 +16,7 @@ import type { SecretsFrame } from "./pages/secrets/frame.ts";
 import { historyPage } from "./pages/secrets/history-page.ts";
 import { fieldName } from "./pages/secrets/links.ts";
 import { absentPage, createPage, secretPage } from "./pages/secrets/secret-page.ts";
-import { treeItems, type TreeNode } from "./pages/secrets/sidebar.ts";
+import { treeItems, type Branch, type TreeNode } from "./pages/secrets/sidebar.ts";
 
 type Ctx = Context<Environment>;
 
@@ -34,19 +30,21 @@ export interface Shown {
 /** Shows pages of secrets; the actions on them use it to show one again with a refusal. */
 export class SecretPages {
   readonly #parts: RouteParts;
+  readonly #secrets: SecretEditor;
 
-  constructor(parts: RouteParts) {
+  /** @param secrets the secrets for one request, with its limit of time */
+  constructor(parts: RouteParts, secrets: SecretEditor) {
     this.#parts = parts;
+    this.#secrets = secrets;
   }
 
   /** The page of a secret, or what there is to say about a path that holds nothing. */
   async secret(c: Ctx, path: string, shown: Shown = {}): Promise<Response> {
-    const { policy } = this.#parts.secrets;
+    const { policy } = this.#secrets;
     const { status = 200, refusal } = shown;
     // A form is answered with the newest version; 0 is none.
     const version = c.req.method === "POST" ? undefined : wholeNumber(c.req.query("version")) || undefined;
-    const document = await this.#read(path, version);
-    const frame = await this.#frame(c, path, refusal);
+    const [document, frame] = await Promise.all([this.#read(path, version), this.#frame(c, path, refusal)]);
     const readOnly = policy.refusal(path);
     if (document === undefined) {
       if (readOnly === undefined && version === undefined) return c.html(createPage(frame, path), status);
@@ -60,30 +58,34 @@ export class SecretPages {
   }
 
   async folder(c: Ctx, folder: string, shown: Shown = {}): Promise<Response> {
-    const { policy } = this.#parts.secrets;
-    const names = await this.#names(folder);
-    const frame = await this.#frame(c, folder, shown.refusal);
-    return c.html(folderPage(frame, folder, names, policy.coversFolder(folder)), shown.status ?? 200);
+    const [listing, frame] = await Promise.all([
+      listFolder(this.#secrets, folder),
+      this.#frame(c, folder, shown.refusal),
+    ]);
+    const creatable = this.#secrets.policy.coversFolder(folder);
+    return c.html(folderPage(frame, folder, listing, creatable), shown.status ?? 200);
   }
 
   async search(c: Ctx, query: string): Promise<Response> {
-    const result = await searchNames(this.#parts.secrets.store, query, c.req.raw.signal);
+    const result = await searchNames(this.#secrets.store, query, c.req.raw.signal);
     const frame = await this.#frame(c, "", undefined);
     return c.html(searchPage({ ...frame, sidebar: { ...frame.sidebar, query } }, query, result));
   }
 
   async history(c: Ctx, path: string): Promise<Response> {
-    const { store, policy } = this.#parts.secrets;
-    const metadata: SecretMetadata = await store.metadata(path);
-    const editable = policy.refusal(path) === undefined;
-    return c.html(historyPage(await this.#frame(c, path, undefined), path, metadata, editable));
+    const { store, policy } = this.#secrets;
+    const [metadata, frame]: [SecretMetadata, SecretsFrame] = await Promise.all([
+      store.metadata(path),
+      this.#frame(c, path, undefined),
+    ]);
+    return c.html(historyPage(frame, path, metadata, policy.refusal(path) === undefined));
   }
 
   /** A part of a page, which htmx puts in its place. */
   async part(c: Ctx, path: string, part: string): Promise<Response> {
-    const { store, policy } = this.#parts.secrets;
+    const { store, policy } = this.#secrets;
     if (part === "tree" && (path === "" || path.endsWith("/"))) {
-      return c.html(treeItems(nodes(path, await this.#names(path)), ""));
+      return c.html(treeItems(branch(path, await listFolder(this.#secrets, path)), ""));
     }
     const name = fieldName(c.req.query("field"));
     const { fields, version } = await store.read(path);
@@ -106,22 +108,10 @@ export class SecretPages {
     }
   }
 
-  /** Names in a folder. In an editable subtree a folder that cannot be listed counts as empty. */
-  async #names(folder: string): Promise<readonly string[]> {
-    const { store, policy } = this.#parts.secrets;
-    checkFolder(folder);
-    try {
-      return await store.list(folder);
-    } catch (error) {
-      if (error instanceof SecretStoreError && policy.coversFolder(folder)) return [];
-      throw error;
-    }
-  }
-
   async #read(path: string, version: number | undefined): Promise<SecretDocument | undefined> {
     checkPath(path);
     try {
-      return await this.#parts.secrets.store.read(path, version === undefined ? {} : { version });
+      return await this.#secrets.store.read(path, version === undefined ? {} : { version });
     } catch (error) {
       if (error instanceof SecretStoreError && error.code === "not_found") return undefined;
       throw error;
@@ -129,11 +119,13 @@ export class SecretPages {
   }
 
   async #frame(c: Ctx, path: string, refusal: string | undefined): Promise<SecretsFrame> {
-    const { assets, view, texts, secrets } = this.#parts;
+    const { assets, view, texts } = this.#parts;
+    const tree = await this.#tree(path);
     return {
       assets,
+      // Read behind the requests to the store, whose results it shows.
       status: view.status(),
-      sidebar: { tree: await this.#tree(path), editable: secrets.policy.folders, current: path },
+      sidebar: { tree, editable: this.#secrets.policy.folders, current: path },
       text: texts.secretView,
       announcement: announcementText(c.req.query("done")),
       refusal,
@@ -141,25 +133,18 @@ export class SecretPages {
   }
 
   /** The root's entries, with the folders above a path opened. A sidebar that cannot be listed keeps nobody from the page. */
-  async #tree(path: string): Promise<readonly TreeNode[] | undefined> {
+  async #tree(path: string): Promise<Branch | undefined> {
     const open: string[] = path.endsWith("/") ? [path] : [];
     for (let folder = folderOf(path); folder !== ""; folder = folderOf(folder)) open.unshift(folder);
     const listings = await Promise.all(
-      ["", ...open].map((folder) => this.#names(folder).catch(() => undefined)),
+      ["", ...open].map((folder) => listFolder(this.#secrets, folder).catch(() => undefined)),
     );
-    let children: readonly TreeNode[] | undefined;
+    let inner: Branch | undefined;
     for (const [at, folder] of ["", ...open].entries().toArray().toReversed()) {
-      const names = listings[at];
-      const opened = open[at];
-      const inner = children;
-      children =
-        names === undefined
-          ? undefined
-          : nodes(folder, names).map((node) => {
-              return node.path === opened && inner !== undefined ? { ...node, children: inner } : node;
-            });
+      const listing = listings[at];
+      inner = listing && branch(folder, listing, open[at], inner);
     }
-    return children;
+    return inner;
   }
 
   #logReveal(path: string): void {
@@ -173,6 +158,11 @@ export function wholeNumber(text: string | null | undefined): number | undefined
   return text !== null && text !== undefined && /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
 }
 
-function nodes(folder: string, names: readonly string[]): TreeNode[] {
-  return names.map((name) => ({ path: folder + name }));
+/** @param opened the folder among them that is shown with what is in it */
+function branch(folder: string, { names, fault }: Listing, opened?: string, inner?: Branch): Branch {
+  const nodes = names.map((name): TreeNode => {
+    const path = folder + name;
+    return path === opened && inner !== undefined ? { path, children: inner } : { path };
+  });
+  return { nodes, ...(fault !== undefined && { fault }) };
 }

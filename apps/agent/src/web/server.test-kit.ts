@@ -13,7 +13,9 @@ import type { Clipboard } from "../desktop/clipboard.ts";
 import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
 import { EnrolmentMarks } from "../enrol/marks.ts";
+import { ObservedStore } from "../secrets/observed-store.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
+import { StoreHealth } from "../secrets/store-health.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
 import type { Desktop } from "../desktop/desktop.ts";
 import { LocalActions } from "../peers/local-actions.ts";
@@ -117,6 +119,16 @@ export async function startTestServer(
   enrolments.onChange(showEnrolments);
   showEnrolments();
   let signedOut = 0;
+  const health = new StoreHealth();
+  health.onChange(() => {
+    const { store: shown } = view.status();
+    const last_error = health.fault() ?? null;
+    view.set({ status: { store: { ...shown, reachable: last_error === null, last_error } } });
+  });
+  const signIn = {
+    token: () => (token === undefined ? undefined : new Secret(token)),
+    invalidate: () => view.set({ status: { authenticated: false } }),
+  };
   const server = new WebServer({
     view,
     enrolments,
@@ -131,15 +143,12 @@ export async function startTestServer(
     runtimeFolder,
     logger,
     secrets: new SecretEditor({
-      store,
+      store: new ObservedStore({ store, health, signIn }),
       policy: new WritePolicy(options.editablePaths ?? [], () => options.enrolmentKeys ?? []),
       logger,
       onChange: () => undefined,
     }),
-    signIn: {
-      token: () => (token === undefined ? undefined : new Secret(token)),
-      invalidate: () => view.set({ status: { authenticated: false } }),
-    },
+    signIn,
     ruleControl: options.ruleControl ?? {
       setPaused: async () => "done",
       nextChange: async () => ({ diff: "" }),

@@ -6,6 +6,7 @@ import { LOGIN_LIMIT_MS, LoginFlow, type LoginState, type LoginSteps } from "../
 import type { OidcRequest } from "../auth/oidc.ts";
 import type { SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
+import { PAGE_WAIT_MS } from "./page-wait.ts";
 
 export interface WebLoginParts {
   readonly logins: Pick<
@@ -89,13 +90,14 @@ export class WebLogin {
     }
     logins.checkAllowed();
     this.cancel();
+    const shortly = AbortSignal.any([signal, AbortSignal.timeout(PAGE_WAIT_MS)]);
     try {
-      await logins.token(token, signal);
+      await logins.token(token, shortly);
     } catch (error) {
       const refused = error instanceof SecretStoreError && error.code === "unauthenticated";
       throw refused ? new AgentError("login_failed", "the store does not accept this token") : error;
     }
-    await signIn.ensure(signal);
+    await signIn.ensure(shortly);
     logger.info({ by: "page" }, "signed in by a pasted token");
   }
 
@@ -108,7 +110,8 @@ export class WebLogin {
   async startOidc(redirectUri: string): Promise<{ url: string; ticket: string }> {
     await this.#allow("oidc");
     const end = AbortSignal.timeout(LOGIN_LIMIT_MS);
-    const request = await this.#parts.logins.startOidc(redirectUri, end);
+    const shortly = AbortSignal.any([end, AbortSignal.timeout(PAGE_WAIT_MS)]);
+    const request = await this.#parts.logins.startOidc(redirectUri, shortly);
     const ticket = randomBytes(32).toString("base64url");
     this.#asked = { request, ticket, end };
     return { url: request.url, ticket };

@@ -136,8 +136,9 @@ export function liveState(status: AgentStatus): Html {
 
 function connection(status: AgentStatus): Html {
   if (!status.authenticated) return html`<span class="status bad">Signed out</span> <a href="/">Sign in</a>`;
-  if (status.sync.state === "running") return html`<span class="status busy">Syncing</span>`;
+  // A cycle waits long for a store that hangs.
   if (!status.store.reachable) return html`<span class="status bad">Store unreachable</span>`;
+  if (status.sync.state === "running") return html`<span class="status busy">Syncing</span>`;
   if (status.sync.state === "stale") return html`<span class="status warn">Stale</span>`;
   return html`<span class="status good">Connected</span>`;
 }

@@ -1,6 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { SearchResult } from "../../../secrets/search-names.ts";
 import { lastName } from "../../../secrets/url-path.ts";
+import type { Listing } from "../../secret-listing.ts";
 import { crumbs, secretsPage, type SecretsFrame } from "./frame.ts";
 import { secretUrl } from "./links.ts";
 
@@ -11,7 +12,7 @@ const NEW_SECRET_ID = "new-secret";
 export function folderPage(
   frame: SecretsFrame,
   folder: string,
-  names: readonly string[],
+  { names, fault }: Listing,
   creatable: boolean,
 ): Html {
   const content = html`${folder === "" ? "" : crumbs(folder)}
@@ -19,9 +20,12 @@ export function folderPage(
       <h1 class="wrap">${folder === "" ? "Secrets" : lastName(folder)}</h1>
       ${creatable && names.length > 0 ? html`<a class="button scripted-only" href="#${NEW_SECRET_ID}">New secret</a>` : ""}
     </div>
+    ${fault === undefined ? "" : unlisted(fault)}
     ${
       names.length === 0
-        ? html`<section class="card"><p class="empty">Nothing is stored here.</p></section>`
+        ? html`<section class="card">
+            <p class="empty">${fault === undefined ? "Nothing is stored here." : "No names to show."}</p>
+          </section>`
         : nameList(names.map((name) => ({ path: folder + name, text: name })))
     }
     ${creatable ? newSecretForm(folder) : ""}`;
@@ -37,6 +41,13 @@ export function searchPage(frame: SecretsFrame, query: string, { paths, incomple
     </p>
     ${paths.length === 0 ? "" : nameList(paths.map((path) => ({ path, text: path })))}`;
   return secretsPage(frame, `Search: ${query}`, content);
+}
+
+function unlisted(fault: string): Html {
+  return html`<div class="banner bad spread">
+    <p role="alert">${fault}</p>
+    <a class="button small" href="">Try again</a>
+  </div>`;
 }
 
 function nameList(entries: readonly { readonly path: string; readonly text: string }[]): Html {

@@ -5,12 +5,19 @@ import { SECRETS_PREFIX, secretUrl } from "./links.ts";
 /** A secret, or a folder with what is in it; a folder not yet listed has no `children`. */
 export interface TreeNode {
   readonly path: string;
-  readonly children?: readonly TreeNode[];
+  readonly children?: Branch;
+}
+
+/** What is in a folder. */
+export interface Branch {
+  readonly nodes: readonly TreeNode[];
+  /** Why it could not be listed, if it could not. */
+  readonly fault?: string;
 }
 
 export interface SidebarModel {
   /** The root's entries; undefined if they cannot be listed. */
-  readonly tree: readonly TreeNode[] | undefined;
+  readonly tree: Branch | undefined;
   /** Editable subtrees, whether they exist or not. */
   readonly editable: readonly string[];
   /** The path that is shown. */
@@ -56,7 +63,8 @@ export function sidebar({ tree, editable, current, query = "" }: SidebarModel): 
 }
 
 /** The entries of one folder, for the tree. */
-export function treeItems(nodes: readonly TreeNode[], current: string): Html {
+export function treeItems({ nodes, fault }: Branch, current: string): Html {
+  if (fault !== undefined) return html`<li class="error small">${fault}</li>`;
   if (nodes.length === 0) return html`<li class="empty small">Nothing here.</li>`;
   return html`${nodes.map((node) => html`<li>${treeItem(node, current)}</li>`)}`;
 }

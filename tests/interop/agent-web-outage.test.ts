@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { startVault, startVaultProxy, until, type Vault } from "@devplat/testkit";
+import { OutageSite, stateIn } from "./agent-web/outage-site.ts";
+
+/** A hang ends by itself; a loaded machine needs a tenth of it. */
+const TIMEOUT_MS = 240_000;
+/** A page says after five seconds that the store does not answer. The rest is for a loaded machine. In milliseconds. */
+const PAGE_LIMIT_MS = 9000;
+const NO_ANSWER = "Could not be listed: the store does not answer.";
+
+describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
+  it("status has what a page's own request learned, before any cycle: down, sealed, back", async () => {
+    const vault = await startVault({ storage: "disk" });
+    await using site = await OutageSite.start(vault);
+    const { browser } = site;
+    await vault.pause();
+    const down = await browser.get("/ui/secrets/");
+    assert.equal(down.status, 502);
+    assert.match(stateIn(down.body), /^Store unreachable/);
+    assert.equal((await site.status()).store.reachable, false);
+    const checked = await site.home.agent(["status", "--check"]);
+    assert.equal(checked.code, 1, checked.stdout);
+    assert.match(checked.stdout, /^Store: .*, not reachable$/m);
+
+    const folder = await browser.get("/ui/secrets/tools/");
+    assert.equal(folder.status, 200, "an editable folder that cannot be listed counts as empty");
+    assert.ok(folder.body.includes(NO_ANSWER), folder.body);
+    assert.doesNotMatch(folder.body, /Nothing is stored here/);
+
+    await vault.resume();
+    const sealed = await browser.get("/ui/secrets/tools/");
+    assert.match(sealed.body, /Could not be listed: the store is sealed\./);
+    assert.equal((await site.status()).store.reachable, false);
+    await vault.unseal();
+    await until(async () => (await browser.get("/ui/secrets/tools/npm")).status === 200);
+    assert.equal((await site.status()).store.reachable, true);
+    await until(async () => (await site.header()).startsWith("Connected"));
+    await vault.stop();
+  });
+
+  it("the daemon's word counts in 'agent status' when its own look finds nothing wrong", async () => {
+    const vault = await startVault();
+    const proxy = await startVaultProxy(vault.address);
+    await using site = await OutageSite.start(vault, proxy.url);
+    // Enrolments and tokens are asked for elsewhere: only a page notices.
+    proxy.fault = { status: 503, path: /\/kv\// };
+    assert.equal((await site.browser.get("/ui/secrets/")).status, 502);
+    const { code, stdout } = await site.home.agent(["status", "--check", "--json"]);
+    const { store } = JSON.parse(stdout) as { store: { reachable: boolean; last_error: string } };
+    assert.equal(code, 1);
+    assert.equal(store.reachable, false);
+    assert.match(store.last_error, /503/);
+    proxy.fault = undefined;
+    proxy.stop();
+    await vault.stop();
+  });
+
+  it("a token that the store has revoked ends the sign-in with the request that learns it", async () => {
+    const vault = await startVault();
+    await using site = await OutageSite.start(vault);
+    await vault.request("POST", "auth/token/revoke", { token: site.token });
+    assert.match(await site.header(), /^Connected/, "nobody has asked yet");
+    const folder = await site.browser.get("/ui/secrets/tools/");
+    assert.match(folder.body, /Could not be listed: the store does not accept the token\./);
+    assert.equal((await site.status()).authenticated, false);
+    await vault.stop();
+  });
+
+  it("no page and no form waits longer than five seconds for a store that hangs, and each says so", async () => {
+    const vault = await startVault();
+    await using site = await OutageSite.start(vault);
+    const { browser } = site;
+    await hanging(vault, async () => {
+      const timed = async (path: string, form?: Record<string, string>): Promise<string> => {
+        const begun = performance.now();
+        const { body } = form === undefined ? await browser.get(path) : await browser.post(path, form);
+        const waited = performance.now() - begun;
+        assert.ok(waited < PAGE_LIMIT_MS, `${path} took ${Math.round(waited)} ms`);
+        return body;
+      };
+      const folder = await timed("/ui/secrets/tools/");
+      assert.ok(folder.includes(NO_ANSWER), folder);
+      assert.match(stateIn(folder), /^Store unreachable/);
+      assert.equal((await site.status()).store.reachable, false);
+      const saying = /The secrets store cannot answer now/;
+      const npm = "/ui/secrets/tools/npm";
+      const pages = [
+        "/ui/secrets/",
+        npm,
+        `${npm}?history=true`,
+        "/ui/secrets/?q=npm",
+        "/ui/rules/r/?diff=true",
+      ];
+      const forms = [
+        { action: "save", version: "1", field: '"token"', name: "token", text: "x" },
+        { action: "add", version: "1", name: "fresh", text: "x" },
+        { action: "restore", version: "1", from: "1" },
+        { action: "delete", confirm: "npm" },
+        { action: "copy", field: '"token"' },
+      ] as const;
+      await Promise.all([
+        ...pages.map(async (path) => assert.match(await timed(path), saying, path)),
+        ...forms.map(async (form) => assert.match(await timed(npm, form), saying, form.action)),
+      ]);
+      // From memory, while a cycle still waits for the store.
+      for (const path of ["/ui/", "/ui/rules/", "/ui/enrolments/", "/ui/config/"]) {
+        assert.match(stateIn(await timed(path)), /^Store unreachable/, path);
+      }
+      await timed("/ui/sync", {});
+      await timed("/ui/sign-out", {});
+    });
+    await vault.stop();
+  });
+
+  it("a login at a store that hangs says so within five seconds", async () => {
+    const vault = await startVault();
+    await using site = await OutageSite.start(vault);
+    await site.browser.post("/ui/sign-out");
+    await hanging(vault, async () => {
+      const begun = performance.now();
+      const refused = await site.browser.post("/login/token", { token: site.token });
+      assert.ok(performance.now() - begun < PAGE_LIMIT_MS);
+      assert.equal(refused.status, 502);
+      assert.match(refused.body, /The secrets store cannot answer now/);
+    });
+    const signedIn = await site.browser.post("/login/token", { token: site.token });
+    assert.equal(signedIn.status, 303, signedIn.body);
+    await vault.stop();
+  });
+});
+
+/** Stops the store's process: it takes connections and never answers. */
+async function hanging(vault: Vault, action: () => Promise<void>): Promise<void> {
+  process.kill(vault.pid, "SIGSTOP");
+  try {
+    await action();
+  } finally {
+    process.kill(vault.pid, "SIGCONT");
+  }
+}
