@@ -95,6 +95,26 @@ describe("exit codes and help", () => {
     assert.equal(await place.read("agent-example.yaml"), "service:\n  user: me\n  token: s3cret\n");
   });
 
+  it("a file that others can read is named by sync, status and doctor, until target.tighten or chmod closes it", async () => {
+    const place = await home();
+    const open = "target: {path: ~/f.yaml, format: yaml";
+    await place.write(CONFIG, configured(`${open}}`));
+    await place.write("f.yaml", "a: 1\n");
+    await chmod(join(place.path, "f.yaml"), 0o644);
+    await place.agent("secrets", "put", "k", "t=1");
+    const warning =
+      /others can read ~\/f\.yaml \(mode 0644\), into which rule a writes a secret\. Run chmod 600/;
+    assert.match((await place.agent("sync")).stderr, warning);
+    for (const command of ["status", "doctor"]) {
+      const { stdout, stderr } = await place.agent(command);
+      assert.match(stdout + stderr, warning, command);
+    }
+    await place.write(CONFIG, configured(`${open}, tighten: true}`));
+    await place.agent("secrets", "put", "k", "t=2");
+    assert.doesNotMatch((await place.agent("sync")).stderr, warning);
+    assert.equal((await stat(join(place.path, "f.yaml"))).mode & 0o777, 0o600);
+  });
+
   it("a wrong configuration names file, line, column and key", async () => {
     const place = await home();
     await place.write(CONFIG, "store: {driver: embedded}\nsync:\n  intervall: 15m\n");

@@ -247,6 +247,18 @@ rules:
     assert.equal(await place.ok("secrets", "get", "machine/key", "fingerprint"), first);
   });
 
+  it("run --once gets what needs nobody before its cycle, and names the others", async () => {
+    const place = await home(TEXT);
+    const { code, stdout, stderr } = await place.agent(["run", "--once"]);
+    assert.equal(code, 0, stderr);
+    assert.match(await place.read("key.yaml"), /PRIVATE KEY/);
+    assert.match(stdout, /^1 changed, .*2 missing: tools\/a \(rule a\), tools\/b \(rule b\)/);
+    assert.match(stderr, /"tools\/a","tools\/b".*agent enrol run KEY.*credentials are missing/);
+    const first = await place.ok("secrets", "get", "machine/key", "fingerprint");
+    assert.match((await place.agent(["run", "--once"])).stdout, /^0 changed, 1 unchanged/);
+    assert.equal(await place.ok("secrets", "get", "machine/key", "fingerprint"), first, "made once");
+  });
+
   it("asks at a terminal for the others, one after the other, while rules are synced", async () => {
     const place = await home(TEXT);
     const file = (name: string): Promise<string> => place.read(name).catch(() => "");

@@ -32,21 +32,44 @@ export async function offerEnrolments(
   try {
     if (enrolments.list().length === 0) return;
     await lookedAt(host, enrolments, session.signIn, stopped);
-    const missing = enrolments.list().filter(isMissing);
-    if (missing.length === 0) return;
     const atTerminal = hasTerminal() && web === undefined;
     const elsewhere = web === undefined ? "" : `, or the page that '${BRAND.command} open' shows`;
-    host.logger.warn(
-      {
-        enrolments: missing.map(({ key }) => key),
-        ...(!atTerminal && { hint: `'${BRAND.command} enrol run KEY' gets one${elsewhere}` }),
-      },
-      "credentials are missing",
-    );
+    const hint = atTerminal ? undefined : `'${BRAND.command} enrol run KEY' gets one${elsewhere}`;
+    const missing = logMissing(host, enrolments, hint);
     if (atTerminal) await askForAll(host, enrolments, missing, stopped);
   } catch (error) {
     if (!stopped.aborted) host.logger.warn({ err: error }, "the user could not be asked for credentials");
   }
+}
+
+/**
+ * Runs the enrolments that need nobody, for a process that does one cycle and ends; the log names the others that are
+ * missing. Failures are in the log: the cycle is done all the same.
+ */
+export async function runUnattended(
+  host: Host,
+  enrolments: EnrolmentRunner,
+  stopped: AbortSignal,
+): Promise<void> {
+  if (enrolments.list().length === 0) return;
+  try {
+    await enrolments.check(stopped);
+  } catch (error) {
+    stopped.throwIfAborted();
+    host.logger.warn({ err: error }, "enrolments could not be looked at");
+    return;
+  }
+  logMissing(host, enrolments, `'${BRAND.command} enrol run KEY' gets one`);
+}
+
+/** @returns the enrolments that are missing and need the user */
+function logMissing(host: Host, enrolments: EnrolmentRunner, hint: string | undefined): EnrolmentStatus[] {
+  const missing = enrolments.list().filter(isMissing);
+  if (missing.length > 0) {
+    const keys = missing.map(({ key }) => key);
+    host.logger.warn({ enrolments: keys, ...(hint !== undefined && { hint }) }, "credentials are missing");
+  }
+  return missing;
 }
 
 async function askForAll(

@@ -1,5 +1,5 @@
 import { noteLine, printLine } from "@devplat/base/terminal";
-import { assembleSync, type SyncParts } from "../assemble.ts";
+import { assembleSync, enrolmentRunner, type SyncParts } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
@@ -9,20 +9,29 @@ import { exposedFiles, type ExposedFile } from "../sync/exposed-files.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
+import { runUnattended } from "./enrolments-at-start.ts";
 import { ensureSignedIn } from "./login-at-start.ts";
 import { untilStopped } from "./signals.ts";
 
-/** One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. */
+/**
+ * One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. As `run --once` it first gets the
+ * credentials that need nobody, as the daemon does.
+ */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation, "refresh");
   if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: invocation.options["reveal"] === true });
   // The running daemon has its own configuration; one that was named here must not be left out in silence.
-  const mayAsk = invocation.flags.config === undefined && invocation.options["once"] !== true;
+  const isRun = invocation.options["once"] === true;
+  const mayAsk = invocation.flags.config === undefined && !isRun;
   const parts = mayAsk ? await assembleOrAsk(host, loaded) : await assembleSync(host, loaded);
   if (typeof parts === "number") return parts;
   const stop = untilStopped();
   try {
     await ensureSignedIn(host, loaded, parts, stop.signal);
+    if (isRun) {
+      const enrolments = enrolmentRunner(host, loaded, parts, () => undefined);
+      await runUnattended(host, enrolments, stop.signal);
+    }
     const result = await parts.engine.cycle(stop.signal, { force: true });
     return await report(result, parts.state.document.rules, parts.engine.exposedFiles());
   } finally {
