@@ -179,6 +179,48 @@ describe("the command line", () => {
     assert.equal(await place.read("a.yaml"), "token: one\n");
   });
 
+  it("refusals of a rule and of the configuration name a line, and of which text", async () => {
+    const place = await home();
+    const broken = (name: string, format: string, template: string): string =>
+      `  - {name: ${name}, key: k, target: {path: ~/${name}, format: ${format}, template: ${JSON.stringify(template)}}}\n`;
+    await place.write("existing", "x: 1\ny: [\n");
+    await place.write("alias", "b: &b {q: 2}\nz: *b\n");
+    const rules = [
+      broken("yaml", "yaml", "a: 1\nb: [x\n"),
+      broken("json", "json", '{\n"a": }'),
+      broken("toml", "toml", "a = 1\nb = \n"),
+      broken("ini", "ini", "a = 1\nb"),
+      broken("dotenv", "dotenv", "A=1\nb c=2\n"),
+      broken("netrc", "netrc", "machine x\nlogin y\nfoo bar\n"),
+      broken("existing", "yaml", "a: 1\n"),
+      broken("alias", "yaml", "z:\n  q: 1\n"),
+      broken("absent", "yaml", "a: 1\nb: {{ .nope }}\n"),
+    ];
+    await place.configure(`${STORE}rules:\n${rules.join("")}`);
+    const { code, stderr } = await place.agent(["sync"]);
+    assert.equal(code, 1);
+    const TEMPLATE = "of the rendered template";
+    for (const expected of [
+      `yaml: this is not YAML (line 3, column 1 ${TEMPLATE})`,
+      `json: this is not JSON (line 2, column 6 ${TEMPLATE})`,
+      `toml: this is not a TOML value (line 2, column 5 ${TEMPLATE})`,
+      `ini: this is not ini: a key and its value were expected (line 2, column 1 ${TEMPLATE})`,
+      `dotenv: this is not dotenv: KEY=value was expected (line 2, column 3 ${TEMPLATE})`,
+      `netrc: this is not netrc: a keyword was expected (line 3, column 1 ${TEMPLATE})`,
+      "existing: this is not YAML (line 3, column 1 of the file)",
+      "alias: z is an alias (*) (line 2, column 3 of the file)",
+      "absent: absent:2:7: there is no .nope",
+    ]) {
+      assert.ok(stderr.includes(expected), `${expected}\n${stderr}`);
+    }
+    const vault = 'store:\n  address: "https://127.0.0.1:1"\n  ca_cert: ~/nothing.pem\n';
+    const file = await place.configure(vault);
+    assert.equal(
+      (await place.agent(["sync"])).stderr,
+      `agent: ${file}:3:3: store.ca_cert: ${join(place.path, "nothing.pem")} cannot be read (ENOENT)\n`,
+    );
+  });
+
   it("an overlay that asks for what is not built, or holds other sections, warns and nothing fails", async () => {
     const place = await home();
     await place.write("etc/daemon/config.yaml", `${STORE}rules:\n${rule("a")}`);

@@ -1,5 +1,5 @@
 import { systemCode } from "@devplat/base";
-import { ConfigError } from "@devplat/config";
+import { ConfigError, type ConfigPlace } from "@devplat/config";
 import { VaultClient, openEmbeddedStore, openVaultStore, proxyFor, userRoot } from "@devplat/secret-store";
 import { access, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
@@ -104,7 +104,7 @@ export async function assembleStore(
     clock: host.clock,
     logger: host.logger,
   });
-  const options = { ...(await vaultOptions(host, config)), clock: host.clock, token: () => tokens.token() };
+  const options = { ...(await vaultOptions(host, loaded)), clock: host.clock, token: () => tokens.token() };
   const client = new VaultClient(options);
   const store = new ObservedStore({ store: openVaultStore({ ...options, root }), health, signIn: tokens });
   const close = async (): Promise<void> => {
@@ -191,11 +191,13 @@ export function factsOf(host: Host, { config, sources, warnings }: LoadedConfig)
   };
 }
 
-async function vaultOptions({ places, environment }: Host, { store }: Config) {
+async function vaultOptions({ places, environment }: Host, { config: { store }, locate }: LoadedConfig) {
   const address = store.address ?? "";
   const proxy = proxyFor(address, environment, store.proxy);
   const caCert =
-    store.ca_cert === undefined ? undefined : await readCertificate(expandHome(store.ca_cert, places.home));
+    store.ca_cert === undefined
+      ? undefined
+      : await readCertificate(expandHome(store.ca_cert, places.home), locate(["store", "ca_cert"]));
   return {
     address,
     tlsSkipVerify: store.tls_skip_verify,
@@ -205,16 +207,12 @@ async function vaultOptions({ places, environment }: Host, { store }: Config) {
   };
 }
 
-async function readCertificate(path: string): Promise<string> {
+async function readCertificate(path: string, place: ConfigPlace): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    const message = `cannot be read (${systemCode(error) ?? "unknown error"})`;
-    throw new ConfigError(
-      "config_unreadable",
-      [{ source: path, line: 0, column: 0, key: "store.ca_cert", message }],
-      error,
-    );
+    const message = `${path} cannot be read (${systemCode(error) ?? "unknown error"})`;
+    throw new ConfigError("config_unreadable", [{ ...place, key: "store.ca_cert", message }], error);
   }
 }
 

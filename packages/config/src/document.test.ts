@@ -55,6 +55,11 @@ describe("a configuration file", () => {
       "cache:\n\tenabled: true\n",
       ["c.yaml:2:1: a tab is used for indentation; YAML takes spaces only"],
     ],
+    [
+      "an alias without its anchor",
+      "limits: {seconds: 3}\ncache: {storage_path: *hunter2}\n",
+      ["c.yaml:2:23: this alias (*) names no anchor (&) above it"],
+    ],
     ["two documents", "cache: {}\n---\ncache: {}\n", ["c.yaml:2:1: holds more than one document"]],
   ];
   for (const [name, text, expected] of table) {

@@ -1,4 +1,14 @@
-import { LineCounter, isMap, isPair, isScalar, isSeq, parseDocument, type Document, type Node } from "yaml";
+import {
+  LineCounter,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  parseDocument,
+  visit,
+  type Document,
+  type Node,
+} from "yaml";
 import type { z } from "zod";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
 import { describeIssue, keyText } from "./issue.ts";
@@ -53,7 +63,9 @@ export function parseConfigDocument(source: string, text: string): ConfigDocumen
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES }) ?? {};
   } catch {
-    throw invalid({ source, line: 1, column: 1, key: "", message: "uses too many or unresolved aliases" });
+    const { offset, message } = aliasFault(document);
+    const { line, col } = lines.linePos(offset);
+    throw invalid({ source, line, column: col, key: "", message });
   }
   return { source, value, position: (path) => positionOf(document, lines, path) };
 }
@@ -90,6 +102,21 @@ function yamlFault(code: string): string {
   if (code === "TAB_AS_INDENT") return "a tab is used for indentation; YAML takes spaces only";
   if (code === "MULTIPLE_DOCS") return "holds more than one document";
   return `not valid YAML (${code.toLowerCase().replaceAll("_", " ")})`;
+}
+
+/** What is wrong with the aliases of a document that has no plain value. */
+function aliasFault(document: Document): { offset: number; message: string } {
+  let offset = 0;
+  let message = `uses more than ${MAX_ALIASES} aliases`;
+  visit(document, {
+    Alias: (_key, alias) => {
+      offset = rangeStart(alias) ?? 0;
+      if (alias.resolve(document) !== undefined) return undefined;
+      message = "this alias (*) names no anchor (&) above it";
+      return visit.BREAK;
+    },
+  });
+  return { offset, message };
 }
 
 function positionOf(

@@ -32,7 +32,7 @@ export class DocumentEditError extends AppError<DocumentEditErrorCode> {
 /** Which text is being read: it decides who is told to repair it. */
 export type Origin = "existing" | "content";
 
-/** An error at an offset of a text; the message gets the place and never the text. */
+/** An error at an offset of a text; the message gets the place, names which text it is, and never quotes it. */
 export function errorAt(
   code: DocumentEditErrorCode,
   problem: string,
@@ -42,7 +42,11 @@ export function errorAt(
   const before = text.slice(0, offset);
   const line = before.split("\n").length;
   const column = offset - (before.lastIndexOf("\n") + 1) + 1;
-  return new DocumentEditError(code, `${problem} (line ${line}, column ${column})`, { line, column });
+  const where = code === "unparsable_content" ? "rendered template" : "file";
+  return new DocumentEditError(code, `${problem} (line ${line}, column ${column} of the ${where})`, {
+    line,
+    column,
+  });
 }
 
 /** The text is not of its format. `problem` is ours, never a parser's message. */

@@ -299,7 +299,10 @@ describe("loading the configuration", () => {
       join(places.home, "own.yaml"),
       `${EMBEDDED}ssh: {insecure_ignore_host_key: true}\n`,
     );
-    assert.match((await loadConfig(places, own)).warnings.join(), /^ssh is checked, but .* not built yet/);
+    assert.match(
+      (await loadConfig(places, own)).warnings.join(),
+      /own\.yaml:2:1: ssh: is checked, but .* not built yet/,
+    );
     const silent = await write(join(places.home, "silent.yaml"), `${EMBEDDED}ssh: {}\nobservability: {}\n`);
     assert.deepEqual((await loadConfig(places, silent)).warnings, []);
   });

@@ -28,8 +28,12 @@ export interface LoadedConfig extends LocatedConfig {
 export async function loadConfig(places: Places, explicit: string | undefined): Promise<LoadedConfig> {
   const { file, isSystem } = await chooseFile(places, explicit);
   const config = parseConfig(file);
-  const warnings = [...warningsOf(file), ...notUsedYet(config)];
-  const base = { config, locate: locateIn(file.path, file.text), sources: [file.path], warnings };
+  const located = { config, locate: locateIn(file.path, file.text) };
+  const base = {
+    ...located,
+    sources: [file.path],
+    warnings: [...warningsOf(file), ...notUsedYet(located)],
+  };
   const user = isSystem ? await readConfigFile(places.userConfig) : undefined;
   if (user === undefined) return base;
   const overlaid = withUserOverlay(base.config, user.path, user.text);

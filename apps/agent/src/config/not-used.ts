@@ -1,7 +1,9 @@
-import type { Config } from "./schema.ts";
+import { formatProblem } from "@devplat/config";
+import type { LocatedConfig } from "./overlay.ts";
 
 /** What is set and has nothing to work on in this version, as warnings: setting it must not look as if it worked. */
-export function notUsedYet({ ssh }: Config): string[] {
+export function notUsedYet({ config: { ssh }, locate }: LocatedConfig): string[] {
   const isSet = ssh.certificate_authorities.length > 0 || ssh.insecure_ignore_host_key;
-  return isSet ? ["ssh is checked, but managed SSH forwards are not built yet in this version"] : [];
+  const message = "is checked, but managed SSH forwards are not built yet in this version";
+  return isSet ? [formatProblem({ ...locate(["ssh"]), key: "ssh", message })] : [];
 }

@@ -43,25 +43,24 @@ export function findItem(
   path: LeafPath,
 ): number {
   const first = items.findIndex((item) => itemKey(item, field) === key);
-  if (
-    first !== -1 &&
-    items.findIndex((item, index) => index > first && itemKey(item, field) === key) !== -1
-  ) {
+  if (first === -1) return -1;
+  const second = items.findIndex((item, index) => index > first && itemKey(item, field) === key);
+  if (second !== -1) {
     throw new DocumentEditError(
       "unsupported",
-      `the list ${path.join(".")} has several entries with one ${field}`,
+      `the list ${path.join(".")} has several entries with one ${field}: entries ${first + 1} and ${second + 1}`,
     );
   }
   return first;
 }
 
 /** The key of an entry of the new content. @throws DocumentEditError `unsupported` if it has none */
-export function requiredItemKey(item: EditValue, field: string, path: LeafPath): string {
+export function requiredItemKey(item: EditValue, index: number, field: string, path: LeafPath): string {
   const key = itemKey(item, field);
   if (key !== undefined) return key;
   throw new DocumentEditError(
     "unsupported",
-    `an entry of the list ${path.join(".")} in the new content has no ${field} to be merged by`,
+    `entry ${index + 1} of the list ${path.join(".")} in the new content has no ${field} to be merged by`,
   );
 }
 
@@ -89,8 +88,8 @@ function mergeValue(
   const field = mergeField(path, options);
   if (field === undefined || !isList(wanted) || !isList(present)) return wanted;
   const items = [...present];
-  for (const item of wanted) {
-    const key = requiredItemKey(item, field, path);
+  for (const [position, item] of wanted.entries()) {
+    const key = requiredItemKey(item, position, field, path);
     const index = findItem(items, field, key, path);
     if (index === -1) items.push(item);
     else items[index] = mergeValue(items[index], item, options, [...path, itemSegment(field, key)]);
@@ -112,8 +111,8 @@ export function leavesOf(content: EditMap, options: EditOptions): LeafPath[] {
       return;
     }
     // An empty one owns nothing: the sequence holds what others have put there.
-    for (const item of value) {
-      visit(item, [...path, itemSegment(field, requiredItemKey(item, field, path))]);
+    for (const [index, item] of value.entries()) {
+      visit(item, [...path, itemSegment(field, requiredItemKey(item, index, field, path))]);
     }
   };
   for (const [key, value] of content) visit(value, [key]);

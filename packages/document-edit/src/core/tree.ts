@@ -89,8 +89,8 @@ function planList<At>(
 ): void {
   const present = node.items.map((item) => valueOf(item));
   const fresh: EditValue[] = [];
-  for (const item of wanted) {
-    const key = requiredItemKey(item, field, path);
+  for (const [position, item] of wanted.entries()) {
+    const key = requiredItemKey(item, position, field, path);
     const index = findItem(present, field, key, path);
     const child = index === -1 ? undefined : node.items[index];
     if (child === undefined) fresh.push(item);
