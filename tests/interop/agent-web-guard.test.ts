@@ -5,10 +5,14 @@ import { chmod } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
-import { run, tempFolder } from "@devplat/testkit";
+import { run, tempFolder, until } from "@devplat/testkit";
 import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import { PortGuard } from "../../apps/agent/src/web/port-guard.ts";
+import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 import { asNobody, runAsNobody } from "./agent-web/other-user.ts";
 
+/** More than the server keeps of any kind. */
+const HELD_CONNECTIONS = 600;
 /** `curl` prints the status last, on a line of its own. */
 const CURL = ["--silent", "--show-error", "--max-time", "10", "--write-out", "\n%{http_code}"];
 
@@ -72,6 +76,19 @@ describe("the web port and another user of the host, web.require_unlock auto", (
     assert.equal(server.view.cycles, 0);
   });
 
+  it("serves the own user while another user holds connections", async () => {
+    await using held = await connectAsNobody(server.url, { count: HELD_CONNECTIONS });
+    assert.equal(statusOf(await run("curl", [...CURL, `${server.url}/api/v1/status`])), 200);
+    // Those beyond a few are closed when they are accepted, the few when they have had time for a request.
+    await until(() => held.closed === HELD_CONNECTIONS);
+  });
+
+  it("answers a probe of another user while others hold connections", async () => {
+    await using held = await connectAsNobody(server.url, { count: HELD_CONNECTIONS });
+    assert.equal(statusOf(await runAsNobody("curl", [...CURL, `${server.url}/healthz`])), 200);
+    await until(() => held.closed === HELD_CONNECTIONS);
+  });
+
   it("keeps the web key from another user", async () => {
     const answer = await runAsNobody("cat", [`${server.runtimeFolder}/web.key`]);
     assert.notEqual(answer.code, 0);
@@ -116,5 +133,54 @@ describe("web.require_unlock true, with another user", () => {
       statusOf(await runAsNobody("curl", [...CURL, ...bearer, `${server.url}/api/v1/status`])),
       403,
     );
+  });
+});
+
+describe("the web port where the users of connections cannot be read", () => {
+  const unreadable = { uid: undefined, read: () => Promise.reject(new Error("no list")) };
+  for (const path of ["", "/healthz"]) {
+    it(`serves who has the key while others hold connections, ${path === "" ? "silent" : "after a probe"}`, async () => {
+      await using server = await startTestServer({ guard: new PortGuard(unreadable) });
+      const key = (await run("cat", [`${server.runtimeFolder}/web.key`])).stdout.trim();
+      const bearer = ["--header", `Authorization: Bearer ${key}`];
+      const request = path === "" ? "" : `GET ${path} HTTP/1.1\r\nHost: ${server.host}\r\n\r\n`;
+      await using held = await connectAsNobody(server.url, { count: HELD_CONNECTIONS, request });
+      const answer = await run("curl", [...CURL, ...bearer, `${server.url}/api/v1/status`]);
+      assert.equal(statusOf(answer), 200, answer.stderr);
+      // The oldest were closed for newer ones.
+      await until(() => held.closed > 0);
+    });
+  }
+});
+
+describe("web.listen localhost on a host without IPv6", () => {
+  it("says so and prints the address that is bound", async () => {
+    const folder = await tempFolder("agent-web-");
+    const script = fileURLToPath(new URL("agent-web/serve.ts", import.meta.url));
+    // A network of its own, in which IPv6 can be switched off.
+    const prepare = "ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6";
+    const serve = `${prepare} && exec "$0" --disable-warning=ExperimentalWarning "$@"`;
+    const words = [
+      "unshare",
+      "--net",
+      "sh",
+      "-c",
+      serve,
+      process.execPath,
+      script,
+      folder.path,
+      "localhost:0",
+    ];
+    const [program = "", ...args] =
+      process.geteuid?.() === 0 ? words : ["sudo", "--non-interactive", ...words];
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(child, "exit");
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    assert.match(String((await lines.next()).value), /^http:\/\/127\.0\.0\.1:\d+$/);
+    child.kill("SIGTERM");
+    assert.equal((await lines.next()).value, "cycles 0");
+    assert.match(String((await lines.next()).value), /^warning: localhost is one address on this host/);
+    await ended;
+    await folder.remove();
   });
 });

@@ -40,16 +40,27 @@ export async function connectAsNobody(
   const ended = once(child, "exit");
   const lines: string[] = [];
   createInterface(child.stdout).on("line", (line) => lines.push(line));
-  const reset = async (): Promise<void> => {
-    if (child.exitCode === null) child.stdin.end("reset\n");
+  const kill = async (): Promise<void> => {
+    child.kill("SIGKILL");
     await ended;
   };
-  await until(() => lines.includes("open"));
+  try {
+    await until(
+      () => lines.includes("open"),
+      () => lines.at(-1) ?? "no line",
+    );
+  } catch (error) {
+    await kill();
+    throw error;
+  }
   return {
     get closed() {
       return lines.filter((line) => line.startsWith("closed ")).length;
     },
-    reset,
-    [Symbol.asyncDispose]: reset,
+    reset: async () => {
+      child.stdin.end("reset\n");
+      await ended;
+    },
+    [Symbol.asyncDispose]: kill,
   };
 }

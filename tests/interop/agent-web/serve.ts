@@ -1,11 +1,14 @@
 // Serves the daemon's web UI over a state in memory until SIGTERM, for tests that need it as a process of another user.
-// Arguments: runtime folder. Prints the URL, and the number of cycles asked for when it ends.
+// Arguments: runtime folder, web.listen (optional). Prints the URL, and when it ends the number of cycles asked for and the warnings.
 import { once } from "node:events";
 import { startTestServer } from "../../../apps/agent/src/web/server.test-kit.ts";
 
-const [runtimeFolder = ""] = process.argv.slice(2);
-const server = await startTestServer({ runtimeFolder });
+const [runtimeFolder = "", listen] = process.argv.slice(2);
+const server = await startTestServer({ runtimeFolder, ...(listen === undefined ? {} : { listen }) });
+// Listened for before anybody can know that the server runs.
+const stopped = once(process, "SIGTERM");
 process.stdout.write(`${server.url}\n`);
-await once(process, "SIGTERM");
+await stopped;
 await server.stop();
 process.stdout.write(`cycles ${server.view.cycles}\n`);
+for (const warning of server.warnings) process.stdout.write(`warning: ${warning}\n`);

@@ -12,8 +12,11 @@ const MAX_CONNECTIONS = 256;
 /** At the end, answers under way get this long, in milliseconds. */
 const CLOSE_GRACE_MS = 1000;
 
-/** An HTTP server with the bounds of every surface here: the web port and the sockets. */
-export function createBoundedServer(): Server {
+/**
+ * An HTTP server with the bounds of every surface here: the web port and the sockets.
+ * @param maxConnections for a caller that counts its connections itself, a bound above its own
+ */
+export function createBoundedServer(maxConnections = MAX_CONNECTIONS): Server {
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -24,7 +27,7 @@ export function createBoundedServer(): Server {
   });
   // The same for an Expect header that Node does not know: it may be ignored (RFC 9110 section 10.1.1).
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = maxConnections;
   server.on("clientError", (error, socket) => {
     if (socket.writable) socket.end(unreadable(error));
   });

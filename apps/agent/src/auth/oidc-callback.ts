@@ -1,13 +1,11 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { systemCode } from "@devplat/base";
+import { bindLocalhost } from "@devplat/base";
 import { AgentError } from "../errors.ts";
 import { answerCallback } from "./callback-page.ts";
 
 /** Vault CLI's own path: roles that were made for it work here too. */
 const CALLBACK_PATH = "/oidc/callback";
-/** `localhost` may mean either. */
-const LOOPBACK = ["127.0.0.1", "::1"] as const;
 
 /** What the browser brought back: the answer of the identity provider. */
 export interface OidcCallback {
@@ -31,22 +29,23 @@ export class CallbackListener {
   /** @throws AgentError `login_refused` if another program has the port */
   static async open(port: number): Promise<CallbackListener> {
     const servers: Server[] = [];
-    for (const host of LOOPBACK) {
+    const bind = async (host: string): Promise<number> => {
       const server = createServer();
       try {
         server.listen(port, host);
         await once(server, "listening");
-        servers.push(server);
       } catch (error) {
-        // A host without IPv6.
-        if (host === "::1" && ["EADDRNOTAVAIL", "EAFNOSUPPORT"].includes(systemCode(error) ?? "")) continue;
-        for (const opened of servers) opened.close();
         throw new AgentError("login_refused", `cannot wait for the browser on port ${port} of ${host}`, {
           cause: error,
           hint: "Another login may be under way; store.oidc_callback_port names another port.",
         });
       }
-    }
+      servers.push(server);
+      return port;
+    };
+    await bindLocalhost(port, bind, async () => {
+      for (const server of servers) server.close();
+    });
     return new CallbackListener(port, servers);
   }
 

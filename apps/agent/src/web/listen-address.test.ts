@@ -12,7 +12,7 @@ describe("parseListenAddress", () => {
     });
     assert.deepEqual(parseListenAddress("[::1]:8200"), { address: "::1", port: 8200, urlHost: "[::1]" });
     assert.deepEqual(parseListenAddress("LocalHost:0"), {
-      address: "127.0.0.1",
+      address: "localhost",
       port: 0,
       urlHost: "localhost",
     });

@@ -2,11 +2,11 @@ import { AgentError } from "../errors.ts";
 
 /** Where the web UI listens: always loopback. */
 export interface ListenAddress {
-  /** `127.0.0.1` or `::1`: what to bind. */
+  /** `127.0.0.1` or `::1`: what to bind. `localhost`: every address of that name. */
   readonly address: string;
   /** 0: any free port. */
   readonly port: number;
-  /** The host as it stands in a URL: `127.0.0.1`, `[::1]` or `localhost`. */
+  /** The host as it is written in a URL: `127.0.0.1`, `[::1]` or `localhost`. */
   readonly urlHost: string;
 }
 
@@ -15,7 +15,7 @@ const FORM = /^(127\.0\.0\.1|\[::1\]|localhost):(\d{1,5})$/i;
 /**
  * Reads `web.listen`. There is no way around the loopback rule: the UI shows and edits secrets without TLS.
  *
- * `localhost` is 127.0.0.1 here without asking a resolver, which could answer anything.
+ * `localhost` is 127.0.0.1 and ::1 here without asking a resolver, which could answer anything.
  *
  * @throws AgentError `listen_refused`
  */
@@ -32,5 +32,5 @@ export function parseListenAddress(text: string): ListenAddress {
     );
   }
   const urlHost = match[1].toLowerCase();
-  return { address: urlHost === "[::1]" ? "::1" : "127.0.0.1", port, urlHost };
+  return { address: urlHost === "[::1]" ? "::1" : urlHost, port, urlHost };
 }

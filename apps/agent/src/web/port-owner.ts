@@ -1,5 +1,4 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
-import type { ListenAddress } from "./listen-address.ts";
 import { systemSocketOwners } from "./port-guard.ts";
 import { endpoint, TCP_STATE } from "./socket-table.ts";
 
@@ -7,15 +6,11 @@ import { endpoint, TCP_STATE } from "./socket-table.ts";
  * Who listens on a port, in words: `process 4711 (vault)`, or `user 33` where the process cannot be looked into.
  * Undefined where the system does not say (another platform, a sandbox).
  */
-export async function portOwner(listen: ListenAddress): Promise<string | undefined> {
-  const wanted = [
-    endpoint(listen.address, listen.port),
-    endpoint("0.0.0.0", listen.port),
-    endpoint("::", listen.port),
-  ];
+export async function portOwner(address: string, port: number): Promise<string | undefined> {
+  const wanted = [endpoint(address, port), endpoint("0.0.0.0", port), endpoint("::", port)];
   const tables = ["tcp", "tcp6"] as const;
   const records = await Promise.all(
-    tables.map((table) => systemSocketOwners.read(table, listen.port).catch(() => [])),
+    tables.map((table) => systemSocketOwners.read(table, port).catch(() => [])),
   );
   const record = records
     .flat()

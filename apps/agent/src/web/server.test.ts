@@ -607,6 +607,33 @@ describe("WebServer.listen", () => {
     await assert.rejects(startTestServer({ listen: "0.0.0.0:0" }), { code: "listen_refused" });
   });
 
+  it("serves both addresses of localhost", async () => {
+    await using server = await startTestServer({ listen: "localhost:0" });
+    const { hostname, port } = new URL(server.url);
+    assert.equal(hostname, "localhost");
+    for (const address of ["127.0.0.1", "[::1]"]) {
+      const answer = await fetch(`http://${address}:${port}/api/v1/status`);
+      assert.equal(answer.status, 200, address);
+    }
+  });
+
+  it("refuses localhost when another program has the port on [::1]", async () => {
+    const other = createServer();
+    other.listen(0, "::1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    await assert.rejects(startTestServer({ listen: `localhost:${port}` }), (error) => {
+      assert.ok(error instanceof AgentError && error.code === "port_in_use");
+      assert.ok(error.message.startsWith(`Cannot listen on [::1]:${port}: `), error.message);
+      return true;
+    });
+    const again = createServer();
+    again.listen(port, "127.0.0.1");
+    await once(again, "listening");
+    again.close();
+    other.close();
+  });
+
   it("serves IPv6 loopback", async () => {
     await using server = await startTestServer({ listen: "[::1]:0" });
     assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);

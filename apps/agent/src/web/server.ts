@@ -1,12 +1,13 @@
 import { once } from "node:events";
-import type { IncomingMessage, Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { systemClock, systemCode, type Clock } from "@devplat/base";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { bindLocalhost, systemClock, systemCode, type Clock } from "@devplat/base";
 import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-kit";
 import { closeServer, createBoundedServer } from "../api/bounded-server.ts";
 import { guardedListener } from "../api/guarded-listener.ts";
 import type { Problem } from "../api/problem.ts";
 import { AgentError } from "../errors.ts";
+import { Connections, MAX_WEB_CONNECTIONS } from "./connections.ts";
 import { Gate } from "./gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./live-updates.ts";
@@ -48,7 +49,9 @@ export class WebServer {
   readonly #streams = new EventStreams();
   readonly #sessions: Sessions;
   readonly #live: LiveUpdates;
-  #server: Server | undefined;
+  readonly #connections = new Connections();
+  /** One for each address: `localhost` has two. */
+  #servers: Server[] = [];
   #url = "";
   #refusalLoggedAt = Number.NEGATIVE_INFINITY;
 
@@ -97,10 +100,20 @@ export class WebServer {
         "every user of this host can use the web port: web.require_unlock is false",
       );
     }
-    const server = createBoundedServer();
-    const port = await this.#bind(server);
-    this.#server = server;
-    this.#url = `http://${this.#listen.urlHost}:${port}`;
+    const answer = Promise.withResolvers<RequestListener>();
+    const accept = async (socket: Socket): Promise<void> => {
+      this.#connections.add(socket);
+      if (!ownersVisible) return;
+      if ((await this.#guard.ownerOf(socket)) === "own") this.#connections.letIn(socket);
+      else this.#connections.refuse(socket);
+    };
+    // What serves needs the port, so requests wait for it; connections are looked up from the first one on.
+    const port = await this.#bind(() => {
+      const server = createBoundedServer(MAX_WEB_CONNECTIONS);
+      server.on("connection", (socket: Socket) => void accept(socket));
+      server.on("request", (...exchange) => void answer.promise.then((serve) => serve(...exchange)));
+      return server;
+    });
 
     const assets = new Assets();
     addCommonAssets(assets);
@@ -138,11 +151,10 @@ export class WebServer {
     const refusalOf = async (request: IncomingMessage): Promise<Problem | undefined> => {
       const refusal = await gate.refusal(request);
       if (refusal !== undefined) this.#logRefusal(refusal);
+      else if (!ownersVisible && gate.isUnlocked(request)) this.#connections.letIn(request.socket);
       return refusal;
     };
-
-    if (ownersVisible) server.on("connection", (socket) => void guard.ownerOf(socket));
-    server.on("request", guardedListener(app, refusalOf, logger));
+    answer.resolve(guardedListener(app, refusalOf, logger));
     await webKey.publish(this.#url);
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
     return this.#url;
@@ -150,8 +162,7 @@ export class WebServer {
 
   /** Serves until the signal fires, then closes streams and connections and withdraws the key. */
   async run(signal: AbortSignal): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) throw new TypeError("listen() comes before run()");
+    if (this.#servers.length === 0) throw new TypeError("listen() comes before run()");
     this.#live.follow(signal);
     const sweep = setInterval(() => this.#sessions.endExpired(), SESSION_SWEEP_MS).unref();
     if (!signal.aborted) await once(signal, "abort");
@@ -159,22 +170,51 @@ export class WebServer {
     // One that waits for a push approval would wait on.
     this.#options.login?.cancel();
     await this.#webKey.withdraw();
-    await closeServer(server, () => this.#streams.closeAll());
+    const closeStreams = (): void => this.#streams.closeAll();
+    await Promise.all(this.#servers.map((server) => closeServer(server, closeStreams)));
   }
 
-  async #bind(server: Server): Promise<number> {
+  /** Binds every address, and finds the URL that leads to what is bound and nothing else. @returns the port */
+  async #bind(create: () => Server): Promise<number> {
+    const { address, port, urlHost } = this.#listen;
+    const bind = (host: string, at: number): Promise<number> => this.#bindOne(create(), host, at);
+    if (address !== "localhost") {
+      const bound = await bind(address, port);
+      this.#url = `http://${urlHost}:${bound}`;
+      return bound;
+    }
+    const unbind = async (): Promise<void> => {
+      for (const server of this.#servers.splice(0)) {
+        server.close();
+        server.closeAllConnections();
+      }
+    };
+    const bound = await bindLocalhost(port, bind, unbind);
+    const [only, second] = bound.addresses;
+    // The name would also lead to the address that is not ours.
+    const host = second === undefined && only !== undefined ? inUrl(only) : urlHost;
+    if (host !== urlHost)
+      this.#options.logger.warn(
+        { address: host },
+        "localhost is one address on this host; the web UI is there",
+      );
+    this.#url = `http://${host}:${bound.port}`;
+    return bound.port;
+  }
+
+  async #bindOne(server: Server, host: string, port: number): Promise<number> {
     try {
-      server.listen({ host: this.#listen.address, port: this.#listen.port, exclusive: true });
+      server.listen({ host, port, exclusive: true });
       await once(server, "listening");
+      this.#servers.push(server);
       return (server.address() as AddressInfo).port;
     } catch (error) {
       if (systemCode(error) !== "EADDRINUSE") throw error;
-      const owner = await portOwner(this.#listen);
+      const owner = await portOwner(host, port);
       const by = owner === undefined ? "another program" : owner;
-      const where = `${this.#listen.urlHost}:${this.#listen.port}`;
       throw new AgentError(
         "port_in_use",
-        `Cannot listen on ${where}: port ${this.#listen.port} is in use by ${by}`,
+        `Cannot listen on ${inUrl(host)}:${port}: port ${port} is in use by ${by}`,
         {
           hint: "Stop it, or set web.listen to another port. 8200 is also the default port of Vault itself.",
           cause: error,
@@ -189,4 +229,9 @@ export class WebServer {
     this.#refusalLoggedAt = now;
     this.#options.logger.warn({ code: problem.code }, "request to the web port refused");
   }
+}
+
+/** An address as it is written in a URL. */
+function inUrl(address: string): string {
+  return address.includes(":") ? `[${address}]` : address;
 }
