@@ -1,4 +1,4 @@
-import { chromium, type Browser } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type LaunchOptions } from "playwright-core";
 import { chromiumProgram } from "./peer-programs.ts";
 
 /** A start on a loaded machine. */
@@ -13,7 +13,25 @@ export type { Browser, BrowserContext, Page } from "playwright-core";
  * @param switches more of its command line, as `--name=value`
  */
 export async function launchChromium(switches: readonly string[] = []): Promise<Browser> {
-  const browser = await chromium.launch({
+  const browser = await chromium.launch(launchOptions(switches));
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(ACTION_LIMIT_MS);
+    return context;
+  };
+  return browser;
+}
+
+/** The same with a profile that stays in a folder, as a user's browser keeps one. Close it with `context.close()`. */
+export async function launchChromiumProfile(folder: string): Promise<BrowserContext> {
+  const context = await chromium.launchPersistentContext(folder, launchOptions([]));
+  context.setDefaultTimeout(ACTION_LIMIT_MS);
+  return context;
+}
+
+function launchOptions(switches: readonly string[]): LaunchOptions {
+  return {
     executablePath: chromiumProgram(),
     timeout: START_LIMIT_MS,
     args: [
@@ -25,12 +43,5 @@ export async function launchChromium(switches: readonly string[] = []): Promise<
       "--disable-dev-shm-usage",
       ...switches,
     ],
-  });
-  const newContext = browser.newContext.bind(browser);
-  browser.newContext = async (options) => {
-    const context = await newContext(options);
-    context.setDefaultTimeout(ACTION_LIMIT_MS);
-    return context;
   };
-  return browser;
 }

@@ -40,7 +40,13 @@ export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-p
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";
 export { runAtTerminal, type TerminalSession } from "./terminal.ts";
 export { startPostgres, type Postgres } from "./postgres.ts";
-export { launchChromium, type Browser, type BrowserContext, type Page } from "./chromium.ts";
+export {
+  launchChromium,
+  launchChromiumProfile,
+  type Browser,
+  type BrowserContext,
+  type Page,
+} from "./chromium.ts";
 export { startSvc, type Svc, type SvcOptions } from "./svc.ts";
 export { answers, startPeer, type Peer, type PeerCommand } from "./peer.ts";
 export { clientPrograms, type ClientProgram } from "./client-programs.ts";

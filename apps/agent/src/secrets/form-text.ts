@@ -19,7 +19,15 @@ export function typeOf(value: FieldValue): "string" | "number" | "boolean" | "nu
  * unpaired surrogate (HTML, section 13.2.3.5 and "normalize newlines"; a form sends CRLF, so both sides are compared this way).
  */
 export function carriedText(text: string): string {
-  return text.replaceAll(/\r\n?/g, "\n").replaceAll("\0", "\uFFFD").toWellFormed();
+  return text.replaceAll(/\r\n?/g, "\n").replaceAll("\0", REPLACEMENT).toWellFormed();
+}
+
+/** What a page shows for a character that it cannot carry: NUL, or an unpaired surrogate. */
+export const REPLACEMENT = "\uFFFD";
+
+/** Whether a page shows a text with a {@link REPLACEMENT} in it that it does not have. */
+export function isDamagedByPage(text: string): boolean {
+  return text.includes("\0") || !text.isWellFormed();
 }
 
 /**

@@ -11,7 +11,9 @@ import { storeProblem } from "../api/store-problem.ts";
 import type { Environment } from "../api/environment.ts";
 import { MAX_BODY_BYTES, isFromForeignPage, isFromOwnPage } from "../api/request-checks.ts";
 import { answerProblem, isForPart } from "./answer.ts";
+import { mayHoldDraft } from "./draft.ts";
 import { endsSoon } from "./ends-soon.ts";
+import { MAX_FORM_BYTES } from "./form-limit.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { pageChannel } from "./live-updates.ts";
 import { announcementText } from "./pages/announcements.ts";
@@ -40,9 +42,10 @@ export function routes(parts: RouteParts): Hono<Environment> {
   const { view, assets, logger } = parts;
   const app = new Hono<Environment>();
 
-  app.use(
-    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c) => answerProblem(c, parts, PROBLEMS.bodyTooLarge) }),
-  );
+  const limitedTo = (maxSize: number): MiddlewareHandler<Environment> =>
+    bodyLimit({ maxSize, onError: (c) => answerProblem(c, parts, PROBLEMS.bodyTooLarge) });
+  const [limitBody, limitForm] = [limitedTo(MAX_BODY_BYTES), limitedTo(MAX_FORM_BYTES)];
+  app.use((c, next) => (mayHoldDraft(c) ? limitForm(c, next) : limitBody(c, next)));
 
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", (c) => {

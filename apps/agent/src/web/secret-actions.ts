@@ -1,8 +1,14 @@
 import { Secret } from "@devplat/base";
-import { checkPath, SecretStoreError, type Fields, type SecretDocument } from "@devplat/secret-store";
+import {
+  checkPath,
+  printJson,
+  SecretStoreError,
+  type Fields,
+  type SecretDocument,
+} from "@devplat/secret-store";
 import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
-import { PROBLEMS } from "../api/problem.ts";
+import { PROBLEMS, type Problem } from "../api/problem.ts";
 import type { CopyOutcome } from "../desktop/clipboard.ts";
 import {
   addField,
@@ -17,6 +23,7 @@ import { folderOf, lastName, storePath } from "../secrets/url-path.ts";
 import type { Environment } from "../api/environment.ts";
 import { pathOf } from "../api/request-checks.ts";
 import { answerProblem, isForPart } from "./answer.ts";
+import { isDamaged } from "./draft.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { announcementText, type Announcement } from "./pages/announcements.ts";
 import { SECRETS_PREFIX, fieldName, secretUrl } from "./pages/secrets/links.ts";
@@ -26,18 +33,26 @@ type Ctx = Context<Environment>;
 
 const STALE =
   "Not saved: this secret has changed since the row was opened. The page shows what is stored now; what you typed is lost.";
-const BAD_VERSION = "Not saved: the form does not say which version it was made from. Load the page again.";
+const BAD_VERSION =
+  "Cannot change this secret: the form does not say which version it was made from. Load the page again.";
 
-const EDIT_REFUSALS: Readonly<Record<EditRefusal, { readonly status: 409 | 422; readonly text: string }>> = {
-  name_taken: { status: 409, text: "Not saved: another field has this name." },
+const EDIT_REFUSALS: Readonly<Record<EditRefusal, Problem>> = {
+  name_taken: { code: "exists", error: "Another field has this name." },
   name_unusable: {
-    status: 422,
-    text: "Not saved: a field name cannot be empty, have a line break, or begin or end with whitespace.",
+    code: "unusable_field",
+    error:
+      "A field name cannot be empty, have a line break or a NUL character, or begin or end with whitespace.",
   },
-  field_missing: { status: 422, text: "Not saved: this field cannot be edited here." },
+  text_unusable: {
+    code: "unusable_field",
+    error:
+      "The text has a character that a page cannot carry, such as the NUL character. It is shown as \u201c\uFFFD\u201d here.",
+    hint: "Remove it, or write the secret with the API, which carries it: PUT /api/v1/secrets/{path}.",
+  },
+  field_missing: { code: "unusable_field", error: "This field cannot be edited here." },
   last_field: {
-    status: 422,
-    text: "Not removed: this is the last field. To remove it all, delete the secret.",
+    code: "unusable_field",
+    error: "This is the last field. To remove it all, delete the secret.",
   },
 };
 
@@ -84,7 +99,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     const name = form.get("name") ?? "";
     const path = folder + name;
     const refuse = (status: 409 | 422, refusal: string): Promise<Response> =>
-      pages.folder(c, folder, { status, refusal });
+      pages.folder(c, folder, { status, refusal, typed: name });
     if (name.includes("/")) return await refuse(422, "A new secret's name is one segment, without a slash.");
     if (!isUsablePath(name)) return await refuse(422, "A secret cannot have this name.");
     if (policy.refusal(path) === "enrolment") return await answerProblem(c, parts, PROBLEMS.enrolmentOwned);
@@ -100,19 +115,33 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     form: URLSearchParams,
   ): Promise<Response> {
     const version = wholeNumber(form.get("version"));
-    if (version === undefined) return await pages.secret(c, path, { status: 422, refusal: BAD_VERSION });
+    if (version === undefined)
+      return await answerProblem(c, parts, { code: "unusable_field", error: BAD_VERSION });
+    const saved = (): Response => done(c, path, version === 0 ? "created" : undefined);
     const stored = await read(path);
-    const stale = (): Promise<Response> => pages.secret(c, path, { status: 409, refusal: STALE });
+    const stale = async (): Promise<Response> => {
+      if (action !== "restore" && (await isSavedAlready(path, version, action, form))) return saved();
+      return await pages.secret(c, path, { status: 409, refusal: STALE });
+    };
     if (version !== (stored?.version ?? 0)) return await stale();
     if (action === "restore") return await restore(c, path, version, form);
     const outcome = edited(action, stored?.fields ?? new Map(), form);
-    if ("refusal" in outcome) {
-      const { status, text } = EDIT_REFUSALS[outcome.refusal];
-      return await pages.secret(c, path, { status, refusal: text });
-    }
-    return (await write(path, outcome.fields, version))
-      ? done(c, path, version === 0 ? "created" : undefined)
-      : await stale();
+    if ("refusal" in outcome) return await answerProblem(c, parts, EDIT_REFUSALS[outcome.refusal]);
+    return (await write(path, outcome.fields, version)) ? saved() : await stale();
+  }
+
+  /** Whether the try before this one was carried out, although its answer did not come in time. */
+  async function isSavedAlready(
+    path: string,
+    version: number,
+    action: "save" | "add" | "remove",
+    form: URLSearchParams,
+  ): Promise<boolean> {
+    if (form.get("again") !== "true") return false;
+    const [newest, before] = await Promise.all([read(path), version === 0 ? undefined : read(path, version)]);
+    if (newest === undefined || (before === undefined && version !== 0)) return false;
+    const outcome = edited(action, before?.fields ?? new Map(), form);
+    return "fields" in outcome && isSame(outcome.fields, newest.fields);
   }
 
   async function restore(c: Ctx, path: string, version: number, form: URLSearchParams): Promise<Response> {
@@ -153,6 +182,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
   function edited(action: "save" | "add" | "remove", fields: Fields, form: URLSearchParams): EditOutcome {
     const name = form.get("name") ?? "";
     const text = form.get("text") ?? "";
+    if (action !== "remove" && isDamaged(form)) return { refusal: "text_unusable" };
     if (action === "add") return addField(fields, name, text);
     const original = fieldName(form.get("field"));
     if (original === undefined) return { refusal: "field_missing" };
@@ -210,6 +240,12 @@ export async function answerCopy(
 
 function done(c: Ctx, path: string, announcement: Announcement | undefined): Response {
   return c.redirect(secretUrl(path) + (announcement === undefined ? "" : `?done=${announcement}`), 303);
+}
+
+/** Whether two documents hold the same. A store may give the fields back in another order. */
+function isSame(one: Fields, other: Fields): boolean {
+  const sorted = { sortKeys: true };
+  return printJson(one, sorted) === printJson(other, sorted);
 }
 
 /** Whether a name is a path of one segment. */

@@ -25,6 +25,8 @@ export interface Shown {
   readonly status?: 200 | 403 | 404 | 409 | 422;
   /** Why what was asked for is not done. */
   readonly refusal?: string;
+  /** The name of a new secret that was typed. */
+  readonly typed?: string;
 }
 
 /** Shows pages of secrets; the actions on them use it to show one again with a refusal. */
@@ -63,7 +65,7 @@ export class SecretPages {
       this.#frame(c, folder, shown.refusal),
     ]);
     const creatable = this.#secrets.policy.coversFolder(folder);
-    return c.html(folderPage(frame, folder, listing, creatable), shown.status ?? 200);
+    return c.html(folderPage(frame, folder, listing, creatable, shown.typed), shown.status ?? 200);
   }
 
   async search(c: Ctx, query: string): Promise<Response> {

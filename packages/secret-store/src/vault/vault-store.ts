@@ -33,6 +33,9 @@ export function openVaultStore(options: VaultStoreOptions): SecretStore {
 /** Vault's words for a compare-and-set version that is not the stored one, or that the mount asks for. */
 const CAS_REFUSAL = "check-and-set parameter";
 
+/** Vault's words, with status 500, for an entry above `max_entry_size` of its integrated storage. */
+const SIZE_REFUSAL = "value being too large";
+
 /** Every event of key-value engines; the server leaves out what the token may not see. */
 const EVENTS = "sys/events/subscribe/kv-v2/*";
 
@@ -105,6 +108,12 @@ class VaultStore implements SecretStore {
     try {
       return await this.#put(path, text, ifVersion, rest);
     } catch (error) {
+      if (error instanceof VaultRefusal && error.mentions(SIZE_REFUSAL)) {
+        throw new SecretStoreError(
+          "too_large",
+          `cannot write "${path}": it is larger than Vault's storage takes`,
+        );
+      }
       if (!(error instanceof VaultRefusal && error.status === 400 && error.mentions(CAS_REFUSAL)))
         throw error;
       if (

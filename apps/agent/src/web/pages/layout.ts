@@ -153,6 +153,18 @@ function storeLink(status: AgentStatus): Html {
   return html`<a class="small" href="${url.origin}" rel="noreferrer" target="_blank">${url.host}</a>`;
 }
 
+/** A page without the site's header that has typed text: for somebody who is not signed in any more. */
+export function plainDraftPage(assets: Assets, title: string, content: Html): Html {
+  return page({
+    title: `${title} · ${BRAND.command}`,
+    assets,
+    body: plainBody(assets, content, "page setup"),
+    icon: "icon.svg",
+    styles: ["site.css"],
+    scripts: ["secrets.js"],
+  });
+}
+
 /** A page without scripts and without the site's header: sign-in, errors. */
 export function plainPage(
   assets: Assets,
@@ -160,10 +172,14 @@ export function plainPage(
   content: Html,
   refresh?: { seconds: number; url: string },
 ): Html {
-  const body = html`<main class="page narrow">
+  const body = plainBody(assets, content, "page narrow");
+  const base = { title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg" };
+  return page(refresh === undefined ? base : { ...base, refresh });
+}
+
+function plainBody(assets: Assets, content: Html, classes: string): Html {
+  return html`<main class="${classes}">
     <p class="brand"><img src="${assets.path("icon.svg")}" alt="" />${BRAND.command}</p>
     <div class="card stack">${content}</div>
   </main>`;
-  const base = { title: `${title} · ${BRAND.command}`, assets, body, icon: "icon.svg" };
-  return page(refresh === undefined ? base : { ...base, refresh });
 }

@@ -44,3 +44,24 @@ new MutationObserver(() => {
   hideLater();
   focusNew();
 }).observe(document, { childList: true, subtree: true });
+
+// The page that answers a form would stay in the history together with what was typed. Loading it again sends nothing.
+document.addEventListener("DOMContentLoaded", () => history.replaceState(null, "", location.href));
+
+// The daemon does not read a larger form, and could not give its text back: it stays where it was typed.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const limit = Number(form.dataset.limit ?? Infinity);
+  const body = new URLSearchParams(new FormData(form)).toString();
+  // The browser sends each line end as two characters.
+  const lineEnds = body.split("%0A").length - 1;
+  if (body.length + lineEnds * "%0D".length <= limit) return;
+  event.preventDefault();
+  form.querySelector("[data-too-large]")?.remove();
+  const words = document.createElement("p");
+  words.className = "banner bad";
+  words.dataset.tooLarge = "";
+  words.setAttribute("role", "alert");
+  words.textContent = "Not sent: the text is too large. A secret has at most 1 MiB.";
+  form.prepend(words);
+});

@@ -1,12 +1,17 @@
 import type { FieldValue } from "@devplat/secret-store";
 import { html, type Html } from "@devplat/web-kit";
 import { isFormName, textOf, typeOf } from "../../../secrets/form-text.ts";
+import { MAX_FORM_BYTES } from "../../form-limit.ts";
 import { ANNOUNCE_ID } from "../layout.ts";
 import { fieldKey, partUrl, secretUrl } from "./links.ts";
 
 /** From here on a value is scrolled in its row: what fills about a quarter of a desk's page. */
 const LONG_CHARACTERS = 800;
 const LONG_LINES = 14;
+
+/** Rows of the text box for a value. */
+const MIN_ROWS = 3;
+const MAX_ROWS = 20;
 
 /** What a row of a secret's table needs to know besides its field. */
 export interface RowContext {
@@ -57,14 +62,13 @@ function isLong(text: string): boolean {
 export function editRow(name: string, value: FieldValue, version: number, path: string): Html {
   const text = textOf(value);
   const type = typeOf(value);
-  const rows = Math.min(20, Math.max(2, text.split("\n").length + 1));
   return html`<tr role="row" class="editing">
     <td role="cell" colspan="3">
-      <form class="stack" method="post" action="${secretUrl(path)}" autocomplete="off">
+      <form class="stack" method="post" action="${secretUrl(path)}" ${typedFormAttributes()}>
         <input type="hidden" name="version" value="${version}" />
         <input type="hidden" name="field" value="${fieldKey(name)}" />
         <label class="field"><span class="label">Field</span>${nameInput(name)}</label>
-        <label class="field"><span class="label">Value</span>${valueInput(text, rows, "data-focus")}</label>
+        <label class="field"><span class="label">Value</span>${valueInput(text, "data-focus")}</label>
         ${editHint(type)}
         <div class="form-actions">
           <button class="primary" type="submit" name="action" value="save">Save</button>
@@ -80,7 +84,12 @@ export function editRow(name: string, value: FieldValue, version: number, path: 
   </tr>`;
 }
 
-export function nameInput(name: string): Html {
+/** Of a form that carries typed text: the browser keeps none of it, and sends none that the daemon would not read. */
+export function typedFormAttributes(): Html {
+  return html`autocomplete="off" data-limit="${MAX_FORM_BYTES}"`;
+}
+
+export function nameInput(name: string, focus: "data-focus" | "" = ""): Html {
   return html`<input
     class="mono"
     name="name"
@@ -88,11 +97,13 @@ export function nameInput(name: string): Html {
     required
     spellcheck="false"
     autocapitalize="off"
+    ${focus}
   />`;
 }
 
 /** A parser drops one line break behind the tag, so there is one of ours to drop. */
-export function valueInput(text: string, rows: number, focus: "data-focus" | "" = ""): Html {
+export function valueInput(text: string, focus: "data-focus" | "" = ""): Html {
+  const rows = Math.min(MAX_ROWS, Math.max(MIN_ROWS, text.split("\n").length + 1));
   return html`<textarea name="text" rows="${rows}" spellcheck="false" autocapitalize="off" ${focus}>
 ${text}</textarea>`;
 }

@@ -14,6 +14,7 @@ export function folderPage(
   folder: string,
   { names, fault }: Listing,
   creatable: boolean,
+  typed = "",
 ): Html {
   const content = html`${folder === "" ? "" : crumbs(folder)}
     <div class="spread">
@@ -28,7 +29,7 @@ export function folderPage(
           </section>`
         : nameList(names.map((name) => ({ path: folder + name, text: name })))
     }
-    ${creatable ? newSecretForm(folder) : ""}`;
+    ${creatable ? newSecretForm(folder, typed) : ""}`;
   return secretsPage(frame, folder === "" ? "Secrets" : folder, content);
 }
 
@@ -58,7 +59,7 @@ function nameList(entries: readonly { readonly path: string; readonly text: stri
   </nav>`;
 }
 
-function newSecretForm(folder: string): Html {
+function newSecretForm(folder: string, typed: string): Html {
   return html`<section class="card stack scripted-only" aria-labelledby="new-heading">
     <h2 id="new-heading">New secret</h2>
     <form class="stack" method="post" action="${secretUrl(folder)}" autocomplete="off">
@@ -69,9 +70,11 @@ function newSecretForm(folder: string): Html {
           class="mono"
           id="${NEW_SECRET_ID}"
           name="name"
+          value="${typed}"
           required
           spellcheck="false"
           autocapitalize="off"
+          ${typed === "" ? "" : "data-focus"}
         />
       </label>
       <p class="hint">One segment, without a slash.</p>

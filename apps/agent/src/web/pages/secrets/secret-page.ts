@@ -3,14 +3,12 @@ import { html, type Html } from "@devplat/web-kit";
 import { lastName } from "../../../secrets/url-path.ts";
 import type { WriteRefusal } from "../../../secrets/write-policy.ts";
 import { timeText } from "../time-text.ts";
-import { fieldRow, nameInput, valueInput } from "./field-row.ts";
+import { fieldRow, nameInput, typedFormAttributes, valueInput } from "./field-row.ts";
 import { crumbs, secretsPage, type SecretsFrame } from "./frame.ts";
 import { secretUrl } from "./links.ts";
 
 /** A revealed value is hidden again after this time, in seconds (mission, "Limits"). */
 const AUTO_HIDE_SECONDS = 30;
-/** Rows of the text box for a value that does not exist yet. */
-const NEW_VALUE_ROWS = 3;
 
 export interface SecretPageModel {
   readonly path: string;
@@ -106,11 +104,11 @@ function readOnlyNote(reason: WriteRefusal | undefined): Html | string {
 
 /** A blank row. The version goes back with it; 0 creates. */
 function addFieldForm(path: string, version: number, title: string, open = false): Html {
-  const form = html`<form class="stack" method="post" action="${secretUrl(path)}" autocomplete="off">
+  const form = html`<form class="stack" method="post" action="${secretUrl(path)}" ${typedFormAttributes()}>
     <input type="hidden" name="action" value="add" />
     <input type="hidden" name="version" value="${version}" />
     <label class="field"><span class="label">Field</span>${nameInput("")}</label>
-    <label class="field"><span class="label">Value</span>${valueInput("", NEW_VALUE_ROWS)}</label>
+    <label class="field"><span class="label">Value</span>${valueInput("")}</label>
     <div class="form-actions">
       <button class="primary" type="submit">${version === 0 ? "Create secret" : "Add field"}</button>
     </div>
