@@ -93,6 +93,33 @@ describe("agent login by ldap", () => {
     assert.equal(await place.token(), undefined);
   });
 
+  it("a mount that is missing or cannot ask the directory does not blame the password", async () => {
+    await vault.request("POST", "sys/auth/ldap-unreachable", { type: "vault-ldap" });
+    await vault.request("POST", "auth/ldap-unreachable/config", {
+      url: `ldap://127.0.0.1:${await freePort()}`,
+      userdn: slapd.usersDn,
+    });
+    const table: [mount: string, reason: RegExp][] = [
+      ["not-there", /agent: the store has no login at auth\/not-there, or has locked this user/],
+      ["ldap-unreachable", /agent: POST auth\/ldap-unreachable\/login\/ada: the store answered 500/],
+    ];
+    for (const [mount, reason] of table) {
+      const place = await home({ ...ldap, auth_mount: mount });
+      const { code, shown } = await place.atTerminal(["login"], [password]);
+      assert.equal(code, 1, mount);
+      assert.match(shown, reason);
+      assert.doesNotMatch(shown, /user name and password/);
+    }
+  });
+
+  it("a missing mount for oidc is named as that, not as a fault of the token", async () => {
+    const place = await home({ auth_method: "oidc", auth_mount: "not-there" });
+    const { code, shown } = await place.atTerminal(["login"], []);
+    assert.equal(code, 1);
+    assert.match(shown, /agent: the store offers no OIDC login/);
+    assert.match(shown, /store\.auth_mount/);
+  });
+
   it("without a terminal it is given up, and says so", async () => {
     const place = await home(ldap);
     const { code, stderr } = await place.agent(["login"]);

@@ -56,10 +56,10 @@ describe("the local API socket", { timeout: TIMEOUT_MS }, () => {
     const path = `${join(folder.path, "bin")}:${process.env["PATH"] ?? ""}`;
     place = new Home(folder.path, { XDG_RUNTIME_DIR: folder.path, PATH: path, DISPLAY: ":none" });
     await place.configure(`store: { driver: embedded }
-web: { enabled: true, listen: "127.0.0.1:0", editable_paths: [example] }
+web: { enabled: true, listen: "127.0.0.1:0", editable_paths: [tools] }
 api: { enabled: true }
 rules:
-  - { name: example, key: example, target: { path: ~/out.yaml, format: yaml } }
+  - { name: example, key: tools/example, target: { path: ~/out.yaml, format: yaml } }
 `);
     socket = join(folder.path, "daemon/api.sock");
     peerSocket = join(folder.path, "daemon/peer.sock");
@@ -89,18 +89,25 @@ rules:
     });
     const body = ["--data", '{"fields":{"token":"s3cret"}}'];
     const json = ["--header", "Content-Type: application/json"];
-    const refused = await curl(socket, "/api/v1/secrets/example", "--request", "POST", ...json, ...body);
+    const refused = await curl(
+      socket,
+      "/api/v1/secrets/tools/example",
+      "--request",
+      "POST",
+      ...json,
+      ...body,
+    );
     assert.match(refused.stdout, /"csrf_refused"/);
     assert.equal(
-      await change(socket, "POST", "/api/v1/secrets/example", ...body),
-      '{"path":"example","version":1}',
+      await change(socket, "POST", "/api/v1/secrets/tools/example", ...body),
+      '{"path":"tools/example","version":1}',
     );
     assert.match(await change(socket, "POST", "/api/v1/secrets/elsewhere", ...body), /"not_editable"/);
     await until(
       async () => (await place.read("out.yaml")).includes("s3cret"),
       () => agent.log(),
     );
-    assert.match((await curl(socket, "/api/v1/secrets/example?reveal=true")).stdout, /s3cret/);
+    assert.match((await curl(socket, "/api/v1/secrets/tools/example?reveal=true")).stdout, /s3cret/);
     assert.match((await curl(socket, "/api/v1/rules")).stdout, /"name":"example"/);
     assert.match((await curl(socket, "/metrics")).stdout, /^# HELP/);
   });
@@ -424,8 +431,8 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
   });
 
   it("a command without a token of its own takes that of the user's daemon, and status names the socket", async () => {
-    await place.ok("secrets", "put", "example", "token=s3cret");
-    assert.equal(await place.ok("secrets", "get", "example", "token"), "s3cret\n");
+    await place.ok("secrets", "put", "tools/example", "token=s3cret");
+    assert.equal(await place.ok("secrets", "get", "tools/example", "token"), "s3cret\n");
     assert.match(await place.ok("status"), new RegExp(`authenticated, by a token borrowed from ${socket}`));
     await assert.rejects(place.read(".daemon-token"), { code: "ENOENT" });
   });
@@ -438,7 +445,7 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
       join(remote.path, ".ssh/daemon.sock"),
       join(folder.path, "daemon/peer.sock"),
     );
-    assert.equal(await remote.ok("secrets", "get", "example", "token"), "s3cret\n");
+    assert.equal(await remote.ok("secrets", "get", "tools/example", "token"), "s3cret\n");
     await forward.stop();
     const status = JSON.parse((await curl(socket, "/api/v1/status")).stdout) as {
       peers: { token_handouts: number; last_token_handout_at: string };
@@ -457,7 +464,7 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
 
   it("without the daemon there is no such token", async () => {
     await agent.stop();
-    const { code, stderr } = await place.agent(["secrets", "get", "example", "token"]);
+    const { code, stderr } = await place.agent(["secrets", "get", "tools/example", "token"]);
     assert.equal(code, 1);
     assert.match(stderr, /not signed in/);
   });

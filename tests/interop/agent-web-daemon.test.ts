@@ -35,9 +35,9 @@ class Home {
     const config = join(this.folder.path, ".config/daemon");
     await mkdir(config, { recursive: true });
     const text = `store: { driver: embedded }
-web: { enabled: true, listen: "${listen}", secret_view_text: "Ask **ops**.", editable_paths: [example, owned] }
+web: { enabled: true, listen: "${listen}", secret_view_text: "Ask **ops**.", editable_paths: [tools, owned] }
 rules:
-  - { name: example, key: example, target: { path: ~/out.yaml, format: yaml } }
+  - { name: example, key: tools/example, target: { path: ~/out.yaml, format: yaml } }
 ${more}`;
     await writeFile(join(config, "config.yaml"), text, { mode: 0o600 });
   }
@@ -80,7 +80,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     await page.goto(`${daemon.url}/`);
     await page.getByRole("cell", { name: "Secret missing" }).waitFor();
     assert.equal(await page.getByText("Ask ops.").count(), 1);
-    const put = await home.agent("secrets", "put", "example", "token=s3cret-value");
+    const put = await home.agent("secrets", "put", "tools/example", "token=s3cret-value");
     assert.equal(put.code, 0, put.stderr);
     await page.getByRole("cell", { name: "Up to date" }).waitFor();
     assert.doesNotMatch(await page.content(), /s3cret-value/);
@@ -125,8 +125,8 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
   }
 
   it("a secret written over the JSON API reaches its file, every digit of it", async () => {
-    assert.equal((await change("PUT", "elsewhere", '{"fields":{}}')).code, "not_editable");
-    assert.equal((await change("PUT", "example", '{"fields":{"big":9223372036854775808}}')).version, 2);
+    assert.equal((await change("PUT", "elsewhere", '{"fields":{"a":"1"}}')).code, "not_editable");
+    assert.equal((await change("PUT", "tools/example", '{"fields":{"big":9223372036854775808}}')).version, 2);
     const out = join(home.folder.path, "out.yaml");
     while (!(await readFile(out, "utf8")).includes("9223372036854775808")) await sleep(20);
   });
@@ -139,7 +139,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     const state = async (): Promise<string> => (await run("curl", ["--silent", page])).stdout;
     await post("pause");
     while (!(await state()).includes("Resume</button>")) await sleep(20);
-    await change("PUT", "example", '{"fields":{"big":"while-paused"}}');
+    await change("PUT", "tools/example", '{"fields":{"big":"while-paused"}}');
     await run("curl", [
       "--silent",
       "--header",

@@ -136,7 +136,7 @@ for (const stand of stands) {
       const path = await put('{"a":1,"b":2}');
       assert.equal((await change("PUT", path, '{"c":"3"}')).status, 200);
       assert.equal(await stored(path), '{"c":"3"}');
-      assert.equal((await change("PUT", "tools/never", "{}")).status, 404);
+      assert.equal((await change("PUT", "tools/never", '{"a":"1"}')).status, 404);
     });
 
     it("lifecycle: exists, DELETE over the API: absent, every version removed", async () => {
@@ -432,6 +432,37 @@ for (const stand of stands) {
       await server.store.write("tools/fold/inner", parseFields('{"a":"1"}'), { ifVersion: 0 });
       const part = await pages.get("tools/fold/?part=tree", { "HX-Request": "true" });
       assert.match(part.body, /^<li><a href="\/ui\/secrets\/tools\/fold\/inner" ?>inner<\/a><\/li>\s*$/);
+    });
+
+    it("a page that another site opens shows no value, and the own page does", async () => {
+      const path = await put('{"a":"on-the-screen"}');
+      for (const query of [
+        "?reveal=true",
+        "?version=1&reveal=true",
+        '?part=value&field="a"',
+        '?part=edit&field="a"',
+      ]) {
+        for (const site of ["cross-site", "same-site"]) {
+          const { body } = await pages.get(`${path}${query}`, { "Sec-Fetch-Site": site });
+          assert.doesNotMatch(body, /on-the-screen/, `${query} ${site}`);
+        }
+        for (const site of ["none", "same-origin"]) {
+          const { body } = await pages.get(`${path}${query}`, { "Sec-Fetch-Site": site });
+          assert.match(body, /on-the-screen/, `${query} ${site}`);
+        }
+      }
+      const lines = server.log.length;
+      const shown = await pages.get(`${path}?reveal=true`, { "Sec-Fetch-Site": "cross-site" });
+      assert.equal(shown.status, 200);
+      assert.match(shown.body, /another site/);
+      assert.equal(server.log.length, lines, "no reveal is logged");
+    });
+
+    it("restoring a version without fields is refused", async () => {
+      const path = await put("{}");
+      await server.store.write(path, parseFields('{"a":"1"}'), { ifVersion: 1 });
+      assert.equal((await pages.post(path, { action: "restore", version: "2", from: "1" })).status, 422);
+      assert.equal(await stored(path), '{"a":"1"}');
     });
 
     it("a form of another page is refused: no Origin, null, another port", async () => {

@@ -87,7 +87,7 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
   ],
   "POST /api/v1/secrets/{path}": [
     secret("POST", "created", '{"fields":{"a":1}}'),
-    secret("POST", "created", '{"fields":{}}'),
+    secret("POST", "created", '{"fields":{"a":"1"}}'),
   ],
   "PUT /api/v1/secrets/{path}": [
     secret("PUT", "replaced", '{"fields":{"a":[]}}'),

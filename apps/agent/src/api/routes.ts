@@ -3,6 +3,7 @@ import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { AgentError } from "../errors.ts";
 import { answerProblem } from "./answer.ts";
 import type { ApiParts, Environment } from "./environment.ts";
+import { headersOnly } from "./headers-only.ts";
 import { isFromForeignPage } from "./request-checks.ts";
 import { metricsText } from "./metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
@@ -37,12 +38,12 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.use("/metrics", unlockedOnly);
 
   app.get("/api/v1/status", (c) => c.json(statusDocument(view.status())));
-  app.get("/api/v1/csrf", (c) => c.json({ token: csrf.issue() }));
+  app.get("/api/v1/csrf", headersOnly, (c) => c.json({ token: csrf.issue() }));
   app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
 
   app.get("/api/openapi.json", (c) => c.json(openApiDocument(VERSION)));
 
-  app.get("/api/v1/token", signedInOnly, async (c) => {
+  app.get("/api/v1/token", signedInOnly, headersOnly, async (c) => {
     const token = signIn.token();
     if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
     logger.info({ by: surface }, "store token handed out");
@@ -96,9 +97,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     }
   });
 
-  // A HEAD request reaches GET handlers in Hono, but must not hold a stream open.
-  app.get("/api/v1/events", signedInOnly, (c) => {
-    if (c.env.incoming.method !== "GET") return c.body(null, 200);
+  app.get("/api/v1/events", signedInOnly, headersOnly, (c) => {
     const owner = gate.session(c.env.incoming);
     streams.open(c.env.outgoing, {
       channel: API_CHANNEL,

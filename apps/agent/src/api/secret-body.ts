@@ -15,6 +15,8 @@ export function parseSecretBody(contentType: string | undefined, body: ArrayBuff
   try {
     const document = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
     const fields = isMap(document) && document.size === 1 ? document.get("fields") : undefined;
+    if (isMap(fields) && fields.size === 0)
+      return bad("A secret needs at least one field. DELETE removes it.");
     if (isMap(fields)) return { value: fields };
     return bad('The body must be an object with the one key "fields", whose value is an object.');
   } catch (error) {

@@ -85,9 +85,32 @@ describe("the secrets of the JSON API", () => {
     assert.equal(put.status, 200);
     assert.deepEqual(JSON.parse(put.body), { path: "tools/put", version: 2 });
     assert.equal(printJson((await server.store.read("tools/put")).fields), '{"c":3}');
-    const absent = await change(server, "tools/absent", { method: "PUT", body: '{"fields":{}}' });
+    const absent = await change(server, "tools/absent", { method: "PUT", body: '{"fields":{"a":1}}' });
     assert.equal(absent.status, 404);
     await assert.rejects(server.store.read("tools/absent"), { code: "not_found" });
+  });
+
+  it("POST and PUT without a field are refused: 400", async () => {
+    await post(server, "tools/filled", '{"fields":{"a":"1"}}');
+    for (const [method, path] of [
+      ["POST", "tools/empty"],
+      ["PUT", "tools/filled"],
+    ] as const) {
+      const answer = await change(server, path, { method, body: '{"fields":{}}' });
+      assert.equal(answer.status, 400, method);
+      assert.equal(code(answer), "bad_request");
+    }
+    await assert.rejects(server.store.read("tools/empty"), { code: "not_found" });
+    assert.equal((await server.store.read("tools/filled")).version, 1);
+  });
+
+  it("a secret beside an editable folder is refused, also under the folder's name: 403", async () => {
+    for (const path of ["tools", "toolsbox"]) {
+      const answer = await post(server, path, '{"fields":{"a":"1"}}');
+      assert.equal(answer.status, 403, path);
+      assert.equal(code(answer), "not_editable");
+      await assert.rejects(server.store.read(path), { code: "not_found" });
+    }
   });
 
   for (const header of ["1", '"1"']) {
@@ -163,13 +186,17 @@ describe("the secrets of the JSON API", () => {
   it("another content type than application/json is refused", async () => {
     for (const type of ["text/plain", "application/x-www-form-urlencoded", ""]) {
       const headers = { "Content-Type": type };
-      const refused = await change(server, "tools/type", { method: "POST", body: '{"fields":{}}', headers });
+      const refused = await change(server, "tools/type", {
+        method: "POST",
+        body: '{"fields":{"a":"1"}}',
+        headers,
+      });
       assert.equal(refused.status, 415);
     }
     const accepted = { "Content-Type": "application/json; charset=utf-8" };
     const created = await change(server, "tools/type", {
       method: "POST",
-      body: '{"fields":{}}',
+      body: '{"fields":{"a":"1"}}',
       headers: accepted,
     });
     assert.equal(created.status, 201);
@@ -211,14 +238,18 @@ describe("the secrets of the JSON API", () => {
   });
 
   it("a folder cannot be written", async () => {
-    assert.equal((await post(server, "tools/", '{"fields":{}}')).status, 400);
+    assert.equal((await post(server, "tools/", '{"fields":{"a":"1"}}')).status, 400);
     assert.equal((await change(server, "", { method: "DELETE" })).status, 400);
   });
 
   it("a bad If-Match is 400", async () => {
     for (const value of ["*", "0", "x", 'W/"1"', "-1", "1, 2"]) {
       const headers = { "If-Match": value };
-      const refused = await change(server, "tools/once", { method: "PUT", body: '{"fields":{}}', headers });
+      const refused = await change(server, "tools/once", {
+        method: "PUT",
+        body: '{"fields":{"a":"1"}}',
+        headers,
+      });
       assert.equal(refused.status, 400, value);
     }
   });
@@ -266,7 +297,7 @@ describe("the secrets of the JSON API, when something is wrong", () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
       const store = { list: failing, read: failing, write: failing } as unknown as SecretStore;
       await using server = await startTestServer({ store, editablePaths: ["tools"] });
-      const answer = await post(server, "tools/x", '{"fields":{}}');
+      const answer = await post(server, "tools/x", '{"fields":{"a":"1"}}');
       assert.equal(answer.status, status);
       assert.equal(code(answer), expected);
       assert.doesNotMatch(answer.body, /words of the store/);

@@ -30,9 +30,24 @@ export async function ldapLogin(
     });
     return await finishLogin(client, answer, steps);
   } catch (error) {
-    const refused = error instanceof SecretStoreError && ["refused", "denied"].includes(error.code);
-    throw refused ? wrong() : error;
+    throw loginFault(error, mount);
   }
+}
+
+function loginFault(error: unknown, mount: string): unknown {
+  if (!(error instanceof SecretStoreError)) return error;
+  if (error.code === "denied") {
+    // Vault answers a wrong password with 400; 403 is its answer for a path without a login behind it, and for a locked user.
+    return new AgentError(
+      "login_failed",
+      `the store has no login at auth/${mount}, or has locked this user after wrong passwords`,
+      {
+        hint: "Check store.auth_mount and store.namespace. A lock ends by itself, by default after 15 minutes.",
+        cause: error,
+      },
+    );
+  }
+  return error.code === "refused" ? wrong() : error;
 }
 
 function wrong(): AgentError {

@@ -52,7 +52,9 @@ export async function startOidc(
     });
     address = answer.get("data").get("auth_url").string();
   } catch (error) {
-    throw error instanceof SecretStoreError && error.code === "refused" ? refused : error;
+    // Vault denies a path that no login is mounted at.
+    const none = error instanceof SecretStoreError && ["refused", "denied"].includes(error.code);
+    throw none ? refused : error;
   }
   const url = URL.parse(address);
   const state = url?.searchParams.get("state") ?? "";

@@ -9,12 +9,13 @@ export type WriteRefusal = "outside" | "enrolment";
 
 /** Where secrets may be written over the browser and the API. Everything comes from the configuration. */
 export class WritePolicy {
-  readonly #subtrees: readonly string[];
+  /** The editable subtrees as folders, sorted. */
+  readonly folders: readonly string[];
   readonly #enrolmentKeys: () => readonly string[];
 
   /**
-   * @param editablePaths `web.editable_paths`: `tools` is the secret of that name and all below it, `tools/` only what
-   *   is below
+   * @param editablePaths `web.editable_paths`: `tools` and `tools/` are all that is below that folder. A secret `tools` is
+   *   beside it, and not covered
    * @param enrolmentKeys keys of the enrolments that are configured now
    * @throws SecretStoreError `bad_path` for a path that is none; an empty one would be the root, which nobody names by accident
    */
@@ -23,28 +24,19 @@ export class WritePolicy {
       if (path.endsWith("/")) checkFolder(path);
       else checkPath(path);
     }
-    this.#subtrees = [...new Set(editablePaths)].toSorted();
+    const folders = editablePaths.map((path) => (path.endsWith("/") ? path : `${path}/`));
+    this.folders = [...new Set(folders)].toSorted();
     this.#enrolmentKeys = enrolmentKeys;
-  }
-
-  /** The editable subtrees as folders, sorted. */
-  get folders(): readonly string[] {
-    return [...new Set(this.#subtrees.map((path) => (path.endsWith("/") ? path : `${path}/`)))];
   }
 
   /** Why the secret at a path cannot be written; undefined if it can. */
   refusal(path: string): WriteRefusal | undefined {
     if (this.#enrolmentKeys().includes(path)) return "enrolment";
-    return this.#subtrees.some((subtree) => covers(subtree, path)) ? undefined : "outside";
+    return this.coversFolder(path) ? undefined : "outside";
   }
 
   /** Whether secrets can be created directly in a folder. The root never is one. */
   coversFolder(folder: string): boolean {
     return this.folders.some((subtree) => folder.startsWith(subtree));
   }
-}
-
-function covers(subtree: string, path: string): boolean {
-  if (subtree.endsWith("/")) return path.startsWith(subtree);
-  return path === subtree || path.startsWith(`${subtree}/`);
 }

@@ -89,7 +89,7 @@ describe("endpoints: JSON API", () => {
   it("POST /api/v1/secrets/{path}: creates; 409 if exists; CSRF token required", async () => {
     assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 201);
     assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 409);
-    const bare = { method: "POST", headers: { "Content-Type": "application/json" }, ...fields("{}") };
+    const bare = { method: "POST", headers: { "Content-Type": "application/json" }, ...fields(`{"a":"1"}`) };
     assert.equal((await server.send("/api/v1/secrets/tools/other", bare)).status, 403);
   });
 
@@ -291,11 +291,11 @@ describe("request protection", () => {
 
 describe("errors", () => {
   it("POST secret when one exists: 409", async () => {
-    assert.equal((await change("POST", "/api/v1/secrets/tools/there", fields("{}"))).status, 409);
+    assert.equal((await change("POST", "/api/v1/secrets/tools/there", fields(`{"a":"1"}`))).status, 409);
   });
 
   it("PUT secret when absent: 404", async () => {
-    assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields("{}"))).status, 404);
+    assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields(`{"a":"1"}`))).status, 404);
   });
 
   it("secret mutation outside web.editable_paths: 403, whatever is there", async () => {
@@ -304,7 +304,7 @@ describe("errors", () => {
         const answer = await change(
           method,
           `/api/v1/secrets/${path}`,
-          method === "DELETE" ? {} : fields("{}"),
+          method === "DELETE" ? {} : fields(`{"a":"1"}`),
         );
         assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"], `${method} ${path}`);
       }
@@ -315,7 +315,7 @@ describe("errors", () => {
     await using bare = await startTestServer();
     const { token } = json(await bare.send("/api/v1/csrf")) as { token: string };
     const headers = { "X-CSRF-Token": token, "Content-Type": "application/json" };
-    const answer = await bare.send("/api/v1/secrets/x", { method: "POST", headers, ...fields("{}") });
+    const answer = await bare.send("/api/v1/secrets/x", { method: "POST", headers, ...fields(`{"a":"1"}`) });
     assert.deepEqual([answer.status, json(answer)["code"]], [403, "not_editable"]);
   });
 

@@ -2,6 +2,7 @@ import { Secret } from "@devplat/base";
 import { readCookie, sessionCookie } from "@devplat/web-kit";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { LOGIN_LIMIT_MS } from "../auth/login-flow.ts";
+import { headersOnly } from "../api/headers-only.ts";
 import { PROBLEMS, type Problem } from "../api/problem.ts";
 import { storeProblem } from "../api/store-problem.ts";
 import { AgentError } from "../errors.ts";
@@ -90,7 +91,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
     return c.redirect("/", 303);
   });
 
-  app.get("/auth/oidc/start", async (c) => {
+  app.get("/auth/oidc/start", headersOnly, async (c) => {
     // A login that a foreign page starts could end without a question: the provider may know the user already.
     if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
     if (!gate.isUnlocked(c.env.incoming) || view.status().authenticated) return c.redirect("/", 303);
@@ -108,7 +109,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   });
 
   // No session is asked for here: coming from the provider the browser does not send its strict cookie. The ticket is.
-  app.get("/auth/oidc/callback", async (c) => {
+  app.get("/auth/oidc/callback", headersOnly, async (c) => {
     const ticket = readCookie(c.env.incoming.headers.cookie, ticketName);
     const answer = new URL(c.req.url).searchParams;
     if (login?.finishOidc(ticket, answer) !== true)

@@ -3,6 +3,7 @@ import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { sessionCookie } from "@devplat/web-kit";
 import { NOT_TRIED_YET } from "../auth/sign-in.ts";
+import { headersOnly } from "../api/headers-only.ts";
 import { readiness } from "../api/health.ts";
 import { PROBLEMS } from "../api/problem.ts";
 import { removedEndpoint } from "../api/removed.ts";
@@ -121,7 +122,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return c.html(loginPage(assets, { view: shown, text: texts.login }));
   });
 
-  app.get("/unlock", (c) => {
+  app.get("/unlock", headersOnly, (c) => {
     const redemption = sessions.redeem(c.req.query("code") ?? "");
     if (redemption.outcome !== "opened") {
       const used = redemption.outcome === "used";
@@ -144,9 +145,8 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return c.html(indexPage(assets, status, view.rules(), texts.secretView, announcement));
   });
 
-  app.get("/ui/sse", letInOnly, async (c) => {
+  app.get("/ui/sse", letInOnly, headersOnly, async (c) => {
     if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
-    if (c.env.incoming.method !== "GET") return c.body(null, 200);
     const owner = gate.session(c.env.incoming);
     const topic = c.req.query("show");
     const first = await live.pageFrames(topic);

@@ -154,6 +154,10 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
         refusal: "Not restored: this version can no longer be read.",
       });
     }
+    if (old.fields.size === 0) {
+      const refusal = "Not restored: this version has no fields, and a secret needs at least one.";
+      return await pages.secret(c, path, { status: 422, refusal });
+    }
     if (await write(path, old.fields, version)) return done(c, path, "restored");
     return await pages.secret(c, path, { status: 409, refusal: STALE });
   }

@@ -2,6 +2,7 @@ import { checkPath, SecretStoreError, type SecretDocument, type SecretMetadata }
 import { html } from "@devplat/web-kit";
 import type { Context } from "hono";
 import { PROBLEMS } from "../api/problem.ts";
+import { isFromForeignPage } from "../api/request-checks.ts";
 import { searchNames } from "../secrets/search-names.ts";
 import type { SecretEditor } from "../secrets/secret-editor.ts";
 import { folderOf } from "../secrets/url-path.ts";
@@ -19,6 +20,9 @@ import { absentPage, createPage, secretPage } from "./pages/secrets/secret-page.
 import { treeItems, type Branch, type TreeNode } from "./pages/secrets/sidebar.ts";
 
 type Ctx = Context<Environment>;
+
+const FOREIGN_REVEAL =
+  "Values are not shown, because a page of another site opened this one. Reveal them here if you want to see them.";
 
 /** What is asked for is a secret's page, with more to say about it. */
 export interface Shown {
@@ -43,7 +47,11 @@ export class SecretPages {
   /** The page of a secret, or what there is to say about a path that holds nothing. */
   async secret(c: Ctx, path: string, shown: Shown = {}): Promise<Response> {
     const { policy } = this.#secrets;
-    const { status = 200, refusal } = shown;
+    const { status = 200 } = shown;
+    const reveal = c.req.query("reveal") === "true";
+    // A pop-up of another site would show the values to whoever looks at the screen.
+    const refusal =
+      shown.refusal ?? (reveal && isFromForeignPage(c.env.incoming) ? FOREIGN_REVEAL : undefined);
     // A form is answered with the newest version; 0 is none.
     const version = c.req.method === "POST" ? undefined : wholeNumber(c.req.query("version")) || undefined;
     const [document, frame] = await Promise.all([this.#read(path, version), this.#frame(c, path, refusal)]);
@@ -53,7 +61,7 @@ export class SecretPages {
       return c.html(absentPage(frame, path, readOnly), status === 200 ? 404 : status);
     }
     // A page that refuses something does not reveal on top of it.
-    const revealed = c.req.query("reveal") === "true" && refusal === undefined;
+    const revealed = reveal && refusal === undefined;
     if (revealed) this.#logReveal(path);
     const old = version !== undefined;
     return c.html(secretPage(frame, { path, document, revealed, readOnly, old }), status);
@@ -85,6 +93,7 @@ export class SecretPages {
 
   /** A part of a page, which htmx puts in its place. */
   async part(c: Ctx, path: string, part: string): Promise<Response> {
+    if (isFromForeignPage(c.env.incoming)) return await answerProblem(c, this.#parts, PROBLEMS.originRefused);
     const { store, policy } = this.#secrets;
     if (part === "tree" && (path === "" || path.endsWith("/"))) {
       return c.html(treeItems(branch(path, await listFolder(this.#secrets, path)), ""));

@@ -196,6 +196,15 @@ describe("the web port, attacked", () => {
     assert.match(answer, /default-src 'self'/);
   });
 
+  it("a request with two Host headers is refused", async () => {
+    const other = `Host: ${server.host}\r\nHost: evil.test\r\n`;
+    for (const hosts of [other, `Host: ${server.host}\r\nhost: ${server.host}\r\n`]) {
+      const answer = await server.raw(`GET /api/v1/status HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1\.1 400 /);
+      assert.match(answer, /more than one Host/);
+    }
+  });
+
   it("a request without Host is refused", async () => {
     assert.match(await server.raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), /^HTTP\/1\.1 400 /);
     assert.match(await server.raw("GET / HTTP/1.0\r\n\r\n"), /^HTTP\/1\.1 400 /);
@@ -538,6 +547,18 @@ describe("web.require_unlock", () => {
     assert.deepEqual(server.warnings, [
       "a link of 'agent open' was used twice; the session that it opened has been ended",
     ]);
+  });
+
+  it("true: a HEAD request for the link does not use it", async () => {
+    await using server = await startTestServer({ requireUnlock: true });
+    const link = new URL(await requestOpenLink(server.runtimeFolder));
+    const head = await server.send(link.pathname + link.search, { method: "HEAD" });
+    assert.deepEqual([head.status, head.headers["set-cookie"]], [200, undefined]);
+    assertProtected(head);
+    const opened = await server.send(link.pathname + link.search);
+    assert.equal(opened.status, 200);
+    const cookie = String(opened.headers["set-cookie"]).split(";")[0] ?? "";
+    assert.equal((await server.send("/api/v1/status", { headers: { Cookie: cookie } })).status, 200);
   });
 
   it("true: a wrong key or cookie does not open", async () => {

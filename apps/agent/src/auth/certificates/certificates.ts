@@ -199,7 +199,7 @@ export class Certificates {
     } catch (error) {
       if (!(error instanceof SecretStoreError) || !["denied", "refused"].includes(error.code)) throw error;
       throw new AgentError("certificate_unusable", "the store does not accept the client certificate", {
-        hint: `It may be revoked, or no role of auth/${settings.cert_mount} trusts it.`,
+        hint: `It may be revoked, no role of auth/${settings.cert_mount} trusts it, or no certificate login is mounted there.`,
       });
     } finally {
       await client.close();
