@@ -193,6 +193,13 @@ describe("agent restore", () => {
     const active = await place.agent("restore", "a");
     assert.equal(active.code, 1);
     assert.match(active.stderr, /is active and would write the file again/);
+    // As the hint says.
+    assert.equal((await place.agent("rules", "pause", "a")).code, 0);
+    assert.equal((await place.agent("restore", "a")).code, 0);
+    assert.equal(await place.read("f.yaml"), "t: mine\n");
+    assert.equal((await place.agent("rules", "resume", "a")).code, 0);
+    await place.agent("sync");
+    assert.equal(await place.read("f.yaml"), `t: "1"\n`);
     await place.write(CONFIG, configured(`paused: true, ${YAML}`));
     assert.equal((await place.agent("restore", "a")).code, 0);
     assert.equal(await place.read("f.yaml"), "t: mine\n");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { AGENT_LAUNCHER, run, tempFolder, type TempFolder } from "@devplat/testkit";
+import { AGENT_LAUNCHER, run, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { Home, daemon, type RunningAgent } from "./agent-stand.ts";
 
 const CONFIG = `
@@ -77,6 +77,23 @@ describe("a secret that is changed on the command line beside a running daemon",
     const shown = await shell(`"$0" secrets rm demo/registry --yes; cat ~/registry.yaml`);
     assert.match(shown, /^removed demo\/registry\n.*registry\.yaml: changed \(rule token\)\n/);
     assert.doesNotMatch(shown, /last/);
+  });
+
+  it("agent restore works beside the daemon once the rule is paused", async () => {
+    const before = await place.agent(["restore", "late"]);
+    assert.match(before.stderr, /there is no backup/);
+    await place.write("late.yaml", "mine: 1\n");
+    await place.configure(
+      `${CONFIG}  - {name: late, key: demo/other, target: {path: ~/late.yaml, format: yaml}}\n`,
+    );
+    await place.agent(["reload"]);
+    await until(async () => (await place.read("late.yaml")) !== "mine: 1\n");
+    assert.match((await place.agent(["restore", "late"])).stderr, /'agent rules pause late' stops it/);
+    await place.ok("rules", "pause", "late");
+    await place.ok("restore", "late");
+    assert.equal(await place.read("late.yaml"), "mine: 1\n");
+    await place.ok("sync");
+    assert.equal(await place.read("late.yaml"), "mine: 1\n", "and stays so");
   });
 
   it("without a daemon the secret is stored, and the files that wait for a sync are named", async () => {

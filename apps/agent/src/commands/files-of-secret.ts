@@ -5,9 +5,9 @@ import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/rule.ts";
 import type { Host } from "../host.ts";
-import { apiSocketPath } from "../local-api/places.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
 import { signatureOf } from "../sync/writer.ts";
-import { syncByDaemon, type DaemonCycle } from "./running-daemon.ts";
+import { freshCycle, type DaemonCycle } from "./running-daemon.ts";
 
 /** How long a command that changed a secret waits for the daemon to have written it, in milliseconds. */
 const WAIT_MS = 30_000;
@@ -32,8 +32,9 @@ export class FilesOfSecret {
 
   /** Looks at the files, before the secret at `secretPath` is changed. */
   static async look(host: Host, loaded: LoadedConfig, secretPath: string): Promise<FilesOfSecret> {
+    const paused = await new PausedRules(host.places.state).read();
     const readers = loaded.config.rules.filter(
-      (rule) => rule.enabled && !rule.paused && reads(rule, secretPath),
+      (rule) => rule.enabled && !rule.paused && !paused.has(rule.name) && reads(rule, secretPath),
     );
     const files = readers.map(async ({ name, target }) => {
       const path = expandHome(target.path, host.places.home);
@@ -60,16 +61,8 @@ export class FilesOfSecret {
   }
 
   async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {
-    const { api } = this.#loaded.config;
-    const { places } = this.#host;
-    const socketPath = api.enabled ? apiSocketPath(places, api) : undefined;
-    const changedAt = Date.now();
     try {
-      let cycle = await syncByDaemon(places.runtime, socketPath, WAIT_MS);
-      // One that was under way may have read the secret before it was changed.
-      if (cycle !== undefined && Date.parse(cycle.result.started_at) < changedAt) {
-        cycle = await syncByDaemon(places.runtime, socketPath, WAIT_MS);
-      }
+      const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS);
       if (cycle !== undefined) return { cycle };
       return { reason: `no daemon has answered. '${BRAND.command} sync' writes it` };
     } catch (error) {

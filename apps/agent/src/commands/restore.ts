@@ -1,13 +1,17 @@
 import { printLine } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
+import type { Host } from "../host.ts";
 import { Backups } from "../sync/backups.ts";
 import { InPlaceJournal } from "../sync/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
 import { TargetPolicy } from "../sync/targets.ts";
 import { writeTarget } from "../sync/writer.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
+import { freshCycle } from "./running-daemon.ts";
 
 /** Puts back what a rule's file held before the rule first touched it. */
 export const run: RunCommand = async (invocation) => {
@@ -19,17 +23,18 @@ export const run: RunCommand = async (invocation) => {
   const { places } = host;
   const backup = (await new Backups(places.state).list(name)).at(-1);
   if (backup === undefined) throw nothingToRestore(name);
-  const active = rule !== undefined && rule.enabled && !rule.paused;
+  const paused = await new PausedRules(places.state).read();
+  const active = rule !== undefined && rule.enabled && !rule.paused && !paused.has(name);
   if (active && invocation.options["force"] !== true) {
     throw new AgentError("confirmation_needed", `rule '${name}' is active and would write the file again`, {
-      hint: "Set paused: true for it first, or use --force.",
+      hint: `'${BRAND.command} rules pause ${name}' stops it; or use --force.`,
     });
   }
   if (invocation.flags.dryRun) {
     printLine(`would restore ${backup.path} as of ${backup.takenAt}`);
     return 0;
   }
-  using lock = await WriterLock.acquire(places.state);
+  using _alone = await asOnlyWriter(host, loaded);
   const targets = new TargetPolicy(places, loaded.config.sync.allowed_targets, loaded.sources);
   const target = await targets.resolve(backup.path);
   const request = {
@@ -40,12 +45,26 @@ export const run: RunCommand = async (invocation) => {
     dirMode: 0o700,
   };
   const { changed } = await writeTarget(request, new InPlaceJournal(places.state));
-  host.logger.debug({ lock: lock.path }, "restored under the writer lock");
   printLine(
     changed ? `restored ${backup.path} as of ${backup.takenAt}` : `${backup.path} is already as it was`,
   );
   return 0;
 };
+
+/**
+ * The writer lock. A running daemon has it as long as it runs, but writes only the files of active rules: one cycle that began
+ * by now, and it has nothing under way for the others.
+ */
+async function asOnlyWriter(host: Host, loaded: LoadedConfig): Promise<Disposable> {
+  const { state } = host.places;
+  try {
+    return await WriterLock.acquire(state, 0);
+  } catch (error) {
+    if (!(error instanceof AgentError) || error.code !== "locked") throw error;
+    if ((await freshCycle(host, loaded)) === undefined) return await WriterLock.acquire(state);
+    return { [Symbol.dispose]: () => undefined };
+  }
+}
 
 function nothingToRestore(name: string): AgentError {
   return new AgentError("nothing_to_restore", `there is no backup for rule '${name}'`, {

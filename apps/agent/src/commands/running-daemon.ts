@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import type { Host } from "../host.ts";
 import { DaemonClient } from "../local-api/daemon-client.ts";
+import { apiSocketPath } from "../local-api/places.ts";
 import type { CycleResult, RuleStatus } from "../status.ts";
 
 /** A whole cycle, with a slow store and the rules' commands, in milliseconds. */
@@ -56,4 +59,22 @@ export async function syncByDaemon(
       ? { hint: `Run '${BRAND.command} login'. '${BRAND.command} status' tells more.` }
       : {},
   );
+}
+
+/**
+ * Has the running daemon do a cycle that begins after this call, so that it knows what was changed before.
+ * @param timeoutMs for a cycle, in milliseconds
+ * @throws AgentError as {@link syncByDaemon}
+ */
+export async function freshCycle(
+  { places }: Host,
+  { config: { api } }: LoadedConfig,
+  timeoutMs?: number,
+): Promise<DaemonCycle | undefined> {
+  const socketPath = api.enabled ? apiSocketPath(places, api) : undefined;
+  const now = Date.now();
+  const cycle = await syncByDaemon(places.runtime, socketPath, timeoutMs);
+  // One that was under way may have looked before the change.
+  const isOld = cycle !== undefined && Date.parse(cycle.result.started_at) < now;
+  return isOld ? await syncByDaemon(places.runtime, socketPath, timeoutMs) : cycle;
 }
