@@ -80,8 +80,8 @@ describe("a secret that is changed on the command line beside a running daemon",
   });
 
   it("agent restore works beside the daemon once the rule is paused", async () => {
-    const before = await place.agent(["restore", "late"]);
-    assert.match(before.stderr, /there is no backup/);
+    const none = await place.agent(["restore", "late"]);
+    assert.match(none.stderr, /there is no backup/);
     await place.write("late.yaml", "mine: 1\n");
     await place.configure(
       `${CONFIG}  - {name: late, key: demo/other, target: {path: ~/late.yaml, format: yaml}}\n`,

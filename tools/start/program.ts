@@ -1,19 +1,33 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { createWriteStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { Launch } from "./workspace.ts";
 
-/** One of the two programs as a child, its output shown line by line under its name. */
+/** A line of the programs' text log that needs nobody: they hold what happens all the time. */
+const QUIET_LINE = /^\d\d:\d\d:\d\d (debug|info|warn) |^Web UI: /;
+
+/** One of the two programs as a child. Its output goes to a file; what is wrong is shown under its name, too. */
 export class Program {
   readonly name: string;
   readonly #child: ChildProcess;
   /** The exit code; null after a signal. */
   readonly ended: Promise<number | null>;
 
-  constructor(name: string, command: string, args: readonly string[], env: NodeJS.ProcessEnv) {
+  /** @param logFile is appended to; made with mode 0600 */
+  constructor(name: string, { command, args, env }: Launch, logFile: string) {
     this.name = name;
-    this.#child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+    const log = createWriteStream(logFile, { flags: "a", mode: 0o600 });
+    log.on("error", (error) =>
+      process.stderr.write(`${name} | its log cannot be written: ${error.message}\n`),
+    );
+    // A process group of its own: Ctrl-C comes to us, and we stop it once.
+    this.#child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      if (stream !== null)
-        createInterface(stream).on("line", (line) => process.stderr.write(`${name} | ${line}\n`));
+      if (stream === null) continue;
+      createInterface(stream).on("line", (line) => {
+        log.write(`${line}\n`);
+        if (!QUIET_LINE.test(line)) process.stderr.write(`${name} | ${line}\n`);
+      });
     }
     this.ended = new Promise((done) => {
       this.#child.once("error", (error) => {

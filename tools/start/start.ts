@@ -1,34 +1,62 @@
 /**
  * `npm start`: both programs on this machine, for a first try. The service runs in development mode with SQLite, the
- * daemon with its embedded store; everything they write lies in `data/`. Ctrl-C stops both.
+ * daemon with its embedded store; everything they write lies in `data/`, or where START_DATA_DIR says. Ctrl-C stops both.
  */
 import { mkdir, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { freePortFrom } from "./ports.ts";
 import { Program, untilReady } from "./program.ts";
-import { prepareAgent, prepareSvc, trySheet } from "./workspace.ts";
+import { forgetRunning, noteRunning, runningStart } from "./running.ts";
+import { hostWarning, readSettings, type StartSettings } from "./settings.ts";
+import { prepareAgent, prepareSvc, trySheet, type Launch } from "./workspace.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const data = join(root, "data");
+/** Where everything is written. Default: `data/` in this folder. */
+const data = resolve(root, process.env["START_DATA_DIR"] ?? "data");
+/** As the lines to paste name it, which are pasted in the root folder. */
+const shown = relative(root, data).startsWith("..") ? data : relative(root, data);
 
 async function main(): Promise<number> {
+  const settings = readSettings(process.argv.slice(2), process.env);
   await mkdir(data, { recursive: true, mode: 0o700 });
+  const other = await runningStart(data);
+  if (other !== undefined) {
+    const where = other.urls.join(" and ");
+    throw new Error(
+      `npm start already runs here (process ${other.pid}): ${where}. The lines to paste are in ${shown}/lines.txt.`,
+    );
+  }
   const svc = await prepareSvc(root, data, await freePortFrom(8080), await freePortFrom(9136));
   const agent = await prepareAgent(root, data, await freePortFrom(8200));
-  process.stderr.write(`Starting svc at ${svc.url} and agent at ${agent.url} ...\n`);
+  process.stderr.write(
+    `Starting svc at ${svc.url} and agent at ${agent.url} (logs: ${shown}/svc.log, ${shown}/agent.log) ...\n`,
+  );
+  await noteRunning(data, [svc.url, agent.url]);
+  try {
+    return await runBoth(settings, svc, agent);
+  } finally {
+    await forgetRunning(data);
+  }
+}
+
+async function runBoth(
+  settings: StartSettings,
+  svc: Launch,
+  agent: Launch & { readonly file: string },
+): Promise<number> {
   const programs = [
-    new Program("svc", svc.command, svc.args, svc.env),
-    new Program("agent", agent.command, agent.args, agent.env),
+    new Program("svc", svc, join(data, "svc.log")),
+    new Program("agent", agent, join(data, "agent.log")),
   ] as const;
   let stopping = false;
   const stop = (): void => {
+    if (!stopping) for (const program of programs) program.stop();
     stopping = true;
-    for (const program of programs) program.stop();
   };
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
   const firstEnd = Promise.race(programs.map(async (program) => ({ program, code: await program.ended })));
 
+  const warning = hostWarning(settings.host);
   const ready = await Promise.all([
     untilReady(`${svc.url}/readyz`, firstEnd),
     untilReady(`${agent.url}/healthz`, firstEnd),
@@ -36,12 +64,20 @@ async function main(): Promise<number> {
   if (!stopping && ready.every(Boolean)) {
     const token = await developmentSession(svc.url);
     await writeFile(join(data, "env"), trySheet.environment(root, svc, agent, token), { mode: 0o600 });
-    process.stdout.write(trySheet.text(svc, agent));
+    const isListed = await isListedAlready(svc.url, token, settings.repository);
+    const text = trySheet.text(settings, { svc, agent, data: shown, isListed });
+    await writeFile(join(data, "lines.txt"), text, { mode: 0o600 });
+    process.stdout.write(text);
+    const said = await warning;
+    if (said !== undefined) process.stderr.write(`\n${said}\n`);
   }
   const { program, code } = await firstEnd;
-  if (!stopping)
-    process.stderr.write(`${program.name} ended with ${code ?? "a signal"}; stopping the other\n`);
   const failed = !stopping;
+  if (failed) {
+    process.stderr.write(
+      `${program.name} ended with ${code ?? "a signal"} (${shown}/${program.name}.log tells more); stopping the other\n`,
+    );
+  }
   stop();
   const codes = await Promise.all(programs.map((each) => each.ended));
   if (!failed) process.stderr.write("Both stopped.\n");
@@ -60,4 +96,15 @@ async function developmentSession(url: string): Promise<string> {
   return token;
 }
 
-process.exitCode = await main();
+async function isListedAlready(url: string, token: string, repository: string): Promise<boolean> {
+  const answer = await fetch(`${url}/api/cached-repos`, { headers: { Authorization: `Bearer ${token}` } });
+  const listed = (await answer.json()) as { owner: string; name: string }[];
+  return listed.some(({ owner, name }) => `${owner}/${name}` === repository);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

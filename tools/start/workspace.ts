@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { StartSettings } from "./settings.ts";
 
 /** How to start one of the programs, and where it will answer. */
 export interface Launch {
@@ -7,10 +8,9 @@ export interface Launch {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly url: string;
+  /** Names of the variables of `env` that its command line needs as well. */
+  readonly settings: readonly string[];
 }
-
-const DEFAULT_HOST = "https://github.com";
-const DEFAULT_REPOSITORY = "octocat/Hello-World";
 
 /** The service in development mode, in front of `SVC_HOST_URL`. */
 export async function prepareSvc(
@@ -21,7 +21,7 @@ export async function prepareSvc(
 ): Promise<Launch> {
   const folder = join(data, "svc");
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const env = {
+  const settings = {
     SVC_DEV_MODE: "true",
     SVC_SERVER_LISTEN: `:${port}`,
     SVC_SERVER_BASE_URL: `http://localhost:${port}`,
@@ -29,14 +29,18 @@ export async function prepareSvc(
     SVC_DATA_DIR: folder,
     SVC_CACHE_ENABLED: "true",
     SVC_LOG_FORMAT: "text",
-    ...process.env,
   };
   return {
     command: join(root, "node_modules/.bin/svc"),
     args: ["serve", "--migrate"],
-    env,
+    env: { ...settings, ...process.env },
+    settings: [...new Set([...Object.keys(settings), ...namedLike("SVC_")])],
     url: `http://localhost:${port}`,
   };
+}
+
+function namedLike(prefix: string): string[] {
+  return Object.keys(process.env).filter((name) => name.startsWith(prefix));
 }
 
 /** The daemon with its embedded store and one rule that writes a file below `data/`. */
@@ -57,6 +61,7 @@ export async function prepareAgent(
     command: join(root, "node_modules/.bin/agent"),
     args: ["--log-format", "text", "run"],
     env: { ...process.env, ...agentFolders(folder) },
+    settings: Object.keys(agentFolders(folder)),
     url: `http://127.0.0.1:${port}`,
     file,
   };
@@ -103,37 +108,52 @@ rules:
 `;
 }
 
+/** What the lines to paste are made from. */
+interface TrySheetParts {
+  readonly svc: Launch;
+  readonly agent: Launch & { readonly file: string };
+  /** The folder for everything, as a path from the root folder. */
+  readonly data: string;
+  /** The repository is listed already, and may lie in `data` from an earlier try. */
+  readonly isListed: boolean;
+}
+
 /** What is printed for a first try, and the shell file that its lines start from. */
 export const trySheet = {
   /** Functions and variables for a POSIX shell. Holds a token of the development mode: 0600. */
   environment(root: string, svc: Launch, agent: Launch, token: string): string {
-    const folders = Object.entries(agent.env)
-      .filter(([name]) => name.startsWith("XDG_"))
-      .map(([name, value]) => `${name}=${shellQuote(value ?? "")}`);
+    const program = (name: "svc" | "agent", { env, settings }: Launch): string => {
+      const given = settings.map((each) => `${each}=${shellQuote(env[each] ?? "")}`).join(" ");
+      return `${name}() ( export ${given}; exec ${shellQuote(join(root, "node_modules/.bin", name))} "$@" )`;
+    };
     return [
       `export SVC_URL=${shellQuote(svc.url)}`,
       `export SVC_TOKEN=${shellQuote(token)}`,
-      `svc() { ${shellQuote(join(root, "node_modules/.bin/svc"))} "$@"; }`,
-      `agent() { env ${folders.join(" ")} ${shellQuote(join(root, "node_modules/.bin/agent"))} "$@"; }`,
+      // With what npm start has set, so that doctor and config look at this service.
+      program("svc", svc),
+      program("agent", agent),
       "",
     ].join("\n");
   },
 
-  text(svc: Launch, agent: Launch & { file: string }): string {
-    const host = svc.env["SVC_HOST_URL"] ?? DEFAULT_HOST;
-    const repository =
-      svc.env["START_REPOSITORY"] ?? (host === DEFAULT_HOST ? DEFAULT_REPOSITORY : "OWNER/NAME");
+  text(
+    { host, repository, isPlaceholder }: StartSettings,
+    { svc, agent, data, isListed }: TrySheetParts,
+  ): string {
     const [owner, name] = repository.split("/");
-    const listed = JSON.stringify({ owner, name });
+    const body = JSON.stringify({ owner, name });
+    const list = isListed
+      ? `rm -rf ${data}/first ${data}/second   # ${repository} is listed since an earlier start`
+      : `curl -sS "$SVC_URL/api/cached-repos" -H "Authorization: Bearer $SVC_TOKEN" -H 'Content-Type: application/json' -d '${body}'`;
     return `
 Both are up. In another terminal, in this folder:
 
-  . data/env
+  . ${data}/env
 
   # svc ${svc.url} in front of ${host}
-  curl -sS "$SVC_URL/api/cached-repos" -H "Authorization: Bearer $SVC_TOKEN" -H 'Content-Type: application/json' -d '${listed}'
-  git clone "$SVC_URL/${repository}.git" data/first
-  git clone "$SVC_URL/${repository}.git" data/second
+  ${list}
+  git clone "$SVC_URL/${repository}.git" ${data}/first
+  git clone "$SVC_URL/${repository}.git" ${data}/second
   curl -sS "$SVC_URL/metrics" -H "Authorization: Bearer $SVC_TOKEN" | grep svc_cache_request_total
 
   # agent ${agent.url}
@@ -141,7 +161,7 @@ Both are up. In another terminal, in this folder:
   cat ${shellQuote(agent.file)}
 
 Pages: ${svc.url}/admin (any user name) and ${agent.url}/
-${repository === "OWNER/NAME" ? `OWNER/NAME stands for a repository at ${host}; START_REPOSITORY names one.\n` : ""}Ctrl-C stops both.
+${isPlaceholder ? `OWNER/NAME stands for a repository at ${host}; START_REPOSITORY names one.\n` : ""}These lines are in ${data}/lines.txt, too. Ctrl-C stops both.
 `;
   },
 };

@@ -34,7 +34,8 @@ export const run: RunCommand = async (invocation) => {
     printLine(`would restore ${backup.path} as of ${backup.takenAt}`);
     return 0;
   }
-  using _alone = await asOnlyWriter(host, loaded);
+  await using held = new AsyncDisposableStack();
+  held.use(await asOnlyWriter(host, loaded));
   const targets = new TargetPolicy(places, loaded.config.sync.allowed_targets, loaded.sources);
   const target = await targets.resolve(backup.path);
   const request = {
