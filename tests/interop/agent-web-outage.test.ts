@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { describe, it } from "node:test";
 import { startVault, startVaultProxy, until, type Vault } from "@devplat/testkit";
+import { AgentHome } from "./agent-auth-stand.ts";
 import { OutageSite, stateIn } from "./agent-web/outage-site.ts";
+import { PlainBrowser } from "./agent-web/plain-browser.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 240_000;
@@ -127,6 +131,28 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     const signedIn = await site.browser.post("/login/token", { token: site.token });
     assert.equal(signedIn.status, 303, signedIn.body);
     await vault.stop();
+  });
+
+  it("a daemon that starts while the store takes connections and never answers shows its pages, and says so", async () => {
+    const silent = createServer((socket) => socket.on("error", () => undefined)).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const address = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const home = await AgentHome.create(
+      { address, username: "ada", auth_method: "oidc" },
+      `web: {enabled: true, listen: "127.0.0.1:0"}\n`,
+    );
+    const daemon = home.daemon();
+    await daemon.logged(/^Web UI: http\S+\/$/m);
+    const browser = new PlainBrowser(/^Web UI: (http\S+)\/$/m.exec(daemon.log())?.[1] ?? "");
+    await until(async () => (await browser.get("/")).body.includes('href="/auth/oidc/start"'));
+    const begun = performance.now();
+    const refused = await browser.get("/auth/oidc/start");
+    assert.ok(performance.now() - begun < PAGE_LIMIT_MS);
+    assert.equal(refused.status, 502);
+    assert.match(refused.body, /The secrets store cannot answer now/);
+    await daemon.stop();
+    await home.remove();
+    silent.close();
   });
 });
 

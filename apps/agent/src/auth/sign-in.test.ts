@@ -200,6 +200,23 @@ describe("a token at hand", () => {
     assert.equal((await file.read())?.reveal(), "own-2");
   });
 
+  it("a caller that gives up does not wait for the look of another one, which goes on", async () => {
+    const { promise: answer, resolve } = Promise.withResolvers<void>();
+    await writeFile(tokenFile, "file\n", { mode: 0o600 });
+    const { subject } = signIn(
+      {},
+      {},
+      { api: { lookup: () => answer.then(() => INFO), renew: () => Promise.resolve() } },
+    );
+    const first = subject.ensure(never);
+    await assert.rejects(subject.ensure(AbortSignal.timeout(20)), { code: "aborted" });
+    await assert.rejects(subject.ensure(AbortSignal.abort()), { code: "aborted" });
+    resolve();
+    await first;
+    assert.equal(subject.state().authenticated, true);
+    await subject.ensure(never);
+  });
+
   it("callers at the same time make one look", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const { subject, asked } = signIn({}, { file: {} });

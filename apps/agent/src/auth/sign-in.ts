@@ -133,7 +133,7 @@ export class TokenSignIn implements SignIn {
   }
 
   ensure(signal: AbortSignal): Promise<void> {
-    return this.#inTurn(() => this.#ensure(signal));
+    return this.#inTurn(() => this.#ensure(signal), signal);
   }
 
   /** What the last look did not take, in its order. */
@@ -147,7 +147,7 @@ export class TokenSignIn implements SignIn {
    * @throws SecretStoreError when the store cannot be asked, or does not renew it
    */
   renewIfDue(share: number, signal: AbortSignal): Promise<Renewal> {
-    return this.#inTurn(() => this.#renewIfDue(share, signal));
+    return this.#inTurn(() => this.#renewIfDue(share, signal), signal);
   }
 
   /** When less than `share` of the token's life is left, milliseconds since the epoch; undefined for one without end. */
@@ -295,10 +295,27 @@ export class TokenSignIn implements SignIn {
     for (const listener of this.#listeners) listener();
   }
 
-  #inTurn<T>(action: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(action, action);
+  /** Runs after the actions before it. A caller that gives up while it waits for them does not wait longer. */
+  async #inTurn<T>(action: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    let begun = false;
+    const { promise: givenUp, reject } = Promise.withResolvers<never>();
+    const giveUp = (): void => {
+      if (!begun)
+        reject(new SecretStoreError("aborted", "the store is still being asked about another token"));
+    };
+    const turn = this.#turn.then(() => {
+      begun = !signal.aborted;
+      // Otherwise the caller has gone.
+      return begun ? action() : givenUp;
+    });
     this.#turn = turn.catch(() => undefined);
-    return turn;
+    signal.addEventListener("abort", giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    try {
+      return await Promise.race([turn, givenUp]);
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
   }
 }
 

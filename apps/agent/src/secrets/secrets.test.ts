@@ -124,6 +124,42 @@ describe("changeField", () => {
   });
 });
 
+describe("a character that a page cannot carry", () => {
+  const damaged = new Map([
+    ["nul", "x\0y"],
+    ["half", "a\ud800"],
+    ["fine", "\uFFFD"],
+  ]);
+  const change = (original: string, text: string): EditOutcome =>
+    changeField(damaged, { original, name: original, text });
+
+  it("is refused in typed text", () => {
+    assert.deepEqual(change("fine", "a\0b"), { refusal: "text_unusable" });
+    assert.deepEqual(addField(damaged, "new", "a\0b"), { refusal: "text_unusable" });
+  });
+
+  it("an edit beside a stored one is refused as long as its replacement is in the text", () => {
+    assert.deepEqual(change("nul", "x\uFFFDy and more"), { refusal: "text_unusable" });
+    assert.deepEqual(change("half", "b\uFFFD"), { refusal: "text_unusable" });
+    for (const [name, text] of [
+      ["nul", "all new"],
+      ["fine", "\uFFFD!"],
+    ] as const) {
+      const outcome = change(name, text);
+      assert.ok("fields" in outcome);
+      assert.equal(outcome.fields.get(name), text);
+    }
+  });
+
+  it("a value that is not edited stays as it is", () => {
+    for (const [name, value] of damaged) {
+      const outcome = change(name, value.replaceAll("\0", "\uFFFD").toWellFormed());
+      assert.ok("fields" in outcome);
+      assert.equal(outcome.fields.get(name), value);
+    }
+  });
+});
+
 describe("addField and removeField", () => {
   it("a blank row adds a field at the end, as a string with LF endings", () => {
     assert.equal(printed(addField(new Map([["a", "1"]]), "b", "2\r\n3")), '{"a":"1","b":"2\\n3"}');
