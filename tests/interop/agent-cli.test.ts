@@ -139,6 +139,25 @@ describe("exit codes and help", () => {
     assert.match((await place.agent("sync", "--log-format", "text")).stderr, /^\d\d:\d\d:\d\d info/);
   });
 
+  it("config check names targets that no sync would write", async () => {
+    const place = await home();
+    const rule = (name: string, path: string): string =>
+      `  - {name: ${name}, key: k, target: {path: ${path}, format: yaml}}\n`;
+    const rules = rule("good", "~/f.yaml") + rule("out", "/etc/r.yaml") + rule("own", "~/.daemon-token");
+    await place.write(CONFIG, `store: {driver: embedded}\nrules:\n${rules}`);
+    const { code, stderr } = await place.agent("config", "check");
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /config\.yaml:4:\d+: rules\.out\.target\.path: .*\/etc\/r\.yaml.*outside of sync\.allowed_targets/,
+    );
+    assert.match(stderr, /config\.yaml:5:\d+: rules\.own\.target\.path: .*no rule may write there/);
+    assert.doesNotMatch(stderr, /rules\.good/);
+    await place.agent("secrets", "put", "k", "a=1");
+    // What the check says, the sync does.
+    assert.equal((await place.agent("sync")).code, 1);
+  });
+
   it("config schema is a JSON Schema that names the sections", async () => {
     const { code, stdout } = await (await home()).agent("config", "schema");
     assert.equal(code, 0);

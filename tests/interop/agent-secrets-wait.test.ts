@@ -103,7 +103,7 @@ describe("a secret that is changed on the command line beside a running daemon",
     assert.equal(stdout, "demo/other: version 2\n");
     assert.match(
       stderr,
-      /other\.yaml: not synced yet \(rule other\): no daemon has answered\. 'agent sync' writes it/,
+      /other\.yaml: not written yet \(rule other\): no daemon answers; 'agent sync' writes it/,
     );
     await place.ok("sync");
     assert.equal(await place.read("other.yaml"), "other: b\n");

@@ -1,7 +1,10 @@
 import { ConfigError, type ConfigProblem } from "@devplat/config";
 import { printText, visibleJson } from "@devplat/base/terminal";
+import type { LoadedConfig } from "../config/load.ts";
 import { templateFaults } from "../config/template-faults.ts";
 import { AgentError } from "../errors.ts";
+import type { Host } from "../host.ts";
+import { TargetPolicy } from "../sync/targets.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 
@@ -9,9 +12,9 @@ import { openContext } from "./context.ts";
 export const run: RunCommand = async (invocation) => {
   const asJson = invocation.options["json"] === true;
   try {
-    const { loaded } = await openContext(invocation);
+    const { host, loaded } = await openContext(invocation);
     const { sources, warnings, config } = loaded;
-    const faults = templateFaults(loaded);
+    const faults = [...templateFaults(loaded), ...(await placeFaults(host, loaded))];
     if (faults.length > 0) throw new ConfigError("config_invalid", faults);
     const count = config.rules.length;
     printText(
@@ -28,6 +31,25 @@ export const run: RunCommand = async (invocation) => {
     return 1;
   }
 };
+
+/** Targets that no sync would write, wherever the configuration is used. */
+async function placeFaults(
+  { places }: Host,
+  { config, sources, locate }: LoadedConfig,
+): Promise<ConfigProblem[]> {
+  const targets = new TargetPolicy(places, config.sync.allowed_targets, sources);
+  const problems: ConfigProblem[] = [];
+  for (const [index, { name, target, remote }] of config.rules.entries()) {
+    try {
+      await targets.place(target.path, remote);
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      const place = locate(["rules", index, "target", "path"]);
+      problems.push({ ...place, key: `rules.${name}.target.path`, message: error.message });
+    }
+  }
+  return problems;
+}
 
 /** The faults that a configuration can have; undefined for faults of ours. */
 function problemsOf(error: unknown): readonly ConfigProblem[] | undefined {

@@ -54,7 +54,7 @@ export class FilesOfSecret {
       const isChanged = (await stampOf(path)) !== before;
       const error = cycle?.errors[rule]?.error;
       if (isChanged) printLine(`${path}: changed (rule ${rule})`);
-      else if (cycle === undefined) noteLine(`${path}: not synced yet (rule ${rule}): ${reason}`);
+      else if (cycle === undefined) noteLine(`${path}: not written yet (rule ${rule}): ${reason}`);
       else if (typeof error === "string") noteLine(`${path}: not written (rule ${rule}): ${error}`);
       else printLine(`${path}: unchanged (rule ${rule})`);
     }
@@ -64,7 +64,7 @@ export class FilesOfSecret {
     try {
       const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS);
       if (cycle !== undefined) return { cycle };
-      return { reason: `no daemon has answered. '${BRAND.command} sync' writes it` };
+      return { reason: `no daemon answers; '${BRAND.command} sync' writes it` };
     } catch (error) {
       return { reason: messageOf(error) };
     }

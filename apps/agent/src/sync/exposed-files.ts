@@ -24,7 +24,10 @@ export async function exposedFiles(rules: readonly Rule[], home: string): Promis
         const stats = await stat(expandHome(target.path, home)).catch(() => undefined);
         if (stats === undefined || (stats.mode & READ_BY_OTHERS & ~target.mode) === 0) return undefined;
         const mode = (stats.mode & 0o777).toString(8).padStart(4, "0");
-        const warning = `others can read ${target.path} (mode ${mode}), into which rule ${name} writes a secret. Run chmod 600 on it, or set target.tighten: true`;
+        const remedy = target.tighten
+          ? "The rule's next write closes it"
+          : "Run chmod 600 on it, or set target.tighten: true";
+        const warning = `others can read ${target.path} (mode ${mode}), into which rule ${name} writes a secret. ${remedy}`;
         return { rule: name, path: target.path, warning };
       }),
   );

@@ -99,13 +99,19 @@ export class TargetPolicy {
    * @throws AgentError `target_refused`, naming the path and the reason
    */
   async resolve(path: string, remote = false): Promise<ResolvedTarget> {
+    const target = await this.place(path, remote);
+    await this.#checkFolders(path, target.existingFolder);
+    this.#checkFile(path, target.existing);
+    return target;
+  }
+
+  /** As {@link resolve}, but looks only at where the path leads, not at whose the folders and the file are. */
+  async place(path: string, remote = false): Promise<ResolvedTarget> {
     const full = expandHome(path, this.#places.home);
     const target = await followLinks(full);
     await this.#checkAllowed(path, target.file);
     await this.#checkForbidden(path, full, target);
     if (remote) await this.#checkRemote(path, full, target.file);
-    await this.#checkFolders(path, target.existingFolder);
-    this.#checkFile(path, target.existing);
     return target;
   }
 

@@ -117,7 +117,14 @@ export function serviceAddress(given?: string): URL {
   const named = given ?? (process.env["SVC_URL"] || readCredentials().current);
   const base = URL.parse(named ?? DEFAULT_URL);
   if (base === null || !["http:", "https:"].includes(base.protocol)) {
-    throw new SvcError("usage", "The service's address (SVC_URL) is not an http:// or https:// address");
+    const meant = `https://${named}`;
+    throw new SvcError(
+      "usage",
+      `The service's address (SVC_URL) is not an http:// or https:// address: ${named}`,
+      {
+        ...(URL.canParse(meant) && base?.host === "" && { hint: `Did you mean ${meant}, or http://?` }),
+      },
+    );
   }
   return base;
 }

@@ -72,6 +72,6 @@ function unreachable(message: string, cause?: unknown): SvcError {
   return new SvcError("host_unreachable", message, {
     remedy: "retry",
     cause,
-    hint: "Try again, or leave the check out with ?check=false.",
+    hint: "Try again, or leave the check out (--no-check for tokens; in the API ?check=false).",
   });
 }

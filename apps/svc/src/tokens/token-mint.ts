@@ -280,12 +280,13 @@ export class TokenMint {
       if (answer === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),
-        message:
+        message: `${text} ${
           answer === "moved"
             ? "has moved at the code host: use its present name"
             : credential === undefined
-              ? "is not readable at the code host without a credential, and none is stored for you"
-              : "is not readable at the code host with your stored credential",
+              ? "is not readable at the code host without a credential, and none is stored for you: sign in with your account there"
+              : "is not readable at the code host with your stored credential"
+        }`,
       });
     }
     if (faults.length > 0) throw new FieldError(faults);
@@ -347,7 +348,7 @@ async function requireInstalled(installations: InstallationCredentials, record: 
   if (outcome.kind === "unavailable") {
     throw new SvcError("host_unreachable", outcome.message, {
       remedy: "retry",
-      hint: "Try again, or leave the check out with ?check=false.",
+      hint: "Try again, or leave the check out (--no-check; ?check=false in the API).",
     });
   }
 }
