@@ -20,7 +20,8 @@ export const TCP_STATE = {
 } as const;
 
 /**
- * The records of one table. Lines that do not look as expected are left out.
+ * The records of one table. Lines that do not look as expected are left out, and connections in TIME_WAIT, which no
+ * process holds: a server has thousands of them after many short connections.
  *
  * @param port only records with this port at either end; a busy host has thousands of others
  */
@@ -28,7 +29,7 @@ export function parseSocketTable(text: string, port?: number): SocketRecord[] {
   const records: SocketRecord[] = [];
   const mark = port === undefined ? "" : `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   for (const line of text.split("\n").slice(1)) {
-    if (!line.includes(mark)) continue;
+    if (!line.includes(mark) || line.includes(TIME_WAIT)) continue;
     const [, local, remote, state, , , , uid, , inode] = line.trim().split(/\s+/);
     if (local === undefined || remote === undefined || uid === undefined || inode === undefined) continue;
     const [from, to] = [kernelEndpoint(local), kernelEndpoint(remote)];
@@ -56,6 +57,8 @@ function kernelEndpoint(text: string): string | undefined {
   return `${address.length === 8 ? MAPPED_PREFIX + address : address}:${Number.parseInt(match[2], 16)}`;
 }
 
+/** The state between the addresses and the first queue; no other column has two digits. */
+const TIME_WAIT = " 06 ";
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 const MAPPED_PREFIX = "00000000000000000000ffff";
 
