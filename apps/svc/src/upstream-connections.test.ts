@@ -1,31 +1,49 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { tempFolder } from "@devplat/testkit";
+import { startForwardProxy, tempFolder } from "@devplat/testkit";
 import { UpstreamConnections } from "./upstream-connections.ts";
 
 describe("connections to the code host", () => {
-  const rows: [environment: Record<string, string>, origin: string, proxy: string | undefined][] = [
-    [{}, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://proxy:3128" }, "https://git.example", "http://proxy:3128"],
-    [{ https_proxy: "proxy:3128" }, "https://git.example", "http://proxy:3128"],
-    [{ HTTPS_PROXY: "http://proxy:3128" }, "http://git.example", undefined],
-    [{ HTTP_PROXY: "http://proxy:3128" }, "http://git.example", "http://proxy:3128"],
-    [{ ALL_PROXY: "http://proxy:3128" }, "https://git.example", "http://proxy:3128"],
-    [{ HTTPS_PROXY: "" }, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: "*" }, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: "git.example" }, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: ".example" }, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: "a.b, GIT.example:443" }, "https://git.example", undefined],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: "git.example:8443" }, "https://git.example", "http://p"],
-    [{ HTTPS_PROXY: "http://p", NO_PROXY: "it.example" }, "https://git.example", "http://p"],
-  ];
-  for (const [environment, origin, proxy] of rows) {
-    it(`${JSON.stringify(environment)} reaches ${origin} ${proxy === undefined ? "directly" : `by ${proxy}`}`, () => {
-      assert.equal(new UpstreamConnections({ environment }).proxyFor(origin), proxy);
+  it("go through the proxy of the environment, and past it for an IPv6 host in NO_PROXY", async (t) => {
+    const served: string[] = [];
+    const host = createServer((incoming, outgoing) => {
+      served.push(incoming.headers.host ?? "");
+      outgoing.end("answer");
+    }).listen(0, "127.0.0.1");
+    await once(host, "listening");
+    const { port } = host.address() as AddressInfo;
+    const routes = { "git.example:80": port, "[2001:db8::5]:80": port };
+    const proxy = await startForwardProxy({ routes, credentials: "ada:planted" });
+    t.after(async () => {
+      await proxy.stop();
+      host.closeAllConnections();
+      host.close();
     });
-  }
+    const ask = async (origin: string, NO_PROXY = ""): Promise<string> => {
+      const HTTP_PROXY = `http://ada:planted@127.0.0.1:${proxy.port}`;
+      const connections = new UpstreamConnections({ environment: { HTTP_PROXY, NO_PROXY } });
+      const pool = connections.pool(origin, 2);
+      try {
+        const signal = AbortSignal.timeout(NO_PROXY === "" ? 10_000 : 300);
+        const { body } = await pool.request({ origin, path: "/x", method: "GET", signal });
+        return await body.text();
+      } finally {
+        await pool.destroy();
+      }
+    };
+    assert.equal(await ask("http://git.example"), "answer");
+    assert.equal(await ask("http://[2001:db8::5]"), "answer");
+    assert.deepEqual(proxy.seen, ["GET http://git.example/x", "GET http://[2001:db8::5]/x"]);
+    assert.deepEqual(served, ["git.example", "[2001:db8::5]"]);
+    // Nothing answers at this address; what counts is that the proxy is not asked.
+    await assert.rejects(ask("http://[2001:db8::5]", "a.b,2001:db8::5"));
+    assert.equal(proxy.seen.length, 2);
+  });
 
   it("a variable that is no address of an HTTP proxy refuses the start, names itself and quotes nothing", () => {
     for (const HTTPS_PROXY of [

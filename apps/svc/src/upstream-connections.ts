@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { messageOf } from "@devplat/base";
-import { Pool, ProxyAgent, type Dispatcher } from "undici";
+import { HttpClientError, connectionsTo, proxyFor, type Proxy } from "@devplat/http-client";
+import type { Dispatcher } from "undici";
 import { SvcError } from "./errors.ts";
 
 /** Milliseconds for a connection to the code host to come up. */
@@ -42,9 +43,7 @@ export class UpstreamConnections {
     const trust = this.#trust === undefined ? {} : { secureContext: this.#trust };
     const common = { connections, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: 0, bodyTimeout: 0 };
     const connect = { timeout: CONNECT_TIMEOUT_MS, ...trust };
-    const proxy = this.proxyFor(origin);
-    if (proxy === undefined) return new Pool(origin, { ...common, connect });
-    return new ProxyAgent({ ...common, uri: proxy, requestTls: connect, connectTimeout: CONNECT_TIMEOUT_MS });
+    return connectionsTo(origin, this.#proxyFor(origin), { ...common, connect });
   }
 
   /** A shared, small set of connections to an address' origin, for questions of our own. */
@@ -62,40 +61,15 @@ export class UpstreamConnections {
     await Promise.all([...this.#shared.values()].map(async (dispatcher) => dispatcher.destroy()));
   }
 
-  /**
-   * The proxy for an origin, as curl and git choose it; undefined: none.
-   *
-   * @throws SvcError `config_refused`: what is set is no address of one
-   */
-  proxyFor(origin: string): string | undefined {
-    const url = new URL(origin);
-    const scheme = url.protocol === "https:" ? "https_proxy" : "http_proxy";
-    const name = this.#variable(scheme) === undefined ? "all_proxy" : scheme;
-    const proxy = this.#variable(name);
-    if (proxy === undefined || this.#isExempt(url)) return undefined;
-    const address = proxy.includes("://") ? proxy : `http://${proxy}`;
-    if (["http:", "https:"].includes(URL.parse(address)?.protocol ?? "")) return address;
-    // It may hold a password, and is not quoted.
-    throw new SvcError("config_refused", `${name.toUpperCase()} is not the address of an HTTP proxy`, {
-      hint: "Set it to http://HOST:PORT.",
-    });
-  }
-
-  #isExempt(url: URL): boolean {
-    const port = url.port === "" ? (url.protocol === "https:" ? "443" : "80") : url.port;
-    const name = url.hostname.replace(/^\[|\]$/g, "").toLowerCase();
-    return (this.#variable("no_proxy") ?? "").split(/[\s,]+/).some((entry) => {
-      const [, pattern = "", wantedPort] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? [];
-      if (entry === "*") return true;
-      if (pattern === "" || (wantedPort !== undefined && wantedPort !== port)) return false;
-      const bare = pattern.replace(/^\*?\.|^\[|\]$/g, "");
-      return name === bare || name.endsWith(`.${bare}`);
-    });
-  }
-
-  #variable(name: string): string | undefined {
-    const value = this.#environment[name] ?? this.#environment[name.toUpperCase()];
-    return value === "" ? undefined : value;
+  /** @throws SvcError `config_refused`: what is set is no address of a proxy */
+  #proxyFor(origin: string): Proxy | undefined {
+    try {
+      return proxyFor(origin, this.#environment);
+    } catch (error) {
+      if (!(error instanceof HttpClientError)) throw error;
+      const { message, hint } = error;
+      throw new SvcError("config_refused", message, { ...(hint !== undefined && { hint }) });
+    }
   }
 }
 

@@ -30,6 +30,7 @@ export { startCodeHostProcess, type CodeHostProcess } from "./code-host/code-hos
 export { cpuSecondsOf, type CpuSeconds } from "./cpu.ts";
 export { startVault, type Vault, type VaultAnswer, type VaultOptions } from "./vault.ts";
 export { FOREIGN_ANSWERS, type ForeignAnswerCase } from "./foreign-answers.ts";
+export { startForwardProxy, type ForwardProxy, type ForwardProxyOptions } from "./forward-proxy.ts";
 export { startVaultProxy, type EventStub, type VaultFault, type VaultProxy } from "./vault-proxy.ts";
 export { createSoftHsm, softHsmModule, type SoftHsm } from "./softhsm.ts";
 export { startSwtpm, type Swtpm } from "./swtpm.ts";

@@ -29,7 +29,8 @@ export async function loadWith(
   if (loaded.config.remote_config === undefined) return loaded;
   const { RemoteConfig } = await import("../config/remote.ts");
   const { cache, home } = host.places;
-  return addRemote(loaded, new RemoteConfig({ cache, home, clock: host.clock }), how, signal);
+  const { clock, environment } = host;
+  return addRemote(loaded, new RemoteConfig({ cache, home, clock, environment }), how, signal);
 }
 
 /** The host without a configuration. */

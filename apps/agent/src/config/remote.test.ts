@@ -79,7 +79,7 @@ async function load(
   status = 200,
 ): Promise<{ rules: string[]; warnings: string; loaded: LoadedConfig }> {
   answer = { status, body };
-  const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+  const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock, environment: {} });
   const loaded = await addRemote(base(more), remote, "refresh");
   return { rules: loaded.config.rules.map(({ name }) => name), warnings: loaded.warnings.join("\n"), loaded };
 }
@@ -122,7 +122,7 @@ sync: {interval: 1m}
     assert.deepEqual(cached.rules, ["own", "r"]);
     assert.match(cached.warnings, /the server answers 503/);
     const asked = requests.length;
-    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock, environment: {} });
     assert.equal((await addRemote(base(), remote, "cached")).config.rules.length, 2);
     assert.equal(requests.length, asked, "looking at the cache asks no server");
     const broken = await load("", "rules: [}", 200);
@@ -223,7 +223,7 @@ sync: {interval: 1m}
 
   it("hangs up on a document that does not end", async () => {
     answer = { status: 200, body: "", way: "endless" };
-    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock, environment: {} });
     const { warnings } = await addRemote(base(), remote, "refresh");
     assert.match(warnings.join(), /larger than 1048576 bytes/);
   });
@@ -235,7 +235,7 @@ sync: {interval: 1m}
       asked.push(ms);
       return AbortSignal.abort(new DOMException("", "TimeoutError"));
     });
-    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock });
+    const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock, environment: {} });
     const { warnings } = await addRemote(base(), remote, "refresh");
     assert.deepEqual(asked, [10_000]);
     assert.match(warnings.join(), /the server cannot be reached \(no answer in time\)/);

@@ -1,9 +1,8 @@
-import { systemCode, writeAtomically, type Clock } from "@devplat/base";
+import { AppError, systemCode, writeAtomically, type Clock } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
 import { createHash, verify } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Agent, request } from "undici";
 import { z } from "zod";
 import { parseRemote, type RemoteDocument } from "./overlay.ts";
 import { ensureFolder } from "./places.ts";
@@ -38,6 +37,8 @@ export interface RemoteConfigParts {
   readonly cache: string;
   readonly home: string;
   readonly clock: Clock;
+  /** Says which proxy to use. */
+  readonly environment: NodeJS.ProcessEnv;
 }
 
 /** The document of `remote_config.url`, with its cache. A document that fails a check counts as none at all. */
@@ -112,37 +113,31 @@ export class RemoteConfig {
     etag: string | null,
     signal: AbortSignal | undefined,
   ): Promise<{ text: string; etag: string | null } | "unchanged"> {
-    const deadline = AbortSignal.timeout(FETCH_TIMEOUT_MS);
-    const ca =
-      section.ca_cert === undefined
-        ? undefined
-        : await readFile(expandHome(section.ca_cert, this.#parts.home), "utf8").catch(() => {
-            throw new Fault("remote_config.ca_cert cannot be read");
-          });
-    const dispatcher = new Agent(ca === undefined ? {} : { connect: { ca } });
+    const ca = section.ca_cert === undefined ? undefined : await this.#readAuthority(section.ca_cert);
+    // Loaded at the first request: most commands look at the cache alone.
+    const { boundedRequest } = await import("@devplat/http-client");
+    const { status, headers, body } = await boundedRequest(section.url, {
+      method: "GET",
+      headers: { ...section.headers, ...(etag !== null && { "if-none-match": etag }) },
+      timeoutMs: FETCH_TIMEOUT_MS,
+      maxBytes: MAX_BYTES,
+      environment: this.#parts.environment,
+      ...(ca !== undefined && { ca }),
+      ...(signal !== undefined && { signal }),
+    });
+    if (status === 304) return "unchanged";
+    if (status !== 200) throw new Fault(`the server answers ${status}`);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(body);
+    return { text, etag: typeof headers["etag"] === "string" ? headers["etag"] : null };
+  }
+
+  async #readAuthority(path: string): Promise<string> {
     try {
-      const response = await request(section.url, {
-        dispatcher,
-        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-        headers: { ...section.headers, ...(etag !== null && { "if-none-match": etag }) },
-      });
-      const { statusCode, headers, body } = response;
-      if (statusCode !== 200) {
-        await body.dump();
-        if (statusCode === 304) return "unchanged";
-        throw new Fault(`the server answers ${statusCode}`);
-      }
-      const chunks: Buffer[] = [];
-      let size = 0;
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > MAX_BYTES) throw new Fault(`larger than ${MAX_BYTES} bytes`);
-        chunks.push(chunk);
-      }
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-      return { text, etag: typeof headers.etag === "string" ? headers.etag : null };
-    } finally {
-      await dispatcher.destroy();
+      return await readFile(expandHome(path, this.#parts.home), "utf8");
+    } catch (error) {
+      throw new Fault(
+        `remote_config.ca_cert ${path} cannot be read (${systemCode(error) ?? "unknown error"})`,
+      );
     }
   }
 
@@ -181,5 +176,7 @@ function verifySignature(publicKey: string, text: string): void {
 function describe(error: unknown): string {
   if (error instanceof Fault || error instanceof ConfigError) return error.message;
   if (error instanceof TypeError) return "not UTF-8 text";
-  return `the server cannot be reached (${systemCode(error) ?? "no answer in time"})`;
+  if (!(error instanceof AppError)) return "the server cannot be reached (unknown error)";
+  if (error.code === "too_large") return `larger than ${MAX_BYTES} bytes`;
+  return `the server cannot be reached (${error.message})`;
 }

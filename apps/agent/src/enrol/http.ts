@@ -1,4 +1,3 @@
-import { systemCode } from "@devplat/base";
 import { AgentError } from "../errors.ts";
 
 /** One exchange, in milliseconds. */
@@ -47,22 +46,21 @@ async function exchange(
   },
 ): Promise<Answer> {
   const { host } = new URL(url);
+  // Loaded at the first request: it costs 30 ms of every start otherwise.
+  const { HttpClientError, boundedRequest } = await import("@devplat/http-client");
   try {
-    // Loaded at the first request: it costs 30 ms of every start otherwise.
-    const { request } = await import("undici");
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-    const { statusCode, body } = await request(url, { ...options, signal: deadline });
-    let text = "";
-    for await (const chunk of body.setEncoding("utf8") as AsyncIterable<string>) {
-      text += chunk;
-      if (text.length > MAX_ANSWER_BYTES)
-        throw failed(`${host} answers with more than ${MAX_ANSWER_BYTES} bytes`);
-    }
-    return { status: statusCode, body: objectOf(text) };
+    const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES, signal };
+    const { status, body } = await boundedRequest(url, { ...options, ...limits, environment: process.env });
+    return { status, body: objectOf(body.toString("utf8")) };
   } catch (error) {
-    if (error instanceof AgentError) throw error;
-    if (signal.aborted) throw new AgentError("enrolment_cancelled", "the enrolment was ended");
-    throw failed(`${host} cannot be reached (${systemCode(error) ?? "no answer in time"})`, true);
+    if (!(error instanceof HttpClientError)) throw error;
+    if (error.code === "aborted") throw new AgentError("enrolment_cancelled", "the enrolment was ended");
+    if (error.code === "too_large") throw failed(`${host} answers with ${error.message}`);
+    const { message, hint, remedy } = error;
+    throw new AgentError("enrolment_failed", `${host} cannot be reached (${message})`, {
+      remedy,
+      ...(hint !== undefined && { hint }),
+    });
   }
 }
 

@@ -5,6 +5,7 @@ import { request as requestHttps } from "node:https";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
 import { printJson, printLine } from "@devplat/base/terminal";
+import { HttpClientError } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
@@ -200,7 +201,10 @@ async function attempt(findings: Finding[], check: string, action: () => Promise
     else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
     else findings.push({ check, state: "fault", detail: outcome.fault });
   } catch (error) {
-    const hint = error instanceof AppError ? error.hint : undefined;
-    findings.push({ check, state: "fault", detail: [messageOf(error), hint].filter(Boolean).join(". ") });
+    // The fault of a proxy is for whoever runs the service; callers are told its code alone.
+    const proxy = error instanceof Error && error.cause instanceof HttpClientError ? error.cause : undefined;
+    const hint = proxy?.hint ?? (error instanceof AppError ? error.hint : undefined);
+    const detail = [messageOf(error), proxy?.message, hint].filter(Boolean).join(". ");
+    findings.push({ check, state: "fault", detail });
   }
 }

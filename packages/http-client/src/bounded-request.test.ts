@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { freePort, run, startForwardProxy, tempFolder, type ForwardProxy } from "@devplat/testkit";
+import { boundedRequest, type BoundedAnswer, type BoundedRequest } from "./bounded-request.ts";
+import { HttpClientError } from "./errors.ts";
+
+const LIMIT = 1000;
+const servers: Server[] = [];
+let ca = "";
+let proxy: ForwardProxy;
+let open: ForwardProxy;
+let seen: Pick<IncomingMessage, "method" | "url" | "headers">[] = [];
+
+const answer: RequestListener = (incoming, outgoing) => {
+  seen.push(incoming);
+  if (incoming.url === "/silent") return;
+  if (incoming.url === "/large") {
+    outgoing.end("x".repeat(LIMIT + 1));
+    return;
+  }
+  let body = "";
+  incoming.on("data", (chunk: Buffer) => (body += chunk.toString()));
+  incoming.on("end", () => outgoing.writeHead(201, { etag: '"e"' }).end(`got ${body}`));
+};
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  servers.push(server);
+  return (server.address() as AddressInfo).port;
+}
+
+before(async () => {
+  const folder = await tempFolder("http-client");
+  const [key, cert] = [join(folder.path, "key.pem"), join(folder.path, "cert.pem")];
+  const subject = [
+    "-subj",
+    "/CN=t",
+    "-addext",
+    "subjectAltName=DNS:code.example,IP:2001:db8::5",
+    "-days",
+    "1",
+  ];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  await run("openssl", ["req", "-x509", ...curve, "-keyout", key, "-out", cert, ...subject]);
+  ca = await readFile(cert, "utf8");
+  const plain = await listen(createServer(answer));
+  const secure = await listen(createSecureServer({ key: await readFile(key), cert: ca }, answer));
+  await folder.remove();
+  const routes = {
+    "code.example:80": plain,
+    "code.example:8080": plain,
+    "code.example:443": secure,
+    "other.example:443": secure,
+    "[2001:db8::5]:443": secure,
+  };
+  proxy = await startForwardProxy({ routes, credentials: "ada:p@ss word" });
+  open = await startForwardProxy({ routes });
+});
+after(async () => {
+  await Promise.all([proxy.stop(), open.stop()]);
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+beforeEach(() => {
+  seen = [];
+  for (const each of [proxy, open]) each.seen.length = 0;
+});
+
+const withCredentials = (): string => `http://ada:p%40ss%20word@127.0.0.1:${proxy.port}`;
+
+function send(
+  url: string,
+  environment: Record<string, string>,
+  more: Partial<BoundedRequest> = {},
+): Promise<BoundedAnswer> {
+  const request = { method: "GET", headers: {}, timeoutMs: 10_000, maxBytes: LIMIT, environment } as const;
+  return boundedRequest(url, { ...request, ...more });
+}
+
+async function refusal(sending: Promise<unknown>): Promise<HttpClientError> {
+  const error: unknown = await sending.then(
+    () => assert.fail("it was answered"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof HttpClientError, String(error));
+  assert.doesNotMatch(`${error.message} ${error.hint ?? ""}`, /p@ss|p%40ss|word/);
+  return error;
+}
+
+describe("a bounded request", () => {
+  it("https goes through a tunnel by CONNECT, with credentials for the proxy alone, verified at the end", async () => {
+    const request = { method: "POST", headers: { accept: "x/y" }, body: "hello", ca } as const;
+    const { status, headers, body } = await send(
+      "https://code.example/a?b=c",
+      { HTTPS_PROXY: withCredentials() },
+      request,
+    );
+    assert.deepEqual([status, headers["etag"], body.toString()], [201, '"e"', "got hello"]);
+    assert.deepEqual(proxy.seen, ["CONNECT code.example:443"]);
+    assert.deepEqual([seen[0]?.method, seen[0]?.url, seen[0]?.headers.accept], ["POST", "/a?b=c", "x/y"]);
+    assert.equal(seen[0]?.headers["proxy-authorization"], undefined);
+    assert.equal(seen[0]?.headers.host, "code.example");
+  });
+
+  it("http goes to the proxy with the whole URL, never by CONNECT", async () => {
+    for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) {
+      const { status, body } = await send(
+        "http://code.example:8080/a?b=c",
+        { [name]: withCredentials() },
+        { method: "POST", headers: {}, body: "hello" },
+      );
+      assert.deepEqual([status, body.toString()], [201, "got hello"]);
+    }
+    assert.deepEqual(proxy.seen, Array<string>(3).fill("POST http://code.example:8080/a?b=c"));
+    assert.equal(seen[0]?.headers.host, "code.example:8080");
+    assert.equal(seen[0]?.headers["proxy-authorization"], undefined);
+  });
+
+  it("takes an IPv6 host through the proxy, and past it where NO_PROXY names it", async () => {
+    const { status } = await send("https://[2001:db8::5]/", { https_proxy: open.url }, { ca });
+    assert.equal(status, 201);
+    assert.deepEqual(open.seen, ["CONNECT [2001:db8::5]:443"]);
+    open.seen.length = 0;
+    const limits = { ca, signal: AbortSignal.timeout(300) };
+    await refusal(send("https://[2001:db8::5]/", { https_proxy: open.url, NO_PROXY: "2001:db8::5" }, limits));
+    assert.deepEqual(open.seen, []);
+  });
+
+  it("does not trust another certificate behind the proxy", async () => {
+    const wrongName = await refusal(send("https://other.example/", { HTTPS_PROXY: open.url }, { ca }));
+    assert.deepEqual([wrongName.code, wrongName.message], ["unreachable", "ERR_TLS_CERT_ALTNAME_INVALID"]);
+    const unknown = await refusal(send("https://code.example/", { HTTPS_PROXY: open.url }));
+    assert.deepEqual([unknown.code, unknown.message], ["unreachable", "DEPTH_ZERO_SELF_SIGNED_CERT"]);
+    assert.deepEqual(seen, []);
+  });
+
+  for (const url of ["https://code.example/", "http://code.example/"]) {
+    const scheme = new URL(url).protocol;
+
+    it(`names a proxy that is down, without its password (${scheme})`, async () => {
+      const port = await freePort();
+      const down = await refusal(send(url, { ALL_PROXY: `http://ada:p%40ss@127.0.0.1:${port}` }));
+      assert.equal(down.code, "proxy_unavailable");
+      assert.equal(
+        down.message,
+        `the proxy http://127.0.0.1:${port} (ALL_PROXY) cannot be reached: ECONNREFUSED`,
+      );
+      assert.match(down.hint ?? "", /ALL_PROXY.*NO_PROXY/);
+    });
+
+    it(`names a proxy that wants other credentials (${scheme})`, async () => {
+      for (const text of [proxy.url, `http://ada:word@127.0.0.1:${proxy.port}`]) {
+        const refused = await refusal(send(url, { ALL_PROXY: text }));
+        const fault = "does not connect: it wants other credentials (407)";
+        assert.equal(refused.code, "proxy_unavailable");
+        assert.equal(refused.message, `the proxy ${proxy.url} (ALL_PROXY) ${fault}`);
+      }
+      assert.deepEqual(seen, []);
+    });
+  }
+
+  it("names a proxy that does not connect to the host", async () => {
+    const { message } = await refusal(send("https://nowhere.example/", { HTTPS_PROXY: open.url }));
+    assert.equal(message, `the proxy ${open.url} (HTTPS_PROXY) does not connect: it answers 502`);
+  });
+
+  it("takes another user name than one with a password: it is sent, too", async () => {
+    const only = await startForwardProxy({ routes: {}, credentials: "ada:" });
+    const { message } = await refusal(
+      send("https://a.example/", { HTTPS_PROXY: `http://ada@127.0.0.1:${only.port}` }),
+    );
+    assert.match(message, /it answers 502/);
+    await only.stop();
+  });
+
+  it("ends in time, at its size, and with its signal, direct and through a proxy", async () => {
+    for (const environment of [{}, { ALL_PROXY: open.url }]) {
+      const base = "ALL_PROXY" in environment ? "http://code.example" : `http://127.0.0.1:${firstPort()}`;
+      assert.equal((await refusal(send(`${base}/silent`, environment, { timeoutMs: 50 }))).code, "timeout");
+      assert.equal((await refusal(send(`${base}/large`, environment))).code, "too_large");
+      const ended = new AbortController();
+      const sending = refusal(send(`${base}/silent`, environment, { signal: ended.signal }));
+      ended.abort();
+      assert.equal((await sending).code, "aborted");
+    }
+  });
+
+  it("the test proxy does for curl what it does here", async () => {
+    const curl = (url: string, by = withCredentials()): ReturnType<typeof run> =>
+      run("curl", ["-sS", "-k", "-o", "/dev/null", "-w", "%{http_code}", url], {
+        env: { PATH: process.env["PATH"], ALL_PROXY: by },
+      });
+    assert.equal((await curl("https://code.example/a")).stdout, "201");
+    assert.equal((await curl("http://code.example/a")).stdout, "201");
+    assert.deepEqual(proxy.seen, ["CONNECT code.example:443", "GET http://code.example/a"]);
+    const refused = await curl("https://code.example/", `http://ada:wrong@127.0.0.1:${proxy.port}`);
+    assert.match(refused.stderr, /407/);
+  });
+});
+
+function firstPort(): number {
+  const [first] = servers;
+  assert.ok(first !== undefined);
+  return (first.address() as AddressInfo).port;
+}

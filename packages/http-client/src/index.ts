@@ -1,0 +1,4 @@
+export { boundedRequest, type BoundedAnswer, type BoundedRequest } from "./bounded-request.ts";
+export { connectionsTo, type ConnectionOptions } from "./connections.ts";
+export { HttpClientError, type HttpClientErrorCode } from "./errors.ts";
+export { proxyFor, proxyText, type Environment, type Proxy } from "./proxy.ts";
