@@ -4,6 +4,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import {
+  SVC_LAUNCHER,
+  freePort,
   gitEnvironment,
   repositories,
   run,
@@ -87,5 +89,26 @@ describe("svc behind a forward proxy", () => {
     assert.notEqual(code, 0);
     assert.match(stderr, /50[23]/);
     assert.doesNotMatch(stderr + svc.log(), /planted/);
+  });
+
+  it("doctor names a proxy that is down, without its password", async () => {
+    const port = await freePort();
+    const { code, stdout, stderr } = await run(SVC_LAUNCHER, ["doctor", "--json"], {
+      env: {
+        PATH: process.env["PATH"],
+        HOME: folder.path,
+        SVC_DEV_MODE: "true",
+        SVC_DATA_DIR: join(folder.path, "data"),
+        SVC_HOST_URL: HOST,
+        SVC_HOST_API_URL: HOST,
+        HTTP_PROXY: `http://svc:planted@127.0.0.1:${port}`,
+      },
+    });
+    assert.equal(code, 1, stderr);
+    const { findings } = JSON.parse(stdout) as { findings: { check: string; detail: string }[] };
+    const { detail = "" } = findings.find(({ check }) => check.startsWith("code host")) ?? {};
+    const fault = `the proxy http://127.0.0.1:${port} (HTTP_PROXY) cannot be reached: ECONNREFUSED`;
+    assert.ok(detail.includes(fault), detail);
+    assert.doesNotMatch(stdout + stderr, /planted/);
   });
 });
