@@ -9,4 +9,4 @@ if not exist "%NODE26%" (
 )
 set "MAIN=main.ts"
 if "%~1"=="login-check" set "MAIN=login-check.cjs"
-"%NODE26%" --disable-warning=ExperimentalWarning "%ROOT%\apps\agent\src\%MAIN%" %*
+"%NODE26%" --disable-warning=ExperimentalWarning --max-semi-space-size=1 --optimize-for-size --no-opt --no-maglev "%ROOT%\apps\agent\src\%MAIN%" %*
