@@ -39,6 +39,21 @@ describe("Listening", () => {
     await assert.rejects(ask({ host: "127.0.0.1", port }), { code: "ECONNREFUSED" });
   });
 
+  it("localhost binds both addresses, or fails and leaves nothing bound", async () => {
+    const both = listening();
+    const port = await both.open({ kind: "tcp", host: "localhost", port: 0 }, false);
+    assert.equal(await ask({ host: "127.0.0.1", port }), "here");
+    assert.equal(await ask({ host: "::1", port }), "here");
+    await both.close(0);
+    const other = listening();
+    const taken = await other.open({ kind: "tcp", host: "::1", port: 0 }, false);
+    await assert.rejects(listening().open({ kind: "tcp", host: "localhost", port: taken }, false), {
+      message: `Cannot listen on [::1]:${taken}: another program listens there`,
+    });
+    await assert.rejects(ask({ host: "127.0.0.1", port: taken }), { code: "ECONNREFUSED" });
+    await other.close(0);
+  });
+
   it("a Unix socket is for the user and its group, and one that a killed process left is replaced", async () => {
     const path = join(folder, "left.sock");
     const leave = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;

@@ -1,6 +1,6 @@
 import { createConnection } from "node:net";
 import { chmod, unlink } from "node:fs/promises";
-import { messageOf, systemCode } from "@devplat/base";
+import { bindLocalhost, messageOf, systemCode } from "@devplat/base";
 import { formatListen, type ListenAddress } from "./config/listen.ts";
 import { SvcError } from "./errors.ts";
 import type { WebServer } from "./http/web-server.ts";
@@ -27,7 +27,8 @@ export class Listening {
   }
 
   /**
-   * Binds the address; with `loopbackOnly` an address without a host means 127.0.0.1 and, where there is one, ::1.
+   * Binds the address. `localhost`, and with `loopbackOnly` an address without a host, means 127.0.0.1 and ::1, or the one
+   * that this machine has.
    *
    * @returns the port; 0 for a Unix socket
    * @throws SvcError `listen_failed` naming the address
@@ -37,15 +38,14 @@ export class Listening {
       await this.#bindSocket(address.path);
       return 0;
     }
-    if (address.kind === "inherited" || address.host !== undefined || !loopbackOnly)
-      return this.#bind(address);
-    const port = await this.#bind({ ...address, host: "127.0.0.1" });
-    try {
-      await this.#bind({ kind: "tcp", host: "::1", port });
-    } catch (error) {
-      const cause = systemCode((error as Error).cause);
-      if (cause !== "EADDRNOTAVAIL" && cause !== "EAFNOSUPPORT") throw error;
-    }
+    if (address.kind === "inherited") return this.#bind(address);
+    const isLocalhost =
+      address.host === undefined ? loopbackOnly : address.host.toLowerCase() === "localhost";
+    if (!isLocalhost) return this.#bind(address);
+    const bind = (host: string, port: number): Promise<number> => this.#bind({ kind: "tcp", host, port });
+    const { port } = await bindLocalhost(address.port, bind, async () => {
+      for (const { server } of this.#servers.splice(0)) server.close();
+    });
     return port;
   }
 
