@@ -263,9 +263,10 @@ export async function assemble({
       try {
         if (config.cache.enabled) await cache.prepare();
         // The listener asks for the base address when it is made; port 0 is known only after.
-        if (mainAddress.kind === "tcp") address.bound(mainAddress.port);
+        const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
+        if (mainAddress.kind === "tcp") address.bound(mainAddress.port, mainHost);
         const metricsPort = await metricsListening.open(metricsAddress, loopbackOnly);
-        address.bound(await main.open(mainAddress, loopbackOnly));
+        address.bound(await main.open(mainAddress, loopbackOnly), mainHost);
         running = Promise.all(background.map(async (run) => run(abort.signal)));
         const metricsHost = metricsAddress.kind === "tcp" ? (metricsAddress.host ?? "localhost") : "";
         return {

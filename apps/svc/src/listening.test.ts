@@ -85,10 +85,19 @@ describe("Listening", () => {
 });
 
 describe("OwnAddress", () => {
-  it("is the configured address, or localhost with the port that was bound", () => {
-    const open = new OwnAddress(undefined);
-    open.bound(8123);
-    assert.equal(open.baseUrl, "http://localhost:8123");
+  it("is the configured address, or that of the listener: localhost only where both addresses of it are ours", () => {
+    const shown = (host: string | undefined): string => {
+      const address = new OwnAddress(undefined);
+      address.bound(8123, host);
+      return address.baseUrl;
+    };
+    assert.equal(shown(undefined), "http://localhost:8123");
+    assert.equal(shown("::"), "http://localhost:8123");
+    assert.equal(shown("localhost"), "http://localhost:8123");
+    assert.equal(shown("0.0.0.0"), "http://127.0.0.1:8123");
+    assert.equal(shown("127.0.0.1"), "http://127.0.0.1:8123");
+    assert.equal(shown("::1"), "http://[::1]:8123");
+    assert.equal(shown("192.0.2.1"), "http://192.0.2.1:8123");
     assert.equal(new OwnAddress("https://git.example").isHttps, true);
   });
 

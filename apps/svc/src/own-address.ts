@@ -1,12 +1,14 @@
 import { isLoopbackHost } from "@devplat/web-kit";
 
 /**
- * The address that users type, for redirects, Origin checks and links. Without a configured one it is
- * `http://localhost:<port>` (`https:` with TLS), where the port is known once the listener is bound.
+ * The address that users type, for redirects, Origin checks and links. Without a configured one it is the address of the
+ * main listener, or `localhost` where that has both of its addresses; `https:` with TLS. The port is known once the listener
+ * is bound.
  */
 export class OwnAddress {
   readonly #configured: string | undefined;
   readonly #scheme: "http" | "https";
+  #host = "localhost";
   #port = 0;
 
   /**
@@ -18,13 +20,14 @@ export class OwnAddress {
     this.#scheme = scheme;
   }
 
-  /** Tells the port that the main listener got. */
-  bound(port: number): void {
+  /** Tells the port that the main listener got. @param host that it listens on; undefined: on every address */
+  bound(port: number, host?: string): void {
     this.#port = port;
+    this.#host = hostFor(host);
   }
 
   get baseUrl(): string {
-    return this.#configured ?? `${this.#scheme}://localhost:${this.#port}`;
+    return this.#configured ?? `${this.#scheme}://${this.#host}:${this.#port}`;
   }
 
   get isHttps(): boolean {
@@ -46,4 +49,11 @@ export class OwnAddress {
       ? [...own, `${this.#scheme}://${host.toLowerCase()}`]
       : own;
   }
+}
+
+/** Not `localhost` for a listener on one address: somebody else may listen on the other. */
+function hostFor(listening: string | undefined): string {
+  if (listening === undefined || listening === "::") return "localhost";
+  if (listening === "0.0.0.0") return "127.0.0.1";
+  return listening.includes(":") ? `[${listening}]` : listening;
 }

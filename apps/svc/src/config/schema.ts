@@ -53,7 +53,7 @@ export const configSchema = z.strictObject({
   server: z
     .strictObject({
       listen: listen.default(DEFAULTS.serverListen),
-      /** The address that users type; default `http://localhost:<port>`. */
+      /** The address that users type; default that of `listen`, `http://localhost:<port>` where it names no host. */
       base_url: httpUrl.optional(),
       /** Host name of the management surface; unset: every name that is not the code host's. */
       management_host: text.optional(),
