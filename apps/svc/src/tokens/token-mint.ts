@@ -280,13 +280,12 @@ export class TokenMint {
       if (answer === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),
-        message: `${text} ${
+        message:
           answer === "moved"
             ? "has moved at the code host: use its present name"
             : credential === undefined
               ? "is not readable at the code host without a credential, and none is stored for you: sign in with your account there"
-              : "is not readable at the code host with your stored credential"
-        }`,
+              : "is not readable at the code host with your stored credential",
       });
     }
     if (faults.length > 0) throw new FieldError(faults);
