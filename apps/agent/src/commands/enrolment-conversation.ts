@@ -2,10 +2,12 @@ import { Secret } from "@devplat/base";
 import { noteLine, noteText, visible } from "@devplat/base/terminal";
 import { DesktopBrowser } from "../desktop/browser.ts";
 import type { EnrolmentPrompt, EnrolmentRunner } from "../enrol/runner.ts";
+import { publicMessage } from "../sync/records.ts";
 import { ask } from "./prompt.ts";
 
 /**
- * Runs one enrolment at the terminal: shows and asks what its engine wants, until it has ended.
+ * Runs one enrolment at the terminal: shows and asks what its engine wants, until it has ended. When the store does not
+ * take the credential, asks whether to try again with it.
  * @throws AgentError `enrolment_unknown` | `enrolment_state` | `enrolment_cancelled` | `enrolment_failed` | `usage`, and
  *   other AppErrors of what the engine uses
  */
@@ -15,15 +17,31 @@ export async function enrolAtTerminal(
   environment: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): Promise<void> {
-  const done = runner.start(key);
+  let done = runner.start(key);
   const cancel = (): void => void runner.cancel(key);
   signal.addEventListener("abort", cancel, { once: true });
   try {
     await converse(runner, key, done, environment);
-    await done;
+    for (;;) {
+      try {
+        return await done;
+      } catch (error) {
+        if (runner.prompt(key).unsaved !== true || !(await wantsAnotherTry(error, signal))) throw error;
+        done = runner.retry(key);
+      }
+    }
   } finally {
     signal.removeEventListener("abort", cancel);
   }
+}
+
+/** Without a terminal nobody wants one. */
+async function wantsAnotherTry(error: unknown, signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY) return false;
+  noteLine(`not stored: ${visible(publicMessage(error))}`);
+  noteLine("What you entered is kept in memory for 15 minutes.");
+  const answer = await ask("Try again to store it? [Y/n] ", { hidden: false, signal }).catch(() => "n");
+  return /^(?:y(?:es)?)?$/i.test(answer.trim());
 }
 
 /** Shows and asks what the engine wants, until it has ended. */

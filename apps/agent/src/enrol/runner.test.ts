@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
-import { SecretStoreError, type Fields } from "@devplat/secret-store";
-import { embeddedSignIn } from "../auth/sign-in.ts";
+import { SecretStoreError, type Fields, type TokenInfo } from "@devplat/secret-store";
+import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
 import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import type { EnrolmentEngine } from "./engine.ts";
@@ -14,11 +16,13 @@ import { EnrolmentMarks } from "./marks.ts";
 let w: Workspace;
 let now = 0;
 let stored = 0;
+let identity: SignIn = embeddedSignIn;
 const clock: Clock = { now: () => now, monotonic: () => now, sleep: () => new Promise(() => undefined) };
 const signal = new AbortController().signal;
 beforeEach(async () => {
   w = await workspace();
   stored = 0;
+  identity = embeddedSignIn;
   now = 1_700_000_000_000;
 });
 afterEach(() => w.remove());
@@ -34,7 +38,7 @@ function runner(
     enrolments: { [key]: config },
     makeEngine: () => engine,
     store,
-    signIn: embeddedSignIn,
+    signIn: identity,
     marks: new EnrolmentMarks(w.places.state),
     intervalMs: 60_000,
     onStored: () => (stored += 1),
@@ -249,6 +253,119 @@ describe("the states of an enrolment", () => {
 
   it("an unknown key is refused", () => {
     assert.throws(() => runner(asking).start("x"), /no enrolment is configured/);
+  });
+});
+
+describe("a credential that the store does not take", () => {
+  const away = new SecretStoreError("unavailable", "the store does not answer");
+
+  /** The store refuses writes while `fault` is set. */
+  function stand(engine: EnrolmentEngine = asking): { r: EnrolmentRunner; faults: { write?: Error } } {
+    const faults: { write?: Error } = {};
+    const store = new Proxy(w.store, {
+      get: (target, name) => {
+        if (name === "write" && faults.write !== undefined) return () => Promise.reject(faults.write!);
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    });
+    return { r: runner(engine, "tools/k", store), faults };
+  }
+
+  async function fail({ r, faults }: ReturnType<typeof stand>): Promise<void> {
+    faults.write = away;
+    const done = r.start("tools/k");
+    await turn();
+    r.answer("tools/k", new Map([["token", new Secret("typed-value")]]));
+    await assert.rejects(done, /does not answer/);
+    assert.deepEqual([state(r), r.prompt("tools/k")], ["failed", { unsaved: true }]);
+  }
+
+  it("is kept by the failed enrolment, and a retry stores it without asking", async () => {
+    const stood = stand();
+    await fail(stood);
+    await assert.rejects(stood.r.retry("tools/k"), /does not answer/);
+    assert.deepEqual([state(stood.r), stood.r.prompt("tools/k").unsaved], ["failed", true]);
+    delete stood.faults.write;
+    await stood.r.retry("tools/k");
+    assert.deepEqual([state(stood.r), stood.r.prompt("tools/k"), stored], ["complete", {}, 1]);
+    assert.equal((await w.store.read("tools/k")).fields.get("token"), "typed-value");
+    assert.throws(() => stood.r.retry("tools/k"), /is complete/);
+  });
+
+  it("that was written although the answer was lost completes, and rules that use it are told", async () => {
+    const stood = stand();
+    await fail(stood);
+    delete stood.faults.write;
+    await w.put("tools/k", { token: "typed-value" });
+    await stood.r.retry("tools/k");
+    assert.deepEqual([state(stood.r), stored], ["complete", 1]);
+    assert.equal((await w.store.read("tools/k")).version, 1);
+  });
+
+  it("is in no file of the state and in no list, and is gone after a skip, a new start and another configuration", async () => {
+    const gone: [string, (r: EnrolmentRunner) => Promise<unknown> | void][] = [
+      ["skip", (r) => r.skip("tools/k")],
+      [
+        "start",
+        async (r) => {
+          const done = r.start("tools/k");
+          await turn();
+          assert.notEqual(r.prompt("tools/k").form, undefined, "it asks again");
+          await r.cancel("tools/k");
+          await assert.rejects(done);
+        },
+      ],
+      [
+        "configuration",
+        (r) => r.configure({ "tools/k": { ...config, description: "other" } as EnrolmentConfig }, 60_000),
+      ],
+    ];
+    for (const [name, action] of gone) {
+      const stood = stand();
+      await fail(stood);
+      assert.doesNotMatch(JSON.stringify([stood.r.list(), stood.r.prompt("tools/k")]), /typed-value/);
+      for (const file of await readdir(w.places.home, { recursive: true, withFileTypes: true })) {
+        if (file.isFile())
+          assert.doesNotMatch(await readFile(join(file.parentPath, file.name), "utf8"), /typed-value/);
+      }
+      await action(stood.r);
+      assert.deepEqual(stood.r.prompt("tools/k"), {}, name);
+      delete stood.faults.write;
+      assert.throws(() => stood.r.retry("tools/k"), { code: "enrolment_state" }, name);
+    }
+  });
+
+  it("is gone after a quarter of an hour", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const stood = stand();
+    await fail(stood);
+    t.mock.timers.tick(15 * 60_000);
+    assert.deepEqual([state(stood.r), stood.r.prompt("tools/k")], ["failed", {}]);
+    assert.throws(() => stood.r.retry("tools/k"), /keeps nothing to store/);
+  });
+
+  it("is not stored for another identity than the one that was signed in", async () => {
+    let displayName = "ada";
+    const info = { entityId: undefined, displayName } as unknown as TokenInfo;
+    identity = {
+      ...embeddedSignIn,
+      state: () => ({ ...embeddedSignIn.state(), info: { ...info, displayName } }),
+    };
+    const stood = stand();
+    await fail(stood);
+    delete stood.faults.write;
+    displayName = "eve";
+    await assert.rejects(stood.r.retry("tools/k"), /somebody else is signed in/);
+    assert.deepEqual([state(stood.r), stood.r.prompt("tools/k")], ["failed", {}]);
+    await assert.rejects(w.store.read("tools/k"), { code: "not_found" });
+  });
+
+  it("of an engine that needs nobody is not kept", async () => {
+    const stood = stand({ interactive: false, run: () => Promise.resolve(new Map([["key", "x"]])) });
+    stood.faults.write = away;
+    await assert.rejects(stood.r.start("tools/k"), /does not answer/);
+    assert.deepEqual(stood.r.prompt("tools/k"), {});
   });
 });
 

@@ -1,5 +1,5 @@
 import { AppError, Secret, backoffMs, type Clock, type Logger } from "@devplat/base";
-import { SecretStoreError, type Fields, type SecretStore } from "@devplat/secret-store";
+import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
 import { BRAND } from "../brand.ts";
 import type { EnrolmentConfig } from "../config/enrolment-section.ts";
@@ -9,6 +9,7 @@ import { publicMessage } from "../sync/records.ts";
 import type { EnrolmentEngine, EnrolmentSteps, FormField } from "./engine.ts";
 import { mergeSecret, readOrUndefined } from "./merge-secret.ts";
 import type { EnrolmentMarks } from "./marks.ts";
+import { UnsavedFields, type Unsaved } from "./unsaved-fields.ts";
 
 /** A user who was asked answers within this, or starts again; in milliseconds. */
 const ANSWER_LIMIT_MS = 15 * 60_000;
@@ -21,6 +22,8 @@ const MAX_SLEEP_MS = 5 * 60_000;
 export interface EnrolmentPrompt {
   readonly visit?: { readonly url: string; readonly code?: string };
   readonly form?: { readonly title: string; readonly fields: readonly FormField[] };
+  /** The enrolment has failed because the store did not take the credential, which {@link EnrolmentRunner.retry} stores. */
+  readonly unsaved?: true;
 }
 
 export interface EnrolmentRunnerParts {
@@ -44,6 +47,7 @@ interface Entry {
   error: string | null;
   prompt: EnrolmentPrompt;
   answer: ((values: ReadonlyMap<string, Secret>) => void) | undefined;
+  readonly unsaved: UnsavedFields;
   abort: AbortController | undefined;
   done: Promise<void> | undefined;
   refreshAt: number | undefined;
@@ -57,7 +61,8 @@ interface Entry {
  * The enrolments of this user: `pending → running → complete | failed`, `failed → running | skipped`,
  * `pending → skipped`, `complete | skipped → pending`. What needs nobody runs by itself and is kept in step; what holds
  * a token that ends is renewed past half of its life. What the user
- * has skipped, or wants anew, outlives the process.
+ * has skipped, or wants anew, outlives the process. A credential that the user has entered or approved is not lost when the
+ * store fails: the failed enrolment keeps it in memory for {@link EnrolmentRunner.retry}.
  */
 export class EnrolmentRunner {
   readonly #parts: EnrolmentRunnerParts;
@@ -87,7 +92,7 @@ export class EnrolmentRunner {
       const same = known !== undefined && JSON.stringify(known.config) === JSON.stringify(config);
       next.set(key, same ? known : this.#newEntry(config));
     }
-    for (const [key, entry] of this.#entries) if (next.get(key) !== entry) entry.abort?.abort();
+    for (const [key, entry] of this.#entries) if (next.get(key) !== entry) end(entry);
     this.#entries = next;
     this.poke();
     this.#changed();
@@ -117,15 +122,32 @@ export class EnrolmentRunner {
   }
 
   /**
-   * Starts an enrolment, from any state but running.
+   * Starts an enrolment from the beginning, from any state but running.
    * @returns its end; rejects with the reason of a failure. Whoever does not wait finds it in the list.
    * @throws AgentError `enrolment_unknown` | `enrolment_state`
    */
   start(key: string): Promise<void> {
     const entry = this.#entry(key);
     if (entry.state === "running") throw wrongState(key, "is running already");
+    return this.#begin(key, entry);
+  }
+
+  /**
+   * Stores what the user has entered or approved before, and the store did not take.
+   * @returns as {@link EnrolmentRunner.start}
+   * @throws AgentError `enrolment_unknown` | `enrolment_state` if nothing is kept
+   */
+  retry(key: string): Promise<void> {
+    const entry = this.#entry(key);
+    if (entry.state !== "failed") throw wrongState(key, `is ${entry.state}`);
+    const unsaved = entry.unsaved.take();
+    if (unsaved === undefined) throw wrongState(key, "keeps nothing to store");
+    return this.#begin(key, entry, unsaved);
+  }
+
+  #begin(key: string, entry: Entry, unsaved?: Unsaved): Promise<void> {
     this.#deeds += 1;
-    const done = this.#runEngine(key, entry);
+    const done = this.#runEngine(key, entry, undefined, unsaved);
     done.catch(() => undefined);
     return done;
   }
@@ -188,7 +210,7 @@ export class EnrolmentRunner {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#parts;
     const stop = (): void => {
-      for (const { abort } of this.#entries.values()) abort?.abort();
+      for (const entry of this.#entries.values()) end(entry);
       this.#wake?.();
     };
     signal.addEventListener("abort", stop, { once: true });
@@ -298,18 +320,20 @@ export class EnrolmentRunner {
       this.#set(entry, "pending");
   }
 
-  #runEngine(key: string, entry: Entry, outer?: AbortSignal): Promise<void> {
+  /** @param unsaved what is stored instead of running the engine */
+  #runEngine(key: string, entry: Entry, outer?: AbortSignal, unsaved?: Unsaved): Promise<void> {
     const abort = new AbortController();
     const signal = outer === undefined ? abort.signal : AbortSignal.any([outer, abort.signal]);
     const before = entry.state;
     entry.abort = abort;
     entry.error = null;
+    entry.prompt = {};
     // What mirrors a secret again and again must not look as if something happened each time.
     if (outer === undefined || before !== "complete") this.#set(entry, "running");
-    const done = this.#enrol(key, entry, signal, before).finally(() => {
+    const done = this.#enrol(key, entry, signal, before, unsaved).finally(() => {
       entry.abort = undefined;
       entry.answer = undefined;
-      entry.prompt = {};
+      entry.prompt = entry.unsaved.kept ? { unsaved: true } : {};
       entry.done = undefined;
       this.#changed();
       // The next renewal is to be planned.
@@ -319,10 +343,22 @@ export class EnrolmentRunner {
     return done;
   }
 
-  async #enrol(key: string, entry: Entry, signal: AbortSignal, before: Entry["state"]): Promise<void> {
+  async #enrol(
+    key: string,
+    entry: Entry,
+    signal: AbortSignal,
+    before: Entry["state"],
+    unsaved: Unsaved | undefined,
+  ): Promise<void> {
     const { store, marks, logger, onStored } = this.#parts;
+    const owner = unsaved === undefined ? this.#identity() : unsaved.owner;
+    let fields = unsaved?.fields;
     try {
-      const fields: Fields = await entry.engine.run(this.#steps(entry, signal), signal);
+      if (unsaved !== undefined && !(await this.#isSignedIn(owner, signal))) {
+        fields = undefined;
+        throw new AgentError("enrolment_failed", "somebody else is signed in now; start the enrolment again");
+      }
+      fields ??= await entry.engine.run(this.#steps(entry, signal), signal);
       signal.throwIfAborted();
       const wrote = await mergeSecret(store, key, fields, signal);
       await Promise.all([marks.skipped.set(key, false), marks.again.set(key, false)]);
@@ -331,7 +367,8 @@ export class EnrolmentRunner {
       entry.retryAt = 0;
       entry.refreshAt = entry.engine.refreshAt?.(fields);
       this.#set(entry, "complete");
-      if (!wrote) return;
+      // It may have been written by the try before, whose answer was lost.
+      if (!wrote && unsaved === undefined) return;
       logger.info({ enrolment: key, engine: entry.config.engine }, "credential stored");
       onStored();
     } catch (error) {
@@ -340,6 +377,9 @@ export class EnrolmentRunner {
       else {
         entry.error = publicMessage(error);
         this.#noteFailure(entry);
+        // What needs nobody is got again by itself. An entry that has left the configuration keeps nothing.
+        if (fields !== undefined && entry.engine.interactive && this.#entries.get(key) === entry)
+          entry.unsaved.keep({ fields, owner });
         this.#set(entry, "failed");
         logger.warn({ enrolment: key, error: entry.error }, "enrolment failed");
       }
@@ -373,6 +413,18 @@ export class EnrolmentRunner {
     };
   }
 
+  /** Who is signed in, as the pinned identity tells users apart; undefined while nobody is, and for the embedded store. */
+  #identity(): string | undefined {
+    const { info } = this.#parts.signIn.state();
+    return info?.entityId ?? info?.displayName;
+  }
+
+  /** What one user has entered must not get into another user's secrets. @throws as {@link SignIn.ensure} */
+  async #isSignedIn(owner: string | undefined, signal: AbortSignal): Promise<boolean> {
+    await this.#parts.signIn.ensure(signal);
+    return this.#identity() === owner;
+  }
+
   #noteFailure(entry: Entry): void {
     entry.failures += 1;
     entry.retryAt = this.#parts.clock.now() + backoffMs(entry.failures, RETRY);
@@ -388,13 +440,18 @@ export class EnrolmentRunner {
   }
 
   #newEntry(config: EnrolmentConfig): Entry {
-    return {
+    const unsaved = new UnsavedFields(() => {
+      entry.prompt = {};
+      this.#changed();
+    });
+    const entry: Entry = {
       config,
       engine: this.#parts.makeEngine(config),
       state: "pending",
       error: null,
       prompt: {},
       answer: undefined,
+      unsaved,
       abort: undefined,
       done: undefined,
       refreshAt: undefined,
@@ -402,6 +459,7 @@ export class EnrolmentRunner {
       failures: 0,
       retryAt: 0,
     };
+    return entry;
   }
 
   #entry(key: string): Entry {
@@ -417,6 +475,10 @@ export class EnrolmentRunner {
   #set(entry: Entry, state: Entry["state"]): void {
     if (entry.state === state) return;
     entry.state = state;
+    if (state !== "failed" && entry.unsaved.kept) {
+      entry.unsaved.drop();
+      entry.prompt = {};
+    }
     this.#changed();
   }
 
@@ -432,6 +494,12 @@ const STATUS = {
   failed: "error",
   skipped: "not started",
 } as const;
+
+/** Ends what runs, and forgets what could not be stored. */
+function end(entry: Entry): void {
+  entry.abort?.abort();
+  entry.unsaved.drop();
+}
 
 function wrongState(key: string, what: string): AgentError {
   return new AgentError("enrolment_state", `the enrolment ${key} ${what}`);

@@ -302,6 +302,17 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     assert.equal(server.enrolments.list()[0]?.state, "complete");
   });
 
+  it("a refused answer says which passwords must be typed again", async () => {
+    await using server = await start(
+      "enrolments: {a: {engine: prompt, fields: [{name: user, secret: false, pattern: '[a-z]+'}, {name: token}]}}",
+    );
+    await act(server, "prompt/a", "start");
+    const { body } = await act(server, "prompt/a", "answer", { "field.0": "ADA", "field.1": "planted" });
+    assert.equal(body.match(/Type it again/g)?.length, 1);
+    assert.match(body, /value="ADA"/);
+    assert.ok(!body.includes("planted"));
+  });
+
   it("a passphrase typed twice differently is refused", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");

@@ -89,6 +89,10 @@ export function enrolmentRoutes(parts: RouteParts): Hono<Environment> {
         void enrolments.start(key).catch(() => undefined);
         await settled(key);
         return undefined;
+      case "retry":
+        void enrolments.retry(key).catch(() => undefined);
+        await settled(key);
+        return undefined;
       case "answer":
         return await answer(found, form);
       case "cancel":

@@ -4,7 +4,7 @@ import type { EnrolmentView } from "./pages/enrolments/card.ts";
 /** What the pages do with enrolments. */
 export type EnrolmentControl = Pick<
   EnrolmentRunner,
-  "list" | "prompt" | "start" | "answer" | "cancel" | "skip" | "look" | "onChange"
+  "list" | "prompt" | "start" | "retry" | "answer" | "cancel" | "skip" | "look" | "onChange"
 >;
 
 /** The enrolments with what each wants now. */

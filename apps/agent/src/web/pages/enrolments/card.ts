@@ -82,6 +82,13 @@ function body(view: EnrolmentView, place: CardPlace, refused: RefusedAnswer | un
         ...(enrolment.interactive ? [button("skip", "Skip")] : []),
       );
     case "failed":
+      if (prompt.unsaved === true) {
+        return html`<p class="hint">
+            Not stored yet. The daemon keeps what you entered in memory for 15 minutes, and nowhere else. Try
+            again stores it.
+          </p>
+          ${forms(button("retry", "Try again", "primary"), button("start", "Start over"), button("skip", "Skip"))}`;
+      }
       return forms(
         button("start", "Try again", "primary"),
         ...(enrolment.interactive ? [button("skip", "Skip")] : []),
@@ -138,6 +145,7 @@ function keptUnder(key: string): Html {
 function fieldInput(field: FormField, at: number, id: string, refused: RefusedAnswer | undefined): Html {
   const { name, help, secret, optional, confirm } = field;
   const fault = refused?.faults.get(name);
+  const typeAgain = secret && refused !== undefined && fault === undefined;
   const described = `${id}-about-${at}`;
   const input = (inputName: string, value: string, inputId: string): Html =>
     html`<input
@@ -161,6 +169,7 @@ function fieldInput(field: FormField, at: number, id: string, refused: RefusedAn
     <div id="${described}">
       ${help === "" ? "" : html`<p class="hint">${help}</p>`}
       ${fault === undefined ? "" : html`<p class="error">${fault}</p>`}
+      ${typeAgain ? html`<p class="hint">Type it again: a password is never sent back to the page.</p>` : ""}
     </div>
   </div>`;
 }
