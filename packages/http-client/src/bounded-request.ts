@@ -1,10 +1,11 @@
 import { messageOf, systemCode } from "@devplat/base";
 import { connectionsTo, refused } from "./connections.ts";
 import { HttpClientError } from "./errors.ts";
-import { proxyFor, type Environment } from "./proxy.ts";
+import type { Environment } from "./proxy-setting.ts";
+import { proxyFor } from "./proxy.ts";
 
 export interface BoundedRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Certificate authorities in PEM form, instead of the system's. */

@@ -1,8 +1,7 @@
 import { isIPv6 } from "node:net";
 import { Dispatcher, EnvHttpProxyAgent } from "undici";
 import { HttpClientError } from "./errors.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { proxySetting, variable, type Environment } from "./proxy-setting.ts";
 
 /** A forward proxy. */
 export interface Proxy {
@@ -27,24 +26,10 @@ export function proxyText(proxy: Proxy): string {
  */
 export function proxyFor(target: string | URL, environment: Environment): Proxy | undefined {
   const url = new URL(target);
-  const scheme = url.protocol === "https:" ? "https_proxy" : "http_proxy";
-  const found = variable(environment, scheme) ?? variable(environment, "all_proxy");
-  if (found === undefined || isLoopback(url.hostname)) return undefined;
+  const found = proxySetting(url, environment);
+  if (found === undefined) return undefined;
   if (!takesProxy(url, variable(environment, "no_proxy")?.value ?? "")) return undefined;
   return readProxy(found.name, found.value);
-}
-
-function variable(environment: Environment, lower: string): { name: string; value: string } | undefined {
-  for (const name of [lower, lower.toUpperCase()]) {
-    const value = environment[name];
-    if (value !== undefined && value !== "") return { name, value };
-  }
-  return undefined;
-}
-
-/** A server on this host is never reached through another one. This is also Go's rule. */
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
 
 /** @throws HttpClientError `proxy_misconfigured`, without the text: it may hold a password */

@@ -1,14 +1,8 @@
-import { request as requestHttp, type IncomingMessage } from "node:http";
-import { request as requestHttps } from "node:https";
 import { visible } from "@devplat/base/terminal";
 import { SvcError } from "../errors.ts";
-import { connectionFault } from "./connection-fault.ts";
+import { exchange, type ApiMethod } from "./api-exchange.ts";
 import { credentialsPath, readCredentials } from "./credentials.ts";
 
-/** Milliseconds without a byte from the server. */
-const IDLE_TIMEOUT_MS = 30_000;
-/** An answer of the administration is never near this, in bytes. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const DEFAULT_URL = "http://localhost:8080";
 
 /** Where to call, and as whom. */
@@ -19,13 +13,12 @@ export interface Target {
 
 /**
  * Calls the administration API, by default of the service at {@link serviceAddress} with the token of {@link serviceToken}.
- * On node:http, because loading an HTTP client costs more time than the call.
  *
  * @returns the parsed answer; undefined where it has no body
  * @throws SvcError `usage` (no token), `server_unreachable`, `server_refused` with the server's own message
  */
 export async function callApi(
-  method: string,
+  method: ApiMethod,
   path: string,
   body?: unknown,
   target?: Target,
@@ -52,7 +45,7 @@ interface ApiAnswer {
   readonly link: string | undefined;
 }
 
-async function call(method: string, path: string, body?: unknown, target?: Target): Promise<ApiAnswer> {
+async function call(method: ApiMethod, path: string, body?: unknown, target?: Target): Promise<ApiAnswer> {
   const base = target?.base ?? serviceAddress();
   const token = target?.token ?? serviceToken(base).token;
   const content = body === undefined ? undefined : JSON.stringify(body);
@@ -129,64 +122,9 @@ export function serviceAddress(given?: string): URL {
   return base;
 }
 
-async function exchange(
-  url: URL,
-  method: string,
-  content: string | undefined,
-  more: Readonly<Record<string, string>>,
-): Promise<{ status: number; text: string; link: string | undefined }> {
-  const request = url.protocol === "https:" ? requestHttps : requestHttp;
-  const headers = {
-    ...more,
-    ...(content === undefined ? {} : { "content-length": Buffer.byteLength(content) }),
-  };
-  try {
-    return await new Promise((resolve, reject) => {
-      const outgoing = request(
-        url,
-        { method, headers, timeout: IDLE_TIMEOUT_MS },
-        (answer: IncomingMessage) => {
-          const chunks: Buffer[] = [];
-          let size = 0;
-          answer.on("data", (chunk: Buffer) => {
-            size += chunk.length;
-            if (size > MAX_ANSWER_BYTES) answer.destroy(tooLarge(url));
-            else chunks.push(chunk);
-          });
-          answer.on("error", reject);
-          answer.on("end", () =>
-            resolve({
-              status: answer.statusCode ?? 0,
-              text: Buffer.concat(chunks).toString("utf8"),
-              link: answer.headers.link as string | undefined,
-            }),
-          );
-        },
-      );
-      outgoing.on("timeout", () => outgoing.destroy(new Error("no answer in time")));
-      outgoing.on("error", reject);
-      outgoing.end(content);
-    });
-  } catch (error) {
-    if (error instanceof SvcError) throw error;
-    const { found, hint } = connectionFault(error, url);
-    throw new SvcError("server_unreachable", `Cannot reach the service at ${url.origin}: ${found}`, {
-      cause: error,
-      hint,
-    });
-  }
-}
-
 function foreign(base: URL, status: number): SvcError {
   const message = `${base.host} answered ${status}, and not as this service does`;
   return new SvcError("server_refused", message, { hint: "Is SVC_URL the address of svc?" });
-}
-
-function tooLarge(url: URL): SvcError {
-  return new SvcError(
-    "server_unreachable",
-    `The answer of ${url.origin} is too large to be one of the service`,
-  );
 }
 
 function parse(text: string): unknown {
