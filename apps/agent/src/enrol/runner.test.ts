@@ -316,10 +316,7 @@ describe("a credential that the store does not take", () => {
           await assert.rejects(done);
         },
       ],
-      [
-        "configuration",
-        (r) => r.configure({ "tools/k": { ...config, description: "other" } as EnrolmentConfig }, 60_000),
-      ],
+      ["configuration", (r) => r.configure({ "tools/k": { ...config, description: "other" } }, 60_000)],
     ];
     for (const [name, action] of gone) {
       const stood = stand();
