@@ -36,7 +36,10 @@ describe("agent exec", () => {
   it("names what is wrong, and shows no value in a dry run", async () => {
     const place = await home();
     const missing = await place.agent(["exec", "--env", "T=tools/api#nothing", "--", "true"]);
-    assert.match(missing.stderr, /tools\/api has no field nothing/);
+    assert.match(missing.stderr, /tools\/api has no field nothing\nIts fields are: .*\btoken\b/);
+    const got = await place.agent(["secrets", "get", "tools/api", "nothing"]);
+    assert.match(got.stderr, /tools\/api has no such field\nIts fields are: .*\btoken\b/);
+    assert.doesNotMatch(missing.stderr + got.stderr, /planted/);
     const form = await place.agent(["exec", "--env", "planted", "--", "true"]);
     assert.match(form.stderr, /--env takes VARIABLE=path#field/);
     const dry = await place.ok("exec", "--dry-run", "--env", "T=tools/api#token", "--", "true");

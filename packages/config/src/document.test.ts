@@ -6,7 +6,6 @@ import {
   environmentKeys,
   environmentValue,
   parseConfigDocument,
-  suggest,
   validateConfig,
 } from "./index.ts";
 
@@ -101,12 +100,5 @@ describe("environment variables", () => {
     assert.deepEqual(environmentValue(schema, ["owners"], `["a,b", "c"]`), ["a,b", "c"]);
     assert.equal(environmentValue(schema, ["owners"], "[broken"), "[broken");
     assert.equal(environmentValue(schema, ["cache", "storage_path"], "12"), "12");
-  });
-});
-
-describe("a suggestion", () => {
-  it("is the nearest known word, or none", () => {
-    assert.equal(suggest("listne", ["listen", "base_url"]), "listen");
-    assert.equal(suggest("zzz", ["listen"]), undefined);
   });
 });

@@ -10,4 +10,3 @@ export {
 } from "./document.ts";
 export { environmentKeys, environmentValue, type EnvironmentKey } from "./environment.ts";
 export { keyText, keysAt, schemaAt } from "./issue.ts";
-export { suggest } from "./suggest.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { suggest } from "./suggest.ts";
+import { suggest } from "@devplat/base/suggest";
 
 type Issue = z.core.$ZodIssue;
 

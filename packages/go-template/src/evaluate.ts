@@ -1,4 +1,5 @@
 import { AppError } from "@devplat/base";
+import { nameList } from "@devplat/base/name-list";
 import { BUILTINS, index, LAZY_FUNCTIONS, type LazyFunction } from "./builtins.ts";
 import { FunctionError, TemplateError, type Place, type TemplateErrorCode } from "./errors.ts";
 import { show } from "./format.ts";
@@ -55,10 +56,13 @@ export function isBuiltin(name: string): boolean {
 class Missing {
   readonly path: readonly string[];
   readonly place: Place;
+  /** The names that are there instead. */
+  readonly known: readonly string[];
 
-  constructor(path: readonly string[], place: Place) {
+  constructor(path: readonly string[], place: Place, known: readonly string[] = []) {
     this.path = path;
     this.place = place;
+    this.known = known;
   }
 }
 
@@ -278,7 +282,8 @@ class Evaluation {
   #fields(start: Result, fields: readonly string[], place: Place): Result {
     let result = start;
     for (const [position, field] of fields.entries()) {
-      if (result instanceof Missing) result = new Missing([...result.path, field], result.place);
+      if (result instanceof Missing)
+        result = new Missing([...result.path, field], result.place, result.known);
       else if (result === null) result = new Missing(fields.slice(0, position + 1), place);
       else if (typeof result === "object" && isMap(result)) {
         const value: Value | undefined = result.get(field);
@@ -286,7 +291,9 @@ class Evaluation {
           // Also where a missing key would be empty: whoever writes this means the fields.
           this.#missing(new Missing(fields, place));
         }
-        result = value ?? (value === null ? null : new Missing(fields.slice(0, position + 1), place));
+        result =
+          value ??
+          (value === null ? null : new Missing(fields.slice(0, position + 1), place, [...result.keys()]));
       } else this.#fail("wrong_type", `"${field}" cannot be looked up in ${typeName(result)}`, place);
     }
     return result;
@@ -385,13 +392,13 @@ class Evaluation {
     return result instanceof Missing ? this.#missing(result) : result;
   }
 
-  #missing({ path, place }: Missing): never {
+  #missing({ path, place, known }: Missing): never {
     const dotted = `.${path.join(".")}`;
     const inside = path[1] === "data" ? path.slice(2) : path.slice(1);
     const hint =
       path[0] === "Data"
         ? `The fields stand at the root here: write .${inside.join(".") || "name"} instead of ${dotted}.`
-        : `If it may be absent, write \`${dotted} | default "…"\` or test it with if.`;
+        : `${known.length === 0 ? "" : `There is: ${nameList(known)}. `}If it may be absent, write \`${dotted} | default "…"\` or test it with if.`;
     this.#fail("missing_key", `there is no ${dotted}`, place, hint);
   }
 

@@ -88,6 +88,22 @@ describe("missing keys", () => {
     });
   }
 
+  it("a missing key is told with the names that are there, and no value", () => {
+    const template = parseTemplate("t", "{{ .tokn }}");
+    const data = new Map([
+      ["user", "planted-user"],
+      ["token", "planted-token"],
+    ]);
+    assert.throws(
+      () => template.execute(data, functions),
+      (error: TemplateError) => {
+        assert.match(error.hint ?? "", /^There is: token, user\. If it may be absent/);
+        assert.doesNotMatch(`${error.message} ${error.hint ?? ""}`, /planted/);
+        return true;
+      },
+    );
+  });
+
   for (const [text, expected] of [
     ["{{ .absent | default `d` }}", "d"],
     ["{{ default `d` .absent }}", "d"],

@@ -9,6 +9,7 @@ import { AgentError } from "../errors.ts";
 import type { EventsState } from "../sync/store-watch.ts";
 import { childEnvironment } from "../sync/run-command.ts";
 import { valueText } from "../sync/value-text.ts";
+import { noSuchField } from "./no-such-field.ts";
 import type { Invocation, RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { findRule } from "./rules-pause.ts";
@@ -102,8 +103,9 @@ async function readReferences(
 ): Promise<Map<string, string>> {
   const variables = new Map<string, string>();
   for (const { variable, path, field } of references) {
-    const value = (await store.read(path, { signal })).fields.get(field);
-    if (value === undefined) throw new AgentError("secret_missing", `${path} has no field ${field}`);
+    const { fields } = await store.read(path, { signal });
+    const value = fields.get(field);
+    if (value === undefined) throw noSuchField(path, fields, field);
     variables.set(variable, withoutNul(valueText(value), variable));
   }
   return variables;

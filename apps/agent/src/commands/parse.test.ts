@@ -87,6 +87,20 @@ describe("the command line", () => {
     assert.throws(() => parse("rules", "lsit"), /unknown command below 'rules': lsit/);
   });
 
+  const mistyped: [string[], string][] = [
+    [["sycn"], "unknown command: sycn; did you mean 'sync'?"],
+    [["Sync"], "unknown command; did you mean 'sync'?"],
+    [["secret", "put", "a", "b=c"], "unknown command: secret; did you mean 'secrets'?"],
+    [["rules", "dif"], "unknown command below 'rules': dif; did you mean 'diff'?"],
+    [["status", "--jsn"], "unknown option of 'agent status': --jsn; did you mean '--json'?"],
+    [["sync", "--dryrun"], "unknown option of 'agent sync': --dryrun; did you mean '--dry-run'?"],
+    [["elephant"], "unknown command: elephant"],
+    [["status", "--elephant"], "unknown option of 'agent status': --elephant"],
+  ];
+  for (const [args, message] of mistyped)
+    it(`a mistyped word gets a suggestion if one is near: ${args.join(" ")}`, () =>
+      assert.throws(() => parse(...args), { message }));
+
   it("--version alone is the command version", () => {
     const parsed = parse("--version");
     assert.ok(parsed.kind === "command");

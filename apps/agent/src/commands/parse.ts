@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { suggest } from "@devplat/base/suggest";
 import { BRAND } from "../brand.ts";
 import type { CommandSpec, GlobalFlags, Invocation, OptionSpecs } from "./command.ts";
 import { GLOBAL_OPTIONS } from "./global-options.ts";
@@ -47,12 +48,12 @@ export function parseCommandLine(
       const about = args.toSpliced(args.indexOf("help"), 1);
       return parseCommandLine([...about, "--help"], commands, environment);
     }
-    throw unknownCommand(name, unknown);
+    throw unknownCommand(name, unknown, commands);
   }
   const { options, positionals } = parseOptions(rest, command, commands);
   if (command === undefined) {
     // What stands behind `--` is no command.
-    if (positionals.length > 0) throw unknownCommand(name, positionals[0] ?? "");
+    if (positionals.length > 0) throw unknownCommand(name, positionals[0] ?? "", commands);
     return { kind: "help", command: undefined, group: name === "" ? undefined : name };
   }
   if (options["help"] === true) return { kind: "help", command, group: undefined };
@@ -71,11 +72,16 @@ export function parseCommandLine(
 }
 
 /** @param group the words before it, or "" */
-function unknownCommand(group: string, word: string): UsageError {
+function unknownCommand(group: string, word: string, commands: readonly CommandSpec[]): UsageError {
   const later = group === "" ? NOT_BUILT[word] : undefined;
   if (later !== undefined) return new UsageError(`'${word}' is not built yet in this version: ${later}`);
-  if (group === "") return new UsageError(`unknown command${nameable(word)}`);
-  return new UsageError(`unknown command below '${group}'${nameable(word)}`, group);
+  const depth = group === "" ? 0 : group.split(" ").length;
+  const known = commands
+    .filter(({ name }) => group === "" || name.startsWith(`${group} `))
+    .flatMap(({ name }) => name.split(" ").slice(depth, depth + 1));
+  const advice = didYouMean(word, [...new Set(known)]);
+  if (group === "") return new UsageError(`unknown command${nameable(word)}${advice}`);
+  return new UsageError(`unknown command below '${group}'${nameable(word)}${advice}`, group);
 }
 
 /**
@@ -154,7 +160,9 @@ function unknownOption(
     return new UsageError(`--${name} is an option of ${names} only`);
   }
   const where = command === undefined ? "" : ` of '${BRAND.command} ${command.name}'`;
-  return new UsageError(`unknown option${where}${nameable(raw)}`, command?.name);
+  const known = Object.keys({ ...command?.options, ...GLOBAL_OPTIONS });
+  const advice = raw.startsWith("--") ? didYouMean(name, known, "--") : "";
+  return new UsageError(`unknown option${where}${nameable(raw)}${advice}`, command?.name);
 }
 
 function globalFlags(options: Readonly<Record<string, string | boolean | readonly string[]>>): GlobalFlags {
@@ -170,6 +178,12 @@ function globalFlags(options: Readonly<Record<string, string | boolean | readonl
     logFormat: oneOf("log-format", LOG_FORMATS, "auto"),
     dryRun: options["dry-run"] === true,
   };
+}
+
+/** Says only a word of this program, also where the word that was typed could be a value. */
+function didYouMean(word: string, known: readonly string[], prefix = ""): string {
+  const meant = suggest(word, known);
+  return meant === undefined ? "" : `; did you mean '${prefix}${meant}'?`;
 }
 
 /** A word for a message if it looks like a name and not like a value. */

@@ -1,7 +1,7 @@
 import { printJson, type FieldValue } from "@devplat/secret-store";
 import { printText, visible, visibleJsonText } from "@devplat/base/terminal";
-import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./command.ts";
+import { noSuchField } from "./no-such-field.ts";
 import { withStore } from "./secret-session.ts";
 
 /** Names only, unless one field or `--reveal` is asked for. */
@@ -12,7 +12,7 @@ export const run: RunCommand = (invocation) =>
     const json = invocation.options["json"] === true;
     if (field !== undefined) {
       const value = fields.get(field);
-      if (value === undefined) throw new AgentError("secret_missing", `the secret ${path} has no such field`);
+      if (value === undefined) throw noSuchField(path, fields);
       if (json) printText(`${visibleJsonText(printJson(value))}\n`);
       // For a program the value is what it is; a terminal would obey it.
       else if (process.stdout.isTTY) printText(`${asText(value)}\n`);

@@ -6,10 +6,10 @@ import {
   environmentKeys,
   environmentValue,
   parseConfigDocument,
-  suggest,
   validateConfig,
   type ConfigDocument,
 } from "@devplat/config";
+import { suggest } from "@devplat/base/suggest";
 import { BRAND } from "../brand.ts";
 import { OTHER_VARIABLES } from "./defaults.ts";
 import { configSchema, type Config } from "./schema.ts";

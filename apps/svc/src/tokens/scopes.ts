@@ -1,4 +1,4 @@
-import { suggest } from "@devplat/config";
+import { suggest } from "@devplat/base/suggest";
 import type { Level } from "../storage/store.ts";
 
 /** The closed list of resources (spec/svc.md section 4.1), in the terms of the code host's fine-grained permissions. */

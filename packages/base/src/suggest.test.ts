@@ -1,0 +1,10 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { suggest } from "./suggest.ts";
+
+describe("a suggestion", () => {
+  it("is the nearest known word, or none", () => {
+    assert.equal(suggest("listne", ["listen", "base_url"]), "listen");
+    assert.equal(suggest("zzz", ["listen"]), undefined);
+  });
+});
