@@ -3,6 +3,7 @@ import { text } from "node:stream/consumers";
 import { parseEnv } from "node:util";
 import * as dotenv from "dotenv";
 import * as ini from "ini";
+import * as yaml from "yaml";
 
 const follow = (document, path) => path.reduce((inner, key) => inner[key], document);
 
@@ -11,6 +12,8 @@ const READERS = {
   ini: (content, path) => follow(ini.parse(content), path),
   // The parser of `node --env-file`.
   "node --env-file": (content, path) => parseEnv(content)[path[0]],
+  yaml: (content, path) => follow(yaml.parse(content), path),
+  "yaml (1.1)": (content, path) => follow(yaml.parse(content, { version: "1.1" }), path),
   dotenv: (content, path) => dotenv.parse(content)[path[0]],
 };
 

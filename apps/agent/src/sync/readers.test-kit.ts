@@ -74,7 +74,7 @@ const BATCHES: Readonly<
     return (JSON.parse(output) as unknown[]).map(String);
   },
 };
-const OF_NPM: ReadonlySet<string> = new Set(["ini", "dotenv", "node --env-file"]);
+const OF_NPM: ReadonlySet<string> = new Set(["ini", "yaml", "yaml (1.1)", "dotenv", "node --env-file"]);
 
 /** Reads each document with its reader, in as few processes as the reader allows. */
 export async function readAll(readings: readonly Reading[], folder: string): Promise<Found[]> {

@@ -1,6 +1,6 @@
 import type { EditValue } from "../contract.ts";
 import type { Span } from "../core/mask.ts";
-import type { ScalarStyle } from "./scalar.ts";
+import { FLOW_PLAIN, type ScalarStyle } from "./scalar.ts";
 import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
 
 /** Nested more deeply than this, the other reader decides. */
@@ -19,8 +19,7 @@ const NUMBER =
   /^(?:0o[0-7]+|0x[0-9a-fA-F]+|[-+]?[0-9]+|[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 /** What may begin a plain scalar, for every reader and in every place. */
 const PLAIN_START = /[^\s\-?:,[\]{}#&*!|>'"%@`]/;
-/** Plain text in brackets: narrower than the grammar. */
-const FLOW_PLAIN = /[A-Za-z0-9_./~$][A-Za-z0-9_./~$@+=-]*(?: [A-Za-z0-9_./~$@+=-]+)*/y;
+const FLOW_PLAIN_AT = new RegExp(FLOW_PLAIN, "y");
 // The escapes that JSON and YAML share.
 const ESCAPES = /\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})/;
 
@@ -316,8 +315,8 @@ class PlainReader {
   #flowScalar(at: number): Quoted {
     const mark = this.#text[at];
     if (mark === '"' || mark === "'") return this.#quoted(at);
-    FLOW_PLAIN.lastIndex = at;
-    const value = FLOW_PLAIN.exec(this.#text)?.[0];
+    FLOW_PLAIN_AT.lastIndex = at;
+    const value = FLOW_PLAIN_AT.exec(this.#text)?.[0];
     if (value === undefined) throw new NotPlain();
     return { value, end: at + value.length };
   }

@@ -42,7 +42,7 @@ export function printEntries(
 ): string[] {
   return entries.flatMap(([key, value]) => {
     const { head, body } = printBlock(value, column, style);
-    return [`${pad(column)}${printKey(key, false)}:${head === "" ? "" : ` ${head}`}`, ...body];
+    return [`${pad(column)}${printBlockKey(key)}:${head === "" ? "" : ` ${head}`}`, ...body];
   });
 }
 
@@ -70,12 +70,17 @@ export function printFlow(value: EditValue, quoted = false): string {
   return String(value);
 }
 
-/** Prints a key; one that a reader would not take for this string is quoted. */
-export function printKey(key: string, quoted: boolean): string {
+/** Prints a key of a mapping in brackets; one that a reader would not take for this string is quoted. */
+export function printFlowKey(key: string, quoted: boolean): string {
   return isPlain(key, true) && !quoted ? key : doubleQuoted(key);
 }
 
+/** Prints a key of a block mapping; one that a reader would not take for this string is quoted. */
+function printBlockKey(key: string): string {
+  return isPlain(key, false) && !/^[?:]|[,[\]{}]/.test(key) ? key : doubleQuoted(key);
+}
+
 function printFlowMap(map: EditMap, quoted: boolean): string {
-  const entries = [...map].map(([key, value]) => `${printKey(key, quoted)}: ${printFlow(value, quoted)}`);
+  const entries = [...map].map(([key, value]) => `${printFlowKey(key, quoted)}: ${printFlow(value, quoted)}`);
   return `{${entries.join(", ")}}`;
 }

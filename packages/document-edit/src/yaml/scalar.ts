@@ -22,11 +22,18 @@ const OTHER_TYPES = [
 // YAML 1.2.2, production 1 (c-printable), without the line breaks of 1.1 (NEL, LS, PS) and the BOM.
 const UNPRINTABLE = /[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u;
 
+/**
+ * Plain text in brackets, for every reader. YAML 1.1, YAML 1.2 and their readers differ there in `:` and `?`, so text
+ * with other characters is quoted.
+ */
+export const FLOW_PLAIN = /[A-Za-z0-9_./~$][A-Za-z0-9_./~$@+=-]*(?: [A-Za-z0-9_./~$@+=-]+)*/;
+const ALL_FLOW_PLAIN = new RegExp(`^(?:${FLOW_PLAIN.source})$`);
+
 /** True if the text stands for itself without quotes, for every reader. Narrower than the grammar on purpose. */
 export function isPlain(text: string, inFlow: boolean): boolean {
+  if (inFlow && !ALL_FLOW_PLAIN.test(text)) return false;
   if (!/^[^\s\-?:,[\]{}#&*!|>'"%@`]|^[-?:][^\s,[\]{}]/.test(text) || /\s$/.test(text)) return false;
   if (/[\n\t]|: |:$| #/.test(text) || UNPRINTABLE.test(text)) return false;
-  if (inFlow && /[,[\]{}]|:$/.test(text)) return false;
   if (/^(?:---|\.\.\.)/.test(text)) return false;
   return !OTHER_TYPES.some((type) => type.test(text));
 }

@@ -25,7 +25,7 @@ import {
 } from "../core/tree.ts";
 import { isList, isMap } from "../core/value.ts";
 import { DocumentEditError, errorAt, unparsable, type Origin } from "../errors.ts";
-import { printBlock, printEntries, printFlow, printItems, printKey, type YamlStyle } from "./print.ts";
+import { printBlock, printEntries, printFlow, printFlowKey, printItems, type YamlStyle } from "./print.ts";
 import { readYaml } from "./read.ts";
 import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
 import type { Printed } from "./scalar.ts";
@@ -113,7 +113,9 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     }
     if (at.form === "flow") {
       const print = (): string[] =>
-        entries.map(([key, value]) => `${printKey(key, at.quotedKeys)}: ${printFlow(value, at.quotedKeys)}`);
+        entries.map(
+          ([key, value]) => `${printFlowKey(key, at.quotedKeys)}: ${printFlow(value, at.quotedKeys)}`,
+        );
       this.#addToFlow(map, new Map(entries), print);
     } else {
       this.#addLines(map, printEntries(entries, at.ownColumn, this.#style));
