@@ -5,6 +5,7 @@ import { iniValues, openIni } from "./ini/ini.ts";
 import { openJson } from "./json/json.ts";
 import { openNetrc } from "./netrc/netrc.ts";
 import { openProperties } from "./properties/properties.ts";
+import { refuseUnusedValues } from "./ssh-config/first-value.ts";
 import { openSshConfig, SSH_CONFIG_VALUES } from "./ssh-config/ssh-config.ts";
 import { textFormat } from "./text/text.ts";
 import { openToml } from "./toml/toml.ts";
@@ -15,7 +16,7 @@ const FORMATS: Readonly<Record<Exclude<FormatName, "ini">, DocumentFormat>> = {
   json: new SurgicalFormat("json", openJson),
   netrc: new SurgicalFormat("netrc", openNetrc),
   properties: new SurgicalFormat("properties", openProperties, { quotes: false }),
-  ssh_config: new SurgicalFormat("ssh_config", openSshConfig, SSH_CONFIG_VALUES),
+  ssh_config: new SurgicalFormat("ssh_config", openSshConfig, SSH_CONFIG_VALUES, refuseUnusedValues),
   text: textFormat,
   toml: new SurgicalFormat("toml", openToml),
   yaml: new SurgicalFormat("yaml", openYaml),

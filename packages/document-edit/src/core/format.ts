@@ -22,14 +22,30 @@ export const PLAIN_VALUES: ValueRules = {
   fill: (_key, value, put) => put(value),
 };
 
+/**
+ * Refuses an edit after which readers of the format find other values than the content's.
+ * @throws DocumentEditError `unsupported`, with a place in the text before the edit
+ */
+export type EditCheck = (before: string, after: string, content: EditMap) => void;
+
 /** The rules that all formats share, around one format's syntax. */
 export class SurgicalFormat implements DocumentFormat {
   readonly name: FormatName;
   readonly values: ValueRules;
   readonly #openSyntax: OpenSyntax;
+  readonly #check: EditCheck;
 
-  /** @param values what differs from {@link PLAIN_VALUES} */
-  constructor(name: FormatName, openSyntax: OpenSyntax, values: Partial<ValueRules> = {}) {
+  /**
+   * @param values what differs from {@link PLAIN_VALUES}
+   * @param check see {@link EditCheck}
+   */
+  constructor(
+    name: FormatName,
+    openSyntax: OpenSyntax,
+    values: Partial<ValueRules> = {},
+    check: EditCheck = () => {},
+  ) {
+    this.#check = check;
     this.name = name;
     this.values = { ...PLAIN_VALUES, ...values };
     this.#openSyntax = openSyntax;
@@ -58,13 +74,17 @@ export class SurgicalFormat implements DocumentFormat {
       (options.remove ?? []).filter((path) => !ours.has(JSON.stringify(path))),
       [...wanted.nulls, ...(options.merge === "replace" ? extraPaths(merged, wanted.content) : [])],
     );
-    if (cuts.length === 0) return { text: bom + inUtf8(set.text), managed };
+    if (cuts.length === 0) {
+      this.#check(text, set.text, wanted.content);
+      return { text: bom + inUtf8(set.text), managed };
+    }
     const left = withoutEmpty(withoutPaths(merged, cuts));
     const after = this.#apply(
       set,
       (document) => document.remove(cuts),
       (result) => equalValues(withoutEmpty(result), left),
     );
+    this.#check(text, after.text, wanted.content);
     return { text: bom + inUtf8(after.text), managed };
   }
 

@@ -10,6 +10,28 @@ export const LIST_KEYWORDS: ReadonlySet<string> = new Set([
   "SetEnv",
 ]);
 
+/** Keywords of which ssh uses every value. Of `SetEnv`, it uses only the first line. */
+export const ADDING_KEYWORDS: ReadonlySet<string> = new Set(
+  [...LIST_KEYWORDS].filter((keyword) => keyword !== "SetEnv"),
+);
+
+/** Keywords that set the same as another one: older names, and the two ways through a proxy, of which the first counts. */
+const SETTINGS: ReadonlyMap<string, string> = new Map([
+  ["ProxyCommand", "ProxyJump"],
+  ["challengeresponseauthentication", "KbdInteractiveAuthentication"],
+  ["dsaauthentication", "PubkeyAuthentication"],
+  ["hostbasedkeytypes", "hostbasedacceptedalgorithms"],
+  ["pubkeyacceptedkeytypes", "PubkeyAcceptedAlgorithms"],
+  ["skeyauthentication", "KbdInteractiveAuthentication"],
+  ["smartcarddevice", "PKCS11Provider"],
+  ["tisauthentication", "KbdInteractiveAuthentication"],
+]);
+
+/** The setting that a keyword changes. */
+export function settingOf(keyword: string): string {
+  return SETTINGS.get(keyword) ?? keyword;
+}
+
 /** Keywords whose value is a command: the rest of the line, `#` and quotes included. */
 export const RAW_KEYWORDS: ReadonlySet<string> = new Set([
   "KnownHostsCommand",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { documentFormat } from "../index.ts";
+import { DocumentEditError, documentFormat } from "../index.ts";
 import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
 import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
 
@@ -91,8 +91,8 @@ test("ssh_config edit: a real file with Match and Include keeps its bytes, a new
 });
 
 test("ssh_config edit: a block is known by its exact criteria", () => {
-  const before = "Host a b\n  User x\nhost=a\n  User y\n";
-  assert.equal(edit("ssh_config", before, "Host a\n  User z"), "Host a b\n  User x\nhost=a\n  User z\n");
+  const before = "host=a\n  User y\nHost a b\n  User x\n";
+  assert.equal(edit("ssh_config", before, "Host a\n  User z"), "host=a\n  User z\nHost a b\n  User x\n");
   assert.equal(
     edit("ssh_config", "Host  a \t b # two\n  User x\n", "Host a b\n  User z"),
     "Host  a \t b # two\n  User z\n",
@@ -178,4 +178,84 @@ test("ssh_config edit: a value with an open quote or an empty argument is refuse
   }
   const found = edit("ssh_config", "", new Map([["Host a", new Map([["User", '"it\'s \\"x\\""']])]]));
   assert.equal(openssh(found, "a").get("user"), 'it\'s "x"');
+});
+
+/** Files that set a value before the block of the rule `Host h`, and the line that ssh takes it from. */
+const EARLIER: readonly (readonly [name: string, before: string, line: number])[] = [
+  ["a line above all blocks", "User top\nHost *\n Port 1\n", 1],
+  ["a line above its block", "User top\n\nHost h\n User old\n", 1],
+  ["Match all above its block", "Match ALL\n User s\nHost h\n User old\n", 2],
+  ["Host * above its block", 'Host "*"\n User s\nHost h\n User old\n', 2],
+  ["a block with another host", "# x\nHost h x\n User a\n", 3],
+  ["a pattern of one character", "Host ?\n User a\nHost h\n", 2],
+  ["a negated pattern of another host", "Host !x h*\n User a\n", 2],
+  ["Match host", "Match host h\n User s\n", 2],
+  ["Match host in another form", "Match Host=x,H\n User s\n", 2],
+  ["Match originalhost", "Match originalhost h !host x\n User s\n", 2],
+  [
+    "Match host of a HostName",
+    "Host h\n HostName %h.test\nMatch host h.test\n User s\nHost h y\n User o\n",
+    4,
+  ],
+];
+
+for (const [name, before, line] of EARLIER) {
+  test(`ssh_config edit: a value after ${name} is refused, as ssh -G finds the other`, () => {
+    const block = name.includes("HostName") ? "Host h y" : "Host h";
+    // The file as a writer leaves it that only looks at the block.
+    const naive = before.includes(`${block}\n User`)
+      ? before.replace(/ User (?:old|o)\n/, " User new\n")
+      : `${before}${block}\n User new\n`;
+    assert.notEqual(openssh(naive, "h").get("user"), "new");
+    assert.throws(
+      () => edit("ssh_config", before, `${block}\n User new\n`),
+      (error) => {
+        assert.ok(error instanceof DocumentEditError);
+        assert.deepEqual([error.code, error.line], ["unsupported", line], error.message);
+        assert.match(error.message, /User in the block "Host h( y)?": move the line/);
+        return true;
+      },
+    );
+  });
+}
+
+test("ssh_config edit: a value is written where no earlier line surely sets another one", () => {
+  for (const before of [
+    "User new\nHost x\n User a\n",
+    "Host x\n User a\n",
+    "Host * !h\n User a\nHost h\n User old\n",
+    "Host H\n User a\n",
+    "Match !host h\n User a\n",
+    "Match !all\n User a\n",
+    'Match host h exec "false"\n User a\n',
+    "Match final host h\n User a\n",
+    "Match host h\n Port 1\n",
+    "Host h\n User old\nHost h x\n User a\n",
+    "Host h\n HostName real.test\nMatch host h\n User a\n",
+    "Host *\n User a\n",
+  ]) {
+    assert.equal(openssh(edit("ssh_config", before, "Host h\n User new\n"), "h").get("user"), "new", before);
+  }
+});
+
+test("ssh_config edit: keywords that add up are no conflict, those that exclude each other are one", () => {
+  const adds = edit("ssh_config", "IdentityFile ~/a\nSendEnv A\n", "Host h\n IdentityFile ~/b\n SendEnv B\n");
+  assert.match(adds, /IdentityFile ~\/b/);
+  for (const [before, content] of [
+    ["ProxyJump j\n", "Host h\n ProxyCommand x\n"],
+    ["Host h\n ProxyJump j\n", "Host h\n ProxyCommand x\n"],
+    ["SetEnv A=1\n", "Host h\n SetEnv B=2\n"],
+    ["PubkeyAcceptedKeyTypes ssh-ed25519\n", "Host h\n PubkeyAcceptedAlgorithms rsa-sha2-512\n"],
+    ["User top\n", "Host *\n User new\n"],
+    ["Host *.a\n User top\n", "Host *.b.a\n User new\n"],
+    ["Host *\n User old\nHost h\n User old\n", "Host h\n User new\nHost *\n User other\n"],
+  ] as const) {
+    refuses("unsupported", () => edit("ssh_config", before, content));
+  }
+  // The content's own order is what it means, and an exception before a pattern stays.
+  edit(
+    "ssh_config",
+    "Host x\n User root\n",
+    "User top\nHost h\n User a\nHost h y\n User b\nHost *\n User c\n",
+  );
 });

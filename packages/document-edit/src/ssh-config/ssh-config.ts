@@ -11,7 +11,9 @@ import { indentAt, lineEnd, nextLine } from "../core/splice.ts";
 import type { OpenSyntax } from "../core/syntax.ts";
 import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
 import type { ValueRules } from "../contract.ts";
+import { matchesAll } from "./criteria.ts";
 import { LIST_KEYWORDS, RAW_KEYWORDS, keywordOf } from "./keywords.ts";
+import { WORD, readWord } from "./words.ts";
 
 /** The indentation of a new block where the file shows none: as in ssh_config(5)'s examples. */
 const DEFAULT_INDENT = "    ";
@@ -21,9 +23,6 @@ const DEFAULT_INDENT = "    ";
  * made one. Values are the text behind the keyword, quotes included. `Include` is an option like others: not followed.
  */
 export const openSshConfig: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
-
-/** One argument, or the part of a line that ssh refuses: quotes of both kinds, and `\\` before a quote or itself. */
-const WORD = /(?:"(?:\\["'\\]|[^"])*"|'(?:\\["'\\]|[^'])*'|\\["'\\ ]|[^\s"'])+/g;
 
 export const SSH_CONFIG_VALUES: Partial<ValueRules> = {
   objection: (text) =>
@@ -36,15 +35,6 @@ export const SSH_CONFIG_VALUES: Partial<ValueRules> = {
     });
   },
 };
-
-/** An argument without its quotes and escapes (argv_split in OpenSSH's misc.c). */
-function readWord(word: string): string {
-  return word.replace(
-    /"((?:\\["'\\]|[^"])*)"|'((?:\\["'\\]|[^'])*)'|\\(["'\\ ])/g,
-    (_, double: string | undefined, single: string | undefined, escaped: string | undefined) =>
-      (double ?? single ?? "").replace(/\\(["'\\])/g, "$1") + (escaped ?? ""),
-  );
-}
 
 function printWord(text: string): string {
   if (/^[^\s"'\\#=][^\s"'\\]*$/.test(text)) return text;
@@ -91,19 +81,16 @@ const SYNTAX: EntriesSyntax = {
     const indented = models.find((entry) => indentAt(text, entry.span.start) !== "");
     return indented === undefined ? DEFAULT_INDENT : indentAt(text, indented.span.start);
   },
+  // The first value counts for ssh, so nothing may come behind a block that matches every host.
   placeFor: (_name, sections) => sections.find(({ name }) => name !== undefined && matchesAll(name)),
 };
-
-/** The first value counts for ssh, so nothing may come behind a block that matches every host. */
-function matchesAll(name: string): boolean {
-  return name === "Match all" || (name.startsWith("Host ") && name.split(" ").includes("*"));
-}
 
 function criteriaOf(written: string): string {
   return written.replace(/"[^"]*"|[ \t]+/g, (match) => (match.startsWith('"') ? match : " ")).trim();
 }
 
-function readSshConfig(text: string, origin: Origin): EntriesText {
+/** Reads a file into its blocks. */
+export function readSshConfig(text: string, origin: Origin): EntriesText {
   const comments: Span[] = [];
   let entries: Entry[] = [];
   const sections: Section[] = [{ name: undefined, header: { start: 0, end: 0 }, entries }];
