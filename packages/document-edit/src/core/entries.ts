@@ -51,6 +51,8 @@ export interface EntriesSyntax {
   read(text: string, origin: Origin): EntriesText;
   /** True if a repeated key is a list; else it is an error to manage one. */
   isList(key: string): boolean;
+  /** True if readers find a key in any letter case. The case in which it is written stays. */
+  readonly matchesAnyCase?: boolean;
   /** True if two sections of one name are one section. */
   readonly joinsSections: boolean;
   /** Line breaks of a printed value are part of it; else they are written as the file's own, with its indentation. */
@@ -128,6 +130,17 @@ class EntriesDocument implements OpenDocument {
     return applySplices(this.#text, this.#splices);
   }
 
+  spelling(path: LeafPath): LeafPath {
+    const key = path.at(-1);
+    const section = path.length > 1 ? path[0] : undefined;
+    if (this.#syntax.matchesAnyCase !== true || key === undefined || path.length > 2) return path;
+    const entries = this.#entries(this.#named(section), undefined);
+    if (entries.some((entry) => entry.key === key)) return path;
+    const names = new Set(entries.filter((entry) => isSameKey(entry.key, key)).map((entry) => entry.key));
+    const [name] = names;
+    return name === undefined || names.size > 1 ? path : [...path.slice(0, -1), name];
+  }
+
   mask(): string {
     return maskSpans(this.#text, [...this.#comments.spans, ...this.#all.map((entry) => entry.valueSpan)]);
   }
@@ -151,11 +164,20 @@ class EntriesDocument implements OpenDocument {
         if (values.length > 0 && origin === "content" && !this.#syntax.isList(entry.key)) {
           throw unparsable(origin, `the key ${entry.key} occurs twice`, this.#text, entry.span.start);
         }
+        if (origin === "content") this.#refuseOtherCase(entry, inner.keys());
         values.push(entry.value);
         inner.set(entry.key, values.length === 1 ? entry.value : values);
       }
     }
     return map;
+  }
+
+  /** Refuses content that has a key in two cases: readers of any case refuse such a file. */
+  #refuseOtherCase(entry: Entry, known: Iterable<string>): void {
+    if (this.#syntax.matchesAnyCase !== true) return;
+    if (![...known].some((key) => key !== entry.key && isSameKey(key, entry.key))) return;
+    const problem = `the key ${entry.key} occurs twice, in different letter case`;
+    throw unparsable("content", problem, this.#text, entry.span.start);
   }
 
   #named(name: string | undefined): readonly Section[] {
@@ -183,6 +205,7 @@ class EntriesDocument implements OpenDocument {
       const present = this.#entries(sections, key);
       const first = present[0];
       if (first === undefined) {
+        this.#refuseAmbiguous(sections, key);
         lines.push(...this.#printLines(section.name, key, value, section.entries));
         continue;
       }
@@ -192,6 +215,15 @@ class EntriesDocument implements OpenDocument {
       this.#update(section.name, key, present, valuesOf(key, value));
     }
     if (lines.length > 0) this.#addLines(section, lines);
+  }
+
+  /** Refuses a new key that the section has in another case: `spelling` has found several of them. */
+  #refuseAmbiguous(sections: readonly Section[], key: string): void {
+    if (this.#syntax.matchesAnyCase !== true) return;
+    const other = this.#entries(sections, undefined).find((entry) => isSameKey(entry.key, key));
+    if (other === undefined) return;
+    const problem = `the key ${key} occurs twice, in different letter case`;
+    throw errorAt("unsupported", problem, this.#text, other.span.start);
   }
 
   /** Puts the values where the key's present ones are; what is too much goes, what is missing comes behind the last. */
@@ -333,6 +365,11 @@ class EntriesDocument implements OpenDocument {
     }
     this.#cut(header.start, header.end);
   }
+}
+
+/** Python's configparser compares keys so. */
+function isSameKey(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
 }
 
 function sectionOf(map: EditMap, name: string): Map<string, EditValue> | undefined {

@@ -11,7 +11,7 @@ import type {
 import { DocumentEditError, type Origin } from "../errors.ts";
 import { extraPaths, leavesOf, lookup, mergeMaps, planCuts, splitNulls, withoutPaths } from "./merge.ts";
 import type { OpenDocument, OpenSyntax } from "./syntax.ts";
-import { equalValues, withoutEmpty } from "./value.ts";
+import { equalValues, isMap, withoutEmpty } from "./value.ts";
 
 const BOM = "\uFEFF";
 
@@ -59,8 +59,12 @@ export class SurgicalFormat implements DocumentFormat {
     const bom = existing?.startsWith(BOM) === true ? BOM : "";
     const text = (existing ?? "").slice(bom.length);
     const before: Step = { text, document: this.#open(text, "existing") };
-    const wanted = wantedOf(content, options);
-    const managed = leavesOf(wanted.content, options);
+    const managed = leavesOf(wantedOf(content, options).content, options);
+    const spelling = (path: LeafPath): LeafPath => before.document.spelling?.(path) ?? path;
+    const wanted = wantedOf(
+      before.document.spelling === undefined ? content : spelled(content, spelling),
+      options,
+    );
 
     const merged = mergeMaps(before.document.value, wanted.content, options);
     const set = this.#apply(
@@ -68,10 +72,10 @@ export class SurgicalFormat implements DocumentFormat {
       (document) => document.set(wanted.content, options),
       (result) => equalValues(result, merged),
     );
-    const ours = new Set(managed.map((path) => JSON.stringify(path)));
+    const ours = new Set(managed.map((path) => JSON.stringify(spelling(path))));
     const cuts = planCuts(
       merged,
-      (options.remove ?? []).filter((path) => !ours.has(JSON.stringify(path))),
+      (options.remove ?? []).map(spelling).filter((path) => !ours.has(JSON.stringify(path))),
       [...wanted.nulls, ...(options.merge === "replace" ? extraPaths(merged, wanted.content) : [])],
     );
     if (cuts.length === 0) {
@@ -93,10 +97,8 @@ export class SurgicalFormat implements DocumentFormat {
   }
 
   get(existing: string, leaf: LeafPath): EditValue | undefined {
-    return lookup(
-      this.#open(existing.startsWith(BOM) ? existing.slice(1) : existing, "existing").value,
-      leaf,
-    );
+    const document = this.#open(existing.startsWith(BOM) ? existing.slice(1) : existing, "existing");
+    return lookup(document.value, document.spelling?.(leaf) ?? leaf);
   }
 
   mask(text: string): string {
@@ -141,6 +143,17 @@ export function inUtf8(text: string): string {
     "unsafe_value",
     "a value or key holds half of a character (a lone surrogate), which a file cannot hold",
   );
+}
+
+/** The content with its keys as the document spells them; two keys never become one. */
+function spelled(content: EditMap, spelling: (path: LeafPath) => LeafPath, path: LeafPath = []): EditMap {
+  const result = new Map<string, EditValue>();
+  for (const [key, value] of content) {
+    const name = spelling([...path, key]).at(-1) ?? key;
+    const inner = isMap(value) ? spelled(value, spelling, [...path, key]) : value;
+    result.set(content.has(name) || result.has(name) ? key : name, inner);
+  }
+  return result;
 }
 
 /** What is set, and what a null deletes. */

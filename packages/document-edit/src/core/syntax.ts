@@ -11,6 +11,11 @@ export interface OpenDocument {
   set(content: EditMap, options: EditOptions): string;
   /** Removes subtrees. The paths exist, and none is inside another. @throws DocumentEditError `unsupported` */
   remove(paths: readonly LeafPath[]): string;
+  /**
+   * The path of a leaf as the document spells it, for formats that write keys in the case of the content but find them
+   * in any. Undefined: the path itself.
+   */
+  spelling?(path: LeafPath): LeafPath;
   /** See DocumentFormat.mask. */
   mask(): string;
 }

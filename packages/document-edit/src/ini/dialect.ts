@@ -8,6 +8,8 @@ export interface IniRules {
   readonly separator: string;
   /** Keys (and section names) are the same in any letter case. */
   readonly foldsCase: boolean;
+  /** Readers find a key in any letter case, but some do not: a new key keeps its case. */
+  readonly matchesAnyCase: boolean;
   /** ` #` and ` ;` behind a value begin a comment for some readers. */
   readonly inlineComments: boolean;
   /** Lines that are indented deeper than their key go on with its value. */
@@ -26,6 +28,7 @@ const GENERIC: IniRules = {
   separators: "=:",
   separator: " = ",
   foldsCase: false,
+  matchesAnyCase: true,
   inlineComments: true,
   continues: true,
   bareKeys: false,
@@ -50,6 +53,7 @@ export const INI_RULES: Readonly<Record<IniDialect, IniRules>> = {
     ...GENERIC,
     separators: "=",
     separator: "=",
+    matchesAnyCase: false,
     continues: false,
     bareKeys: true,
     values: "npm",
@@ -59,6 +63,7 @@ export const INI_RULES: Readonly<Record<IniDialect, IniRules>> = {
     ...GENERIC,
     separators: "=",
     foldsCase: true,
+    matchesAnyCase: false,
     continues: false,
     bareKeys: true,
     values: "git",

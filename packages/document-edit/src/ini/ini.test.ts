@@ -209,6 +209,31 @@ test("ini generic: inline comments, separators, indentation and case stay; new k
   );
 });
 
+test("ini generic: a key in another letter case is edited, found and removed; a new one keeps its case", () => {
+  const format = documentFormat("ini", { dialect: "generic" });
+  const before = "[distutils]\nIndex-Servers = pypi\n";
+  const content = format.parse("[distutils]\nindex-servers=mine\nNewKey=1\n");
+  const { text, managed } = format.edit(before, content);
+  assert.equal(text, "[distutils]\nIndex-Servers = mine\nNewKey = 1\n");
+  assert.deepEqual(managed, [
+    ["distutils", "index-servers"],
+    ["distutils", "NewKey"],
+  ]);
+  assert.equal(format.edit(text, content).text, text);
+  assert.equal(format.get(text, ["distutils", "index-servers"]), "mine");
+  const other = format.parse("[distutils]\nINDEX-SERVERS=x\n");
+  const moved = format.edit(text, other, { remove: [["distutils", "index-servers"]] });
+  assert.equal(moved.text, "[distutils]\nIndex-Servers = x\nNewKey = 1\n");
+  const removed = format.edit(text, new Map(), { remove: managed });
+  assert.equal(removed.text.includes("="), false);
+});
+
+test("ini generic: a key that occurs in two letter cases is edited by its exact name, or refused", () => {
+  assert.equal(edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nkey = 3"), "[s]\nKey = 1\nkey = 3\n");
+  refuses("unsupported", () => edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nKEY = 3"));
+  refuses("unparsable_content", () => edited("generic", undefined, "[s]\nKey = 1\nkey = 2\n"));
+});
+
 test("ini npmrc: registry keys, lists and quoted values", () => {
   const before = corpus("npmrc");
   assert.equal(

@@ -34,8 +34,10 @@ export function iniValues(dialect: IniDialect): Partial<ValueRules> {
   if (dialect === "npmrc") {
     return {
       quotes,
-      objection: (text) =>
-        /\$\{[^}]*\}/.test(text) ? "holds ${…}, which npm takes for an environment variable" : undefined,
+      objection: (text) => {
+        if (/\$\{[^}]*\}/.test(text)) return "holds ${…}, which npm takes for an environment variable";
+        return undefined;
+      },
     };
   }
   return { quotes };
@@ -45,6 +47,7 @@ function iniSyntax(rules: IniRules): EntriesSyntax {
   return {
     read: (text, origin) => new IniReader(text, origin, rules).read(),
     isList: (key) => rules.isList(key),
+    matchesAnyCase: rules.matchesAnyCase,
     joinsSections: rules.joinsSections,
     spacesSections: rules.spacesSections,
     printHeader: (name) => printHeader(name, rules),
