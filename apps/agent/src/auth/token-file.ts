@@ -4,7 +4,7 @@ import { open, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
-import { fileSignature, signatureOf } from "../sync/writer.ts";
+import { fileSignature, signatureOf } from "../sync/signature.ts";
 
 /** No store makes tokens of this size, sealed or not; a larger file is something else. In bytes. */
 const MAX_TOKEN_BYTES = 16 * 1024;

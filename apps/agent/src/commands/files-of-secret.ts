@@ -6,7 +6,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/rule.ts";
 import type { Host } from "../host.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
-import { signatureOf } from "../sync/writer.ts";
+import { signatureOf } from "../sync/signature.ts";
 import { freshCycle, type DaemonCycle } from "./running-daemon.ts";
 
 /** How long a command that changed a secret waits for the daemon to have written it, in milliseconds. */

@@ -24,7 +24,9 @@ import { runCommand, runFailure } from "./run-command.ts";
 import type { RuleRecord } from "./state.ts";
 import type { TargetPolicy } from "./targets.ts";
 import { valueText } from "./value-text.ts";
-import { fileSignature, removeLeftovers } from "./writer.ts";
+import { finishInPlace } from "./in-place.ts";
+import { fileSignature } from "./signature.ts";
+import { removeLeftovers } from "./writer.ts";
 
 export interface SyncEngineParts extends ApplyParts {
   readonly store: SecretStore;
@@ -128,6 +130,7 @@ export class SyncEngine {
     const { document } = state;
     const started = iso(clock.now());
     await this.#sweep();
+    await this.#finishInPlace();
     const tally = new Tally();
     try {
       const work = await this.#prepare(signal, options.force ?? false, tally);
@@ -389,6 +392,20 @@ export class SyncEngine {
   }
 
   /** Once per process: what a crash left beside our files goes. */
+  /** Puts back what writes in place that did not finish have left, also in files that no rule writes any more. */
+  async #finishInPlace(): Promise<void> {
+    const { journal, logger } = this.#parts;
+    for (const file of await journal.unfinished()) {
+      try {
+        await finishInPlace(file, journal);
+        logger.warn({ file }, "a write that did not finish was taken back");
+      } catch (error) {
+        const hint = `Its old content is in ${journal.copyOf(file)}.`;
+        logger.error({ file, err: error, hint }, "a file that was written in part cannot be put back yet");
+      }
+    }
+  }
+
   async #sweep(): Promise<void> {
     if (this.#swept) return;
     this.#swept = true;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it, mock } from "node:test";
 import { findPlaces } from "../config/places.ts";
-import { InPlaceJournal } from "./in-place.ts";
+import { InPlaceJournal, finishInPlace } from "./in-place.ts";
 import { WriterLock } from "./lock.ts";
 import { TargetPolicy } from "./targets.ts";
 import { removeLeftovers, writeTarget, type Merge, type WriteResult } from "./writer.ts";
@@ -89,6 +89,20 @@ describe("a write in place that did not finish", () => {
     await journal.begin(file, Buffer.from("whole\n"));
     await write(append("ours\n"));
     assert.equal(await readFile(file, "utf8"), "whole\nours\n");
+  });
+
+  it("is taken back, also from a file that is gone, and the journal is empty then", async () => {
+    const { state } = findPlaces({ HOME: home });
+    const journal = new InPlaceJournal(state);
+    assert.deepEqual(await journal.unfinished(), []);
+    await writeFile(file, "part of what was to be written");
+    await journal.begin(file, Buffer.from("whole\n"));
+    await journal.begin(join(home, "gone"), Buffer.from("gone\n"));
+    assert.deepEqual((await journal.unfinished()).toSorted(), [file, join(home, "gone")].toSorted());
+    for (const each of await journal.unfinished()) await finishInPlace(each, journal);
+    assert.equal(await readFile(file, "utf8"), "whole\n");
+    assert.deepEqual(await readdir(home), [".local", "f"]);
+    assert.deepEqual(await readdir(join(state, "in-place")), []);
   });
 });
 

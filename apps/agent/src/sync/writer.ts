@@ -1,9 +1,10 @@
 import { ASIDE_SUFFIX, asidePath, createAside, syncFolder, systemCode } from "@devplat/base";
-import { constants, linkSync, renameSync, statSync, type BigIntStats, type Stats } from "node:fs";
-import { chmod, mkdir, open, readFile, readdir, stat, unlink } from "node:fs/promises";
+import { constants, linkSync, renameSync, statSync, type Stats } from "node:fs";
+import { chmod, mkdir, open, readFile, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AgentError } from "../errors.ts";
-import type { InPlaceJournal } from "./in-place.ts";
+import { writeInPlace, type InPlaceJournal } from "./in-place.ts";
+import { signatureOf } from "./signature.ts";
 import { MAX_TARGET_BYTES, type ResolvedTarget } from "./targets.ts";
 
 /** A file that changes under every one of so many tries is being written by a program in a loop. */
@@ -45,7 +46,7 @@ export interface WriteResult {
  *
  * A reader sees the old or the new content whole: written aside in the same folder, fsync, rename, fsync of the
  * folder. Where a rename is impossible (EBUSY) or would cut hard links, a copy of the old content is kept in a
- * journal, and the file is written in place; after a crash the next write starts from that copy.
+ * journal, and the file is written in place; what fails is taken back, after a crash by the next cycle.
  *
  * @throws AgentError `target_busy` | `target_refused` | `target_unwritable`, and whatever `merge` throws
  */
@@ -253,32 +254,6 @@ async function writeAside(
   }
 }
 
-async function writeInPlace(
-  file: string,
-  base: Buffer,
-  content: Buffer,
-  mode: number,
-  journal: InPlaceJournal,
-): Promise<string> {
-  await journal.begin(file, base);
-  const handle = await open(file, "r+");
-  try {
-    if (((await handle.stat()).mode & 0o7777) !== mode) await handle.chmod(mode);
-    let written = 0;
-    while (written < content.length) {
-      const { bytesWritten } = await handle.write(content, written, content.length - written, written);
-      written += bytesWritten;
-    }
-    await handle.truncate(content.length);
-    await handle.sync();
-    const signature = signatureOf(await handle.stat({ bigint: true }));
-    await journal.end(file);
-    return signature;
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Permission bits that an existing file gets. */
 function modeFor({ tighten = false, mode }: WriteRequest, existing: number): number {
   const bits = existing & 0o7777;
@@ -323,21 +298,4 @@ function unwritable(code: string, target: ResolvedTarget): string {
   if (code === "EROFS") return "the file system is read-only";
   if (code === "ENOSPC" || code === "EDQUOT") return "the disk is full";
   return `the operating system says ${code}`;
-}
-
-/**
- * Tells whether a file is still the one that we wrote or looked at, without reading it; undefined if there is none.
- * The time of the last change of its inode is left out: our own rename sets it.
- */
-export async function fileSignature(file: string): Promise<string | undefined> {
-  try {
-    return signatureOf(await stat(file, { bigint: true }));
-  } catch {
-    return undefined;
-  }
-}
-
-/** A {@link fileSignature}, of facts that are at hand. */
-export function signatureOf({ dev, ino, size, mtimeNs, mode }: BigIntStats): string {
-  return [dev, ino, size, mtimeNs, mode.toString(8)].join(":");
 }
