@@ -156,6 +156,18 @@ describe("Vault's own answer that nothing is there", () => {
     });
   }
 
+  for (const type of ["text/html", "text/plain; charset=utf-8", "application/jsonp", undefined]) {
+    it(`an empty list of errors of the type ${type ?? "none"} is unavailable, not a deletion`, async () => {
+      answer = (_request, response) => {
+        if (type !== undefined) response.setHeader("content-type", type);
+        response.writeHead(404).end(JSON.stringify({ errors: [] }));
+      };
+      for (const call of [() => store.read("p"), () => store.metadata("p"), () => store.list("f/")]) {
+        await rejectsWith("unavailable", call());
+      }
+    });
+  }
+
   it("a secret with a field twice is an invalid response, as the store itself answers", async () => {
     answer = (_request, response) =>
       void response

@@ -60,9 +60,13 @@ export interface OwnRefusal {
 /** @throws ForeignAnswer; SecretStoreError `invalid_response` for JSON that we do not take */
 export function readRefusal(
   action: string,
-  { status, text }: TransportResponse,
+  { status, contentType = "", text }: TransportResponse,
   isRead: boolean,
 ): OwnRefusal {
+  // Vault and OpenBao send each refusal with this type. A page must not look like a deletion.
+  if (!/^application\/json *(?:;|$)/i.test(contentType)) {
+    throw new ForeignAnswer(action, status, "its content type is not application/json");
+  }
   const body = ownJson(action, status, text);
   if (status === 404 && isRead && isDeletedVersion(body)) return { words: [], isAbsent: true };
   const words = errorsOf(body);

@@ -29,6 +29,8 @@ export interface TransportOptions {
 export interface TransportResponse {
   readonly status: number;
   readonly location: string | undefined;
+  /** The header `Content-Type`. */
+  readonly contentType: string | undefined;
   readonly text: string;
 }
 
@@ -97,7 +99,8 @@ export class Transport {
           `the store at ${origin} sent an answer of more than ${MAX_RESPONSE_BYTES} bytes`,
         );
       }
-      return { status: answer.statusCode ?? 0, location: answer.headers.location, text };
+      const { location, "content-type": contentType } = answer.headers;
+      return { status: answer.statusCode ?? 0, location, contentType, text };
     } catch (error) {
       if (error instanceof SecretStoreError) throw error;
       const code = systemCode(error);
