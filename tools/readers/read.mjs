@@ -19,7 +19,9 @@ const READERS = {
 
 function answer({ reader, text: content, path }) {
   try {
-    return { value: String(READERS[reader](content, path)) };
+    const value = READERS[reader](content, path);
+    if (reader === "ini" && typeof value !== "string") return { error: `not text: ${String(value)}` };
+    return { value: String(value) };
   } catch (error) {
     return { error: String(error) };
   }

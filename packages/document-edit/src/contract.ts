@@ -101,6 +101,11 @@ export interface ValueRules {
    */
   objection(text: string): string | undefined;
   /**
+   * Reason why some reader takes a whole value for something else than text, even in quotes; undefined if none does.
+   * Never quotes the text.
+   */
+  otherType(text: string): string | undefined;
+  /**
    * Puts texts into a value.
    * @param value has marks of letters and digits where the texts go
    * @param put exchanges the marks in a text without quotes and escapes

@@ -181,6 +181,8 @@ const VALUES = [
   "~",
   "~/key",
   "null",
+  "true",
+  "false",
   "no",
   "yes",
   "on",
@@ -350,4 +352,22 @@ test("placeValues: numbers, booleans and escapes of the template itself stay as 
   const refusal = found(yaml(`"{{ .v | replace "'" "''" }}"`), `it's #"`);
   assert.ok(refusal instanceof AgentError);
   assert.match(String(refusal.hint), /quote/);
+});
+
+test("placeValues: true, false and null are refused in npmrc, also in quotes; the template's own and parts pass", () => {
+  for (const value of ["true", "false", "null"]) {
+    for (const place of ["{{ .v }}", '"{{ .v }}"', "{{ .v | quote }}"]) {
+      const refusal = written(npmrc(place), value);
+      assert.ok(refusal instanceof AgentError, place);
+      assert.match(
+        refusal.message,
+        /^template line 1: the value is a word that npm takes for a boolean or null/,
+      );
+      assert.match(String(refusal.hint), /^Store another value/);
+    }
+    assert.equal(
+      written(npmrc("x{{ .v }}\nstrict-ssl=true"), value),
+      `//r/:_authToken=x${value}\nstrict-ssl=true\nafter=own\n`,
+    );
+  }
 });

@@ -39,7 +39,10 @@ export function placeValues(format: DocumentFormat, rendering: Rendering): EditM
 /** Refuses fields that are written without a template and that some reader of the format would change. */
 export function refuseFields(format: DocumentFormat, content: EditMap): void {
   for (const [key, value] of content) {
-    const reason = typeof value === "string" ? format.values.objection(value) : undefined;
+    const reason =
+      typeof value === "string"
+        ? (format.values.objection(value) ?? format.values.otherType(value))
+        : undefined;
     if (reason === undefined) continue;
     throw new AgentError("value_injection", `the field ${JSON.stringify(key)} ${reason}`, {
       hint: NOT_CARRIED,
@@ -244,6 +247,8 @@ class ValuePlacer {
 
   #refuseObjections(): void {
     for (const { indexes, marked, value } of this.#filled) {
+      const otherType = this.#format.values.otherType(textOf(value));
+      if (otherType !== undefined) throw this.#refusal(indexes[0], otherType, NOT_TEXT);
       for (const index of indexes) {
         const reason =
           this.#objection(this.#places[index]?.value ?? "") ??
@@ -294,6 +299,7 @@ class ValuePlacer {
 }
 
 const NOT_CARRIED = "Pipe it through base64encode if its reader can decode that, or store another value.";
+const NOT_TEXT = "Store another value, or write the word in the template itself if the setting is not text.";
 
 function mapOf(value: EditValue | undefined): EditMap | undefined {
   return value instanceof Map ? (value as EditMap) : undefined;

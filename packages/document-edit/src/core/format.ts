@@ -19,6 +19,7 @@ const BOM = "\uFEFF";
 export const PLAIN_VALUES: ValueRules = {
   quotes: true,
   objection: () => undefined,
+  otherType: () => undefined,
   fill: (_key, value, put) => put(value),
 };
 

@@ -34,10 +34,12 @@ export function iniValues(dialect: IniDialect): Partial<ValueRules> {
   if (dialect === "npmrc") {
     return {
       quotes,
-      objection: (text) => {
-        if (/\$\{[^}]*\}/.test(text)) return "holds ${…}, which npm takes for an environment variable";
-        return undefined;
-      },
+      objection: (text) =>
+        /\$\{[^}]*\}/.test(text) ? "holds ${…}, which npm takes for an environment variable" : undefined,
+      otherType: (text) =>
+        /^(?:true|false|null)$/.test(text)
+          ? "is a word that npm takes for a boolean or null, even in quotes"
+          : undefined,
     };
   }
   return { quotes };
