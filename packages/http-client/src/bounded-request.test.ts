@@ -168,6 +168,16 @@ describe("a bounded request", () => {
     });
   }
 
+  it("names a proxy that is an address and down, also with TLS to it", async () => {
+    const port = await freePort();
+    for (const host of ["127.0.0.1", "[::1]"]) {
+      const environment = { HTTPS_PROXY: `https://ada:p%40ss@${host}:${port}` };
+      const { code, message } = await refusal(send("https://code.example/", environment));
+      assert.equal(code, "proxy_unavailable");
+      assert.match(message, /^the proxy https:\/\/\S+ \(HTTPS_PROXY\) cannot be reached: E[A-Z]+$/);
+    }
+  });
+
   it("names a proxy that does not connect to the host", async () => {
     const { message } = await refusal(send("https://nowhere.example/", { HTTPS_PROXY: open.url }));
     assert.equal(message, `the proxy ${open.url} (HTTPS_PROXY) does not connect: it answers 502`);

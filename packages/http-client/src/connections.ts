@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { systemCode } from "@devplat/base";
 import { Pool, ProxyAgent, buildConnector, type Dispatcher } from "undici";
 import { HttpClientError } from "./errors.ts";
@@ -42,14 +43,28 @@ export function connectionsTo(
 
 function namingProxy(proxy: Proxy, connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
-    connect(options, (...[error, socket]: buildConnector.CallbackArgs) => {
-      if (error === null) callback(null, socket);
-      else
-        callback(
-          unavailable(proxy, `cannot be reached: ${systemCode(error) ?? "connection fault"}`, error),
-          null,
-        );
-    });
+    const { servername: given, ...others } = options;
+    // undici gives null for plain http.
+    const servername = given ?? "";
+    // TLS has no server name for an address, and Node throws for one.
+    const isName = servername !== "" && isIP(servername.replace(/^\[|\]$/g, "")) === 0;
+    const fail = (error: unknown): void => {
+      callback(
+        unavailable(proxy, `cannot be reached: ${systemCode(error) ?? "connection fault"}`, error),
+        null,
+      );
+    };
+    try {
+      connect(
+        { ...others, ...(isName && { servername }) },
+        (...[error, socket]: buildConnector.CallbackArgs) => {
+          if (error === null) callback(null, socket);
+          else fail(error);
+        },
+      );
+    } catch (error) {
+      fail(error);
+    }
   };
 }
 
