@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ifExists } from "./if-exists.ts";
+import { exists, ifExists } from "./if-exists.ts";
 
 describe("ifExists", () => {
   let folder = "";
@@ -24,5 +24,12 @@ describe("ifExists", () => {
   it("throws what is wrong otherwise", async () => {
     await assert.rejects(ifExists(readFile(folder)), { code: "EISDIR" });
     await assert.rejects(ifExists(readFile(join(folder, "file", "below"))), { code: "ENOTDIR" });
+  });
+
+  it("exists tells whether there is something at a path", async () => {
+    assert.equal(await exists(join(folder, "file")), true);
+    assert.equal(await exists(folder), true);
+    assert.equal(await exists(join(folder, "none")), false);
+    assert.equal(await exists(join(folder, "file", "below")), false);
   });
 });

@@ -1,3 +1,4 @@
+import { access } from "node:fs/promises";
 import { systemCode } from "./errors.ts";
 
 /**
@@ -11,4 +12,12 @@ export async function ifExists<Found>(operation: Promise<Found>): Promise<Found 
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/** Whether there is something at the path that can be reached. False also if a folder on the way does not let us pass. */
+export async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

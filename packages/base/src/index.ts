@@ -3,7 +3,7 @@ export { systemClock, type Clock } from "./clock.ts";
 export { Secret, redactUrl } from "./secret.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { bindLocalhost, type BoundLocalhost } from "./localhost.ts";
-export { ifExists } from "./if-exists.ts";
+export { exists, ifExists } from "./if-exists.ts";
 export { backoffMs, retry, type BackoffOptions, type RetryOptions } from "./retry.ts";
 export {
   ASIDE_SUFFIX,
