@@ -2,8 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { Agent, get } from "node:http";
 import { join } from "node:path";
 import { cpuSecondsOf, startSvc, tempFolder } from "@devplat/testkit";
-import { GraphqlJudge } from "../../apps/svc/src/scopes/graphql-judge.ts";
 import type { IdResolver } from "../../apps/svc/src/scopes/judgement.ts";
+import { githubGraphql } from "../../apps/svc/src/scopes/scope-judges.ts";
 import { startNginx } from "../lib/nginx.ts";
 import type { Report } from "../lib/report.ts";
 import type { Row } from "../lib/row.ts";
@@ -156,7 +156,7 @@ async function report(
 
 /** What judging a query of `gh pr view` costs. */
 async function judging(rounds: number): Promise<Row[]> {
-  const judge = new GraphqlJudge();
+  const judge = await githubGraphql();
   const limits = { repositories: ["acme/widgets"], scopes: { metadata: "read" } } as const;
   const resolver: IdResolver = {
     repositoryById: async () => undefined,

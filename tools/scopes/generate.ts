@@ -1,9 +1,11 @@
-/** Writes the generated tables of scopes anew: `sh tools/run.sh tools/scopes/generate.ts`. A test says when that is due. */
+/**
+ * Writes the generated tables of scopes and the digests of what they judge: `sh tools/run.sh tools/scopes/generate.ts`. A test
+ * says when that is due.
+ */
 import { writeFileSync } from "node:fs";
-import { GITEA_TABLE_FILE, giteaTableSource } from "./gitea-table.ts";
-import { GRAPHQL_TABLE_FILE, graphqlTableSource } from "./graphql-table.ts";
-import { REST_TABLE_FILE, restTableSource } from "./rest-table.ts";
+import { JUDGED_FILE, judgedDigests } from "./judged.ts";
+import { TABLE_FILES } from "./tables.ts";
 
-writeFileSync(GITEA_TABLE_FILE, giteaTableSource());
-writeFileSync(REST_TABLE_FILE, restTableSource());
-writeFileSync(GRAPHQL_TABLE_FILE, graphqlTableSource());
+for (const { path, text } of TABLE_FILES) writeFileSync(path, text());
+// The judges load the tables when they are first used.
+writeFileSync(JUDGED_FILE, `${JSON.stringify(await judgedDigests(), null, 2)}\n`);

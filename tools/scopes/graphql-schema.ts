@@ -35,6 +35,13 @@ export class GraphqlSchema {
     return this.#schema.getType(type) !== undefined;
   }
 
+  /** Objects and interfaces, those of introspection apart. */
+  typesWithFields(): string[] {
+    return Object.values(this.#schema.getTypeMap())
+      .filter((type) => (isObjectType(type) || isInterfaceType(type)) && !type.name.startsWith("__"))
+      .map(({ name }) => name);
+  }
+
   /** Of an object or interface; a union has none. */
   fields(type: string): SchemaField[] {
     const found = this.#schema.getType(type);

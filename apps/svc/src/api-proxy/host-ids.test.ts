@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { parseApiPath } from "../scopes/api-path.ts";
-import { GraphqlJudge } from "../scopes/graphql-judge.ts";
-import { RestJudge } from "../scopes/rest-judge.ts";
+import { githubGraphql, githubRest } from "../scopes/scope-judges.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
 import { parseScopes } from "../tokens/scopes.ts";
 import type { ApiRequest } from "./api-upstream.ts";
@@ -55,12 +54,14 @@ const held = (...repositories: string[]): TokenLimits => ({
 });
 
 describe("ids of the code host, asked by a limited token", () => {
-  const rest = new RestJudge();
+  const rest = githubRest();
   const byNumber = async (host: Host, limits: TokenLimits, id: string): Promise<string> => {
     const path = parseApiPath(`/repositories/${id}`);
     assert.ok(typeof path !== "string");
     const resolver = host.ids.as(limits, async () => "Bearer x");
-    const judged = await rest.judge({ method: "GET", path, query: new URLSearchParams() }, limits, resolver);
+    const judged = await (
+      await rest
+    ).judge({ method: "GET", path, query: new URLSearchParams() }, limits, resolver);
     return judged.kind === "refused" ? judged.message : judged.demand.repositories.join();
   };
 
@@ -97,13 +98,13 @@ describe("ids of the code host, asked by a limited token", () => {
     assert.deepEqual(host.asked, ["/repositories/2", "/repositories/4"]);
   });
 
-  const graphql = new GraphqlJudge();
+  const graphql = githubGraphql();
   const byNode = async (host: Host, limits: TokenLimits, id: string): Promise<[string, number]> => {
     const begun = host.now;
     const resolver = host.ids.as(limits, async () => "Bearer x");
     const request = { query: `{ node(id: "${id}") { id } }`, operationName: undefined, variables: {} };
     const judged = await host.ids.evenly(
-      async () => graphql.judge(request, limits, resolver),
+      async () => (await graphql).judge(request, limits, resolver),
       (outcome) => outcome.kind === "refused" && outcome.conceals === true,
     );
     return [judged.kind === "refused" ? judged.message : "allowed", host.now - begun];

@@ -1,100 +1,116 @@
+import {
+  all,
+  exactly,
+  get,
+  inRepository,
+  needs,
+  needsRead,
+  OPEN,
+  post,
+  refused,
+  type RestRule,
+} from "./rest-rule.ts";
+import { ISSUES_OR_PULL_REQUESTS } from "./rights.ts";
+
 /**
- * Which right each documented REST operation of Gitea needs, in the form and words of rest-rules.ts. An issue's operations
- * also reach pull requests, which Gitea numbers together: who has them for issues has them for both, as at the code host.
- * `tools/scopes` applies it to the description that Gitea serves; the result is gitea-table.ts.
+ * Which right each documented REST operation of Gitea needs, as in rest-rules.ts. An issue's operations also reach pull
+ * requests, which Gitea numbers together: who has them for issues has them for both, as at the code host.
+ * `tools/scopes` applies it to the description that Gitea serves; the result is generated/gitea.json.
  */
-export const GITEA_RULES = `
-GET ~$ metadata
-* ~$ administration
-* ~/actions/runners administration
-* ~/actions/secrets secrets
-* ~/actions actions
-GET ~/activities contents+issues+pull_requests
-* ~/archive contents
-GET ~/assignees issues|pull_requests
-* ~/avatar administration
-* ~/branch_protections administration
-* ~/branches contents
-GET ~/collaborators metadata
-* ~/collaborators administration
-GET ~/commits/{ref}/status statuses
-GET ~/commits/{ref}/statuses statuses
-GET ~/commits/{sha}/pull pull_requests
-* ~/commits contents
-GET ~/compare/{basehead} contents
-POST ~/contents$ contents+workflows
-* ~/contents contents
-* ~/contents-ext contents
-POST ~/diffpatch contents+workflows
-GET ~/editorconfig/{path} contents
-GET ~/file-contents contents
-POST ~/file-contents contents:read
-* ~/forks refused it reaches other repositories
-* ~/git contents
-* ~/hooks/git administration
-* ~/hooks repository_hooks
-* ~/issue_config contents
-* ~/issue_templates contents
-* ~/issues/{index}/blocks refused it reaches other repositories
-* ~/issues/{index}/dependencies refused it reaches other repositories
-* ~/issues/{index}/timeline refused it shows issues of other repositories
-* ~/issues/{index}/stopwatch refused stopwatches belong to an account
-* ~/issues issues
-* ~/keys administration
-* ~/labels issues|pull_requests
-GET ~/languages metadata
-GET ~/licenses metadata
-GET ~/media/{path} contents
-POST ~/merge-upstream contents+workflows
-* ~/milestones issues|pull_requests
-POST ~/mirror-sync contents+workflows
-GET ~/new_pin_allowed issues
-* ~/notifications refused notifications belong to an account
-GET ~/pulls/{index}/merge pull_requests
-POST ~/pulls/{index}/merge pull_requests+contents
-POST ~/pulls/{index}/update pull_requests+contents
-* ~/pulls pull_requests
-* ~/push_mirrors administration
-* ~/push_mirrors-sync administration
-GET ~/raw/{path} contents
-* ~/releases contents
-GET ~/reviewers pull_requests
-GET ~/signing-key.gpg metadata
-GET ~/signing-key.pub metadata
-GET ~/stargazers metadata
-* ~/statuses statuses
-GET ~/subscribers metadata
-* ~/subscription refused subscriptions belong to an account
-* ~/tag_protections administration
-* ~/tags contents
-* ~/teams administration
-* ~/times issues
-GET ~/topics metadata
-* ~/topics administration
-* ~/transfer refused it moves the repository to another account
-* ~/wiki contents
-* /repos refused it reaches other repositories
-* /repositories/{id} refused by its number only where that is resolved
-* /activitypub refused it belongs to an account
-* /admin refused it belongs to the site
-* /gitignore open
-* /label open
-* /licenses open
-POST /markdown/raw open
-POST /markdown refused it renders references to other repositories
-POST /markup refused it renders references to other repositories
-GET /nodeinfo open
-* /notifications refused notifications belong to an account
-* /org refused it belongs to an account
-* /orgs refused it belongs to an account
-* /packages refused packages belong to an account
-GET /settings open
-GET /signing-key.gpg open
-GET /signing-key.pub open
-* /teams refused it belongs to an account
-* /topics refused it reaches other repositories
-GET /user$ open
-* /user refused it belongs to an account
-* /users refused it belongs to an account
-GET /version open
-`;
+export const GITEA_REST_RULES: readonly RestRule[] = [
+  ...inRepository(
+    exactly(get("", needs("metadata"))),
+    exactly(all("", needs("administration"))),
+    all("/actions/runners", needs("administration")),
+    all("/actions/secrets", needs("secrets")),
+    all("/actions", needs("actions")),
+    get("/activities", needs("contents", "issues", "pull_requests")),
+    all("/archive", needs("contents")),
+    get("/assignees", needs(ISSUES_OR_PULL_REQUESTS)),
+    all("/avatar", needs("administration")),
+    all("/branch_protections", needs("administration")),
+    all("/branches", needs("contents")),
+    get("/collaborators", needs("metadata")),
+    all("/collaborators", needs("administration")),
+    get("/commits/{ref}/status", needs("statuses")),
+    get("/commits/{ref}/statuses", needs("statuses")),
+    get("/commits/{sha}/pull", needs("pull_requests")),
+    all("/commits", needs("contents")),
+    get("/compare/{basehead}", needs("contents")),
+    exactly(post("/contents", needs("contents", "workflows"))),
+    all("/contents", needs("contents")),
+    all("/contents-ext", needs("contents")),
+    post("/diffpatch", needs("contents", "workflows")),
+    get("/editorconfig/{path}", needs("contents")),
+    get("/file-contents", needs("contents")),
+    post("/file-contents", needsRead("contents")),
+    all("/forks", refused("it reaches other repositories")),
+    all("/git", needs("contents")),
+    all("/hooks/git", needs("administration")),
+    all("/hooks", needs("repository_hooks")),
+    all("/issue_config", needs("contents")),
+    all("/issue_templates", needs("contents")),
+    all("/issues/{index}/blocks", refused("it reaches other repositories")),
+    all("/issues/{index}/dependencies", refused("it reaches other repositories")),
+    all("/issues/{index}/timeline", refused("it shows issues of other repositories")),
+    all("/issues/{index}/stopwatch", refused("stopwatches belong to an account")),
+    all("/issues", needs("issues")),
+    all("/keys", needs("administration")),
+    all("/labels", needs(ISSUES_OR_PULL_REQUESTS)),
+    get("/languages", needs("metadata")),
+    get("/licenses", needs("metadata")),
+    get("/media/{path}", needs("contents")),
+    post("/merge-upstream", needs("contents", "workflows")),
+    all("/milestones", needs(ISSUES_OR_PULL_REQUESTS)),
+    post("/mirror-sync", needs("contents", "workflows")),
+    get("/new_pin_allowed", needs("issues")),
+    all("/notifications", refused("notifications belong to an account")),
+    get("/pulls/{index}/merge", needs("pull_requests")),
+    post("/pulls/{index}/merge", needs("pull_requests", "contents")),
+    post("/pulls/{index}/update", needs("pull_requests", "contents")),
+    all("/pulls", needs("pull_requests")),
+    all("/push_mirrors", needs("administration")),
+    all("/push_mirrors-sync", needs("administration")),
+    get("/raw/{path}", needs("contents")),
+    all("/releases", needs("contents")),
+    get("/reviewers", needs("pull_requests")),
+    get("/signing-key.gpg", needs("metadata")),
+    get("/signing-key.pub", needs("metadata")),
+    get("/stargazers", needs("metadata")),
+    all("/statuses", needs("statuses")),
+    get("/subscribers", needs("metadata")),
+    all("/subscription", refused("subscriptions belong to an account")),
+    all("/tag_protections", needs("administration")),
+    all("/tags", needs("contents")),
+    all("/teams", needs("administration")),
+    all("/times", needs("issues")),
+    get("/topics", needs("metadata")),
+    all("/topics", needs("administration")),
+    all("/transfer", refused("it moves the repository to another account")),
+    all("/wiki", needs("contents")),
+  ),
+  all("/repos", refused("it reaches other repositories")),
+  all("/repositories/{id}", refused("by its number only where that is resolved")),
+  all("/activitypub", refused("it belongs to an account")),
+  all("/admin", refused("it belongs to the site")),
+  all("/gitignore", OPEN),
+  all("/label", OPEN),
+  all("/licenses", OPEN),
+  post("/markdown/raw", OPEN),
+  post("/markdown", refused("it renders references to other repositories")),
+  post("/markup", refused("it renders references to other repositories")),
+  get("/nodeinfo", OPEN),
+  all("/notifications", refused("notifications belong to an account")),
+  all("/org", refused("it belongs to an account")),
+  all("/orgs", refused("it belongs to an account")),
+  all("/packages", refused("packages belong to an account")),
+  get("/settings", OPEN),
+  get("/signing-key.gpg", OPEN),
+  get("/signing-key.pub", OPEN),
+  all("/teams", refused("it belongs to an account")),
+  all("/topics", refused("it reaches other repositories")),
+  exactly(get("/user", OPEN)),
+  all("/user", refused("it belongs to an account")),
+  all("/users", refused("it belongs to an account")),
+  get("/version", OPEN),
+];

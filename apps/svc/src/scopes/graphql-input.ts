@@ -1,3 +1,4 @@
+import type { InputField } from "./graphql-table.ts";
 import type { GraphqlTypes } from "./graphql-types.ts";
 import { GraphqlRefusal } from "./graphql-walk.ts";
 
@@ -19,9 +20,9 @@ export function collectNames(schema: GraphqlTypes, type: string, value: unknown,
     throw new GraphqlRefusal(`the input is not one of type ${type}`);
   }
   for (const [name, given] of Object.entries(value)) {
-    if (!fields.has(name)) throw new GraphqlRefusal(`${type} has a field that is not in the schema`);
     const kind = fields.get(name);
-    if (kind === undefined || given === null || given === undefined) continue;
+    if (kind === undefined) throw new GraphqlRefusal(`${type} has a field that is not in the schema`);
+    if (kind === "plain" || given === null || given === undefined) continue;
     // A single value stands for a list of one.
     for (const each of (Array.isArray(given) ? given : [given]).flat())
       collectOne(schema, kind, name, each, into);
@@ -30,20 +31,20 @@ export function collectNames(schema: GraphqlTypes, type: string, value: unknown,
 
 function collectOne(
   schema: GraphqlTypes,
-  kind: string,
+  kind: Exclude<InputField, "plain">,
   name: string,
   value: unknown,
   into: NamedByInput,
 ): void {
-  if (kind === "ID") {
+  if (kind === "id") {
     if (typeof value !== "string") throw new GraphqlRefusal(`${name} must be an id`);
     into.ids.push(value);
-  } else if (kind === "REPOSITORY") {
+  } else if (kind === "repository") {
     if (typeof value !== "string") throw new GraphqlRefusal(`${name} must be owner/name`);
     into.repositories.push(value);
-  } else if (kind === "HEAD") {
+  } else if (kind === "branch") {
     if (typeof value !== "string" || value.includes(":")) {
       throw new GraphqlRefusal(`${name} names a branch of another repository`);
     }
-  } else collectNames(schema, kind, value, into);
+  } else collectNames(schema, kind.input, value, into);
 }

@@ -1,30 +1,27 @@
 import type { FieldNode, SelectionSetNode } from "graphql/language";
 import type { Need, TokenLimits } from "../tokens/admission.ts";
 import { isListed } from "../tokens/permit.ts";
-import { RESOURCES } from "../tokens/scopes.ts";
 import { GraphqlDocuments, type SelectedOperation } from "./graphql-document.ts";
 import type { GraphqlRequest } from "./graphql-request.ts";
 import { collectNames } from "./graphql-input.ts";
-import { readGraphqlTypes, type GraphqlTypes, type MutationFacts } from "./graphql-types.ts";
+import type { GraphqlTypes } from "./graphql-types.ts";
 import { argumentValues, variableValues } from "./graphql-values.ts";
 import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
 import { broughtByMutation, broughtOf, pathsOfCommit, type BroughtByMutation } from "./graphql-workflows.ts";
-import { OF_EITHER, needOf, type Right } from "./rights.ts";
+import { RIGHTS, needOf, type Right } from "./rights.ts";
 import { isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
 /** Ids in one request at most: the code host takes 100 in `nodes(ids:)`. */
 const MAX_IDS = 100;
-/** In the order in which needs are named. */
-const RIGHTS: readonly Right[] = [...RESOURCES, OF_EITHER];
 
 /** Judges GraphQL requests by the table of the published schema. Refuses what is not in it. */
 export class GraphqlJudge {
   readonly #documents = new GraphqlDocuments();
   readonly #schema: GraphqlTypes;
 
-  constructor(schema: GraphqlTypes = readGraphqlTypes()) {
+  constructor(schema: GraphqlTypes) {
     this.#schema = schema;
   }
 
@@ -134,16 +131,16 @@ class Operation {
     }
     for (const id of named.ids) this.#id(id);
     this.#repositories.push(...named.repositories);
-    for (const resource of facts.resources) this.#written.add(resource);
-    if (facts.subject !== undefined) this.#subject(facts, input);
+    for (const right of facts.needs) this.#written.add(right);
+    if (facts.needsRightOf !== undefined) this.#subject(facts.needsRightOf, input);
     if (pathsOfCommit(name, input).some(isWorkflowPath)) this.#written.add("workflows");
     this.#brings.push(...broughtByMutation(name, input));
     this.#walk.walk(field.selectionSet, facts.payload);
   }
 
-  #subject({ subject = "" }: MutationFacts, input: unknown): void {
-    const id = (input as Readonly<Record<string, unknown>>)[subject];
-    if (typeof id !== "string") throw new GraphqlRefusal(`${subject} is missing`);
+  #subject(field: string, input: unknown): void {
+    const id = (input as Readonly<Record<string, unknown>>)[field];
+    if (typeof id !== "string") throw new GraphqlRefusal(`${field} is missing`);
     this.#subjects.add(id);
   }
 

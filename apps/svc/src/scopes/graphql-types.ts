@@ -1,5 +1,5 @@
-import { GRAPHQL_TABLE } from "./graphql-table.ts";
-import { rightNamed, type Right } from "./rights.ts";
+import type { GraphqlTable, InputField, MutationFacts, QueryKind } from "./graphql-table.ts";
+import type { Right } from "./rights.ts";
 
 /**
  * How a field leads on.
@@ -24,66 +24,40 @@ export interface TypeFacts {
   readonly fields: ReadonlyMap<string, TypeField>;
 }
 
-export type QueryKind = "repository" | "node" | "search" | "profile" | "account" | "open";
-
-export interface MutationFacts {
-  /** Needed at level write; empty: the resource is that of the value which `subject` names. */
-  readonly resources: readonly Right[];
-  readonly subject: string | undefined;
-  readonly payload: string;
-  readonly input: string;
-}
-
-/** The table of the GraphQL schema, read. */
+/** The table of the GraphQL schema in maps: names of requests must not find what every object of JavaScript has. */
 export interface GraphqlTypes {
   readonly types: ReadonlyMap<string, TypeFacts>;
   readonly queries: ReadonlyMap<string, { readonly kind: QueryKind; readonly target: string }>;
   readonly mutations: ReadonlyMap<string, MutationFacts>;
-  /** Input types: fields by name, with `ID`, `REPOSITORY`, `HEAD`, an input type's name, or nothing for plain values. */
-  readonly inputs: ReadonlyMap<string, ReadonlyMap<string, string | undefined>>;
+  readonly inputs: ReadonlyMap<string, ReadonlyMap<string, InputField>>;
 }
 
-const MARKS: Readonly<Record<string, FieldMark>> = { "=": "same", ">": "other", "@": "profile" };
+export function readGraphqlTypes(table: GraphqlTable): GraphqlTypes {
+  const types = Object.entries(table.types).map(([name, type]): [string, TypeFacts] => [
+    name,
+    {
+      name,
+      kind: type.kind,
+      resource: type.kind === "type" ? type.resource : undefined,
+      inherits: type.kind !== "type" || type.inherits === true,
+      fields: readFields(type.fields),
+    },
+  ]);
+  return {
+    types: new Map(types),
+    queries: new Map(Object.entries(table.queries)),
+    mutations: new Map(Object.entries(table.mutations)),
+    inputs: new Map(
+      Object.entries(table.inputs).map(([name, fields]) => [name, new Map(Object.entries(fields))]),
+    ),
+  };
+}
 
-export function readGraphqlTypes(table: string = GRAPHQL_TABLE): GraphqlTypes {
-  const types = new Map<string, TypeFacts>();
-  const queries = new Map<string, { kind: QueryKind; target: string }>();
-  const mutations = new Map<string, MutationFacts>();
-  const inputs = new Map<string, ReadonlyMap<string, string | undefined>>();
-  for (const line of table.trim().split("\n")) {
-    const [kind, name = "", ...rest] = line.split(" ");
-    if (kind === "type") {
-      const [right = "", ...fields] = rest;
-      const inherits = right.startsWith("~");
-      const resource = resourceOf(inherits ? right.slice(1) : right);
-      types.set(name, { name, kind, resource, inherits, fields: readFields(fields) });
-    } else if (kind === "abstract" || kind === "wrapper" || kind === "profile") {
-      types.set(name, { name, kind, resource: undefined, inherits: true, fields: readFields(rest) });
-    } else if (kind === "query") {
-      queries.set(name, { kind: rest[0] as QueryKind, target: rest[1] ?? "" });
-    } else if (kind === "mutation") {
-      const [right = "", payload = "", input = ""] = rest;
-      const subject = right.startsWith("@") ? right.slice(1) : undefined;
-      const resources = subject === undefined ? right.split("+").map(resourceOf) : [];
-      mutations.set(name, { resources, subject, payload, input });
-    } else if (kind === "input") {
-      inputs.set(name, new Map(rest.map((field) => [field.split(":")[0] ?? "", field.split(":")[1]])));
-    }
+function readFields(fields: GraphqlTable["types"][string]["fields"]): ReadonlyMap<string, TypeField> {
+  const found = new Map<string, TypeField>();
+  for (const name of fields.leaf ?? []) found.set(name, { mark: "leaf", target: "" });
+  for (const mark of ["same", "other", "profile"] as const) {
+    for (const [name, target] of Object.entries(fields[mark] ?? {})) found.set(name, { mark, target });
   }
-  return { types, queries, mutations, inputs };
-}
-
-function readFields(texts: readonly string[]): ReadonlyMap<string, TypeField> {
-  return new Map(
-    texts.map((text) => {
-      const [, name = "", mark = "", target = ""] = /^(\w+)(?:([=>@])(\w+))?$/.exec(text) ?? [];
-      return [name, { mark: MARKS[mark] ?? "leaf", target }];
-    }),
-  );
-}
-
-function resourceOf(text: string): Right {
-  const found = rightNamed(text);
-  if (found === undefined) throw new TypeError(`the GraphQL table has an unknown resource: ${text}`);
   return found;
 }

@@ -1,5 +1,5 @@
 import type { FieldNode, FragmentDefinitionNode, SelectionSetNode } from "graphql/language";
-import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from "./graphql-rules.ts";
+import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from "./graphql-visible.ts";
 import type { GraphqlTypes, TypeFacts } from "./graphql-types.ts";
 import type { Right } from "./rights.ts";
 
@@ -177,7 +177,7 @@ function isUnguarded({ resource, inherits }: TypeFacts): boolean {
 
 /** Whether a profile shows the field. */
 export function isProfileField(name: string): boolean {
-  return (PROFILE_FIELDS as readonly string[]).includes(name);
+  return PROFILE_FIELDS.includes(name);
 }
 
 function isReference(type: string, field: string): boolean {

@@ -4,8 +4,9 @@ import { allows, type Resource } from "../tokens/scopes.ts";
 import { foldCase } from "../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
-import { OF_EITHER, needOf, rightNamed } from "./rights.ts";
-import { RestRoutes, type RestMatch } from "./rest-routes.ts";
+import { ISSUES_OR_PULL_REQUESTS, needOf } from "./rights.ts";
+import type { RestMatch, RestRoutes } from "./rest-routes.ts";
+import type { RestAccess } from "./rest-table.ts";
 import { broughtByPath, isWorkflowPath } from "./workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 
@@ -24,7 +25,7 @@ export class RestJudge {
   readonly #refusedParameters: readonly string[];
 
   /** @param refusedParameters of the query, which make the request another user's */
-  constructor(routes = new RestRoutes(), refusedParameters: readonly string[] = []) {
+  constructor(routes: RestRoutes, refusedParameters: readonly string[] = []) {
     this.#routes = routes;
     this.#refusedParameters = refusedParameters;
   }
@@ -65,21 +66,20 @@ async function judgeMatch(
   resolver: IdResolver,
 ): Promise<Judgement> {
   const rule = `${match.method} ${match.template}`;
-  const { right, parameters } = match;
+  const { access, parameters } = match;
   const demand = (needs: readonly Need[], rest: Partial<Demand> = {}): Judgement => ({
     kind: "demand",
     rule,
     demand: { needs, repositories: [], ...rest },
   });
-  if (right === "open") return demand([], { anyRepository: true });
-  if (right.startsWith("refused ")) return refused(rule, right.slice("refused ".length));
-  if (right.startsWith("owner ")) return demand(needsOf(right.slice("owner ".length)));
-  if (right.startsWith("search "))
-    return judgeSearch(right.slice("search ".length), rule, query, limits, resolver);
+  if (access.kind === "open") return demand([], { anyRepository: true });
+  if (access.kind === "refused") return refused(rule, access.reason);
+  if (access.kind === "every_repository") return demand(access.needs);
+  if (access.kind === "search") return judgeSearch(access.what, rule, query, limits, resolver);
   const repository = `${parameters["owner"] ?? ""}/${parameters["repo"] ?? ""}`;
   const repositories = [repository];
-  if (right.startsWith("issues/pr:")) {
-    const level = right.endsWith(":read") ? "read" : "write";
+  if (access.kind === "issue_or_pull_request") {
+    const { level } = access;
     const asPull =
       !allows(limits.scopes, "issues", level) &&
       allows(limits.scopes, "pull_requests", level) &&
@@ -95,7 +95,7 @@ async function judgeMatch(
   }
   if (namesElsewhere(parameters, query))
     return refused(rule, "a ref with a colon may be another repository's");
-  const needs = needsOf(right);
+  const needs: Need[] = [...access.needs];
   if (match.method !== "GET" && isWorkflowPath(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
   }
@@ -103,8 +103,10 @@ async function judgeMatch(
   return { kind: "demand", rule, demand: { needs, repositories }, parameters, brings };
 }
 
+type SearchAccess = Extract<RestAccess, { readonly kind: "search" }>;
+
 async function judgeSearch(
-  kind: string,
+  what: SearchAccess["what"],
   rule: string,
   query: URLSearchParams,
   limits: TokenLimits,
@@ -112,21 +114,21 @@ async function judgeSearch(
 ): Promise<Judgement> {
   // `q[]=` is a second q to some servers.
   if ([...query.keys()].some((name) => name.includes("["))) return refused(rule, "it has a nested parameter");
-  if (kind === "labels") {
+  if (what === "labels") {
     const [id = "", ...more] = query.getAll("repository_id");
     const repository = more.length === 0 ? await resolver.repositoryById(id) : undefined;
     if (repository === undefined || !isListed(limits, repository)) return refused(rule, UNKNOWN_ID);
     return {
       kind: "demand",
       rule,
-      demand: { needs: [needOf(OF_EITHER, "read")], repositories: [repository] },
+      demand: { needs: [needOf(ISSUES_OR_PULL_REQUESTS, "read")], repositories: [repository] },
     };
   }
   const texts = query.getAll("q");
   const [text = ""] = texts;
   const found = texts.length === 1 ? repositoriesOfSearch(text) : "it has not one parameter q";
   if (typeof found === "string") return refused(rule, `it searches beyond single repositories: ${found}`);
-  const resources: readonly Resource[] = kind === "issues" ? issueKindsOfSearch(text) : ["contents"];
+  const resources: readonly Resource[] = what === "issues" ? issueKindsOfSearch(text) : ["contents"];
   const needs = resources.map((resource) => ({ resource, level: "read" }) as const);
   return { kind: "demand", rule, demand: { needs, repositories: found } };
 }
@@ -158,17 +160,6 @@ function namesElsewhere(parameters: Readonly<Record<string, string>>, query: URL
   return REVISIONS.some((name) =>
     [parameters[name] ?? "", ...query.getAll(name)].some((value) => value.includes(":")),
   );
-}
-
-function needsOf(right: string): Need[] {
-  return right.split("+").map((part) => {
-    const [name, level] = part.split(":");
-    const known = rightNamed(name);
-    if (known === undefined || (level !== "read" && level !== "write")) {
-      throw new TypeError(`the table of REST operations has an unknown right: ${part}`);
-    }
-    return needOf(known, level);
-  });
 }
 
 /** `main...owner:branch` of the repository's own owner; the form with a repository's name has two colons. */

@@ -1,18 +1,17 @@
-import { REST_TABLE } from "./rest-table.ts";
+import type { RestAccess, RestTable } from "./rest-table.ts";
 
 /** A documented operation that a request was recognised as. */
 export interface RestMatch {
   readonly method: string;
   readonly template: string;
-  /** The right that it needs, in the words of rest-rules.ts. */
-  readonly right: string;
+  readonly access: RestAccess;
   /** By name, decoded. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 interface Operation {
   readonly template: string;
-  readonly right: string;
+  readonly access: RestAccess;
   readonly names: readonly string[];
 }
 
@@ -32,11 +31,10 @@ const TAILS =
 export class RestRoutes {
   readonly #root: Node;
 
-  constructor(table: string = REST_TABLE) {
+  constructor(table: RestTable) {
     this.#root = emptyNode();
-    for (const line of table.trim().split("\n")) {
-      const [method = "", template = "", ...right] = line.split(" ");
-      this.#add(method, template, right.join(" "));
+    for (const [template, operations] of Object.entries(table)) {
+      for (const [method, access] of Object.entries(operations)) this.#add(method, template, access);
     }
   }
 
@@ -54,10 +52,10 @@ export class RestRoutes {
     const parameters = Object.fromEntries(
       operation.names.map((name, index) => [name, values[index] ?? ""] as const),
     );
-    return { method: wanted, template: operation.template, right: operation.right, parameters };
+    return { method: wanted, template: operation.template, access: operation.access, parameters };
   }
 
-  #add(method: string, template: string, right: string): void {
+  #add(method: string, template: string, access: RestAccess): void {
     let node = this.#root;
     const names: string[] = [];
     const segments = template === "/" ? [] : template.slice(1).split("/");
@@ -72,7 +70,7 @@ export class RestRoutes {
       if (index === segments.length - 1 && TAILS.test(template)) node = node.tail ??= emptyNode();
       else node = node.parameter ??= emptyNode();
     }
-    node.operations.set(method, { template, right, names });
+    node.operations.set(method, { template, access, names });
   }
 }
 

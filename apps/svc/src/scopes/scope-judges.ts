@@ -1,6 +1,8 @@
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { GraphqlJudge } from "./graphql-judge.ts";
+import type { GraphqlTable } from "./graphql-table.ts";
 import type { RestJudge } from "./rest-judge.ts";
+import type { RestTable } from "./rest-table.ts";
 
 /** Gitea's parameters that make a request another user's. */
 const OTHER_USER = ["sudo", "token", "access_token"];
@@ -22,20 +24,35 @@ export class ScopeJudges {
   /** Undefined: the code host has no GraphQL. */
   async graphql(): Promise<GraphqlJudge | undefined> {
     if (this.#kind !== "github") return undefined;
-    return (this.#graphql ??= import("./graphql-judge.ts").then((loaded) => new loaded.GraphqlJudge()));
+    return (this.#graphql ??= githubGraphql());
   }
 }
 
-async function githubRest(): Promise<RestJudge> {
-  const { RestJudge: Judge } = await import("./rest-judge.ts");
-  return new Judge();
+/** The judge of GitHub's REST API. */
+export async function githubRest(): Promise<RestJudge> {
+  const table = await import("./generated/rest.json", { with: { type: "json" } });
+  return restJudge(table.default as RestTable, []);
 }
 
 async function giteaRest(): Promise<RestJudge> {
-  const [{ RestJudge: Judge }, { RestRoutes }, { GITEA_TABLE }] = await Promise.all([
+  const table = await import("./generated/gitea.json", { with: { type: "json" } });
+  return restJudge(table.default as RestTable, OTHER_USER);
+}
+
+async function restJudge(table: RestTable, refusedParameters: readonly string[]): Promise<RestJudge> {
+  const [{ RestJudge: Judge }, { RestRoutes }] = await Promise.all([
     import("./rest-judge.ts"),
     import("./rest-routes.ts"),
-    import("./gitea-table.ts"),
   ]);
-  return new Judge(new RestRoutes(GITEA_TABLE), OTHER_USER);
+  return new Judge(new RestRoutes(table), refusedParameters);
+}
+
+/** The judge of GitHub's GraphQL API. */
+export async function githubGraphql(): Promise<GraphqlJudge> {
+  const [table, { GraphqlJudge: Judge }, { readGraphqlTypes }] = await Promise.all([
+    import("./generated/graphql.json", { with: { type: "json" } }),
+    import("./graphql-judge.ts"),
+    import("./graphql-types.ts"),
+  ]);
+  return new Judge(readGraphqlTypes(table.default as GraphqlTable));
 }

@@ -2,14 +2,13 @@ import type { TokenLimits } from "../tokens/admission.ts";
 import { demandFault } from "../tokens/permit.ts";
 import { parseScopes } from "../tokens/scopes.ts";
 import { parseApiPath } from "./api-path.ts";
-import { GraphqlJudge } from "./graphql-judge.ts";
 import { readGraphqlRequest } from "./graphql-request.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
-import { RestJudge } from "./rest-judge.ts";
+import { githubGraphql, githubRest } from "./scope-judges.ts";
 
 // The judges with a token's limits and a code host of a few ids, for tests of the tables.
-const rest = new RestJudge();
-const graphql = new GraphqlJudge();
+const rest = githubRest();
+const graphql = githubGraphql();
 const NODES: Readonly<Record<string, NodeFacts>> = {
   R_mine: { type: "Repository", repository: "acme/widgets" },
   I_mine: { type: "Issue", repository: "acme/widgets" },
@@ -40,10 +39,8 @@ export async function ofRest(held: TokenLimits, method: string, target: string):
   const [path = "", query = ""] = target.split("?");
   const parsed = parseApiPath(path);
   if (typeof parsed === "string") return parsed;
-  return verdict(
-    await rest.judge({ method, path: parsed, query: new URLSearchParams(query) }, held, resolver),
-    held,
-  );
+  const request = { method, path: parsed, query: new URLSearchParams(query) };
+  return verdict(await (await rest).judge(request, held, resolver), held);
 }
 
 export async function ofGraphql(
@@ -54,5 +51,5 @@ export async function ofGraphql(
 ): Promise<string> {
   const request = readGraphqlRequest({ query, variables, operationName });
   if (typeof request === "string") return request;
-  return verdict(await graphql.judge(request, held, resolver), held);
+  return verdict(await (await graphql).judge(request, held, resolver), held);
 }

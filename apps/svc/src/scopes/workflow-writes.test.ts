@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { parseScopes } from "../tokens/scopes.ts";
 import { ScopeExplainer } from "./explain.ts";
-import { GraphqlJudge } from "./graphql-judge.ts";
+import { githubGraphql } from "./scope-judges.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
 import { ScopeJudges } from "./scope-judges.ts";
 import { broughtByBody, isWorkflowPath } from "./workflow-writes.ts";
@@ -74,10 +74,12 @@ describe("what a write brings besides files that it names", () => {
     repositories: ["acme/widgets"],
     scopes: parseScopes("contents:write,pull_requests:write,issues:write").scopes,
   };
-  const judge = new GraphqlJudge();
+  const judge = githubGraphql();
   const judged = async (mutation: string): Promise<Extract<Judgement, { kind: "demand" }>> => {
     const query = `mutation { ${mutation} { clientMutationId } }`;
-    const found = await judge.judge({ query, operationName: undefined, variables: {} }, limits, resolver);
+    const found = await (
+      await judge
+    ).judge({ query, operationName: undefined, variables: {} }, limits, resolver);
     assert.ok(found.kind === "demand", JSON.stringify(found));
     return found;
   };

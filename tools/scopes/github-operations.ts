@@ -1,14 +1,9 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import type { RestOperation } from "./rest-table.ts";
 
-export interface RestOperation {
-  readonly method: string;
-  /** Path template of the OpenAPI description: `/repos/{owner}/{repo}/issues`. */
-  readonly template: string;
-}
-
-/** Every operation of the code host's published OpenAPI description, in its order; read from its types. */
-export function publishedRestOperations(): RestOperation[] {
+/** Every operation of GitHub's published OpenAPI description, in its order; read from its types. */
+export function githubOperations(): RestOperation[] {
   const folder = createRequire(import.meta.url).resolve("@octokit/openapi-types/package.json");
   const text = readFileSync(new URL("types.d.ts", `file://${folder}`), "utf8");
   const operations: RestOperation[] = [];
@@ -16,7 +11,8 @@ export function publishedRestOperations(): RestOperation[] {
   for (const line of text.slice(0, text.indexOf("\nexport interface components")).split("\n")) {
     template = /^ {2}"(\/[^"]*)": \{/.exec(line)?.[1] ?? template;
     const method = /^ {4}(get|put|post|delete|patch|head|options): operations\["/.exec(line)?.[1];
-    if (method !== undefined && template !== undefined) {
+    // `{base}...{head}` is the same route as `{basehead}`, written with two parameters in one segment.
+    if (method !== undefined && template !== undefined && !template.includes("}...{")) {
       operations.push({ method: method.toUpperCase(), template });
     }
   }
