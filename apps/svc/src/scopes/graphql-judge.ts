@@ -7,7 +7,7 @@ import { collectNames } from "./graphql-input.ts";
 import type { GraphqlTypes } from "./graphql-types.ts";
 import { argumentValues, variableValues } from "./graphql-values.ts";
 import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
-import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
+import { refusedToLimited, type IdResolver, type Judgement, type NodeFacts } from "./judgement.ts";
 import { broughtByMutation, broughtOf, pathsOfCommit, type BroughtByMutation } from "./graphql-workflows.ts";
 import { RIGHTS, needOf, type Right } from "./rights.ts";
 import { isWorkflowPath } from "./workflow-writes.ts";
@@ -28,14 +28,15 @@ export class GraphqlJudge {
   /** @param limits of the token: which ids are within it is not told for others */
   async judge(request: GraphqlRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
     const selected = this.#documents.select(request);
-    if (typeof selected === "string") return refused("graphql", selected);
+    if (typeof selected === "string") return refusedToLimited("graphql", selected);
     const { operation } = selected;
     const rule = `${operation.operation} ${operation.name?.value ?? ""}`.trim();
     try {
       return await new Operation(this.#schema, selected, request.variables).judge(rule, limits, resolver);
     } catch (error) {
-      if (error instanceof GraphqlIdRefusal) return { ...refused(rule, error.message), conceals: true };
-      if (error instanceof GraphqlRefusal) return refused(rule, error.message);
+      if (error instanceof GraphqlIdRefusal)
+        return { ...refusedToLimited(rule, error.message), conceals: true };
+      if (error instanceof GraphqlRefusal) return refusedToLimited(rule, error.message);
       throw error;
     }
   }
@@ -227,8 +228,4 @@ class Operation {
     }
     return resource;
   }
-}
-
-function refused(rule: string, reason: string) {
-  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` } as const;
 }

@@ -18,7 +18,19 @@ export type Judgement =
       readonly brings?: readonly Brought[];
       readonly parameters?: Readonly<Record<string, string>>;
     }
-  | { readonly kind: "refused"; readonly rule: string; readonly message: string; readonly conceals?: true };
+  | Refused;
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly rule: string;
+  readonly message: string;
+  readonly conceals?: true;
+}
+
+/** @param reason ends the sentence for the caller: "it reaches other repositories" */
+export function refusedToLimited(rule: string, reason: string): Refused {
+  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
+}
 
 /** What stands behind an id of the code host. */
 export interface NodeFacts {

@@ -3,7 +3,7 @@ import { isListed } from "../tokens/permit.ts";
 import { allows, type Resource } from "../tokens/scopes.ts";
 import { foldCase } from "../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
-import type { IdResolver, Judgement } from "./judgement.ts";
+import { refusedToLimited, type IdResolver, type Judgement } from "./judgement.ts";
 import { ISSUES_OR_PULL_REQUESTS, needOf } from "./rights.ts";
 import type { RestMatch, RestRoutes } from "./rest-routes.ts";
 import type { RestAccess } from "./rest-table.ts";
@@ -39,18 +39,18 @@ export class RestJudge {
     const { method } = request;
     const shown = `${method} ${request.path.normalised}`;
     const parameter = this.#refusedParameters.find((name) => request.query.has(name));
-    if (parameter !== undefined) return refused(shown, `it has the parameter ${parameter}`);
+    if (parameter !== undefined) return refusedToLimited(shown, `it has the parameter ${parameter}`);
     const path = await resolveNumeric(request.path, limits, resolver);
-    if (path === undefined) return refused(shown, UNKNOWN_ID);
+    if (path === undefined) return refusedToLimited(shown, UNKNOWN_ID);
     const match = this.#routes.find(method, path.segments);
-    if (match === undefined) return refused(shown, "it is not in the code host's documented API");
+    if (match === undefined) return refusedToLimited(shown, "it is not in the code host's documented API");
     const readings = [match];
     if (path.unfolded.length !== path.segments.length) {
       // Whoever decodes slashes before choosing a route sees another one: both must be allowed.
       const other = this.#routes.find(method, path.unfolded);
       if (other !== undefined) readings.push(other);
       if (other !== undefined && other.template !== match.template && match.method !== "GET")
-        return refused(shown, "its path can be read in two ways");
+        return refusedToLimited(shown, "its path can be read in two ways");
     }
     const judged = await Promise.all(
       readings.map(async (each) => judgeMatch(each, request, limits, resolver)),
@@ -73,7 +73,7 @@ async function judgeMatch(
     demand: { needs, repositories: [], ...rest },
   });
   if (access.kind === "open") return demand([], { anyRepository: true });
-  if (access.kind === "refused") return refused(rule, access.reason);
+  if (access.kind === "refused") return refusedToLimited(rule, access.reason);
   if (access.kind === "every_repository") return demand(access.needs);
   if (access.kind === "search") return judgeSearch(access.what, rule, query, limits, resolver);
   const repository = `${parameters["owner"] ?? ""}/${parameters["repo"] ?? ""}`;
@@ -91,10 +91,10 @@ async function judgeMatch(
     parameters["basehead"]?.includes(":") === true &&
     !withinOwner(parameters["basehead"], parameters["owner"])
   ) {
-    return refused(rule, "it compares with another repository");
+    return refusedToLimited(rule, "it compares with another repository");
   }
   if (namesElsewhere(parameters, query))
-    return refused(rule, "a ref with a colon may be another repository's");
+    return refusedToLimited(rule, "a ref with a colon may be another repository's");
   const needs: Need[] = [...access.needs];
   if (match.method !== "GET" && isWorkflowPath(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
@@ -113,11 +113,12 @@ async function judgeSearch(
   resolver: IdResolver,
 ): Promise<Judgement> {
   // `q[]=` is a second q to some servers.
-  if ([...query.keys()].some((name) => name.includes("["))) return refused(rule, "it has a nested parameter");
+  if ([...query.keys()].some((name) => name.includes("[")))
+    return refusedToLimited(rule, "it has a nested parameter");
   if (what === "labels") {
     const [id = "", ...more] = query.getAll("repository_id");
     const repository = more.length === 0 ? await resolver.repositoryById(id) : undefined;
-    if (repository === undefined || !isListed(limits, repository)) return refused(rule, UNKNOWN_ID);
+    if (repository === undefined || !isListed(limits, repository)) return refusedToLimited(rule, UNKNOWN_ID);
     return {
       kind: "demand",
       rule,
@@ -127,7 +128,8 @@ async function judgeSearch(
   const texts = query.getAll("q");
   const [text = ""] = texts;
   const found = texts.length === 1 ? repositoriesOfSearch(text) : "it has not one parameter q";
-  if (typeof found === "string") return refused(rule, `it searches beyond single repositories: ${found}`);
+  if (typeof found === "string")
+    return refusedToLimited(rule, `it searches beyond single repositories: ${found}`);
   const resources: readonly Resource[] = what === "issues" ? issueKindsOfSearch(text) : ["contents"];
   const needs = resources.map((resource) => ({ resource, level: "read" }) as const);
   return { kind: "demand", rule, demand: { needs, repositories: found } };
@@ -185,8 +187,4 @@ function both(one: Judgement, other: Judgement): Judgement {
         : {}),
     },
   };
-}
-
-function refused(rule: string, reason: string): Judgement {
-  return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
 }

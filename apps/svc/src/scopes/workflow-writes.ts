@@ -1,3 +1,5 @@
+import { bodyFields } from "./body-fields.ts";
+
 /**
  * What a write of contents brings into a repository besides files that it names itself. A workflow is code that runs with
  * the repository's secrets: who may write contents may not write workflows, and the code hosts look for them where a branch or
@@ -76,14 +78,14 @@ export function broughtByBody(
   ref: string,
   body: unknown,
 ): Brought[] | string {
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    return "The body must be a JSON object";
-  const fields = body as Readonly<Record<string, unknown>>;
+  const named = IN_BODY.get(rule) ?? [];
+  const fields = bodyFields(
+    body,
+    named.map(([field]) => field),
+  );
+  if (typeof fields === "string") return fields;
   const brought: Brought[] = [];
-  for (const [field, ontoField] of IN_BODY.get(rule) ?? []) {
-    // Servers that read field names in any case would take another than the one looked at here.
-    const names = Object.keys(fields).filter((name) => name.toLowerCase() === field);
-    if (names.some((name) => name !== field)) return `The field ${field} is written in lower case`;
+  for (const [field, ontoField] of named) {
     const revision = fields[field];
     if (revision === undefined || revision === null || revision === "") continue;
     if (typeof revision !== "string") return `The field ${field} must be a text`;
