@@ -11,7 +11,7 @@ import { exposedFiles } from "../sync/exposed-files.ts";
 import { publicMessage } from "../sync/records.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf, loadWith } from "./context.ts";
-import { isDaemonRunning } from "./reload.ts";
+import { isDaemonRunning } from "./daemon.ts";
 import { untilStopped } from "./signals.ts";
 
 interface Finding {

@@ -12,7 +12,7 @@ import { valueText } from "../sync/value-text.ts";
 import { noSuchField } from "./no-such-field.ts";
 import type { Invocation, RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
-import { findRule } from "./rules-pause.ts";
+import { findRule } from "./rules.ts";
 
 /** What a child with a restart may take to end by itself, in milliseconds. */
 const END_GRACE_MS = 10_000;

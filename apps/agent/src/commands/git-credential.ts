@@ -6,7 +6,7 @@ import { coversGitHost } from "../config/git-host.ts";
 import { AgentError } from "../errors.ts";
 import { valueText } from "../sync/value-text.ts";
 import type { RunCommand } from "./command.ts";
-import { withStore } from "./secret-session.ts";
+import { withStore } from "./secrets.ts";
 
 /** Git's own limit of a line of the protocol is far larger than any request of it. */
 const MAX_REQUEST_CHARACTERS = 64 * 1024;

@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { parseCommandLine } from "@devplat/cli";
 import { run } from "./login-check.ts";
-import { parseCommandLine } from "./parse.ts";
-import { COMMANDS } from "./table.ts";
+import { PROGRAM } from "./program.ts";
 
 describe("login-check rule 2: --no-passwd", () => {
   it("is ignored with a warning on Windows", async (t) => {
@@ -13,7 +13,7 @@ describe("login-check rule 2: --no-passwd", () => {
     t.after(() => rm(home, { recursive: true, force: true }));
     await mkdir(join(home, ".config/daemon"), { recursive: true, mode: 0o700 });
     await writeFile(join(home, ".config/daemon/config.yaml"), "rules: 3\n", { mode: 0o600 });
-    const parsed = parseCommandLine(["login-check", "--no-passwd"], COMMANDS, {
+    const parsed = parseCommandLine(PROGRAM, ["login-check", "--no-passwd"], {
       HOME: home,
       XDG_CONFIG_DIRS: home,
       AGENT_SUPPRESS_MARKER: join(home, "marker"),

@@ -1,13 +1,15 @@
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
-import { assembleStore } from "../assemble-store.ts";
+import { assembleStore, type StoreParts } from "../assemble-store.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { signInAnew } from "./sign-in-anew.ts";
 import { untilStopped } from "./signals.ts";
+import { removeToken } from "../auth/sign-out.ts";
+import { AgentError } from "../errors.ts";
 
 /** A fresh login with the configured method, whatever token is at hand. */
-export const run: RunCommand = async (invocation) => {
+export const login: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { store } = loaded.config;
   if (store.driver === "embedded") {
@@ -34,3 +36,45 @@ export const run: RunCommand = async (invocation) => {
     await parts.close();
   }
 };
+
+/** Forgets the token. A running daemon notices that the file is gone and forgets it as well. */
+export const logout: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  if (invocation.flags.dryRun) {
+    printLine("would remove the token file; nothing was done");
+    return 0;
+  }
+  const parts = await assembleStore(host, loaded, true);
+  const stop = untilStopped();
+  try {
+    if (parts.tokens === undefined) {
+      printLine("The store is on this host: there is no token.");
+      return 0;
+    }
+    await signOut(parts.tokens, invocation.options["revoke"] === true, stop.signal);
+    if ((host.environment[TOKEN_VARIABLE] ?? "").trim() !== "") {
+      noteLine(`${TOKEN_VARIABLE} is still set in this shell.`);
+    }
+    return 0;
+  } finally {
+    stop.release();
+    await parts.close();
+  }
+};
+
+async function signOut(
+  tokens: NonNullable<StoreParts["tokens"]>,
+  revoke: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const { removed, token, ownLogin } = await removeToken(tokens);
+  printLine(removed ? "Signed out: the token file is removed." : "There was no token file.");
+  if (!revoke || token === undefined) return;
+  if (!ownLogin) {
+    throw new AgentError("login_refused", "the token was not revoked: it is not of a login of this program", {
+      hint: "Whoever made it may still use it; revoke it there.",
+    });
+  }
+  await tokens.client.revokeSelf({ token, signal });
+  printLine("The token is revoked.");
+}

@@ -3,7 +3,7 @@ import { assembleDaemon } from "../assemble.ts";
 import type { RunCommand } from "./command.ts";
 import { loadWith, openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";
-import { DaemonPid } from "./daemon-pid.ts";
+import { DaemonPid } from "./daemon.ts";
 import { offerEnrolments } from "./enrolments-at-start.ts";
 import { offerLogin } from "./login-at-start.ts";
 import { untilStopped } from "./signals.ts";

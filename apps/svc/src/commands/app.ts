@@ -1,12 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { text as readAll } from "node:stream/consumers";
 import { systemCode } from "@devplat/base";
-import { printJson, printLine } from "@devplat/base/terminal";
+import { flagOf, printResult, printTable, textOf } from "@devplat/cli";
+import { printLine } from "@devplat/base/terminal";
 import type { z } from "zod";
 import type { appSchema } from "../admin-api/apps.ts";
 import { SvcError } from "../errors.ts";
 import { callApi } from "./api-client.ts";
-import { printTable } from "./table.ts";
+import type { RunCommand } from "./command.ts";
 
 type App = z.output<typeof appSchema>;
 const PATH = "/api/apps";
@@ -21,74 +22,68 @@ interface Checked {
   }[];
 }
 
-export async function listApps(json: boolean): Promise<void> {
+export const list: RunCommand = async ({ options }) => {
   const found = (await callApi("GET", PATH)) as App[];
-  if (json) {
-    printJson(found);
-    return;
-  }
-  printTable(
-    ["APP ID", "NAME", "OWNER", "DEFAULT", "FROM", "ID"],
-    found.map((each) => [
-      each.app_id,
-      each.name,
-      each.owner ?? "",
-      each.is_default ? "yes" : "",
-      each.source,
-      each.id,
-    ]),
+  printResult(options, found, () =>
+    printTable(
+      ["APP ID", "NAME", "OWNER", "DEFAULT", "FROM", "ID"],
+      found.map((each) => [
+        each.app_id,
+        each.name,
+        each.owner ?? "",
+        each.is_default ? "yes" : "",
+        each.source,
+        each.id,
+      ]),
+    ),
   );
-}
+};
 
-/** @param options.key path of the PEM file; `-` is standard input: a key is no argument, as others see those */
-export async function addApp(
-  appId: string,
-  options: { readonly key: string; readonly default?: boolean; readonly json?: boolean },
-): Promise<void> {
+/** `--key` is the path of the PEM file, `-` standard input: a key is no argument, as others see those. */
+export const add: RunCommand = async ({ positionals: [appId], options }) => {
   const app = (await callApi("POST", PATH, {
     app_id: appId,
-    private_key: await readKey(options.key),
-    ...(options.default === true ? { is_default: true } : {}),
+    private_key: await readKey(textOf(options, "key") ?? ""),
+    ...(flagOf(options, "default") ? { is_default: true } : {}),
   })) as App;
-  if (options.json === true) printJson(app);
-  else printLine(`registered ${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}`);
-}
+  printResult(options, app, () => printLine(`registered ${nameOf(app)}`));
+};
 
-export async function checkApp(which: string, json: boolean): Promise<void> {
+export const check: RunCommand = async ({ positionals: [which = ""], options }) => {
   const { id } = await find(which);
   const checked = (await callApi("POST", `${PATH}/${id}/check`)) as Checked;
-  if (json) {
-    printJson(checked);
-    return;
-  }
-  const { app, permissions, installations } = checked;
-  printLine(`${app.name} (${app.app_id}): its key works`);
-  for (const [name, level] of Object.entries(permissions)) printLine(`may     ${name}:${level}`);
-  for (const { account, repositories, suspended } of installations) {
-    printLine(`on      ${account}: ${repositories}${suspended ? ", suspended" : ""}`);
-  }
-  if (installations.length === 0) printLine(`install it at ${app.install_url ?? "the code host"}`);
-}
+  printResult(options, checked, () => {
+    const { app, permissions, installations } = checked;
+    printLine(`${app.name} (${app.app_id}): its key works`);
+    for (const [name, level] of Object.entries(permissions)) printLine(`may     ${name}:${level}`);
+    for (const { account, repositories, suspended } of installations) {
+      printLine(`on      ${account}: ${repositories}${suspended ? ", suspended" : ""}`);
+    }
+    if (installations.length === 0) printLine(`install it at ${app.install_url ?? "the code host"}`);
+  });
+};
 
-export async function setApp(
-  which: string,
-  options: { readonly key?: string; readonly default?: boolean },
-): Promise<void> {
-  if (options.key === undefined && options.default !== true) {
+export const set: RunCommand = async ({ positionals: [which = ""], options }) => {
+  const key = textOf(options, "key");
+  if (key === undefined && !flagOf(options, "default")) {
     throw new SvcError("usage", "Give what to change: --key or --default");
   }
   const { id } = await find(which);
   const app = (await callApi("PATCH", `${PATH}/${id}`, {
-    ...(options.key === undefined ? {} : { private_key: await readKey(options.key) }),
-    ...(options.default === true ? { is_default: true } : {}),
+    ...(key === undefined ? {} : { private_key: await readKey(key) }),
+    ...(flagOf(options, "default") ? { is_default: true } : {}),
   })) as App;
-  printLine(`${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}`);
-}
+  printResult(options, app, () => printLine(nameOf(app)));
+};
 
-export async function removeApp(which: string): Promise<void> {
+export const remove: RunCommand = async ({ positionals: [which = ""], options }) => {
   const { id, name } = await find(which);
   await callApi("DELETE", `${PATH}/${id}`);
-  printLine(`removed ${name}`);
+  printResult(options, { outcome: "removed", id, name }, () => printLine(`removed ${name}`));
+};
+
+function nameOf(app: App): string {
+  return `${app.name} (${app.app_id})${app.is_default ? ", the default" : ""}`;
 }
 
 async function find(which: string): Promise<App> {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { noteLine, printJson, printLine, visible } from "@devplat/base/terminal";
+import { flagOf, printResult, textOf } from "@devplat/cli";
+import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { SvcError } from "../errors.ts";
+import type { RunCommand } from "./command.ts";
 import { callApi, postForm, serviceAddress, serviceToken } from "./api-client.ts";
 import { credentialsPath, forgetLogin, keepLogin, readCredentials } from "./credentials.ts";
 
@@ -9,20 +11,6 @@ const CLIENT_ID = `${BRAND.command}-cli`;
 const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 /** Seconds; RFC 8628 section 3.5. */
 const SLOW_DOWN_SECONDS = 5;
-
-export interface LoginOptions {
-  /** Default `SVC_URL`, or the service that was signed in to last. */
-  readonly url?: string;
-  readonly json?: boolean;
-  /** Whether to ask for the admin role; who approves the code decides. */
-  readonly admin?: boolean;
-}
-
-export interface LogoutOptions {
-  readonly url?: string;
-  /** Whether the tokens that were made with the session end, too. */
-  readonly revokeTokens?: boolean;
-}
 
 interface Caller {
   readonly session_id: string;
@@ -32,14 +20,15 @@ interface Caller {
 }
 
 /** Signs in by the device flow (RFC 8628): shows a code, which a person approves in any browser, and keeps the session. */
-export async function login({ url, json = false, admin = false }: LoginOptions): Promise<void> {
-  const base = serviceAddress(url);
+export const login: RunCommand = async ({ options }) => {
+  const base = serviceAddress(textOf(options, "url"));
+  const admin = flagOf(options, "admin");
   const begun = await postForm(new URL("/auth/device/code", base), {
     client_id: CLIENT_ID,
     ...(admin ? { scope: "admin" } : {}),
   });
   const [deviceCode, userCode, page] = ["device_code", "user_code", "verification_uri"].map((name) =>
-    textOf(begun, name),
+    memberOf(begun, name),
   );
   if (deviceCode === undefined || userCode === undefined || page === undefined) {
     throw refused(base, begun);
@@ -53,49 +42,53 @@ export async function login({ url, json = false, admin = false }: LoginOptions):
     await sleep(interval * 1000);
     const form = { grant_type: GRANT_TYPE, device_code: deviceCode, client_id: CLIENT_ID };
     const answer = await postForm(new URL("/auth/device/token", base), form);
-    const token = textOf(answer, "access_token");
+    const token = memberOf(answer, "access_token");
     if (token !== undefined) {
-      const username = textOf(answer, "username") ?? "";
+      const username = memberOf(answer, "username") ?? "";
       const expiresAt = new Date(Date.now() + numberOf(answer, "expires_in", 0) * 1000).toISOString();
       await keepLogin(base.origin, { token, username, expires_at: expiresAt });
       const done = { url: base.origin, username, expires_at: expiresAt };
-      if (json) printJson(done, 0);
-      else printLine(`signed in to ${base.origin} as ${username}, until ${expiresAt}`);
+      printResult(options, done, () =>
+        printLine(`signed in to ${base.origin} as ${username}, until ${expiresAt}`),
+      );
       return;
     }
-    const error = textOf(answer, "error");
+    const error = memberOf(answer, "error");
     if (error === "slow_down") interval += SLOW_DOWN_SECONDS;
     else if (error === "access_denied") throw new SvcError("server_refused", "The sign-in was declined");
     else if (error !== "authorization_pending" && error !== "temporarily_unavailable") break;
   }
   throw new SvcError("server_refused", "The code was not approved in time", { hint: "Try again." });
-}
+};
+
+/** What the service says of the account at the code host, in words. */
+const ACCOUNT_WORDS = (base: URL): Readonly<Record<string, string>> => ({
+  connected: "connected",
+  expired: `has to be connected again at ${base.origin}/ui`,
+  none: "not connected",
+});
 
 /** Says who one is at the service. */
-export async function status({ url, json = false }: LoginOptions): Promise<void> {
-  const base = serviceAddress(url);
+export const status: RunCommand = async ({ options }) => {
+  const base = serviceAddress(textOf(options, "url"));
   const { token, source } = serviceToken(base);
   const asked = await callApi("GET", "/api/session", undefined, { base, token });
   const { username, role, account } = asked as Caller;
-  if (json) {
-    printJson({ url: base.origin, username, role, account, source }, 0);
-    return;
-  }
-  const words: Readonly<Record<string, string>> = {
-    connected: "connected",
-    expired: `has to be connected again at ${base.origin}/ui`,
-    none: "not connected",
-  };
-  printLine(`${base.origin}: ${username} (${role}), by ${source}`);
-  printLine(`code-host account: ${words[account] ?? account}`);
-}
+  printResult(options, { url: base.origin, username, role, account, source }, () => {
+    printLine(`${base.origin}: ${username} (${role}), by ${source}`);
+    printLine(`code-host account: ${ACCOUNT_WORDS(base)[account] ?? account}`);
+  });
+};
 
 /** Ends the session at the service, and forgets it here. What is over there already is only forgotten. */
-export async function logout({ url, revokeTokens = false }: LogoutOptions): Promise<void> {
-  const base = serviceAddress(url);
+export const logout: RunCommand = async ({ options }) => {
+  const base = serviceAddress(textOf(options, "url"));
+  const revokeTokens = flagOf(options, "revoke-tokens");
   const kept = readCredentials().services[base.origin];
   if (kept === undefined) {
-    printLine(`not signed in to ${base.origin}: ${credentialsPath()} has no session of it`);
+    printResult(options, { url: base.origin, outcome: "not signed in" }, () =>
+      printLine(`not signed in to ${base.origin}: ${credentialsPath()} has no session of it`),
+    );
     return;
   }
   try {
@@ -111,10 +104,12 @@ export async function logout({ url, revokeTokens = false }: LogoutOptions): Prom
     noteLine(`the session may live on at the service: ${error.message}`);
   }
   await forgetLogin(base.origin);
-  printLine(`signed out of ${base.origin}`);
-}
+  printResult(options, { url: base.origin, outcome: "signed out" }, () =>
+    printLine(`signed out of ${base.origin}`),
+  );
+};
 
-function textOf(body: Readonly<Record<string, unknown>>, name: string): string | undefined {
+function memberOf(body: Readonly<Record<string, unknown>>, name: string): string | undefined {
   const value = body[name];
   return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -125,6 +120,6 @@ function numberOf(body: Readonly<Record<string, unknown>>, name: string, fallbac
 }
 
 function refused(base: URL, body: Readonly<Record<string, unknown>>): SvcError {
-  const reason = textOf(body, "error_description") ?? textOf(body, "detail") ?? "no reason was given";
+  const reason = memberOf(body, "error_description") ?? memberOf(body, "detail") ?? "no reason was given";
   return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${visible(reason)}`);
 }

@@ -1,29 +1,54 @@
 import { z } from "zod";
+import { AppError } from "@devplat/base";
+import { flagOf, printResult } from "@devplat/cli";
+import { ConfigError } from "@devplat/config";
 import { noteLine, printJson, printLine, printText } from "@devplat/base/terminal";
+import type { LoadedConfig } from "../config/load.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { maskedConfig, printConfig } from "../config/print.ts";
 import { configSchema } from "../config/schema.ts";
 import { noEncryptionKey } from "../storage/encryption-key.ts";
-import { readConfig, type ConfigOption } from "./settings.ts";
+import type { GlobalFlags, RunCommand } from "./command.ts";
+import { readConfig } from "./settings.ts";
 
-/** Ends well, or throws what is wrong. */
-export async function checkConfig(option: ConfigOption): Promise<void> {
-  const { config, file, warnings } = readConfig(option);
+/** Ends well, or says what is wrong: with `--json` as a list of problems. */
+export const check: RunCommand = ({ flags, options }) => {
+  try {
+    const { file, warnings } = usableConfig(flags);
+    printResult(options, { ok: true, source: file ?? null, warnings, problems: [] }, () => {
+      for (const warning of warnings) noteLine(`warning: ${warning}`);
+      printLine(`${file ?? "no file; defaults and environment"}: ok`);
+    });
+    return Promise.resolve(0);
+  } catch (error) {
+    if (!flagOf(options, "json") || !(error instanceof AppError)) throw error;
+    const problem = { source: "", line: 0, column: 0, key: "", message: error.message };
+    const problems = error instanceof ConfigError ? error.problems : [problem];
+    printJson({ ok: false, source: null, warnings: [], problems });
+    return Promise.resolve(WRONG);
+  }
+};
+
+/** Exit code of a configuration that cannot be used. */
+const WRONG = 2;
+
+/** @throws ConfigError | SvcError `config_refused` | `encryption_key` */
+function usableConfig(flags: GlobalFlags): Pick<LoadedConfig, "file" | "warnings"> {
+  const { config, file, warnings } = readConfig(flags);
   refuseUnusable(config);
   const keyless = config.encryption.key === undefined && !config.dev.mode;
   if (keyless && config.database.driver !== "vault") throw noEncryptionKey();
-  for (const warning of [...warnings, ...ineffective(config)]) noteLine(`warning: ${warning}`);
-  printLine(`${file ?? "no file; defaults and environment"}: ok`);
+  return { file, warnings: [...warnings, ...ineffective(config)] };
 }
 
-export async function printEffectiveConfig(option: ConfigOption & { readonly json: boolean }): Promise<void> {
-  const { config, warnings } = readConfig(option);
+export const print: RunCommand = ({ flags, options }) => {
+  const { config, warnings } = readConfig(flags);
   for (const warning of warnings) noteLine(`warning: ${warning}`);
-  if (option.json) printJson(maskedConfig(config));
-  else printText(printConfig(config));
-}
+  printResult(options, maskedConfig(config), () => printText(printConfig(config)));
+  return Promise.resolve(0);
+};
 
-export function printConfigSchema(): void {
-  const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
-  printJson(schema);
-}
+export const schema: RunCommand = () => {
+  printJson(z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" }));
+  return Promise.resolve(0);
+};

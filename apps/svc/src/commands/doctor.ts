@@ -4,7 +4,8 @@ import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
-import { printJson, printLine } from "@devplat/base/terminal";
+import { printResult } from "@devplat/cli";
+import { printLine } from "@devplat/base/terminal";
 import { HttpClientError } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
@@ -17,7 +18,8 @@ import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
 import { TlsIdentities } from "../http/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
-import { readConfig, type ConfigOption } from "./settings.ts";
+import type { RunCommand } from "./command.ts";
+import { readConfig } from "./settings.ts";
 
 interface Finding {
   readonly check: string;
@@ -30,11 +32,11 @@ type Outcome = string | { readonly warning: string } | { readonly fault: string 
 const ANSWER_MS = 3000;
 
 /** Looks at everything that the service depends on, and says what is wrong. Changes nothing; exit code 1 if there is a fault. */
-export async function doctor(option: ConfigOption & { readonly json: boolean }): Promise<void> {
+export const doctor: RunCommand = async ({ flags, options }) => {
   const findings: Finding[] = [];
   let config: Config | undefined;
   await attempt(findings, "configuration", async () => {
-    const loaded = readConfig(option);
+    const loaded = readConfig(flags);
     config = loaded.config;
     refuseUnusable(config);
     const warnings = [...loaded.warnings, ...ineffective(config)];
@@ -43,15 +45,14 @@ export async function doctor(option: ConfigOption & { readonly json: boolean }):
       : (loaded.file ?? "no file; defaults and environment");
   });
   if (config !== undefined) await examine(config, findings);
-  if (option.json) printJson({ findings });
-  else {
+  printResult(options, { findings }, () => {
     const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
     for (const { check, state, detail } of findings) {
       printLine(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}`);
     }
-  }
-  if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
-}
+  });
+  return findings.some(({ state }) => state === "fault") ? 1 : 0;
+};
 
 async function examine(config: Config, findings: Finding[]): Promise<void> {
   const dataDir = resolve(config.data_dir);

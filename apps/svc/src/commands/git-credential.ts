@@ -3,10 +3,12 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { writeAtomically } from "@devplat/base";
+import { flagOf, textOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
+import type { RunCommand } from "./command.ts";
 import { callApi, serviceAddress } from "./api-client.ts";
 
 /** Characters of a request of git's; it sends a few short lines. */
@@ -16,10 +18,8 @@ const LEAST_LIFE_MS = 2 * 60 * 1000;
 /** What stands for any user name where a token is the password. */
 const USER_NAME = "x-access-token";
 
-export interface CredentialOptions {
-  readonly write?: boolean;
-  readonly duration: string;
-}
+/** Of a token, if the command line does not say. */
+const DEFAULT_DURATION = "1h";
 
 interface Kept {
   readonly token: string;
@@ -32,7 +32,7 @@ interface Kept {
  * one repository, minted when there is none that still lives; `erase` forgets it; `store` changes nothing. For any other
  * host it prints nothing, and git asks its next helper.
  */
-export async function gitCredential(action: string, options: CredentialOptions): Promise<void> {
+export const gitCredential: RunCommand = async ({ positionals: [action], options }) => {
   if (action !== "get" && action !== "erase") return;
   const request = await readRequest();
   const service = serviceAddress();
@@ -44,7 +44,7 @@ export async function gitCredential(action: string, options: CredentialOptions):
       hint: `Run: git config --global credential.${service.origin}.useHttpPath true`,
     });
   }
-  const scopes = options.write === true ? "contents:write" : "contents:read";
+  const scopes = flagOf(options, "write") ? "contents:write" : "contents:read";
   const key = [service.origin, repository.toLowerCase(), scopes].join(" ");
   const kept = await readKept();
   if (action === "erase") {
@@ -53,13 +53,15 @@ export async function gitCredential(action: string, options: CredentialOptions):
   }
   const known = kept[key];
   const lives = known !== undefined && Date.parse(known.expires_at) - Date.now() > LEAST_LIFE_MS;
-  const found = lives ? known : await mint(repository, scopes, options.duration);
+  const found = lives
+    ? known
+    : await mint(repository, scopes, textOf(options, "duration") ?? DEFAULT_DURATION);
   if (!lives) await writeKept({ ...kept, [key]: found });
   const expiry = Math.floor(Date.parse(found.expires_at) / 1000);
   for (const line of [`username=${USER_NAME}`, `password=${found.token}`, `password_expiry_utc=${expiry}`]) {
     printLine(line);
   }
-}
+};
 
 async function mint(repository: string, scopes: string, duration: string): Promise<Kept> {
   // Not checked upstream: git is about to ask for the repository itself.

@@ -2,10 +2,12 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import { systemCode } from "@devplat/base";
+import { flagOf } from "@devplat/cli";
 import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { foldCase, splitRepository } from "../repository-name.ts";
+import type { RunCommand } from "./command.ts";
 import { callApi } from "./api-client.ts";
 
 type Repository = z.output<typeof repositorySchema>;
@@ -24,7 +26,8 @@ interface Wanted {
  *
  * @throws SvcError `usage` naming the line
  */
-export async function importRepositories(file: string, json: boolean): Promise<void> {
+export const importRepositories: RunCommand = async ({ positionals: [file = ""], options }) => {
+  const json = flagOf(options, "json");
   const wanted = parse(file === "-" ? await text(process.stdin) : await read(file));
   const listed = (await callApi("GET", "/api/cached-repos")) as Repository[];
   const byName = new Map(listed.map((each) => [foldCase(`${each.owner}/${each.name}`), each]));
@@ -44,8 +47,8 @@ export async function importRepositories(file: string, json: boolean): Promise<v
     }
   }
   if (json) printJson(outcomes);
-  if (outcomes.some(({ outcome }) => outcome === "refused")) process.exitCode = 1;
-}
+  return outcomes.some(({ outcome }) => outcome === "refused") ? 1 : 0;
+};
 
 async function put(
   known: Repository | undefined,

@@ -1,97 +1,85 @@
+import { countOf, flagOf, printResult, printTable } from "@devplat/cli";
 import type { z } from "zod";
-import { printJson, printLine } from "@devplat/base/terminal";
+import { printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
 import { callApi } from "./api-client.ts";
-import { printTable } from "./table.ts";
+import type { Invocation, RunCommand } from "./command.ts";
 
 type Repository = z.output<typeof repositorySchema>;
 const PATH = "/api/cached-repos";
 
-export interface AddOptions {
-  readonly timeout?: number;
-  readonly limit?: number;
-  readonly disabled?: boolean;
-  readonly check?: boolean;
-}
-
-export interface SetOptions {
-  readonly timeout?: number | "default";
-  readonly limit?: number | "none";
-  readonly enable?: boolean;
-  readonly disable?: boolean;
-}
-
-export async function listRepositories(json: boolean): Promise<void> {
+export const list: RunCommand = async ({ options }) => {
   const found = (await callApi("GET", PATH)) as Repository[];
-  if (json) {
-    printJson(found);
-    return;
-  }
-  printTable(
-    ["REPOSITORY", "STATE", "TIMEOUT", "LIMIT", "BYTES", "HITS", "MISSES"],
-    found.map((each) => [
-      `${each.owner}/${each.name}`,
-      each.enabled ? "enabled" : "disabled",
-      `${each.timeout_seconds}s`,
-      each.max_cache_size_mb === null ? "none" : `${each.max_cache_size_mb}MB`,
-      String(each.stats.size_bytes),
-      String(each.stats.hits),
-      String(each.stats.misses),
-    ]),
+  printResult(options, found, () =>
+    printTable(
+      ["REPOSITORY", "STATE", "TIMEOUT", "LIMIT", "BYTES", "HITS", "MISSES"],
+      found.map((each) => [
+        `${each.owner}/${each.name}`,
+        each.enabled ? "enabled" : "disabled",
+        `${each.timeout_seconds}s`,
+        each.max_cache_size_mb === null ? "none" : `${each.max_cache_size_mb}MB`,
+        String(each.stats.size_bytes),
+        String(each.stats.hits),
+        String(each.stats.misses),
+      ]),
+    ),
   );
-}
+};
 
-export async function addRepository(text: string, options: AddOptions): Promise<void> {
+export const add: RunCommand = async ({ positionals: [text = ""], options }) => {
   const { owner, name } = parts(text);
-  const added = (await callApi("POST", options.check === true ? `${PATH}?check=true` : PATH, {
+  const [timeout, limit] = [countOf(options, "timeout"), countOf(options, "limit")];
+  const added = (await callApi("POST", flagOf(options, "check") ? `${PATH}?check=true` : PATH, {
     owner,
     name,
-    enabled: options.disabled !== true,
-    ...(options.timeout === undefined ? {} : { timeout_seconds: options.timeout }),
-    ...(options.limit === undefined ? {} : { max_cache_size_mb: options.limit }),
+    enabled: !flagOf(options, "disabled"),
+    ...(timeout === undefined ? {} : { timeout_seconds: timeout }),
+    ...(limit === undefined ? {} : { max_cache_size_mb: limit }),
   })) as Repository;
-  printLine(`added ${added.owner}/${added.name}`);
-}
+  printResult(options, added, () => printLine(`added ${added.owner}/${added.name}`));
+};
 
-export async function setRepository(text: string, options: SetOptions): Promise<void> {
+export const set: RunCommand = async ({ positionals: [text = ""], options }) => {
+  const [timeout, limit] = [countOf(options, "timeout"), countOf(options, "limit")];
   const change = {
-    ...(options.timeout === undefined
-      ? {}
-      : { timeout_seconds: options.timeout === "default" ? null : options.timeout }),
-    ...(options.limit === undefined
-      ? {}
-      : { max_cache_size_mb: options.limit === "none" ? null : options.limit }),
-    ...(options.enable === true ? { enabled: true } : {}),
-    ...(options.disable === true ? { enabled: false } : {}),
+    ...(timeout === undefined ? {} : { timeout_seconds: timeout === "default" ? null : timeout }),
+    ...(limit === undefined ? {} : { max_cache_size_mb: limit === "none" ? null : limit }),
+    ...(flagOf(options, "enable") ? { enabled: true } : {}),
+    ...(flagOf(options, "disable") ? { enabled: false } : {}),
   };
   if (Object.keys(change).length === 0) {
     throw new SvcError("usage", "Give what to change: --timeout, --limit, --enable or --disable");
   }
   const { id } = await find(text);
   const changed = (await callApi("PATCH", `${PATH}/${id}`, change)) as Repository;
-  const limit = changed.max_cache_size_mb === null ? "no limit" : `${changed.max_cache_size_mb} MB`;
-  const state = changed.enabled ? "enabled" : "disabled";
-  printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${limit}`);
-}
+  printResult(options, changed, () => {
+    const cap = changed.max_cache_size_mb === null ? "no limit" : `${changed.max_cache_size_mb} MB`;
+    const state = changed.enabled ? "enabled" : "disabled";
+    printLine(`${changed.owner}/${changed.name}: ${state}, ${changed.timeout_seconds} s, ${cap}`);
+  });
+};
 
-export async function removeRepository(text: string): Promise<void> {
-  const { id, owner, name } = await find(text);
-  await callApi("DELETE", `${PATH}/${id}`);
-  printLine(`removed ${owner}/${name}`);
-}
+export const remove: RunCommand = (invocation) =>
+  deed(invocation, "removed", async (id) => callApi("DELETE", `${PATH}/${id}`));
 
-export async function purgeRepository(text: string): Promise<void> {
-  const { id, owner, name } = await find(text);
-  await callApi("POST", `${PATH}/${id}/purge`);
-  printLine(`purging ${owner}/${name}`);
-}
+export const purge: RunCommand = (invocation) =>
+  deed(invocation, "purging", async (id) => callApi("POST", `${PATH}/${id}/purge`));
 
-export async function warmRepository(text: string): Promise<void> {
+export const warm: RunCommand = (invocation) =>
+  deed(invocation, "warming", async (id) => callApi("POST", `${PATH}/${id}/warm`));
+
+/** Does something with one repository, and says it in a word. */
+async function deed(
+  { positionals: [text = ""], options }: Invocation,
+  outcome: string,
+  act: (id: string) => Promise<unknown>,
+): Promise<void> {
   const { id, owner, name } = await find(text);
-  await callApi("POST", `${PATH}/${id}/warm`);
-  printLine(`warming ${owner}/${name}`);
+  await act(id);
+  const repository = `${owner}/${name}`;
+  printResult(options, { outcome, repository }, () => printLine(`${outcome} ${repository}`));
 }
 
 async function find(text: string): Promise<Repository> {

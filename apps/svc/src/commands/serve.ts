@@ -1,22 +1,20 @@
 import { createLogger, type Logger } from "@devplat/base";
+import { flagOf } from "@devplat/cli";
 import { assemble } from "../assemble.ts";
 import { LiveConfig } from "../config/live-config.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { takeActivatedSockets } from "../config/socket-activation.ts";
 import { openTelemetry } from "../telemetry/otel.ts";
 import { programVersion } from "../version.ts";
-import { readConfig, type ConfigOption } from "./settings.ts";
+import type { GlobalFlags, RunCommand } from "./command.ts";
+import { readConfig } from "./settings.ts";
 
 const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 
-export interface ServeOptions extends ConfigOption {
-  readonly migrate: boolean;
-}
-
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
-export async function serve(options: ServeOptions): Promise<void> {
+export const serve: RunCommand = async ({ flags, options }) => {
   const startedAt = performance.now();
-  const { config, file, warnings } = readConfig(options);
+  const { config, file, warnings } = readConfig(flags);
   refuseUnusable(config);
   const live = new LiveConfig(config);
   const version = programVersion();
@@ -28,7 +26,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   });
   for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
   const sockets = takeActivatedSockets(process.env, process.pid);
-  const service = await assemble({ live, migrate: options.migrate, version, sockets, telemetry, logger });
+  const service = await assemble({
+    live,
+    migrate: flagOf(options, "migrate"),
+    version,
+    sockets,
+    telemetry,
+    logger,
+  });
   const stopped = stopSignal();
   const { baseUrl, metrics } = await service.start();
   logger.info(
@@ -44,7 +49,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
     "listening",
   );
-  const reload = (signal: NodeJS.Signals): void => reloadConfig(live, options, signal, logger);
+  const reload = (signal: NodeJS.Signals): void => reloadConfig(live, flags, signal, logger);
   for (const signal of RELOAD_SIGNALS) process.on(signal, reload);
   const signal = await stopped;
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
@@ -54,12 +59,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   await telemetry.close();
   // An export that a collector does not take would hold the process for longer.
   setTimeout(() => process.exit(), 0).unref();
-}
+};
 
 /** Checks the configuration first: a faulty one changes nothing, and is in the log. */
-function reloadConfig(live: LiveConfig, options: ConfigOption, signal: NodeJS.Signals, logger: Logger): void {
+function reloadConfig(live: LiveConfig, flags: GlobalFlags, signal: NodeJS.Signals, logger: Logger): void {
   try {
-    const { config, file, warnings } = readConfig(options);
+    const { config, file, warnings } = readConfig(flags);
     refuseUnusable(config);
     for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
     const { applied, needRestart } = live.adopt(config);

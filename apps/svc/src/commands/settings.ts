@@ -1,11 +1,7 @@
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
-
-export interface ConfigOption {
-  /** `--config` */
-  readonly file: string | undefined;
-}
+import type { GlobalFlags } from "./command.ts";
 
 /** The configuration of this process. */
-export function readConfig({ file }: ConfigOption): LoadedConfig {
-  return loadConfig({ file, environment: process.env, workingDirectory: process.cwd() });
+export function readConfig({ config }: GlobalFlags): LoadedConfig {
+  return loadConfig({ file: config, environment: process.env, workingDirectory: process.cwd() });
 }

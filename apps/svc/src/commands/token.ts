@@ -1,3 +1,4 @@
+import { countOf, flagOf, printResult, printTable, textOf } from "@devplat/cli";
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import { noteLine, printJson, printLine } from "@devplat/base/terminal";
@@ -5,81 +6,72 @@ import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { callApi, callApiList } from "./api-client.ts";
-import { printTable } from "./table.ts";
+import type { RunCommand } from "./command.ts";
 
 const PATH = "/api/tokens";
 
 type Token = z.output<typeof tokenSchema>;
 
-export interface CreateOptions {
-  readonly scopes: string;
-  readonly duration: string;
-  readonly description?: string;
-  /** `agent` instead of `proxy`. */
-  readonly agent?: boolean;
-  readonly app?: string;
-  readonly installation?: string;
-  /** The caller's own label for the run that it is for. */
-  readonly session?: string;
-  /** By comma. */
-  readonly ipAllow?: string;
-  /** Requests a minute. */
-  readonly rate?: number;
-  /** False with `--no-check`. */
-  readonly check: boolean;
-  readonly json?: boolean;
-}
+/** Members of the request that an option gives as it is. */
+const AS_GIVEN = {
+  scopes: "scopes",
+  duration: "duration",
+  app: "app_id",
+  installation: "installation",
+  description: "description",
+  session: "session_id",
+} as const;
 
 /** Prints the token alone, so that a script can take it; what is known of it goes to standard error. */
-export async function createToken(repositories: readonly string[], options: CreateOptions): Promise<void> {
-  const minted = (await callApi("POST", options.check ? PATH : `${PATH}?check=false`, {
+export const create: RunCommand = async ({ positionals: repositories, options }) => {
+  const rate = countOf(options, "rate");
+  const addresses = textOf(options, "ip-allow");
+  const given = Object.entries(AS_GIVEN).map(([option, member]) => [member, textOf(options, option)]);
+  const minted = (await callApi("POST", flagOf(options, "no-check") ? `${PATH}?check=false` : PATH, {
     repositories,
-    scopes: options.scopes,
-    duration: options.duration,
-    ...(options.agent === true ? { type: "agent" } : {}),
-    ...(options.app === undefined ? {} : { app_id: options.app }),
-    ...(options.installation === undefined ? {} : { installation: options.installation }),
-    ...(options.description === undefined ? {} : { description: options.description }),
-    ...(options.session === undefined ? {} : { session_id: options.session }),
-    ...(options.rate === undefined ? {} : { requests_per_minute: options.rate }),
-    ...(options.ipAllow === undefined ? {} : { ip_allow: options.ipAllow.split(",") }),
+    ...(Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Record<string, string>),
+    ...(flagOf(options, "agent") ? { type: "agent" } : {}),
+    ...(rate === undefined ? {} : { requests_per_minute: rate }),
+    ...(addresses === undefined ? {} : { ip_allow: addresses.split(",") }),
   })) as z.output<typeof mintedTokenSchema>;
-  if (options.json === true) {
+  if (flagOf(options, "json")) {
     printJson(minted);
     return;
   }
   noteLine(`token ${minted.id}, good until ${minted.expires_at ?? "it is revoked"}`);
   printLine(minted.token);
-}
+};
 
-export async function listTokens(json: boolean): Promise<void> {
+export const list: RunCommand = async ({ options }) => {
   const found = (await callApiList(PATH)) as Token[];
-  if (json) {
-    printJson(found);
-    return;
-  }
-  printTable(
-    ["ID", "TYPE", "TOKEN", "USER", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
-    found.map((each) => [
-      each.id,
-      each.type,
-      `${each.token_start}…`,
-      each.username,
-      each.repositories.join(","),
-      scopesText(each),
-      each.expires_at ?? "never",
-      String(each.use_count),
-    ]),
+  printResult(options, found, () =>
+    printTable(
+      ["ID", "TYPE", "TOKEN", "USER", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
+      found.map((each) => [
+        each.id,
+        each.type,
+        `${each.token_start}…`,
+        each.username,
+        each.repositories.join(","),
+        scopesText(each),
+        each.expires_at ?? "never",
+        String(each.use_count),
+      ]),
+    ),
   );
-}
+};
 
-export async function showToken(id: string, json: boolean): Promise<void> {
+export const show: RunCommand = async ({ positionals: [id = ""], options }) => {
   const token = (await callApi("GET", `${PATH}/${encodeURIComponent(id)}`)) as Token;
-  if (json) {
-    printJson(token);
-    return;
-  }
-  const facts: [string, string | null][] = [
+  printResult(options, token, () => {
+    for (const [name, value] of factsOf(token)) {
+      if (value !== null) printLine(`${name.padEnd(13)} ${value}`);
+    }
+  });
+};
+
+function factsOf(token: Token): readonly (readonly [name: string, value: string | null])[] {
+  return [
     ["id", token.id],
     ["token", `${token.token_start}…`],
     ["type", token.type],
@@ -96,17 +88,15 @@ export async function showToken(id: string, json: boolean): Promise<void> {
     ["last used", token.last_used_at === null ? "never" : `${token.last_used_at} from ${token.last_ip}`],
     ["uses", String(token.use_count)],
   ];
-  for (const [name, value] of facts) {
-    if (value !== null) printLine(`${name.padEnd(13)} ${value}`);
-  }
 }
 
 /** By id; or by value, which is read from standard input, where no list of processes shows it. */
-export async function revokeToken(id: string | undefined, byValue: boolean): Promise<void> {
+export const revoke: RunCommand = async ({ positionals: [id], options }) => {
+  const byValue = flagOf(options, "value");
   if ((id === undefined) !== byValue) throw new SvcError("usage", "Give the id of a token, or --value");
   if (id === undefined) {
     await callApi("POST", `${PATH}/revoke`, { token: await valueFromInput() });
-    printLine("revoked");
+    printResult(options, { outcome: "revoked" }, () => printLine("revoked"));
     return;
   }
   // A value on the command line is known to every process of this machine, and goes into the shell's history.
@@ -117,8 +107,8 @@ export async function revokeToken(id: string | undefined, byValue: boolean): Pro
     );
   }
   await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}`);
-  printLine(`revoked ${id}`);
-}
+  printResult(options, { outcome: "revoked", id }, () => printLine(`revoked ${id}`));
+};
 
 async function valueFromInput(): Promise<string> {
   const value = (await text(process.stdin)).trim();

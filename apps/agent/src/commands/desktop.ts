@@ -1,8 +1,10 @@
+import type { Invocation, RunCommand } from "./command.ts";
+import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
+import { AgentError } from "../errors.ts";
 import { printLine } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
-import { AgentError } from "../errors.ts";
 import type { ActionKind } from "../config/action-kinds.ts";
 import { parseAction } from "../peers/action.ts";
 import { failureOf } from "../peers/failure.ts";
@@ -10,9 +12,58 @@ import { PeerFanOut } from "../peers/fan-out.ts";
 import type { FormFields } from "../peers/form.ts";
 import { performOn } from "../peers/local-actions.ts";
 import { publicMessage } from "../sync/records.ts";
-import type { Invocation } from "./command.ts";
 import { hostOf } from "./context.ts";
 import { untilStopped } from "./signals.ts";
+
+/** Opens a web address in front of the user: on the peers, else here. */
+export const browse: RunCommand = (invocation) =>
+  preferPeers(invocation, "browse", new Map([["url", invocation.positionals[0] ?? ""]]));
+
+/** Raises a notification in front of the user: on the peers, else here. */
+export const notify: RunCommand = (invocation) => {
+  const [level = "", title = "", body = ""] = invocation.positionals;
+  const actionUrl = invocation.options["action-url"];
+  const fields = new Map([
+    ["level", level],
+    ["title", title],
+    ["body", body],
+    ["action_url", typeof actionUrl === "string" ? actionUrl : ""],
+  ]);
+  return preferPeers(invocation, "notify", fields);
+};
+
+/** Puts a text on the clipboard in front of the user: on the peers', else on this host's. */
+export const clipboard: RunCommand = async (invocation) => {
+  const [argument = "-"] = invocation.positionals;
+  const text = argument === "-" ? await readInput() : fromArgument(argument);
+  return await preferPeers(invocation, "clipboard", new Map([["text", text]]));
+};
+
+/** Standard input without one trailing newline; undefined if it is not UTF-8. A byte order mark belongs to the text. */
+async function readInput(): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    // One more for the newline. What is longer need not be read to its end.
+    if (length > MAX_CLIPBOARD_BYTES + 1) throw new AgentError("usage", "the text is longer than 64 KiB");
+  }
+  try {
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    return decoder.decode(Buffer.concat(chunks)).replace(/\n$/, "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** The system hands over bytes that are no UTF-8 as replacement characters: such a text would arrive as another one. */
+function fromArgument(argument: string): string {
+  if (!argument.includes("\uFFFD")) return argument;
+  throw new AgentError("usage", "the text is not valid UTF-8, or holds a replacement character", {
+    hint: "Standard input takes every valid text as it is.",
+  });
+}
 
 /**
  * Asks the peers for an action, and does it on this host when none has accepted. Says nothing when it is done.

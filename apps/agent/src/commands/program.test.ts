@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { parseCommandLine, UsageError } from "./parse.ts";
-import { COMMANDS } from "./table.ts";
+import { parseCommandLine, UsageError } from "@devplat/cli";
+import { PROGRAM } from "./program.ts";
 
-const parse = (...args: string[]) => parseCommandLine(args, COMMANDS, {});
+const parse = (...args: string[]) => parseCommandLine(PROGRAM, args, {});
 
 describe("the command line", () => {
   it("without a command is help", () => {
@@ -72,18 +72,18 @@ describe("the command line", () => {
     it(`refuses ${name}`, () => assert.throws(() => parse(...args), message));
 
   it("a wrong line of a command leads to that command's help, any other to the list", () => {
-    const hintOf = (...args: string[]): string => {
+    const aboutOf = (...args: string[]): string => {
       try {
         parse(...args);
       } catch (error) {
-        if (error instanceof UsageError) return error.hint;
+        if (error instanceof UsageError) return error.about;
       }
       return assert.fail("not refused");
     };
-    assert.equal(hintOf("snyc"), "'agent --help' lists the commands.");
-    assert.equal(hintOf("secrets", "get"), "'agent secrets get --help' tells more.");
-    assert.equal(hintOf("sync", "--fast"), "'agent sync --help' tells more.");
-    assert.equal(hintOf("rules", "lsit"), "'agent rules --help' tells more.");
+    assert.equal(aboutOf("snyc"), "");
+    assert.equal(aboutOf("secrets", "get"), "secrets get");
+    assert.equal(aboutOf("sync", "--fast"), "sync");
+    assert.equal(aboutOf("rules", "lsit"), "rules");
     assert.throws(() => parse("rules", "lsit"), /unknown command below 'rules': lsit/);
   });
 
@@ -124,7 +124,7 @@ describe("the command line", () => {
 
   it("every command of the table stands in the guide", () => {
     const guide = readFileSync(new URL("../../../../docs/agent.md", import.meta.url), "utf8");
-    const missing = COMMANDS.filter(({ name }) => !new RegExp(`\\bagent ${name}\\b`).test(guide));
+    const missing = PROGRAM.commands.filter(({ name }) => !new RegExp(`\\bagent ${name}\\b`).test(guide));
     assert.deepEqual(
       missing.map(({ name }) => name),
       [],
@@ -132,6 +132,7 @@ describe("the command line", () => {
   });
 
   it("every command of the table can be loaded", async () => {
-    for (const command of COMMANDS) assert.equal(typeof (await command.load()).run, "function", command.name);
+    for (const command of PROGRAM.commands)
+      assert.equal(typeof (await command.load()), "function", command.name);
   });
 });

@@ -1,33 +1,28 @@
-import { BRAND } from "../brand.ts";
-import { AgentError } from "../errors.ts";
-import type { CommandSpec, RunCommand } from "./command.ts";
-import { GLOBAL_OPTIONS } from "./global-options.ts";
+import type { CommandTable } from "./command.ts";
+import { HELP_OPTION } from "./options.ts";
 
-/** Prints the completion script of a shell: `source <(agent completion bash)`. */
-export const run: RunCommand = ({ positionals, commands }) => {
-  const [shell = ""] = positionals;
-  const script = SCRIPTS[shell];
-  if (script === undefined) {
-    throw new AgentError("usage", `completion is for: ${Object.keys(SCRIPTS).join(", ")}`);
-  }
-  process.stdout.write(script(commands));
-  return Promise.resolve(0);
-};
+/** The shells that {@link completionScript} knows. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-const SCRIPTS: Readonly<Record<string, (commands: readonly CommandSpec[]) => string>> = {
+/** A script that completes the program's commands and options in a shell: `source <(agent completion bash)`. */
+export function completionScript(program: CommandTable, shell: (typeof SHELLS)[number]): string {
+  return SCRIPTS[shell](program);
+}
+
+const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (program: CommandTable) => string>> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,
 };
 
 /** Words that may follow these words: the next word of every command, or its options. */
-function choices(commands: readonly CommandSpec[]): Map<string, string[]> {
+function choices({ commands, globalOptions }: CommandTable): Map<string, string[]> {
   const after = new Map<string, Set<string>>();
   const add = (prefix: string, word: string): void => {
     const words = after.get(prefix) ?? new Set<string>();
     after.set(prefix, words.add(word));
   };
-  const globals = Object.keys(GLOBAL_OPTIONS).map((option) => `--${option}`);
+  const globals = Object.keys({ ...globalOptions, ...HELP_OPTION }).map((option) => `--${option}`);
   for (const { name, options = {} } of commands) {
     const words = name.split(" ");
     words.forEach((word, index) => add(words.slice(0, index).join(" "), word));
@@ -36,11 +31,11 @@ function choices(commands: readonly CommandSpec[]): Map<string, string[]> {
   return new Map([...after].map(([prefix, words]) => [prefix, [...words]]));
 }
 
-function bashScript(commands: readonly CommandSpec[]): string {
-  const cases = [...choices(commands)].map(
+function bashScript(program: CommandTable): string {
+  const cases = [...choices(program)].map(
     ([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`,
   );
-  return `_${BRAND.command}() {
+  return `_${program.name}() {
   local prefix="" word words="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
     word="\${COMP_WORDS[i]}"
@@ -53,19 +48,19 @@ ${cases.join("\n")}
   if [ -z "$words" ]; then COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
   else COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}")); fi
 }
-complete -F _${BRAND.command} ${BRAND.command}
+complete -F _${program.name} ${program.name}
 `;
 }
 
-function zshScript(commands: readonly CommandSpec[]): string {
-  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(commands)}`;
+function zshScript(program: CommandTable): string {
+  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(program)}`;
 }
 
-function fishScript(commands: readonly CommandSpec[]): string {
+function fishScript({ name: program, commands, globalOptions }: CommandTable): string {
   const lines = commands.flatMap(({ name, summary, options = {} }) => {
     const [first = "", second] = name.split(" ");
     const text = summary.replaceAll("'", "\\'");
-    const base = `complete -c ${BRAND.command} -f`;
+    const base = `complete -c ${program} -f`;
     const own =
       second === undefined
         ? [`${base} -n __fish_use_subcommand -a ${first} -d '${text}'`]
@@ -79,9 +74,9 @@ function fishScript(commands: readonly CommandSpec[]): string {
     );
     return [...own, ...flags];
   });
-  const globals = Object.entries(GLOBAL_OPTIONS).map(
+  const globals = Object.entries({ ...globalOptions, ...HELP_OPTION }).map(
     ([option, { description }]) =>
-      `complete -c ${BRAND.command} -l ${option} -d '${description.replaceAll("'", "\\'")}'`,
+      `complete -c ${program} -l ${option} -d '${description.replaceAll("'", "\\'")}'`,
   );
   return `${[...new Set([...lines, ...globals])].join("\n")}\n`;
 }

@@ -1,4 +1,14 @@
-import type { CommandSpec, OptionSpec, OptionSpecs } from "./command.ts";
+import {
+  completionCommand,
+  versionCommand,
+  type OptionSpec,
+  type OptionSpecs,
+  type Program,
+} from "@devplat/cli";
+import { BRAND } from "../brand.ts";
+import { VERSION } from "../version.ts";
+import type { CommandSpec } from "./command.ts";
+import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./global-options.ts";
 
 const json: OptionSpec = { type: "boolean", description: "Print JSON." };
 const reveal: OptionSpec = {
@@ -16,19 +26,18 @@ const noWait: OptionSpec = {
 };
 const force: OptionSpec = { type: "boolean", description: "Also a secret that an enrolment has made." };
 
-/** In the order of the help. */
-export const COMMANDS: readonly CommandSpec[] = [
+const COMMANDS: readonly CommandSpec[] = [
   {
     name: "run",
     summary: "Run the daemon in the foreground.",
     options: { once: { type: "boolean", description: "Do one sync cycle, then exit." }, reveal },
-    load: () => import("./run.ts"),
+    load: async () => (await import("./run.ts")).run,
   },
   {
     name: "sync",
     summary: "Do one sync cycle, then exit.",
     options: { reveal },
-    load: () => import("./sync.ts"),
+    load: async () => (await import("./sync.ts")).run,
   },
   {
     name: "status",
@@ -37,20 +46,20 @@ export const COMMANDS: readonly CommandSpec[] = [
       json,
       check: { type: "boolean", description: "Exit with 1 when something is failed or stale." },
     },
-    load: () => import("./status.ts"),
+    load: async () => (await import("./status.ts")).run,
   },
   {
     name: "login",
     summary: "Sign in anew with the configured method, whatever token is at hand.",
     options: { switch: { type: "boolean", description: "Become another identity than the last one." } },
-    load: () => import("./login.ts"),
+    load: async () => (await import("./login.ts")).login,
   },
   {
     name: "login-check",
     summary:
       "For the start of a shell: sign in if there is no valid token; silent for hours after each look.",
     options: loginCheckOptions,
-    load: () => import("./login-check.ts"),
+    load: async () => (await import("./login-check.ts")).run,
   },
   {
     name: "shell-hook",
@@ -58,7 +67,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Print a function for a shell's start-up file that runs login-check when it is due.",
     options: loginCheckOptions,
     arguments: { min: 1, max: 1 },
-    load: () => import("./shell-hook.ts"),
+    load: async () => (await import("./shell-hook.ts")).run,
   },
   {
     name: "logout",
@@ -66,12 +75,12 @@ export const COMMANDS: readonly CommandSpec[] = [
     options: {
       revoke: { type: "boolean", description: "End it in the store as well, if it is of a login of ours." },
     },
-    load: () => import("./logout.ts"),
+    load: async () => (await import("./login.ts")).logout,
   },
   {
     name: "init",
     summary: "Write a commented configuration with a store on this host.",
-    load: () => import("./init.ts"),
+    load: async () => (await import("./init.ts")).run,
   },
   {
     name: "secrets put",
@@ -83,7 +92,7 @@ export const COMMANDS: readonly CommandSpec[] = [
       "no-wait": noWait,
     },
     arguments: { min: 2, max: 200 },
-    load: () => import("./secrets-put.ts"),
+    load: async () => (await import("./secrets.ts")).put,
   },
   {
     name: "secrets get",
@@ -91,7 +100,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Show the names of a secret's fields, or the value of one.",
     options: { json, reveal: { type: "boolean", description: "Show all values." } },
     arguments: { min: 1, max: 2 },
-    load: () => import("./secrets-get.ts"),
+    load: async () => (await import("./secrets.ts")).get,
   },
   {
     name: "secrets list",
@@ -99,7 +108,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "List secrets and folders.",
     options: { json },
     arguments: { min: 0, max: 1 },
-    load: () => import("./secrets-list.ts"),
+    load: async () => (await import("./secrets.ts")).list,
   },
   {
     name: "secrets rm",
@@ -107,27 +116,29 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Remove a secret with every version; there is no undelete.",
     options: { yes: { type: "boolean", description: "Do not ask." }, force, "no-wait": noWait },
     arguments: { min: 1, max: 1 },
-    load: () => import("./secrets-rm.ts"),
+    load: async () => (await import("./secrets.ts")).remove,
   },
   {
     name: "rules list",
     summary: "Show every rule and its state.",
     options: { json },
-    load: () => import("./rules-list.ts"),
+    load: async () => (await import("./rules.ts")).list,
   },
   {
     name: "rules pause",
     usage: "RULE",
     summary: "Stop a rule from writing until it is resumed.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./rules-pause.ts"),
+    options: { json },
+    load: async () => (await import("./rules.ts")).pause,
   },
   {
     name: "rules resume",
     usage: "RULE",
     summary: "Let a paused rule go on.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./rules-resume.ts"),
+    options: { json },
+    load: async () => (await import("./rules.ts")).resume,
   },
   {
     name: "rules diff",
@@ -135,7 +146,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     summary: "Show what a rule would change, values masked.",
     options: { json, reveal: { type: "boolean", description: "Show values, on a terminal only." } },
     arguments: { min: 1, max: 1 },
-    load: () => import("./rules-diff.ts"),
+    load: async () => (await import("./rules.ts")).diff,
   },
   {
     name: "restore",
@@ -145,14 +156,14 @@ export const COMMANDS: readonly CommandSpec[] = [
       force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
     },
     arguments: { min: 1, max: 1 },
-    load: () => import("./restore.ts"),
+    load: async () => (await import("./restore.ts")).run,
   },
   {
     name: "browse",
     usage: "URL",
     summary: "Open a web address on the workstation in front of you, else on this host.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./browse.ts"),
+    load: async () => (await import("./desktop.ts")).browse,
   },
   {
     name: "notify",
@@ -162,83 +173,86 @@ export const COMMANDS: readonly CommandSpec[] = [
       "action-url": { type: "string", value: "<url>", description: "Web address that it leads to." },
     },
     arguments: { min: 2, max: 3 },
-    load: () => import("./notify.ts"),
+    load: async () => (await import("./desktop.ts")).notify,
   },
   {
     name: "clipboard",
     usage: "[TEXT]",
     summary: "Put a text, or standard input, on the clipboard in front of you, else on this host's.",
     arguments: { min: 0, max: 1 },
-    load: () => import("./clipboard.ts"),
+    load: async () => (await import("./desktop.ts")).clipboard,
   },
   {
     name: "open",
     summary: "Print a link that opens the web UI: single use, 30 seconds.",
-    load: () => import("./open.ts"),
+    options: { json },
+    load: async () => (await import("./daemon.ts")).open,
   },
   {
     name: "reload",
     summary: "Have the running daemon read its configuration again.",
-    load: () => import("./reload.ts"),
+    load: async () => (await import("./daemon.ts")).reload,
   },
   {
     name: "config check",
     summary: "Check the configuration.",
     options: { json },
-    load: () => import("./config-check.ts"),
+    load: async () => (await import("./config.ts")).check,
   },
   {
     name: "config print",
     summary: "Print the configuration with its defaults.",
     options: { json },
-    load: () => import("./config-print.ts"),
+    load: async () => (await import("./config.ts")).print,
   },
   {
     name: "config schema",
     summary: "Print the JSON Schema of the configuration.",
-    load: () => import("./config-schema.ts"),
+    load: async () => (await import("./config.ts")).schema,
   },
   {
     name: "reg-export",
     usage: "[FILE]",
     summary: "Print a configuration file as a Windows registry file.",
     arguments: { min: 0, max: 1 },
-    load: () => import("./reg-export.ts"),
+    load: async () => (await import("./config.ts")).exportRegistry,
   },
   {
     name: "reg-import",
     usage: "FILE",
     summary: "Print the configuration of a Windows registry file as YAML.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./reg-import.ts"),
+    load: async () => (await import("./config.ts")).importRegistry,
   },
   {
     name: "enrol list",
     summary: "Show every enrolment and how it stands.",
     options: { json },
-    load: () => import("./enrol-list.ts"),
+    load: async () => (await import("./enrol.ts")).list,
   },
   {
     name: "enrol run",
     usage: "KEY",
     summary: "Get a credential and store it.",
-    options: { again: { type: "boolean", description: "Replace one that is there." } },
+    options: { json, again: { type: "boolean", description: "Replace one that is there." } },
     arguments: { min: 1, max: 1 },
-    load: () => import("./enrol-run.ts"),
+    load: async () => (await import("./enrol.ts")).run,
   },
   {
     name: "enrol skip",
     usage: "KEY",
     summary: "Do without a credential; it is not asked for any more.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./enrol-skip.ts"),
+    options: { json },
+    load: async () => (await import("./enrol.ts")).skip,
   },
   {
     name: "enrol reset",
     usage: "KEY",
     summary: "Ask for a skipped credential again.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./enrol-reset.ts"),
+    options: { json },
+    load: async () => (await import("./enrol.ts")).reset,
   },
   {
     name: "exec",
@@ -261,27 +275,32 @@ export const COMMANDS: readonly CommandSpec[] = [
       signal: { type: "string", value: "<name>", description: "Send it a signal when a secret changes." },
     },
     arguments: { min: 1, max: 10_000 },
-    load: () => import("./exec.ts"),
+    load: async () => (await import("./exec.ts")).run,
   },
   {
     name: "git-credential",
     usage: "get|store|erase",
     summary: "Answer git as its credential helper, for the hosts of git_credentials.",
     arguments: { min: 1, max: 1 },
-    load: () => import("./git-credential.ts"),
+    load: async () => (await import("./git-credential.ts")).run,
   },
   {
     name: "doctor",
     summary: "Look at everything that sync depends on, and say what is wrong.",
     options: { json },
-    load: () => import("./doctor.ts"),
+    load: async () => (await import("./doctor.ts")).run,
   },
-  {
-    name: "completion",
-    usage: "bash|zsh|fish",
-    summary: "Print a script that completes commands in a shell.",
-    arguments: { min: 1, max: 1 },
-    load: () => import("./completion.ts"),
-  },
-  { name: "version", summary: "Print the version.", options: { json }, load: () => import("./version.ts") },
+  completionCommand(() => PROGRAM),
+  versionCommand(() => VERSION),
 ];
+
+/** The command line of this program. Exit codes: 0 success, 1 error. */
+export const PROGRAM: Program<GlobalFlags> = {
+  name: BRAND.command,
+  description: "Keeps local files in step with the credentials of a secrets store.",
+  commands: COMMANDS,
+  globalOptions: GLOBAL_OPTIONS,
+  flags: globalFlags,
+  notBuilt: { ssh: "managed SSH forwards come later" },
+  debug: { isOn: ({ logLevel }) => logLevel === "debug", hint: "--log-level debug shows where" },
+};

@@ -1,0 +1,123 @@
+import { ConfigError, parseConfigDocument, type ConfigProblem, validateConfig } from "@devplat/config";
+import { printJson, printText, visibleJson } from "@devplat/base/terminal";
+import { parseConfig, type LoadedConfig } from "../config/load.ts";
+import { templateFaults } from "../config/template-faults.ts";
+import { AgentError } from "../errors.ts";
+import type { Host } from "../host.ts";
+import { TargetPolicy } from "../sync/targets.ts";
+import type { RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+import { stringify } from "yaml";
+import { asWritten } from "../config/as-written.ts";
+import { configJsonSchema } from "../config/json-schema.ts";
+import { readConfigFile } from "../config/file.ts";
+import { REGISTRY_ROOT, fromRegistry, toRegistry } from "../config/registry-values.ts";
+import { MAX_REGISTRY_FILE_BYTES, readRegistryFile, writeRegistryFile } from "../config/registry-file.ts";
+import { systemCode } from "@devplat/base";
+import { readFile, stat } from "node:fs/promises";
+import { configSchema } from "../config/schema.ts";
+
+/** Exit code 1, and every fault with file, line and key, if the configuration is wrong. */
+export const check: RunCommand = async (invocation) => {
+  const asJson = invocation.options["json"] === true;
+  try {
+    const { host, loaded } = await openContext(invocation);
+    const { sources, warnings, config } = loaded;
+    const faults = [...templateFaults(loaded), ...(await placeFaults(host, loaded))];
+    if (faults.length > 0) throw new ConfigError("config_invalid", faults);
+    const count = config.rules.length;
+    printText(
+      asJson
+        ? json({ ok: true, sources, warnings, rules: count, problems: [] })
+        : `${sources.join(", ")}: ok, ${count} ${count === 1 ? "rule" : "rules"}\n`,
+    );
+    return 0;
+  } catch (error) {
+    if (!asJson) throw error;
+    const problems = problemsOf(error);
+    if (problems === undefined) throw error;
+    printText(json({ ok: false, sources: [], warnings: [], rules: 0, problems }));
+    return 1;
+  }
+};
+
+/** Targets that no sync would write, wherever the configuration is used. */
+async function placeFaults(
+  { places }: Host,
+  { config, sources, locate }: LoadedConfig,
+): Promise<ConfigProblem[]> {
+  const targets = new TargetPolicy(places, config.sync.allowed_targets, sources);
+  const problems: ConfigProblem[] = [];
+  for (const [index, { name, target, remote }] of config.rules.entries()) {
+    try {
+      await targets.place(target.path, remote);
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      const place = locate(["rules", index, "target", "path"]);
+      problems.push({ ...place, key: `rules.${name}.target.path`, message: error.message });
+    }
+  }
+  return problems;
+}
+
+/** The faults that a configuration can have; undefined for faults of ours. */
+function problemsOf(error: unknown): readonly ConfigProblem[] | undefined {
+  if (error instanceof ConfigError) return error.problems;
+  if (error instanceof AgentError)
+    return [{ source: "", line: 0, column: 0, key: "", message: error.message }];
+  return undefined;
+}
+
+function json(value: unknown): string {
+  return `${visibleJson(value, 2)}\n`;
+}
+
+/** The configuration as it applies, with every default, in the form of a configuration file. */
+export const print: RunCommand = async (invocation) => {
+  const { loaded } = await openContext(invocation);
+  const written = asWritten(loaded.config);
+  if (invocation.options["json"] === true) {
+    printJson({ sources: loaded.sources, config: written });
+    return 0;
+  }
+  printText(`# ${loaded.sources.join(", ")}\n${stringify(written)}`);
+  return 0;
+};
+
+/** The JSON Schema of the configuration file, for editors. */
+export const schema: RunCommand = () => {
+  printJson(configJsonSchema());
+  return Promise.resolve(0);
+};
+
+/** A configuration file as registry file, on standard output: the one that is named, else the one in use. */
+export const exportRegistry: RunCommand = async (invocation) => {
+  const path = invocation.positionals[0] ?? (await openContext(invocation)).loaded.sources[0] ?? "";
+  const file = await readConfigFile(path);
+  if (file === undefined) throw new AgentError("usage", `${path}: no such file`);
+  parseConfig(file);
+  const value = parseConfigDocument(path, file.text).value as Record<string, unknown>;
+  process.stdout.write(writeRegistryFile(REGISTRY_ROOT, toRegistry(value)));
+  return 0;
+};
+
+/** The configuration of a registry file as YAML, on standard output; checked first. */
+export const importRegistry: RunCommand = async ({ positionals }) => {
+  const [path = ""] = positionals;
+  const value = fromRegistry(readRegistryFile(REGISTRY_ROOT, await read(path)));
+  validateConfig(configSchema, value, () => ({ source: path, line: 0, column: 0 }));
+  process.stdout.write(stringify(value));
+  return 0;
+};
+
+async function read(path: string): Promise<Buffer> {
+  try {
+    if ((await stat(path)).size > MAX_REGISTRY_FILE_BYTES) {
+      throw new AgentError("usage", `${path}: larger than ${MAX_REGISTRY_FILE_BYTES} bytes`);
+    }
+    return await readFile(path);
+  } catch (error) {
+    if (error instanceof AgentError) throw error;
+    throw new AgentError("usage", `cannot read ${path} (${systemCode(error) ?? "unknown error"})`);
+  }
+}

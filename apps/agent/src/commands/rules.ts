@@ -1,0 +1,86 @@
+import { printResult, printTable } from "@devplat/cli";
+import { printLine } from "@devplat/base/terminal";
+import { factsOf } from "../assemble-store.ts";
+import { StateFile } from "../sync/state.ts";
+import { StatusReport } from "../sync/status-report.ts";
+import type { Invocation, RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+import { BRAND } from "../brand.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { AgentError } from "../errors.ts";
+import type { Rule } from "../config/rule.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
+import { signalDaemon } from "./daemon.ts";
+import { dryRun } from "./dry-run.ts";
+
+/** Every rule as configured, with the state that the last cycle left. */
+export const list: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  const state = await StateFile.peek(host.places.state);
+  const rules = new StatusReport(factsOf(host, loaded), host.clock).rules(
+    loaded.config.rules,
+    state.document,
+  );
+  printResult(invocation.options, { rules }, () =>
+    printTable(
+      ["RULE", "STATE", "KEY", "TARGET", "LAST SYNCED", "ERROR"],
+      rules.map(({ name, state: now, key, target, last_synced: synced, error }) => [
+        name,
+        now,
+        key,
+        `${target.path} (${target.format})`,
+        synced ?? "never",
+        error ?? "",
+      ]),
+      "No rules.",
+    ),
+  );
+  return 0;
+};
+
+/** Stops a rule from writing until it is resumed; over restarts too. */
+export const pause: RunCommand = (invocation) => setPaused(invocation, true);
+
+/** Lets a paused rule go on. */
+export const resume: RunCommand = (invocation) => setPaused(invocation, false);
+
+/** Pauses a rule or lets it go on, and tells the running daemon. */
+async function setPaused(invocation: Invocation, paused: boolean): Promise<number> {
+  const { host, loaded } = await openContext(invocation);
+  const rule = findRule(loaded, invocation.positionals[0] ?? "");
+  if (!paused && rule.paused) {
+    throw new AgentError("usage", `rule '${rule.name}' is paused by the configuration`, {
+      hint: "Remove its paused: true there.",
+    });
+  }
+  const word = paused ? "paused" : "resumed";
+  const tell = (outcome: string, line: string): void =>
+    printResult(invocation.options, { rule: rule.name, outcome }, () => printLine(line));
+  if (invocation.flags.dryRun) {
+    tell(`would be ${word}`, `rule '${rule.name}' would be ${word}`);
+    return 0;
+  }
+  const changed = await new PausedRules(host.places.state).set(rule.name, paused);
+  // Without a daemon the next sync sees it.
+  if (changed) await signalDaemon(host);
+  if (changed) tell(word, `${word} '${rule.name}'`);
+  else tell("unchanged", `'${rule.name}' was ${word} already`);
+  return 0;
+}
+
+/** @throws AgentError `usage` */
+export function findRule(loaded: LoadedConfig, name: string): Rule {
+  const rule = loaded.config.rules.find((candidate) => candidate.name === name);
+  if (rule !== undefined) return rule;
+  throw new AgentError("usage", `there is no rule '${name}'`, {
+    hint: `'${BRAND.command} rules list' shows the rules.`,
+  });
+}
+
+/** What the next cycle would change in the file of one rule, every value masked. */
+export const diff: RunCommand = async (invocation) => {
+  const { host, loaded } = await openContext(invocation);
+  const { name } = findRule(loaded, invocation.positionals[0] ?? "");
+  const { reveal, json } = invocation.options;
+  return dryRun(host, loaded, { reveal: reveal === true, only: name, json: json === true });
+};

@@ -1,0 +1,241 @@
+import {
+  SecretStoreError,
+  printJson,
+  type FieldValue,
+  type SecretDocument,
+  type SecretStore,
+} from "@devplat/secret-store";
+import { assembleStore } from "../assemble-store.ts";
+import { BRAND } from "../brand.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { AgentError } from "../errors.ts";
+import type { Host } from "../host.ts";
+import type { Invocation, RunCommand } from "./command.ts";
+import { openContext } from "./context.ts";
+import { FilesOfSecret } from "./files-of-secret.ts";
+import { untilStopped } from "./signals.ts";
+import {
+  noteLine,
+  printLine,
+  printText,
+  visible,
+  visibleJson,
+  visibleJsonText,
+} from "@devplat/base/terminal";
+import { noSuchField } from "./no-such-field.ts";
+import { systemCode } from "@devplat/base";
+import { readFile } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import { ask } from "./prompt.ts";
+
+/**
+ * Keeps `agent secrets` from writing what an enrolment has made, unless `--force` says so.
+ * @throws AgentError `confirmation_needed`
+ */
+function refuseEnrolled({ config }: LoadedConfig, { options }: Invocation, path: string): void {
+  if (config.enrolments[path] === undefined || options["force"] === true) return;
+  throw new AgentError("confirmation_needed", `${path} belongs to an enrolment`, {
+    hint: `'${BRAND.command} enrol run ${path} --again' makes it anew; --force writes it all the same.`,
+  });
+}
+
+/** Runs an action on the store, signed in; closes everything after it. */
+export async function withStore<T>(
+  invocation: Invocation,
+  action: (store: SecretStore, signal: AbortSignal, loaded: LoadedConfig, host: Host) => Promise<T>,
+): Promise<T> {
+  const { host, loaded } = await openContext(invocation);
+  const parts = await assembleStore(host, loaded, !invocation.flags.dryRun);
+  const stop = untilStopped();
+  try {
+    await parts.signIn.ensure(stop.signal);
+    return await action(parts.store, stop.signal, loaded, host);
+  } finally {
+    stop.release();
+    await parts.close();
+  }
+}
+
+/** Changes a secret, and waits for the running daemon to have written it into its files, unless `--no-wait` says otherwise. */
+export async function changeSecret(
+  invocation: Invocation,
+  secretPath: string,
+  change: (store: SecretStore, signal: AbortSignal) => Promise<void>,
+): Promise<number> {
+  const { options, flags } = invocation;
+  const files = await withStore(invocation, async (store, signal, loaded, host) => {
+    refuseEnrolled(loaded, invocation, secretPath);
+    const before = await FilesOfSecret.look(host, loaded, secretPath);
+    await change(store, signal);
+    return before;
+  });
+  // The running daemon has its own configuration: what it does says nothing of one that was named here.
+  if (!flags.dryRun && flags.config === undefined && options["no-wait"] !== true) await files.untilSynced();
+  return 0;
+}
+
+/** Names only, unless one field or `--reveal` is asked for. */
+export const get: RunCommand = (invocation) =>
+  withStore(invocation, async (store, signal) => {
+    const [path = "", field] = invocation.positionals;
+    const { fields, version } = await store.read(path, { signal });
+    const json = invocation.options["json"] === true;
+    if (field !== undefined) {
+      const value = fields.get(field);
+      if (value === undefined) throw noSuchField(path, fields);
+      if (json) printText(`${visibleJsonText(printJson(value))}\n`);
+      // For a program the value is what it is; a terminal would obey it.
+      else if (process.stdout.isTTY) printText(`${asText(value)}\n`);
+      else process.stdout.write(`${asText(value)}\n`);
+      return 0;
+    }
+    const reveal = invocation.options["reveal"] === true;
+    if (json) {
+      const shown: FieldValue = reveal ? fields : [...fields.keys()];
+      const document = new Map<string, FieldValue>([
+        ["path", path],
+        ["version", { number: String(version) }],
+        ["fields", shown],
+      ]);
+      printText(`${visibleJsonText(printJson(document))}\n`);
+      return 0;
+    }
+    const lines = [...fields].map(([name, value]) => `${visible(name)}: ${reveal ? asText(value) : "••••"}`);
+    printText(`${[`# ${path}, version ${version}`, ...lines].join("\n")}\n`);
+    return 0;
+  });
+
+function asText(value: FieldValue): string {
+  return typeof value === "string" ? value : printJson(value);
+}
+
+export const list: RunCommand = (invocation) =>
+  withStore(invocation, async (store, signal) => {
+    const [given = ""] = invocation.positionals;
+    const folder = given === "" || given.endsWith("/") ? given : `${given}/`;
+    const keys = await store.list(folder, { signal });
+    const text =
+      invocation.options["json"] === true
+        ? `${visibleJson({ path: folder, keys }, 2)}\n`
+        : keys.map((key) => `${visible(key)}\n`).join("");
+    printText(text);
+    return 0;
+  });
+
+/** Tries against others who write the same secret at the same time. */
+const MAX_TRIES = 3;
+
+/** Sets fields; written only if nobody else has changed the secret meanwhile, else read again and repeated. */
+export const put: RunCommand = async (invocation) => {
+  const [path = "", ...parts] = invocation.positionals;
+  const given = await readFields(parts);
+  if (process.stdin.isTTY && parts.some((part) => /^[^=]+=[^@-]/.test(part))) {
+    noteLine(`A value on the command line stays in the shell's history; FIELD alone asks for it.`);
+  }
+  return changeSecret(invocation, path, async (store, signal) => {
+    for (let attempt = 1; ; attempt++) {
+      const before = await readOrUndefined(store, path, signal);
+      const kept = invocation.options["replace"] === true ? [] : [...(before?.fields ?? [])];
+      const fields = new Map<string, FieldValue>([...kept, ...given]);
+      if (invocation.flags.dryRun) {
+        printLine(`would write ${path}: ${[...given.keys()].join(", ")}`);
+        return;
+      }
+      try {
+        const { version } = await store.write(path, fields, { ifVersion: before?.version ?? 0, signal });
+        printLine(`${path}: version ${version}`);
+        return;
+      } catch (error) {
+        const conflict = error instanceof SecretStoreError && error.code === "version_conflict";
+        if (!conflict || attempt >= MAX_TRIES) throw error;
+      }
+    }
+  });
+};
+
+async function readOrUndefined(
+  store: SecretStore,
+  path: string,
+  signal: AbortSignal,
+): Promise<SecretDocument | undefined> {
+  try {
+    return await store.read(path, { signal });
+  } catch (error) {
+    if (error instanceof SecretStoreError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+/** `field=value`, `field=@file`, `field=-` (standard input, once), `field` (asked without echo). */
+async function readFields(parts: readonly string[]): Promise<Map<string, string>> {
+  const fields = new Map<string, string>();
+  let stdinUsed = false;
+  for (const part of parts) {
+    const split = part.indexOf("=");
+    const name = split < 0 ? part : part.slice(0, split);
+    const source = split < 0 ? undefined : part.slice(split + 1);
+    if (name === "") throw new AgentError("usage", "a field needs a name: field=value");
+    if (fields.has(name)) throw new AgentError("usage", "a field is given twice");
+    if (source === "-") {
+      if (stdinUsed) throw new AgentError("usage", "standard input can be read for one field only");
+      stdinUsed = true;
+      fields.set(name, withoutFinalNewline(decoded(await buffer(process.stdin), name)));
+    } else if (source?.startsWith("@") === true) {
+      fields.set(name, decoded(await readValueFile(source.slice(1)), name));
+    } else {
+      fields.set(name, source ?? (await ask(`${name}: `, { hidden: true })));
+    }
+  }
+  return fields;
+}
+
+async function readValueFile(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new AgentError("usage", `cannot read ${path} (${systemCode(error) ?? "unknown error"})`);
+  }
+}
+
+function decoded(bytes: Buffer, field: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new AgentError("usage", `the value of ${field} is not UTF-8 text`, {
+      hint: "Encode it, in base64 for example.",
+    });
+  }
+}
+
+/** `echo secret | agent secrets put …`: the newline is echo's. */
+function withoutFinalNewline(value: string): string {
+  return value.replace(/\r?\n$/, "");
+}
+
+export const remove: RunCommand = (invocation) => {
+  const [path = ""] = invocation.positionals;
+  return changeSecret(invocation, path, async (store, signal) => {
+    const { version } = await store.metadata(path, { signal });
+    if (invocation.flags.dryRun) {
+      printLine(`would remove ${path} with every version up to ${version}`);
+      return;
+    }
+    if (invocation.options["yes"] !== true) await confirm(path);
+    await store.delete(path, { signal });
+    printLine(`removed ${path}`);
+  });
+};
+
+/** There is no undelete, so the name has to be typed. */
+async function confirm(path: string): Promise<void> {
+  if (!process.stdin.isTTY) {
+    throw new AgentError("confirmation_needed", `refused to remove ${path} without being asked`, {
+      hint: "Use --yes; there is no undelete.",
+    });
+  }
+  const typed = await ask(`This removes every version of ${path} for good. Type its name: `, {
+    hidden: false,
+  });
+  if (typed !== path)
+    throw new AgentError("confirmation_needed", "that is another name; nothing was removed");
+}

@@ -1,0 +1,29 @@
+import type { Options, OptionSpecs } from "./command.ts";
+
+/** Takes every command. */
+export const HELP_OPTION: OptionSpecs = {
+  help: { type: "boolean", short: "h", description: "Show help." },
+};
+
+/** Whether an option of type `boolean` was given. */
+export function flagOf(options: Options, name: string): boolean {
+  return options[name] === true;
+}
+
+/** The value of an option of type `string`. */
+export function textOf(options: Options, name: string): string | undefined {
+  const value = options[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The values of an option that may be given several times. */
+export function textsOf(options: Options, name: string): readonly string[] {
+  const value = options[name];
+  return Array.isArray(value) ? (value as readonly string[]) : [];
+}
+
+/** The value of an option of type `count`, or the word that it takes in the place of a number. */
+export function countOf(options: Options, name: string): number | string | undefined {
+  const value = options[name];
+  return typeof value === "number" || typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,38 @@
+import { AppError, systemCode } from "@devplat/base";
+import { noteText } from "@devplat/base/terminal";
+import type { Program } from "./command.ts";
+
+/** Tells a failed command's user what is wrong and what to do. Gives the exit code. */
+export function reportFailure<Flags>(program: Program<Flags>, error: unknown, flags: Flags): number {
+  const say = (text: string): void =>
+    noteText(`${program.name}: ${text.replaceAll("\n", `\n${program.name}: `)}\n`);
+  if (error instanceof AppError) {
+    say(error.message);
+    if (error.hint !== undefined) noteText(`${error.hint}\n`);
+    return program.usageCodes?.includes(error.code) === true ? (program.usageExit ?? 1) : 1;
+  }
+  if (isSystemError(error)) {
+    say(error.message);
+    return 1;
+  }
+  // A fault in the program. Its message may quote what it was working on.
+  const name = error instanceof Error ? error.name : typeof error;
+  const { isOn, hint } = program.debug;
+  const isDebug = isOn(flags);
+  say(`internal error (${name})${isDebug ? "" : `; ${hint}`}`);
+  if (isDebug && error instanceof Error) noteText(`${stackWithoutMessage(error)}\n`);
+  return 1;
+}
+
+/** What the operating system refused. Its message is the code, the call and the path. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && systemCode(error) !== undefined && "syscall" in error;
+}
+
+/** Where it happened, without the message. */
+function stackWithoutMessage(error: Error): string {
+  return (error.stack ?? "")
+    .split("\n")
+    .filter((line) => /^\s+at /.test(line))
+    .join("\n");
+}
