@@ -6,15 +6,12 @@ import { readSources, readWorkspaces } from "./sources.ts";
 const OWN_WAY: Readonly<Record<string, string>> = {
   "packages/base/src/terminal/output.ts": "it is the way",
   "packages/base/src/logger.ts": "escapes each field of a line",
-  "apps/agent/src/commands/secrets-get.ts": "a value for a program is what it is",
+  "apps/agent/src/commands/secrets.ts": "a value for a program is what it is",
   "apps/agent/src/commands/git-credential.ts":
     "git reads values as they are; one with a line break is refused",
-  "apps/agent/src/commands/reg-export.ts": "a file for another program",
-  "apps/agent/src/commands/reg-import.ts": "a file for another program",
-  "apps/agent/src/commands/completion.ts": "a script of the program's own",
+  "apps/agent/src/commands/config.ts": "a registry file, and YAML made of one, for another program",
   "apps/agent/src/commands/shell-hook.ts": "a script of the program's own",
   "apps/agent/src/commands/login-check.ts": "a line in colour, around text that is escaped",
-  "apps/agent/src/commands/version.ts": "the program's own version",
   "apps/agent/src/commands/prompt.ts": "a question of the program's own",
 };
 

@@ -11,7 +11,6 @@ import { AgentError } from "../errors.ts";
 import type { Rule } from "../config/rule.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { signalDaemon } from "./daemon.ts";
-import { dryRun } from "./dry-run.ts";
 
 /** Every rule as configured, with the state that the last cycle left. */
 export const list: RunCommand = async (invocation) => {
@@ -82,5 +81,6 @@ export const diff: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { name } = findRule(loaded, invocation.positionals[0] ?? "");
   const { reveal, json } = invocation.options;
+  const { dryRun } = await import("./dry-run.ts");
   return dryRun(host, loaded, { reveal: reveal === true, only: name, json: json === true });
 };
