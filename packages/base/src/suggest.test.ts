@@ -5,6 +5,9 @@ import { suggest } from "./suggest.ts";
 describe("a suggestion", () => {
   it("is the nearest known word, or none", () => {
     assert.equal(suggest("listne", ["listen", "base_url"]), "listen");
+    assert.equal(suggest("snyc", ["start", "sync"]), "sync");
+    assert.equal(suggest("BASE-URL", ["listen", "Base_URL"]), "Base_URL");
     assert.equal(suggest("zzz", ["listen"]), undefined);
+    assert.equal(suggest("abc", ["xyc"]), undefined);
   });
 });

@@ -23,6 +23,19 @@ describe("a masked diff", () => {
     assert.equal(diff("a: 1\n", undefined), "--- ~/f\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a: ••••\n");
   });
 
+  it("tells where the last line lacks its newline, as diff -u does", () => {
+    const marker = "\\ No newline at end of file\n";
+    assert.equal(diff("a: 1\n", "a: 1"), `--- ~/f\n+++ ~/f\n@@ -1,1 +1,1 @@\n-a: ••••\n+a: ••••\n${marker}`);
+  });
+
+  it("of large texts that have nothing in common replaces every line", () => {
+    const lines = (name: string) => Array.from({ length: 50_000 }, (_, at) => `${name}: ${at}\n`).join("");
+    const rows = diff(lines("a"), lines("b")).split("\n");
+    assert.equal(rows[2], "@@ -1,50000 +1,50000 @@");
+    assert.equal(rows.filter((row) => row === "-a: ••••").length, 50_000);
+    assert.equal(rows.filter((row) => row === "+b: ••••").length, 50_000);
+  });
+
   it("applied to the old lines gives the new ones, and never shows a value", () => {
     const line = fc.constantFrom("a: secret1", "b: secret2", "c: secret3", "d: secret4");
     fc.assert(

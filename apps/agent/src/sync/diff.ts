@@ -1,17 +1,14 @@
+import { FILE_HEADERS_ONLY, formatPatch, structuredPatch, type StructuredPatchHunk } from "diff";
+
 /** Lines shown around a change, as in `diff -u`. */
 const CONTEXT_LINES = 3;
-/** Above this many cells the exact comparison would take noticeable memory: then the middle is shown as replaced. */
-const MAX_CELLS = 4_000_000;
-
-interface Step {
-  readonly kind: " " | "-" | "+";
-  readonly old: number;
-  readonly new: number;
-}
+/** Removed and added lines above which the search for a short diff takes noticeable time: then every line is replaced. */
+const MAX_CHANGED_LINES = 2000;
+const MASKED_LINE = "••••";
 
 /**
- * A unified diff of two texts that shows other lines than those it compares: `shownOld` and `shownNew` have the same
- * lines with every value masked, so that a changed value shows as a changed line and nothing of it is told.
+ * A unified diff of two texts that shows other lines than those it compares: `shown` has the same lines as `text` with every
+ * value masked, so that a changed value shows as a changed line and nothing of it is told.
  *
  * @returns the diff with its two header lines, or an empty text if the texts are equal
  */
@@ -21,109 +18,56 @@ export function maskedDiff(
   next: { readonly text: string | undefined; readonly shown: string },
 ): string {
   if (old.text === next.text) return "";
-  const before = linesOf(old.text);
-  const after = linesOf(next.text);
-  const shownBefore = linesOf(old.shown);
-  const shownAfter = linesOf(next.shown);
-  const steps = compare(before, after);
-  const output = [
-    `--- ${old.text === undefined ? "/dev/null" : path}`,
-    `+++ ${next.text === undefined ? "/dev/null" : path}`,
+  const before = linesOf(old.shown);
+  const after = linesOf(next.shown);
+  const hunks = hunksOf(old.text ?? "", next.text ?? "").map((hunk) => ({
+    ...hunk,
+    lines: masked(hunk, before, after),
+  }));
+  const patch = {
+    oldFileName: old.text === undefined ? "/dev/null" : path,
+    newFileName: next.text === undefined ? "/dev/null" : path,
+    oldHeader: undefined,
+    newHeader: undefined,
+    hunks,
+  };
+  return formatPatch(patch, FILE_HEADERS_ONLY);
+}
+
+function hunksOf(old: string, next: string): StructuredPatchHunk[] {
+  const options = { context: CONTEXT_LINES, stripTrailingCr: true, maxEditLength: MAX_CHANGED_LINES };
+  const patch = structuredPatch("", "", old, next, undefined, undefined, options);
+  if (patch !== undefined) return patch.hunks;
+  const removed = linesOf(old).map((line) => `-${line}`);
+  const added = linesOf(next).map((line) => `+${line}`);
+  return [
+    {
+      oldStart: 1,
+      oldLines: removed.length,
+      newStart: 1,
+      newLines: added.length,
+      lines: [...removed, ...added],
+    },
   ];
-  for (const hunk of hunks(steps)) {
-    const oldCount = hunk.filter((step) => step.kind !== "+").length;
-    const newCount = hunk.filter((step) => step.kind !== "-").length;
-    const first = hunk[0] ?? { old: 0, new: 0 };
-    output.push(
-      `@@ -${start(first.old, oldCount)},${oldCount} +${start(first.new, newCount)},${newCount} @@`,
-    );
-    for (const step of hunk) {
-      const line = step.kind === "+" ? shownAfter[step.new] : shownBefore[step.old];
-      output.push(step.kind + (line ?? "••••"));
-    }
-  }
-  return `${output.join("\n")}\n`;
 }
 
-/** Line numbers count from 1; an empty side names the line before. */
-function start(index: number, count: number): number {
-  return count === 0 ? index : index + 1;
+/** The lines of a hunk, each with the text that is shown for it. */
+function masked(hunk: StructuredPatchHunk, before: readonly string[], after: readonly string[]): string[] {
+  let old = hunk.oldStart - 1;
+  let next = hunk.newStart - 1;
+  return hunk.lines.map((line) => {
+    const kind = line.charAt(0);
+    // "\ No newline at end of file"
+    if (kind === "\\") return line;
+    const shown = kind === "+" ? after[next] : before[old];
+    if (kind !== "+") old++;
+    if (kind !== "-") next++;
+    return kind + (shown ?? MASKED_LINE);
+  });
 }
 
-function linesOf(text: string | undefined): string[] {
-  if (text === undefined || text === "") return [];
-  const lines = text.split("\n");
+function linesOf(text: string): string[] {
+  const lines = text.split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
-  return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
-}
-
-/** The steps from one list of lines to the other, by longest common subsequence between the equal ends. */
-function compare(a: readonly string[], b: readonly string[]): Step[] {
-  let head = 0;
-  while (head < a.length && head < b.length && a[head] === b[head]) head++;
-  let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
-  const steps: Step[] = [];
-  for (let i = 0; i < head; i++) steps.push({ kind: " ", old: i, new: i });
-  steps.push(...middle(a, b, head, a.length - tail, b.length - tail));
-  for (let i = tail; i > 0; i--) steps.push({ kind: " ", old: a.length - i, new: b.length - i });
-  return steps;
-}
-
-function middle(
-  a: readonly string[],
-  b: readonly string[],
-  from: number,
-  aEnd: number,
-  bEnd: number,
-): Step[] {
-  const rows = aEnd - from;
-  const columns = bEnd - from;
-  const exact = (rows + 1) * (columns + 1) <= MAX_CELLS;
-  const width = columns + 1;
-  const lengths = new Uint32Array(exact ? (rows + 1) * width : 0);
-  for (let i = exact ? rows - 1 : -1; i >= 0; i--) {
-    for (let j = columns - 1; j >= 0; j--) {
-      const same = a[from + i] === b[from + j];
-      const down = lengths[(i + 1) * width + j] ?? 0;
-      const right = lengths[i * width + j + 1] ?? 0;
-      lengths[i * width + j] = same ? (lengths[(i + 1) * width + j + 1] ?? 0) + 1 : Math.max(down, right);
-    }
-  }
-  const steps: Step[] = [];
-  let i = 0;
-  let j = 0;
-  while (i < rows || j < columns) {
-    const at = { old: from + i, new: from + j };
-    if (exact && i < rows && j < columns && a[from + i] === b[from + j]) {
-      steps.push({ kind: " ", ...at });
-      i++;
-      j++;
-    } else if (
-      i < rows &&
-      (j >= columns || !exact || (lengths[(i + 1) * width + j] ?? 0) >= (lengths[i * width + j + 1] ?? 0))
-    ) {
-      steps.push({ kind: "-", ...at });
-      i++;
-    } else {
-      steps.push({ kind: "+", ...at });
-      j++;
-    }
-  }
-  return steps;
-}
-
-/** Groups the changes with their context; changes whose contexts touch share a hunk. */
-function hunks(steps: readonly Step[]): Step[][] {
-  const groups: Step[][] = [];
-  let end = -1;
-  for (const [index, step] of steps.entries()) {
-    if (step.kind === " ") continue;
-    const first = Math.max(0, index - CONTEXT_LINES);
-    const last = Math.min(steps.length, index + CONTEXT_LINES + 1);
-    if (first > end || groups.length === 0) groups.push(steps.slice(first, last));
-    else groups.at(-1)?.push(...steps.slice(end, last));
-    end = Math.max(end, last);
-  }
-  return groups;
+  return lines;
 }
