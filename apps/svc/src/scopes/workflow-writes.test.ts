@@ -44,6 +44,8 @@ describe("what a write brings besides files that it names", () => {
         [{ revision: "refs/pull/1/head" }],
       ],
       ["POST /repos/{owner}/{repo}/tags", { target: "abc" }, [{ revision: "abc" }]],
+      // Fields without a meaning name nothing, least of all what it is compared with.
+      ["POST /repos/{owner}/{repo}/tags", { target: "abc", base: "x", "": "x" }, [{ revision: "abc" }]],
     ];
     for (const [rule, body, brought] of rows) {
       const found = broughtByBody(rule, "acme/widgets", "heads/main", body);

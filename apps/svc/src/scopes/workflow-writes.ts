@@ -34,18 +34,28 @@ export function isWorkflowPath(path: string): boolean {
   return known && (inner === undefined || inner === "workflows");
 }
 
-/** Fields of a JSON body that name what is brought, by the rule; `onto` behind it. */
-const IN_BODY: ReadonlyMap<string, readonly [field: string, onto?: string][]> = new Map([
-  ["POST /repos/{owner}/{repo}/git/refs", [["sha"]]],
-  ["PATCH /repos/{owner}/{repo}/git/refs/{ref}", [["sha", "{ref}"]]],
-  ["POST /repos/{owner}/{repo}/merges", [["head", "base"]]],
-  ["POST /repos/{owner}/{repo}/releases", [["target_commitish"]]],
-  ["PATCH /repos/{owner}/{repo}/releases/{release_id}", [["target_commitish"]]],
+/** Names what is brought. */
+interface BringingField {
+  /** The field of the JSON body, in lower case. */
+  readonly revision: string;
+  /** The field that names what it is brought onto. */
+  readonly onto?: string;
+  /** Whether it is brought onto the ref in the path. */
+  readonly ontoRef?: true;
+}
+
+const IN_BODY: ReadonlyMap<string, readonly BringingField[]> = new Map([
+  ["POST /repos/{owner}/{repo}/git/refs", [{ revision: "sha" }]],
+  ["PATCH /repos/{owner}/{repo}/git/refs/{ref}", [{ revision: "sha", ontoRef: true }]],
+  ["POST /repos/{owner}/{repo}/merges", [{ revision: "head", onto: "base" }]],
+  ["POST /repos/{owner}/{repo}/releases", [{ revision: "target_commitish" }]],
+  ["PATCH /repos/{owner}/{repo}/releases/{release_id}", [{ revision: "target_commitish" }]],
   // Gitea's
-  ["PATCH /repos/{owner}/{repo}/releases/{id}", [["target_commitish"]]],
-  ["POST /repos/{owner}/{repo}/branches", [["old_ref_name"], ["old_branch_name"]]],
-  ["POST /repos/{owner}/{repo}/tags", [["target"]]],
+  ["PATCH /repos/{owner}/{repo}/releases/{id}", [{ revision: "target_commitish" }]],
+  ["POST /repos/{owner}/{repo}/branches", [{ revision: "old_ref_name" }, { revision: "old_branch_name" }]],
+  ["POST /repos/{owner}/{repo}/tags", [{ revision: "target" }]],
 ]);
+/** Path parameters that hold the number of a pull request. */
 const PULL_REQUEST = new Map([
   ["PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge", "pull_number"],
   ["PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async", "pull_number"],
@@ -79,17 +89,15 @@ export function broughtByBody(
   body: unknown,
 ): Brought[] | string {
   const named = IN_BODY.get(rule) ?? [];
-  const fields = bodyFields(
-    body,
-    named.map(([field]) => field),
-  );
+  const judged = named.map(({ revision }) => revision);
+  const fields = bodyFields(body, judged);
   if (typeof fields === "string") return fields;
   const brought: Brought[] = [];
-  for (const [field, ontoField] of named) {
+  for (const { revision: field, onto: ontoField, ontoRef } of named) {
     const revision = fields[field];
     if (revision === undefined || revision === null || revision === "") continue;
     if (typeof revision !== "string") return `The field ${field} must be a text`;
-    const onto = ontoField === "{ref}" ? ref : ontoField === undefined ? undefined : fields[ontoField];
+    const onto = ontoRef === true ? ref : ontoField === undefined ? undefined : fields[ontoField];
     brought.push({
       kind: "revision",
       repository,
