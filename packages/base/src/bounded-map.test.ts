@@ -14,7 +14,7 @@ function timed(options: { onRemove?: (key: string, value: number) => void } = {}
 }
 
 function keysOf(map: BoundedMap<string, number>): string[] {
-  return [...map.entries()].map(([key]) => key);
+  return map.entries().map(([key]) => key);
 }
 
 describe("BoundedMap", () => {

@@ -102,13 +102,13 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     this.#entries.purgeStale();
   }
 
-  /** Entries that have not expired, the one used last first. Copy them before you delete any. */
-  entries(): IterableIterator<[Key, Value]> {
-    return this.#entries.entries();
+  /** A copy of the entries that have not expired, the one used last first. */
+  entries(): [Key, Value][] {
+    return [...this.#entries.entries()];
   }
 
   /** Values that have not expired, the one used last first. Copy them before you delete any. */
-  values(): IterableIterator<Value> {
+  values(): IteratorObject<Value> {
     return this.#entries.values();
   }
 }

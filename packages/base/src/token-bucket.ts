@@ -5,7 +5,7 @@ import { systemClock, type Clock } from "./clock.ts";
 const MAX_KEYS = 10_000;
 
 export interface TokenBucketOptions {
-  /** Tokens that a full bucket holds, and that it gains in `refillMs`. At least 1. */
+  /** Tokens that a full bucket holds, and that it gains in `refillMs`. Less than 1: nothing is allowed. */
   readonly capacity: number;
   /** Milliseconds in which an empty bucket becomes full. */
   readonly refillMs: number;
@@ -38,7 +38,7 @@ export class TokenBucket {
    * Takes a token of the key.
    *
    * @param capacity of this key's bucket from now on. Default: the one of the constructor
-   * @returns whole seconds until there is a token, at least 1; 0: one was taken
+   * @returns 0: a token was taken; otherwise the whole seconds until there is one, at least 1
    */
   take(key: string, capacity = this.#capacity): number {
     const now = this.#clock.monotonic();

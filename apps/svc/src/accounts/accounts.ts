@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Logger, Secret } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
 import type { Store } from "../storage/store.ts";
@@ -27,23 +28,23 @@ export interface AccountsOptions {
 /** How a user's account at the code host stands. */
 export type AccountState = "connected" | "expired" | "none";
 
-interface Remembered {
-  readonly credential: HostCredential | undefined;
-  readonly readAt: number;
-}
-
 /** The code-host accounts of users, kept in the store and renewed there. */
 export class Accounts implements HostAccounts {
   readonly #options: AccountsOptions;
   /** Names this instance as holder of leases. */
   readonly #instance = randomUUIDv7();
   /** By user id; least recently read first. */
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #remembered: BoundedMap<string, { readonly credential: HostCredential | undefined }>;
   /** Renewals under way here, by user id. */
   readonly #renewals = new Map<string, Promise<HostCredential | undefined>>();
 
   constructor(options: AccountsOptions) {
     this.#options = options;
+    this.#remembered = new BoundedMap({
+      max: MAX_REMEMBERED,
+      ttlMs: REREAD_MS,
+      now: () => options.clock.monotonic(),
+    });
   }
 
   async accessToken(userId: string): Promise<Secret | undefined> {
@@ -94,21 +95,12 @@ export class Accounts implements HostAccounts {
   }
 
   async #read(userId: string): Promise<HostCredential | undefined> {
-    const now = this.#options.clock.monotonic();
-    const known = this.#remembered.get(userId);
-    if (known !== undefined && now - known.readAt < REREAD_MS) return known.credential;
+    const since = this.#options.clock.monotonic();
+    const known = this.#remembered.peek(userId);
+    if (known !== undefined) return known.credential;
     const credential = await this.#options.store.users.credential(userId);
-    this.#remember(userId, credential, now);
+    this.#remembered.set(userId, { credential }, { since });
     return credential;
-  }
-
-  #remember(userId: string, credential: HostCredential | undefined, readAt: number): void {
-    this.#remembered.delete(userId);
-    this.#remembered.set(userId, { credential, readAt });
-    for (const oldest of this.#remembered.keys()) {
-      if (this.#remembered.size <= MAX_REMEMBERED) break;
-      this.#remembered.delete(oldest);
-    }
   }
 
   /** Renews the credential that has this access token, unless another did; gives what is stored in the end. */
@@ -128,7 +120,7 @@ export class Accounts implements HostAccounts {
       const held = await store.leases.acquire(lease, this.#instance, LEASE_MS, clock.now());
       // Read after the lease is held: a refresh token that another instance used is void, and must not be used again.
       const stored = await store.users.credential(userId);
-      this.#remember(userId, stored, clock.monotonic());
+      this.#remembered.set(userId, { credential: stored });
       const isDone = stored === undefined || !isSame(stored.accessToken, from);
       if (held) {
         try {
@@ -162,7 +154,7 @@ export class Accounts implements HostAccounts {
       };
     }
     await store.users.putCredential(userId, next, clock.now());
-    this.#remember(userId, next, clock.monotonic());
+    this.#remembered.set(userId, { credential: next });
     return next;
   }
 

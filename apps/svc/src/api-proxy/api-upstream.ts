@@ -129,13 +129,13 @@ export class ApiUpstream {
       AbortSignal.timeout(this.#idleMs),
       ...(signal === undefined ? [] : [signal]),
     ]);
-    const place = await places.take(client, waiting).catch((error: unknown) => {
+    const leavePlace = await places.take(client, waiting).catch((error: unknown) => {
       throw explained(error, signal?.aborted !== true, url, signal?.aborted === true, this.#idleMs);
     });
     try {
       return await this.#dispatch(connections, request, sink);
     } finally {
-      place.leave();
+      leavePlace();
     }
   }
 

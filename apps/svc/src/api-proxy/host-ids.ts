@@ -1,4 +1,5 @@
 import type { Clock } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
@@ -7,7 +8,6 @@ import { EVERYTHING } from "../tokens/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
 import type { WorkflowLook } from "../scopes/workflow-writes.ts";
 import { WorkflowFiles } from "./workflow-files.ts";
-import { TimedMap } from "./timed-map.ts";
 
 /** Milliseconds that an answer stands: a repository may be renamed, an issue transferred. */
 const KEPT_MS = 60_000;
@@ -54,11 +54,11 @@ export class HostIds {
   readonly #userAgent: string;
   readonly #clock: Clock;
   /** Names by id, for credentials that are not held to single repositories. */
-  readonly #repositories: TimedMap<string>;
+  readonly #repositories: BoundedMap<string, string>;
   /** Ids by name in lower case. */
-  readonly #numbers: TimedMap<string>;
-  readonly #pullRequests: TimedMap<boolean>;
-  readonly #nodeFacts: TimedMap<NodeFacts>;
+  readonly #numbers: BoundedMap<string, string>;
+  readonly #pullRequests: BoundedMap<string, boolean>;
+  readonly #nodeFacts: BoundedMap<string, NodeFacts>;
 
   constructor(options: {
     readonly upstream: Pick<ApiUpstream, "ask">;
@@ -70,10 +70,11 @@ export class HostIds {
     this.#host = options.host;
     this.#userAgent = options.userAgent;
     this.#clock = options.clock;
-    this.#numbers = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
-    this.#repositories = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
-    this.#pullRequests = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
-    this.#nodeFacts = new TimedMap(MAX_KEPT, KEPT_MS, options.clock);
+    const bounds = { max: MAX_KEPT, ttlMs: KEPT_MS, now: () => options.clock.monotonic() };
+    this.#numbers = new BoundedMap(bounds);
+    this.#repositories = new BoundedMap(bounds);
+    this.#pullRequests = new BoundedMap(bounds);
+    this.#nodeFacts = new BoundedMap(bounds);
   }
 
   /**
@@ -98,14 +99,20 @@ export class HostIds {
     return {
       repositoryById: async (id) =>
         limits.repositories.some((each) => each.endsWith(EVERYTHING))
-          ? this.#repositories.getOr(id, async () => textOf(await rest(`/repositories/${id}`), "full_name"))
+          ? remembered(this.#repositories, id, async () =>
+              textOf(await rest(`/repositories/${id}`), "full_name"),
+            )
           : this.#amongListed(id, limits.repositories, rest),
       isPullRequest: async (repository, number) => {
         if (!/^\d{1,12}$/.test(number)) return false;
-        const found = await this.#pullRequests.getOr(`${repository.toLowerCase()} ${number}`, async () => {
-          const issue = await rest(`/repos/${repository}/issues/${number}`);
-          return isObject(issue) ? "pull_request" in issue : undefined;
-        });
+        const found = await remembered(
+          this.#pullRequests,
+          `${repository.toLowerCase()} ${number}`,
+          async () => {
+            const issue = await rest(`/repos/${repository}/issues/${number}`);
+            return isObject(issue) ? "pull_request" in issue : undefined;
+          },
+        );
         return found === true;
       },
       nodes: async (ids) => this.#nodes(ids, limits, authorization, signal),
@@ -140,7 +147,7 @@ export class HostIds {
       const asked = names.slice(from, from + MAX_ASKED_AT_ONCE);
       const numbers = await Promise.all(
         asked.map(async (name) =>
-          this.#numbers.getOr(name.toLowerCase(), async () => numberOf(await rest(`/repos/${name}`))),
+          remembered(this.#numbers, name.toLowerCase(), async () => numberOf(await rest(`/repos/${name}`))),
         ),
       );
       const index = numbers.indexOf(id);
@@ -188,6 +195,19 @@ export class HostIds {
       ...(authorization === undefined ? {} : { authorization }),
     };
   }
+}
+
+/** The value that is remembered, else the result of `ask`. Undefined is not remembered: another caller may see more. */
+async function remembered<Value extends {}>(
+  map: BoundedMap<string, Value>,
+  key: string,
+  ask: () => Promise<Value | undefined>,
+): Promise<Value | undefined> {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const value = await ask();
+  if (value !== undefined) map.set(key, value);
+  return value;
 }
 
 function isWithin({ repository }: NodeFacts, limits: TokenLimits): boolean {

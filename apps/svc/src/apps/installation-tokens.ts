@@ -1,4 +1,5 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { SvcError } from "../errors.ts";
@@ -41,8 +42,8 @@ export interface InstallationTokensOptions {
  */
 export class InstallationTokens implements InstallationCredentials {
   readonly #options: InstallationTokensOptions;
-  /** By what it is for. */
-  readonly #issued = new Map<string, Issued>();
+  /** By what it is for. One that is not used any more may still have to be revoked: entries do not expire. */
+  readonly #issued = new BoundedMap<string, Issued>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<InstallationOutcome>>();
   readonly #apps = new Map<string, { readonly app: AppRecord | undefined; readonly readAt: number }>();
 
@@ -87,7 +88,7 @@ export class InstallationTokens implements InstallationCredentials {
   /** Forgets what was issued by an app that is gone, or has another key. */
   async forgetApp(appId: string): Promise<void> {
     this.#apps.delete(appId);
-    for (const [key, issued] of this.#issued) {
+    for (const [key, issued] of this.#issued.entries()) {
       if (issued.appId !== appId) continue;
       if (key.startsWith("token/")) await this.revokeFor(key.slice("token/".length));
       this.#issued.delete(key);
@@ -115,7 +116,7 @@ export class InstallationTokens implements InstallationCredentials {
     ask: () => Promise<InstallationOutcome>,
   ): Promise<InstallationOutcome> {
     const { clock } = this.#options;
-    const known = this.#issued.get(key);
+    const known = this.#issued.peek(key);
     if (known !== undefined && known.appId === app.id && clock.now() < known.until) return known.outcome;
     const running = this.#asking.get(key);
     if (running !== undefined) return running;
@@ -132,12 +133,7 @@ export class InstallationTokens implements InstallationCredentials {
   #remember(key: string, appId: string, outcome: InstallationOutcome): void {
     const now = this.#options.clock.now();
     const until = outcome.kind === "token" ? outcome.expiresAt - UNUSED_AHEAD_MS : now + REMEMBER_NO_MS;
-    this.#issued.delete(key);
     this.#issued.set(key, { appId, outcome, until });
-    for (const oldest of this.#issued.keys()) {
-      if (this.#issued.size <= MAX_REMEMBERED) break;
-      this.#issued.delete(oldest);
-    }
   }
 
   async #ask(ask: () => Promise<InstallationOutcome>): Promise<InstallationOutcome> {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { RepositoryId } from "./repository-id.ts";
 
 /** Maximum number of remembered authorizations, and of refusals. The oldest go first, which costs a probe upstream. */
@@ -35,8 +36,8 @@ export class AuthorizationCache {
   readonly #lifeMs: number;
   readonly #clock: Clock;
   /** When the request behind the last authorization was sent. */
-  readonly #askedAt = new Map<AuthorizationKey, number>();
-  readonly #refusedAt = new Map<AuthorizationKey, number>();
+  readonly #askedAt = new BoundedMap<AuthorizationKey, number>({ max: MAX_ENTRIES });
+  readonly #refusedAt = new BoundedMap<AuthorizationKey, number>({ max: MAX_ENTRIES });
 
   /** @param grantSeconds 0 = an authorization is never remembered */
   constructor(grantSeconds: number, clock: Clock) {
@@ -51,7 +52,7 @@ export class AuthorizationCache {
 
   /** When the request behind the remembered authorization was sent; undefined: none is remembered that still counts. */
   find(key: AuthorizationKey): number | undefined {
-    const askedAt = this.#askedAt.get(key);
+    const askedAt = this.#askedAt.peek(key);
     return askedAt !== undefined && this.isCurrent(key, askedAt) ? askedAt : undefined;
   }
 
@@ -63,19 +64,19 @@ export class AuthorizationCache {
   /** Remembers an authorization. One whose request was sent before the last refusal is not remembered. */
   record(key: AuthorizationKey, askedAt: number): void {
     if (this.#lifeMs === 0 || this.#refusedSince(key, askedAt)) return;
-    remember(this.#askedAt, key, Math.max(askedAt, this.#askedAt.get(key) ?? askedAt));
+    this.#askedAt.set(key, Math.max(askedAt, this.#askedAt.peek(key) ?? askedAt));
   }
 
   /** Remembers an authorization if one was remembered in the last ten minutes and not deleted since. */
   renew(key: AuthorizationKey, askedAt: number): void {
-    const before = this.#askedAt.get(key);
+    const before = this.#askedAt.peek(key);
     if (before !== undefined && askedAt - before <= RENEWABLE_MS) this.record(key, askedAt);
   }
 
   /** Deletes the authorization after a refusal of a request that reads: decisions that are on their way do not count. */
   refuse(key: AuthorizationKey): void {
     this.#askedAt.delete(key);
-    remember(this.#refusedAt, key, this.#clock.monotonic());
+    this.#refusedAt.set(key, this.#clock.monotonic());
   }
 
   /** Deletes the authorization; a decision that is on its way counts. */
@@ -84,15 +85,7 @@ export class AuthorizationCache {
   }
 
   #refusedSince(key: AuthorizationKey, time: number): boolean {
-    const refusedAt = this.#refusedAt.get(key);
+    const refusedAt = this.#refusedAt.peek(key);
     return refusedAt !== undefined && refusedAt >= time;
   }
-}
-
-function remember(map: Map<AuthorizationKey, number>, key: AuthorizationKey, value: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= MAX_ENTRIES) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
 }

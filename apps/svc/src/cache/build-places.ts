@@ -1,9 +1,7 @@
+import { Semaphore } from "@devplat/base/semaphore";
+
 /** Steps of builds that run at the same time. Builds share one thread: more would only hold more memory. */
 const MAX_STEPS = 2;
-
-interface Waiter {
-  readonly start: () => void;
-}
 
 /**
  * Bounds how many answers are computed at the same time. A build has a place only while it computes its next chunk: it
@@ -11,19 +9,16 @@ interface Waiter {
  * each client soon gets its first byte, however long the answers of others are.
  */
 export class BuildPlaces {
-  readonly #max: number;
-  readonly #first: Waiter[] = [];
-  readonly #next: Waiter[] = [];
-  #running = 0;
+  readonly #steps: Semaphore;
 
   /** @param max default {@link MAX_STEPS} */
   constructor(max = MAX_STEPS) {
-    this.#max = max;
+    this.#steps = new Semaphore(max);
   }
 
   /** Builds that compute a chunk now. */
   get running(): number {
-    return this.#running;
+    return this.#steps.taken;
   }
 
   /**
@@ -39,12 +34,12 @@ export class BuildPlaces {
   ): AsyncGenerator<Buffer, void, undefined> {
     try {
       for (let size = 0; ;) {
-        await this.#take(size < held ? this.#first : this.#next, signal);
+        const leave = await this.#steps.acquire(signal, size < held);
         let step: IteratorResult<Buffer, void>;
         try {
           step = await chunks.next();
         } finally {
-          this.#leave();
+          leave();
         }
         if (step.done === true) return;
         size += step.value.length;
@@ -53,36 +48,5 @@ export class BuildPlaces {
     } finally {
       await chunks.return(undefined);
     }
-  }
-
-  async #take(queue: Waiter[], signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    if (this.#running < this.#max) {
-      this.#running++;
-      return;
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter = { start: resolve };
-    const giveUp = (): void => {
-      const at = queue.indexOf(waiter);
-      // It may have got its place in this very turn: then it runs, and finds the signal itself.
-      if (at < 0) return;
-      queue.splice(at, 1);
-      reject(signal.reason as Error);
-    };
-    queue.push(waiter);
-    signal.addEventListener("abort", giveUp, { once: true });
-    try {
-      await promise;
-    } finally {
-      signal.removeEventListener("abort", giveUp);
-    }
-  }
-
-  /** Gives the place to the next who waits. */
-  #leave(): void {
-    const waiter = this.#first.shift() ?? this.#next.shift();
-    if (waiter === undefined) this.#running--;
-    else waiter.start();
   }
 }

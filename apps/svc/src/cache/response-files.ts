@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { lstat, mkdir, open, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ASIDE_SUFFIX, ifExists, syncFolder, systemCode } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
 import { isUnreadable, quarantine } from "./file-damage.ts";
 import { readAt, writeAllAt } from "./file-io.ts";
@@ -70,8 +71,10 @@ export class ResponseFiles {
   /** Folders whose origin was found right. */
   readonly #ready = new Map<string, Promise<void>>();
   readonly #touched = new Map<string, number>();
-  /** By path; longest unused first. */
-  readonly #sums = new Map<string, { readonly identity: string; readonly sums: FileSums }>();
+  /** By path. */
+  readonly #sums = new BoundedMap<string, { readonly identity: string; readonly sums: FileSums }>({
+    max: MAX_KNOWN_SUMS,
+  });
   readonly #removals = new Set<Promise<void>>();
   readonly #slices: Slices;
 
@@ -109,7 +112,7 @@ export class ResponseFiles {
       const identity = `${path}\0${ino}\0${birthtimeMs}\0${fileBytes}`;
       const known = this.#sums.get(path);
       const sums = known?.identity === identity ? known.sums : await readTrailer(fd, fileBytes, answers);
-      this.#remember(path, identity, sums);
+      if (sums !== known?.sums) this.#sums.set(path, { identity, sums });
       await this.#touch(path, handle);
       const { size } = sums;
       const slices = this.#slices;
@@ -126,12 +129,6 @@ export class ResponseFiles {
       await handle.close();
       throw error;
     }
-  }
-
-  #remember(path: string, identity: string, sums: FileSums): void {
-    this.#sums.delete(path);
-    this.#sums.set(path, { identity, sums });
-    if (this.#sums.size > MAX_KNOWN_SUMS) this.#sums.delete(this.#sums.keys().next().value ?? "");
   }
 
   /** Whether there is a stored answer, without marking it as used. */

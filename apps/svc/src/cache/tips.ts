@@ -1,5 +1,6 @@
 import { createHash, hash } from "node:crypto";
 import type { Clock } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import { MAX_REF_PREFIXES, decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 
@@ -59,7 +60,7 @@ export class Tips {
   readonly #refs = new Map<string, Tip>();
   /** The tips that name an object, themselves or peeled: mostly one, and then without a set around it. */
   readonly #byOid = new Map<string, Tip | Set<Tip>>();
-  readonly #views = new Map<string, View>();
+  readonly #views = new BoundedMap<string, View>({ max: MAX_VIEWS });
   /** Tips that no yes has spoken of since one agreed on none of them. */
   readonly #doubted = new Map<string, Tip>();
   #epoch = 0;
@@ -87,7 +88,7 @@ export class Tips {
       return "unproven";
     }
     const digest = hash("sha1", body, "base64");
-    const before = this.#views.get(name);
+    const before = this.#views.peek(name);
     if (before !== undefined && before.digest === digest && before.epoch === this.#epoch) {
       before.seenAt = this.#clock.monotonic();
       return "same";
@@ -103,7 +104,7 @@ export class Tips {
       coversTags: coversAll(covering, "refs/tags/"),
       coversBranches: coversAll(covering, "refs/heads/"),
     };
-    this.#remember(name, view);
+    this.#views.set(name, view);
     for (const ref of refs) {
       if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, view });
     }
@@ -210,14 +211,6 @@ export class Tips {
   #tagsCovered(): boolean {
     const oldest = this.#clock.monotonic() - this.#lifeMs;
     return this.#views.values().some((view) => view.coversTags && view.seenAt >= oldest);
-  }
-
-  #remember(name: string, view: View): void {
-    this.#views.delete(name);
-    this.#views.set(name, view);
-    if (this.#views.size <= MAX_VIEWS) return;
-    const [oldest] = this.#views.keys();
-    if (oldest !== undefined) this.#views.delete(oldest);
   }
 
   #knows(oid: string | undefined): boolean {

@@ -1,4 +1,5 @@
 import { createHash, hash } from "node:crypto";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import {
   commandArgs,
   decodeCommandBody,
@@ -37,8 +38,8 @@ interface KnownFetch {
  */
 export class KnownBodies {
   readonly #maxBytes: number;
-  /** By digest, in the order of use, oldest first. */
-  readonly #bodies = new Map<string, { readonly body: CommandBody; readonly size: number }>();
+  /** By digest. */
+  readonly #bodies: BoundedMap<string, { readonly body: CommandBody; readonly size: number }>;
   /** First commands of bodies that are too large to be kept, by digest, for as long as some request has them. */
   readonly #inUse = new Map<string, WeakRef<EncodedCommand>>();
   readonly #bodyOf = new WeakMap<EncodedCommand, CommandBody>();
@@ -48,16 +49,16 @@ export class KnownBodies {
   /** Large bodies that are being decoded, by digest. */
   readonly #decoding = new Map<string, Promise<CommandBody>>();
   readonly #fetches = new WeakMap<CommandRequest, KnownFetch>();
-  #total = 0;
 
   /** @param maxBytes of remembered bodies, default {@link MAX_TOTAL_BYTES} */
   constructor(maxBytes = MAX_TOTAL_BYTES) {
     this.#maxBytes = maxBytes;
+    this.#bodies = new BoundedMap({ max: maxBytes, sizeOf: ({ size }) => size });
   }
 
   /** Bytes of the bodies that are remembered. */
   get bytes(): number {
-    return this.#total;
+    return this.#bodies.totalSize;
   }
 
   /** Decodes a small body in one go. @param bytes are not kept. @throws ProtocolError as `decodeCommandBody` */
@@ -65,7 +66,10 @@ export class KnownBodies {
     if (!this.#isKept(bytes)) return decodeCommandBody(bytes);
     const digest = hash("sha256", bytes, "base64");
     // A copy: the bytes are a part of what the connection read, and the commands are views of them.
-    return this.#known(digest) ?? this.#keep(digest, decodeCommandBody(Buffer.from(bytes)), bytes.length);
+    return (
+      this.#bodies.get(digest)?.body ??
+      this.#keep(digest, decodeCommandBody(Buffer.from(bytes)), bytes.length)
+    );
   }
 
   /**
@@ -83,7 +87,8 @@ export class KnownBodies {
       signal.throwIfAborted();
     }
     const first = this.#inUse.get(digest)?.deref();
-    const known = this.#known(digest) ?? (first === undefined ? undefined : this.#bodyOf.get(first));
+    const known =
+      this.#bodies.get(digest)?.body ?? (first === undefined ? undefined : this.#bodyOf.get(first));
     if (known !== undefined) return known;
     const decoding = this.#decodeLarge(bytes, signal).finally(() => this.#decoding.delete(digest));
     this.#decoding.set(digest, decoding);
@@ -133,22 +138,8 @@ export class KnownBodies {
     return bytes.length <= Math.min(MAX_BODY_BYTES, this.#maxBytes);
   }
 
-  #known(digest: string): CommandBody | undefined {
-    const known = this.#bodies.get(digest);
-    if (known === undefined) return undefined;
-    this.#bodies.delete(digest);
-    this.#bodies.set(digest, known);
-    return known.body;
-  }
-
   #keep(digest: string, body: CommandBody, size: number): CommandBody {
     this.#bodies.set(digest, { body, size });
-    this.#total += size;
-    for (const [oldest, { size: freed }] of this.#bodies) {
-      if (this.#total <= this.#maxBytes) break;
-      this.#bodies.delete(oldest);
-      this.#total -= freed;
-    }
     return body;
   }
 

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
-import { ClientPlaces, type ClientPlace } from "../http/client-places.ts";
+import { ClientPlaces } from "../http/client-places.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
@@ -138,10 +138,10 @@ export class Upstream {
       timedOut = true;
       controller.abort();
     });
-    let place: ClientPlace | undefined;
+    let leavePlace: (() => void) | undefined;
     const release = (): void => {
       idle.stop();
-      place?.leave();
+      leavePlace?.();
       signal?.removeEventListener("abort", cancel);
     };
     let bodyError: unknown;
@@ -163,7 +163,8 @@ export class Upstream {
       const { body, client } = request;
       const streamed = body !== undefined && !Buffer.isBuffer(body);
       if (client !== undefined) {
-        place = await (streamed ? this.#uploadPlaces : this.#poolPlaces).take(client, controller.signal);
+        const places = streamed ? this.#uploadPlaces : this.#poolPlaces;
+        leavePlace = await places.take(client, controller.signal);
       }
       const sent = streamed
         ? (watched(body, idle, (error) => (bodyError = error)) as unknown as Readable)

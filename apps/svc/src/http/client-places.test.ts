@@ -17,15 +17,15 @@ describe("ClientPlaces", () => {
       return place;
     });
     const other = await places.take("192.0.2.2", never);
-    other.leave();
+    other();
     assert.deepEqual(order, []);
-    first?.leave();
+    first?.();
     await waiting[0];
     assert.deepEqual(order, ["a"]);
-    second?.leave();
+    second?.();
     await waiting[1];
-    third?.leave();
-    for (const place of await Promise.all(waiting)) place.leave();
+    third?.();
+    for (const place of await Promise.all(waiting)) place();
     // All of them are free again.
     await Promise.all([1, 2, 3].map(async () => places.take("192.0.2.1", never)));
   });
@@ -37,7 +37,7 @@ describe("ClientPlaces", () => {
     const waiting = places.take("2001:db8::2", never).then(() => order.push("same network"));
     await places.take("2001:db8:0:1::1", never);
     order.push("another");
-    place.leave();
+    place();
     await waiting;
     assert.deepEqual(order, ["another", "same network"]);
   });
@@ -51,9 +51,9 @@ describe("ClientPlaces", () => {
     leaving.abort(new Error("gone"));
     await assert.rejects(given, /gone/);
     await assert.rejects(places.take("192.0.2.1", leaving.signal), /gone/);
-    place.leave();
-    place.leave();
-    (await waiting).leave();
+    place();
+    place();
+    (await waiting)();
     await places.take("192.0.2.1", never);
   });
 

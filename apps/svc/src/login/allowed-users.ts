@@ -1,4 +1,5 @@
 import type { Clock, Logger, Secret } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { HostAccounts } from "../code-host/host-account.ts";
 import type { HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
@@ -44,8 +45,8 @@ export class AllowedUsers {
   #recheckMs: number | undefined;
   #users: ReadonlySet<string> = new Set();
   #organizations: ReadonlySet<string> = new Set();
-  /** Memberships by user id, the oldest first. */
-  #answers = new Map<string, Answer>();
+  /** Memberships by user id, the oldest first. One whose time is over still counts while the code host does not answer. */
+  #answers = new BoundedMap<string, Answer>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<boolean>>();
 
   constructor(options: AllowedUsersOptions) {
@@ -59,7 +60,7 @@ export class AllowedUsers {
     if (this.#recheckMs !== undefined) this.#recheckMs = recheckMs;
     this.#users = folded(users);
     this.#organizations = folded(organizations);
-    this.#answers = new Map();
+    this.#answers = new BoundedMap({ max: MAX_REMEMBERED });
     this.#asking.clear();
   }
 
@@ -75,7 +76,7 @@ export class AllowedUsers {
   /** Notes a login that was allowed, so that the code host is not asked at once again, and a no before it counts no more. */
   confirm(userId: string): void {
     const until = this.#options.clock.monotonic() + (this.#recheckMs ?? 0);
-    this.#remember(userId, { allowed: true, until });
+    this.#answers.set(userId, { allowed: true, until });
   }
 
   /**
@@ -89,7 +90,7 @@ export class AllowedUsers {
     if (recheckMs === undefined) return true;
     const byName = this.#byName(login);
     if (byName !== undefined) return byName;
-    const known = this.#answers.get(userId);
+    const known = this.#answers.peek(userId);
     if (known !== undefined && clock.monotonic() < known.until) return known.allowed;
     const running = this.#asking.get(userId);
     if (running !== undefined) return running;
@@ -126,21 +127,12 @@ export class AllowedUsers {
       if (!(error instanceof SvcError)) throw error;
       if (error.code !== "login_refused") {
         logger.warn({ err: error, user_id: userId }, "whether a user may still sign in could not be asked");
-        allowed = answers.get(userId)?.allowed ?? true;
+        allowed = answers.peek(userId)?.allowed ?? true;
       }
     }
     // What was asked under other lists is not remembered under these.
-    if (answers === this.#answers) this.#remember(userId, { allowed, until: clock.monotonic() + keptMs });
+    if (answers === this.#answers) this.#answers.set(userId, { allowed, until: clock.monotonic() + keptMs });
     return allowed;
-  }
-
-  #remember(userId: string, answer: Answer): void {
-    this.#answers.delete(userId);
-    this.#answers.set(userId, answer);
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size <= MAX_REMEMBERED) break;
-      this.#answers.delete(oldest);
-    }
   }
 }
 

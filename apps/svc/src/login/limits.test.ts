@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { addressKey } from "../http/address-key.ts";
-import { RateLimit } from "./rate-limit.ts";
+import { LoginLimits } from "./login-limits.ts";
 import { returnPath } from "./return-to.ts";
 
 describe("return_to", () => {
@@ -46,17 +46,33 @@ describe("return_to", () => {
   }
 });
 
-describe("a bound on tries", () => {
-  it("counts per caller and window", () => {
-    let now = 0;
-    const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
-    const limit = new RateLimit(2, 1000, clock);
-    limit.take("a");
-    limit.take("a");
-    limit.take("b");
-    assert.throws(() => limit.take("a"), { code: "too_many_requests", hint: "Try again in 1 s." });
-    now = 1000;
-    limit.take("a");
+describe("limits on tries", () => {
+  let now = 0;
+  const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
+  const [one, sameNetwork, other] = ["2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"];
+
+  it("an address may begin 60 logins in a minute", () => {
+    const limits = new LoginLimits(clock);
+    for (let count = 0; count < 60; count++) limits.login(one);
+    limits.login(other);
+    const refusal = { code: "too_many_requests", hint: "Try again in 1 s." };
+    assert.throws(() => limits.login(sameNetwork), refusal);
+    now += 1000;
+    limits.login(one);
+    assert.throws(() => limits.login(one), refusal);
+  });
+
+  it("a user, and an address, may try 10 user codes in ten minutes", () => {
+    const refusal = { code: "too_many_requests", hint: "Try again in 60 s." };
+    const byUser = new LoginLimits(clock);
+    for (let count = 0; count < 10; count++) byUser.userCode("ada", `192.0.2.${count}`);
+    assert.throws(() => byUser.userCode("ada", "198.51.100.1"), refusal);
+    byUser.userCode("bob", "198.51.100.1");
+    const byAddress = new LoginLimits(clock);
+    for (let count = 0; count < 10; count++) byAddress.userCode(`user-${count}`, one);
+    assert.throws(() => byAddress.userCode("ada", sameNetwork), refusal);
+    now += 60_000;
+    byAddress.userCode("ada", one);
   });
 
   it("an IPv6 network of 64 bits is one caller, an IPv4 address is one", () => {

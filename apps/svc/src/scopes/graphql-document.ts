@@ -1,3 +1,4 @@
+import { BoundedMap } from "@devplat/base/bounded-map";
 import {
   parse,
   type DocumentNode,
@@ -5,7 +6,6 @@ import {
   type OperationDefinitionNode,
 } from "graphql/language";
 import type { GraphqlRequest } from "./graphql-request.ts";
-import { RecentMap } from "./recent-map.ts";
 
 /** Tokens of a document at most; the largest query of `gh` has under 1000. */
 const MAX_TOKENS = 15_000;
@@ -27,7 +27,7 @@ interface ParsedDocument {
 
 /** Parses documents and remembers them. */
 export class GraphqlDocuments {
-  readonly #kept = new RecentMap<string, ParsedDocument>(MAX_KEPT);
+  readonly #kept = new BoundedMap<string, ParsedDocument>({ max: MAX_KEPT });
 
   /** @returns what is wrong, as text; never the parser's message, which quotes its input */
   select({ query, operationName }: GraphqlRequest): SelectedOperation | string {

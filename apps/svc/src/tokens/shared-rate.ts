@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock, Logger } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { OneTimeStore } from "../storage/store.ts";
 
 /** Milliseconds of a window: instances count together within each minute of the clock. */
@@ -39,7 +40,7 @@ export class SharedRate {
   readonly #counts: OneTimeStore;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #shares = new Map<string, Share>();
+  readonly #shares = new BoundedMap<string, Share>({ max: MAX_REMEMBERED });
   #restsUntil = -Infinity;
 
   constructor(counts: OneTimeStore, clock: Clock, logger: Logger) {
@@ -74,21 +75,16 @@ export class SharedRate {
   /** Seconds to wait if the token has used up this minute; undefined: not as far as is known here. */
   wait(id: string): number | undefined {
     const now = this.#clock.now();
-    const share = this.#shares.get(id);
+    const share = this.#shares.peek(id);
     if (share === undefined || share.window !== Math.floor(now / WINDOW_MS)) return undefined;
     return share.exhausted && share.leased === 0 ? secondsLeft(share, now) : undefined;
   }
 
   #share(id: string, window: number): Share {
-    const known = this.#shares.get(id);
+    const known = this.#shares.peek(id);
     if (known?.window === window) return known;
     const share: Share = { window, unreported: 0, leased: 0, exhausted: false, asking: undefined };
-    this.#shares.delete(id);
     this.#shares.set(id, share);
-    for (const oldest of this.#shares.keys()) {
-      if (this.#shares.size <= MAX_REMEMBERED) break;
-      this.#shares.delete(oldest);
-    }
     return share;
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import type { Store, TokenRecord } from "../storage/store.ts";
 import { AddressList } from "./address-list.ts";
 import { tokenHash } from "../credentials/token-format.ts";
@@ -21,13 +22,18 @@ export class TokenLookup {
   readonly #store: Store;
   readonly #clock: Clock;
   /** By hash; least recently read first. */
-  readonly #remembered = new Map<string, { readonly token: KnownToken; readonly readAt: number }>();
+  readonly #remembered: BoundedMap<string, KnownToken>;
   /** Counts the changes, so that a read that began before one is not remembered after it. */
   #changes = 0;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
+    this.#remembered = new BoundedMap({
+      max: MAX_REMEMBERED,
+      ttlMs: REREAD_MS,
+      now: () => clock.monotonic(),
+    });
   }
 
   /**
@@ -37,29 +43,21 @@ export class TokenLookup {
    */
   async find(text: string): Promise<KnownToken | undefined> {
     const hash = tokenHash(text);
-    const remembered = this.#remembered.get(hash);
-    if (remembered !== undefined && this.#clock.monotonic() - remembered.readAt < REREAD_MS) {
-      return remembered.token;
-    }
+    const remembered = this.#remembered.peek(hash);
+    if (remembered !== undefined) return remembered;
     const before = this.#changes;
-    const readAt = this.#clock.monotonic();
+    const since = this.#clock.monotonic();
     const token = await this.#read(hash);
-    this.#remembered.delete(hash);
-    if (token !== undefined && before === this.#changes) {
-      this.#remembered.set(hash, { token, readAt });
-      for (const oldest of this.#remembered.keys()) {
-        if (this.#remembered.size <= MAX_REMEMBERED) break;
-        this.#remembered.delete(oldest);
-      }
-    }
+    if (token !== undefined && before === this.#changes) this.#remembered.set(hash, token, { since });
+    else this.#remembered.delete(hash);
     return token;
   }
 
   /** To be called after a token was changed in the store. */
   forget(tokenId: string): void {
     this.#changes++;
-    for (const [hash, { token }] of this.#remembered) {
-      if (token.record.id === tokenId) this.#remembered.delete(hash);
+    for (const [hash, { record }] of this.#remembered.entries()) {
+      if (record.id === tokenId) this.#remembered.delete(hash);
     }
   }
 

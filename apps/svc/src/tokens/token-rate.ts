@@ -1,15 +1,8 @@
 import type { Clock } from "@devplat/base";
+import { TokenBucket } from "@devplat/base/token-bucket";
 import type { SharedRate } from "./shared-rate.ts";
 
-/** Tokens whose rate is remembered; the one unseen for longest is forgotten, and starts anew. */
-const MAX_REMEMBERED = 10_000;
 const MINUTE_MS = 60_000;
-
-interface Bucket {
-  /** Requests that may still come at once. */
-  left: number;
-  filledAt: number;
-}
 
 /**
  * Bounds the requests of each token, by its own bound or the common one, the lower of both: a bucket of a minute's worth that
@@ -17,15 +10,14 @@ interface Bucket {
  */
 export class TokenRate {
   #perMinute: number;
-  readonly #clock: Clock;
   readonly #shared: SharedRate | undefined;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets: TokenBucket;
 
   /** @param perMinute requests per minute and token; 0: no bound @param shared undefined: instances do not count together */
   constructor(perMinute: number, clock: Clock, shared?: SharedRate) {
     this.#shared = shared;
     this.#perMinute = perMinute;
-    this.#clock = clock;
+    this.#buckets = new TokenBucket({ capacity: perMinute, refillMs: MINUTE_MS, clock });
   }
 
   setPerMinute(perMinute: number): void {
@@ -41,28 +33,12 @@ export class TokenRate {
   take(id: string, own?: number): number | undefined | Promise<number | undefined> {
     const perMinute = Math.min(own ?? Infinity, this.#perMinute === 0 ? Infinity : this.#perMinute);
     if (perMinute === Infinity) return undefined;
-    const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(id) ?? { left: perMinute, filledAt: now };
-    const perMs = perMinute / MINUTE_MS;
-    bucket.left = Math.min(perMinute, bucket.left + (now - bucket.filledAt) * perMs);
-    bucket.filledAt = now;
-    this.#buckets.delete(id);
-    this.#buckets.set(id, bucket);
-    if (this.#buckets.size > MAX_REMEMBERED) {
-      for (const oldest of this.#buckets.keys()) {
-        this.#buckets.delete(oldest);
-        break;
-      }
-    }
-    if (bucket.left < 1) {
-      const refill = Math.max(1, Math.ceil((1 - bucket.left) / perMs / 1000));
-      return Math.max(refill, this.#shared?.wait(id) ?? 0);
-    }
-    bucket.left--;
+    const refill = this.#buckets.take(id, perMinute);
+    if (refill > 0) return Math.max(refill, this.#shared?.wait(id) ?? 0);
     const wait = this.#shared?.take(id, perMinute);
     // What another instance has used up was not used here.
     const refund = (seconds: number | undefined): number | undefined => {
-      if (seconds !== undefined) bucket.left++;
+      if (seconds !== undefined) this.#buckets.giveBack(id);
       return seconds;
     };
     return wait instanceof Promise ? wait.then(refund) : refund(wait);

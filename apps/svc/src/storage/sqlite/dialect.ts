@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { BoundedMap } from "@devplat/base/bounded-map";
 import {
   SqliteAdapter,
   SqliteIntrospector,
@@ -108,8 +109,8 @@ class NodeSqliteDriver implements Driver {
 
 class NodeSqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync;
-  /** Least recently used first. */
-  readonly #statements = new Map<string, StatementSync>();
+  /** By text. */
+  readonly #statements = new BoundedMap<string, StatementSync>({ max: MAX_STATEMENTS });
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -140,13 +141,10 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   #prepare(sql: string): StatementSync {
-    const known = this.#statements.get(sql);
-    this.#statements.delete(sql);
-    const statement = known ?? this.#database.prepare(sql);
-    this.#statements.set(sql, statement);
-    for (const oldest of this.#statements.keys()) {
-      if (this.#statements.size <= MAX_STATEMENTS) break;
-      this.#statements.delete(oldest);
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      this.#statements.set(sql, statement);
     }
     return statement;
   }
