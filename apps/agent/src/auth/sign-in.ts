@@ -1,4 +1,5 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
@@ -109,7 +110,7 @@ export class TokenSignIn implements SignIn {
   /** The reasons of the last look, so that the same ones are not logged each time. */
   #logged = "";
   /** One look at a time: two would ask the store, or sign in by certificate, twice. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Serializer();
 
   constructor(parts: TokenSignInParts) {
     this.#parts = parts;
@@ -303,12 +304,11 @@ export class TokenSignIn implements SignIn {
       if (!begun)
         reject(new SecretStoreError("aborted", "the store is still being asked about another token"));
     };
-    const turn = this.#turn.then(() => {
+    const turn = this.#turns.run(() => {
       begun = !signal.aborted;
       // Otherwise the caller has gone.
       return begun ? action() : givenUp;
     });
-    this.#turn = turn.catch(() => undefined);
     signal.addEventListener("abort", giveUp, { once: true });
     if (signal.aborted) giveUp();
     try {

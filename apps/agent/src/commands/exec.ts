@@ -141,26 +141,27 @@ async function follow(
       // The command keeps what it has; the next look may work.
     }
   };
-  const [{ systemClock, silentLogger }, { StoreWatch }] = await Promise.all([
+  const [{ systemClock, silentLogger }, { Serializer }, { StoreWatch }] = await Promise.all([
     import("@devplat/base"),
+    import("@devplat/base/serializer"),
     import("../sync/store-watch.ts"),
   ]);
   const seen: { events: EventsState } = { events: "polling" };
   // One look after the other: an older one must not be the last.
-  let turn: Promise<void> = Promise.resolve();
+  const looks = new Serializer();
   const watching = new StoreWatch({
     store,
-    onChange: () => void (turn = turn.then(look)),
+    onChange: () => void looks.run(look),
     onState: (events) => (seen.events = events),
     clock: systemClock,
     logger: silentLogger,
   }).run(signal);
   while (!signal.aborted) {
     await systemClock.sleep(intervalMs, signal).catch(() => undefined);
-    if (!signal.aborted && seen.events !== "connected") await (turn = turn.then(look));
+    if (!signal.aborted && seen.events !== "connected") await looks.run(look);
   }
   await watching;
-  await turn;
+  await looks.settled();
 }
 
 /** The command, which may be started again with other variables. */

@@ -1,4 +1,5 @@
 import { messageOf, type Clock, type Logger } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import type { LoadedConfig } from "./load.ts";
 import type { Config } from "./schema.ts";
 
@@ -33,7 +34,7 @@ export class ConfigKeeper {
   readonly #atStart: Config;
   #current: LoadedConfig;
   #warned = "";
-  #turn: Promise<void> = Promise.resolve();
+  readonly #reloads = new Serializer();
 
   constructor(parts: ConfigKeeperParts) {
     this.#parts = parts;
@@ -48,8 +49,7 @@ export class ConfigKeeper {
 
   /** Loads and applies; what is wrong goes to status and log. Never throws. */
   reload(signal: AbortSignal): Promise<void> {
-    this.#turn = this.#turn.then(() => this.#reload(signal));
-    return this.#turn;
+    return this.#reloads.run(() => this.#reload(signal));
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -58,7 +58,7 @@ export class ConfigKeeper {
       await this.#parts.clock.sleep(Math.min(LOCAL_INTERVAL_MS, remote), signal).catch(() => undefined);
       if (!signal.aborted) await this.reload(signal);
     }
-    await this.#turn;
+    await this.#reloads.settled();
   }
 
   async #reload(signal: AbortSignal): Promise<void> {

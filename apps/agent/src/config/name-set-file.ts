@@ -1,4 +1,5 @@
 import { writeAtomically } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
@@ -13,7 +14,7 @@ export class NameSetFile {
   readonly #field: string;
   readonly #schema: z.ZodType<Record<string, readonly string[]>>;
   /** One change at a time: of two that both begin with what the file holds now, one would be lost. */
-  #changing: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Serializer();
 
   constructor(path: string, field: string) {
     this.#path = path;
@@ -33,9 +34,7 @@ export class NameSetFile {
 
   /** Puts a name in or takes it out. Gives whether that changed anything. */
   set(name: string, present: boolean): Promise<boolean> {
-    const change = this.#changing.then(() => this.#set(name, present));
-    this.#changing = change.catch(() => undefined);
-    return change;
+    return this.#changes.run(() => this.#set(name, present));
   }
 
   async #set(name: string, present: boolean): Promise<boolean> {

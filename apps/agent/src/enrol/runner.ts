@@ -1,4 +1,5 @@
 import { AppError, Secret, backoffMs, type Clock, type Logger } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
 import { BRAND } from "../brand.ts";
@@ -74,7 +75,7 @@ export class EnrolmentRunner {
   /** Counts what the user does: what was asked of the store before says nothing of it. */
   #deeds = 0;
   /** Checks do not overlap. */
-  #turn: Promise<void> = Promise.resolve();
+  readonly #checks = new Serializer();
 
   constructor(parts: EnrolmentRunnerParts) {
     this.#parts = parts;
@@ -231,9 +232,7 @@ export class EnrolmentRunner {
 
   /** One look: which credentials are there, what runs by itself, what has to be renewed. @throws SecretStoreError */
   check(signal: AbortSignal): Promise<void> {
-    const turn = this.#turn.catch(() => undefined).then(() => this.#check(signal, true));
-    this.#turn = turn;
-    return turn;
+    return this.#checks.run(() => this.#check(signal, true));
   }
 
   /** Only finds out which credentials are there; runs and renews nothing. @throws SecretStoreError */

@@ -1,4 +1,5 @@
 import { writeAtomically } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
@@ -86,7 +87,7 @@ export class StateFile {
   readonly #key: Buffer;
   #written: string;
   /** One write at a time: an older document must not come last. */
-  #saving: Promise<void> = Promise.resolve();
+  readonly #saves = new Serializer();
   readonly document: StateDocument;
   /** The file was there and could not be used. */
   readonly rebuilt: boolean;
@@ -139,9 +140,7 @@ export class StateFile {
 
   /** Writes the document, as it is when its turn comes, if it changed. @throws AgentError `place_refused` */
   save(): Promise<void> {
-    const turn = this.#saving.then(() => this.#save());
-    this.#saving = turn.catch(() => undefined);
-    return turn;
+    return this.#saves.run(() => this.#save());
   }
 
   async #save(): Promise<void> {

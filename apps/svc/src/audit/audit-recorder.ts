@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Logger } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import type { AuditRecord, AuditStore } from "../storage/store.ts";
 import type { AuditEvent, AuditTrail } from "./audit-event.ts";
 import { auditText } from "./audit-text.ts";
@@ -35,7 +36,7 @@ export class AuditRecorder implements AuditTrail {
   #waiting: AuditRecord[] = [];
   #dropped = 0;
   #complainedAt = -Infinity;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writes = new Serializer();
   readonly #ids = new OrderedIds();
   readonly #bounds: DenialBounds;
 
@@ -83,8 +84,7 @@ export class AuditRecorder implements AuditTrail {
   /** Writes what waits. Never rejects; what the database does not take waits on. */
   async flush(): Promise<void> {
     // One after the other, so that no record is written twice or out of turn.
-    this.#writing = this.#writing.then(async () => this.#write());
-    await this.#writing;
+    await this.#writes.run(() => this.#write());
   }
 
   async #write(): Promise<void> {

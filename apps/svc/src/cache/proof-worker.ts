@@ -1,6 +1,7 @@
 /** What the thread runs that proves packs: one job after the other, each answered with one message. */
 import { parentPort } from "node:worker_threads";
 import { messageOf, systemCode } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import { doProofJob, type ProofJob, type ProofResults } from "./proof-job.ts";
 import { giveWayInThread } from "./give-way.ts";
 import { lowerThreadPriority } from "./thread-priority.ts";
@@ -20,13 +21,13 @@ export interface ProofAnswer {
 
 lowerThreadPriority();
 giveWayInThread();
-let last: Promise<void> = Promise.resolve();
+const jobs = new Serializer();
 parentPort?.on("message", ({ id, job }: ProofRequest) => {
   const answer = (said: Omit<ProofAnswer, "id">): void => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, not a window
     parentPort?.postMessage({ id, ...said } satisfies ProofAnswer);
   };
-  last = last.then(async () => {
+  void jobs.run(async () => {
     try {
       answer({ result: await doProofJob(job) });
     } catch (error) {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { systemClock, type Clock } from "@devplat/base";
+import { Serializer } from "@devplat/base/serializer";
 import {
   ReachabilityIndex,
   ReachableSet,
@@ -108,13 +109,13 @@ export interface RepositoryStoreOptions {
 export class RepositoryStore {
   readonly #options: RepositoryStoreOptions;
   /** Opening, refreshing and filling, one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Serializer();
   #open: Open | undefined;
-  #fills: Promise<unknown> = Promise.resolve();
+  readonly #fills = new Serializer();
   #filling = 0;
   /** Fulfils when the fill is over whose pack is here. */
   #finishing: Promise<void> | undefined;
-  readonly #opening = new StoreOpening(() => this.#inTurn(() => this.#current()));
+  readonly #opening = new StoreOpening(() => this.#turns.run(() => this.#current()));
   /** While it is being mended nobody is served from it. */
   #mending = false;
   readonly #ended = new AbortController();
@@ -129,7 +130,7 @@ export class RepositoryStore {
    * @throws what a damaged repository calls for
    */
   async view(format: ObjectFormat): Promise<StoreView | undefined> {
-    const open = await this.#inTurn(() => this.#current());
+    const open = await this.#turns.run(() => this.#current());
     if (open === undefined || open.repository.format !== format || open.refs.size === 0) return undefined;
     const graph = open.index.acquire();
     return { graph, refs: open.refs, release: () => graph.release() };
@@ -154,7 +155,7 @@ export class RepositoryStore {
   /** Waits until it is open, if somebody has it opened, and until its indexes are made again. */
   async settled(): Promise<void> {
     await this.#opening.settled();
-    await this.#fills;
+    await this.#fills.settled();
   }
 
   /** Packs that are open, and their bytes. */
@@ -177,9 +178,7 @@ export class RepositoryStore {
       if (this.#finishing === over.promise) this.#finishing = undefined;
       over.resolve();
     };
-    const filling = this.#fills.then(() => this.#fill(fill, arrived)).finally(end);
-    this.#fills = filling.catch(() => undefined);
-    await filling;
+    await this.#fills.run(() => this.#fill(fill, arrived).finally(end));
   }
 
   /** The rest of a fill whose pack is here already: only indexing and checks are left. Never rejects. Undefined: none. */
@@ -203,14 +202,14 @@ export class RepositoryStore {
    * @throws as `consolidate` does; the store is then as before
    */
   async consolidate(options: Omit<ConsolidationOptions, "signal" | "now">): Promise<Consolidated> {
-    const open = await this.#inTurn(() => this.#current());
+    const open = await this.#turns.run(() => this.#current());
     if (open === undefined) return { merged: 0, dropped: 0 };
     this.#filling++;
     try {
       const now = (this.#options.clock ?? systemClock).now();
       const done = await consolidate(open.repository, { ...options, now, signal: this.#ended.signal });
       if (done.merged > 0) {
-        await this.#inTurn(() => this.#current());
+        await this.#turns.run(() => this.#current());
         await this.#noteSound(open.repository);
       }
       return done;
@@ -228,16 +227,13 @@ export class RepositoryStore {
    */
   async repair(thread: Pick<ProofThread, "do">): Promise<Repaired | undefined> {
     this.#mending = true;
-    const repairing = this.#fills.then(() => this.#repair(thread)).finally(() => (this.#mending = false));
-    this.#fills = repairing.catch(() => undefined);
-    return await repairing;
+    return await this.#fills.run(() => this.#repair(thread).finally(() => (this.#mending = false)));
   }
 
   /** Closes the files until they are needed again, unless a fill is under way. */
   rest(): void {
-    void this.#inTurn(() => {
+    void this.#turns.run(() => {
       if (this.#filling === 0) this.#close();
-      return Promise.resolve();
     });
   }
 
@@ -252,7 +248,7 @@ export class RepositoryStore {
     const { open, format, wants, ifEmpty = false, isLocal = false } = fill;
     const { signal } = this.#ended;
     signal.throwIfAborted();
-    const repository = await this.#inTurn(() => this.#forFill(format));
+    const repository = await this.#turns.run(() => this.#forFill(format));
     await using held = new AsyncDisposableStack();
     held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
     const journal = new FillJournal(repository.path);
@@ -268,7 +264,7 @@ export class RepositoryStore {
       await this.#connect(repository, undefined, wants, refs);
       await this.#keepFormer(repository, refsBefore, refs);
       await repository.replaceRefs(refs.values());
-      await this.#inTurn(() => this.#current());
+      await this.#turns.run(() => this.#current());
       return;
     }
     const pack = untilEnd(await open(refsBefore), arrived);
@@ -296,7 +292,7 @@ export class RepositoryStore {
       throw error;
     }
     await this.#noteSound(repository);
-    await this.#inTurn(() => this.#current());
+    await this.#turns.run(() => this.#current());
     this.#options.onFilled?.();
   }
 
@@ -332,7 +328,7 @@ export class RepositoryStore {
   async #repair(thread: Pick<ProofThread, "do">): Promise<Repaired | undefined> {
     const { signal } = this.#ended;
     signal.throwIfAborted();
-    await this.#inTurn(() => Promise.resolve(this.#close()));
+    await this.#turns.run(() => this.#close());
     const repository = await Repository.open(this.#options.path, { ...DATABASE_MEMORY, skipFaulty: true });
     try {
       await using held = new AsyncDisposableStack();
@@ -432,7 +428,7 @@ export class RepositoryStore {
       this.#options.onDamagedIndex?.(path);
     }
     if (!found) return;
-    this.#fills = this.#fills.then(() => this.#makeIndexes(repository)).catch(() => undefined);
+    this.#fills.run(() => this.#makeIndexes(repository)).catch(() => undefined);
   }
 
   /** Makes the indexes that are missing, and opens the repository again with them. */
@@ -441,9 +437,8 @@ export class RepositoryStore {
     await using held = new AsyncDisposableStack();
     held.use(await repository.lock("fill", { waitMs: FILL_LOCK_WAIT_MS, signal }));
     await this.#connect(repository, undefined, [], await repository.refs());
-    await this.#inTurn(() => {
+    await this.#turns.run(() => {
       if (this.#open?.repository === repository) this.#close();
-      return Promise.resolve();
     });
   }
 
@@ -471,12 +466,6 @@ export class RepositoryStore {
     this.#open?.index.close();
     this.#open?.repository.close();
     this.#open = undefined;
-  }
-
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => undefined);
-    return await turn;
   }
 }
 

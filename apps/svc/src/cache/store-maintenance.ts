@@ -1,3 +1,4 @@
+import { Serializer } from "@devplat/base/serializer";
 import type { Consolidated } from "./consolidation.ts";
 import type { IdleDetector } from "./idle-detector.ts";
 
@@ -23,7 +24,7 @@ export class StoreMaintenance {
   readonly #ended = new AbortController();
   /** Repositories that wait or are at work. */
   readonly #running = new Map<string, Promise<void>>();
-  #turn: Promise<void> = Promise.resolve();
+  readonly #turns = new Serializer();
 
   constructor(options: StoreMaintenanceOptions) {
     this.#options = options;
@@ -58,7 +59,7 @@ export class StoreMaintenance {
     } catch {
       return;
     }
-    const turn = this.#turn.then(async () => {
+    await this.#turns.run(async () => {
       if (signal.aborted) return;
       try {
         await store.consolidate();
@@ -66,7 +67,5 @@ export class StoreMaintenance {
         if (!signal.aborted) await this.#options.failed(key, error);
       }
     });
-    this.#turn = turn;
-    await turn;
   }
 }

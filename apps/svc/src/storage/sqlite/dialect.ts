@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { Semaphore, type Release } from "@devplat/base/semaphore";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import {
   SqliteAdapter,
@@ -59,8 +60,8 @@ class TransactionalDdlAdapter extends SqliteAdapter {
 class NodeSqliteDriver implements Driver {
   readonly #path: string;
   #connection: NodeSqliteConnection | undefined;
-  #free: Promise<void> = Promise.resolve();
-  #release: () => void = () => undefined;
+  readonly #turns = new Semaphore(1);
+  #release: Release = () => undefined;
 
   constructor(path: string) {
     this.#path = path;
@@ -75,13 +76,7 @@ class NodeSqliteDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    const before = this.#free;
-    let release = (): void => undefined;
-    this.#free = new Promise((resolve) => {
-      release = resolve;
-    });
-    await before;
-    this.#release = release;
+    this.#release = await this.#turns.acquire();
     if (this.#connection === undefined) throw new Error("the database is closed");
     return this.#connection;
   }
