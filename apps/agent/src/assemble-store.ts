@@ -1,7 +1,7 @@
-import { systemCode } from "@devplat/base";
+import { exists, systemCode } from "@devplat/base";
 import { ConfigError, type ConfigPlace } from "@devplat/config";
 import { VaultClient, openEmbeddedStore, openVaultStore, proxyFor, userRoot } from "@devplat/secret-store";
-import { access, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { Adoption } from "./auth/adoption.ts";
@@ -225,11 +225,4 @@ export function userNameOf({ store }: Config): string {
 
 function embeddedFile(places: Places): string {
   return join(places.data, "embedded.db");
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,6 +1,5 @@
-import { writeAtomically } from "@devplat/base";
+import { exists, writeAtomically } from "@devplat/base";
 import { printLine, printText } from "@devplat/base/terminal";
-import { access } from "node:fs/promises";
 import { BRAND } from "../brand.ts";
 import { readConfigFile } from "../config/file.ts";
 import { ensureFolder } from "../config/places.ts";
@@ -42,10 +41,3 @@ export const run: RunCommand = async (invocation) => {
   );
   return 0;
 };
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}

@@ -1,3 +1,4 @@
+import { textOf } from "@devplat/base/json-member";
 import { AgentError } from "../errors.ts";
 
 /** One exchange, in milliseconds. */
@@ -67,12 +68,6 @@ async function exchange(
 /** An enrolment that did not work. */
 export function failed(message: string, retry = false): AgentError {
   return new AgentError("enrolment_failed", message, retry ? { remedy: "retry" } : {});
-}
-
-/** A text member, or undefined. */
-export function textOf(body: Answer["body"], name: string): string | undefined {
-  const value = body[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** Seconds that a server may speak of: some thirty years, so that a time made of them is one. */

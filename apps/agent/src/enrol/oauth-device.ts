@@ -1,7 +1,8 @@
 import type { Clock } from "@devplat/base";
+import { textOf } from "@devplat/base/json-member";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { errorCode, failed, getJson, secondsOf, postForm, textOf } from "./http.ts";
+import { errorCode, failed, getJson, secondsOf, postForm } from "./http.ts";
 import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
 
 /** RFC 8628 section 3.5: what the interval grows by when the server says slow_down, and where it begins; seconds. */

@@ -1,6 +1,7 @@
 import type { Clock } from "@devplat/base";
+import { textOf } from "@devplat/base/json-member";
 import type { Fields } from "@devplat/secret-store";
-import { errorCode, failed, secondsOf, postForm, textOf, type Answer } from "./http.ts";
+import { errorCode, failed, secondsOf, postForm, type Answer } from "./http.ts";
 
 /** Names of the fields that an OAuth token becomes. Times are ISO 8601. */
 const ACCESS = "access_token";

@@ -1,4 +1,5 @@
 import type { Clock } from "@devplat/base";
+import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
@@ -147,7 +148,9 @@ export class HostIds {
       const asked = names.slice(from, from + MAX_ASKED_AT_ONCE);
       const numbers = await Promise.all(
         asked.map(async (name) =>
-          remembered(this.#numbers, name.toLowerCase(), async () => numberOf(await rest(`/repos/${name}`))),
+          remembered(this.#numbers, name.toLowerCase(), async () =>
+            numberText(await rest(`/repos/${name}`), "id"),
+          ),
         ),
       );
       const index = numbers.indexOf(id);
@@ -177,7 +180,7 @@ export class HostIds {
       body: JSON.stringify({ query: NODES_QUERY, variables: { ids: missing } }),
       ...(signal === undefined ? {} : { signal }),
     });
-    const nodes = at(answer, "data", "nodes");
+    const nodes = memberOf(answer, "data", "nodes");
     for (const [index, id] of missing.entries()) {
       // Answered in the order of the ids; null for what is not there.
       const facts = nodeFacts(Array.isArray(nodes) ? (nodes[index] as unknown) : undefined);
@@ -214,36 +217,28 @@ function isWithin({ repository }: NodeFacts, limits: TokenLimits): boolean {
   return repository !== undefined && isListed(limits, repository);
 }
 
-function numberOf(repository: unknown): string | undefined {
-  const id = at(repository, "id");
-  return typeof id === "number" ? String(id) : undefined;
-}
-
 function nodeFacts(node: unknown): NodeFacts | undefined {
   const type = textOf(node, "__typename");
   if (type === undefined) return undefined;
   const repository =
     textOf(node, "nameWithOwner") ??
     REPOSITORY_OF.map(([, path], index) =>
-      textOf(at(node, `at${index}`, ...path.slice(1)), "nameWithOwner"),
+      textOf(node, `at${index}`, ...path.slice(1), "nameWithOwner"),
     ).find((name) => name !== undefined);
-  const number = at(node, "number");
-  const onPullRequest = type === "IssueComment" && isObject(at(node, "pullRequest"));
+  const number = numberText(node, "number");
+  const onPullRequest = type === "IssueComment" && isObject(memberOf(node, "pullRequest"));
   return {
     type,
     repository,
-    ...(typeof number === "number" ? { number: String(number) } : {}),
+    ...(number === undefined ? {} : { number }),
     ...(onPullRequest ? { onPullRequest } : {}),
   };
 }
 
-function at(value: unknown, ...names: readonly string[]): unknown {
-  return names.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value);
-}
-
-function textOf(value: unknown, name: string): string | undefined {
-  const found = at(value, name);
-  return typeof found === "string" ? found : undefined;
+/** A number as the paths of the API have it. */
+function numberText(value: unknown, name: string): string | undefined {
+  const found = numberOf(value, name);
+  return found === undefined ? undefined : String(found);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,3 +1,4 @@
+import { memberOf, textOf } from "@devplat/base/json-member";
 import type { Brought, WorkflowLook } from "../scopes/workflow-writes.ts";
 import { WORKFLOW_FOLDERS, isWorkflowPath } from "../scopes/workflow-writes.ts";
 
@@ -86,8 +87,8 @@ export class WorkflowFiles implements WorkflowLook {
     revision: string,
   ): Promise<ReadonlyMap<string, { readonly type: string; readonly sha: string }> | undefined> {
     const answer = await this.#ask(`/repos/${repository}/git/trees/${encodeURIComponent(revision)}`);
-    const tree = at(answer, "tree");
-    if (!Array.isArray(tree) || at(answer, "truncated") === true) return undefined;
+    const tree = memberOf(answer, "tree");
+    if (!Array.isArray(tree) || memberOf(answer, "truncated") === true) return undefined;
     return new Map(
       tree.flatMap((entry: unknown) => {
         const [path, type, sha] = [textOf(entry, "path"), textOf(entry, "type"), textOf(entry, "sha")];
@@ -108,15 +109,4 @@ export class WorkflowFiles implements WorkflowLook {
     const branch = await this.#ask(`/repos/${repository}/branches/${encodeURIComponent(name)}`);
     return textOf(branch, "name") === name;
   }
-}
-
-function at(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined;
-}
-
-function textOf(value: unknown, name: string): string | undefined {
-  const found = at(value, name);
-  return typeof found === "string" ? found : undefined;
 }

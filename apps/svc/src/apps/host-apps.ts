@@ -1,6 +1,7 @@
 import { Secret, type Clock } from "@devplat/base";
+import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
 import type { CodeHost } from "../code-host/code-host.ts";
-import { memberOf, numberOf, textOf, unreachable, type HostClient } from "../code-host/host-client.ts";
+import { unreachable, type HostClient } from "../code-host/host-client.ts";
 import { SvcError } from "../errors.ts";
 import { appJwt, readAppKey } from "./app-key.ts";
 import type { Permissions } from "./permissions.ts";
@@ -190,7 +191,7 @@ export class HostAppsClient {
 
 function installationOf(body: unknown): Installation | undefined {
   const id = numberOf(body, "id");
-  const account = textOf(memberOf(body, "account"), "login");
+  const account = textOf(body, "account", "login");
   if (id === undefined || account === undefined) return undefined;
   return {
     id: String(id),
@@ -202,7 +203,7 @@ function installationOf(body: unknown): Installation | undefined {
 }
 
 function ownerOf(body: unknown): string | undefined {
-  return textOf(memberOf(body, "owner"), "login") ?? textOf(memberOf(body, "owner"), "slug");
+  return textOf(body, "owner", "login") ?? textOf(body, "owner", "slug");
 }
 
 function permissionsOf(body: unknown): Permissions {

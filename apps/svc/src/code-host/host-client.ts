@@ -88,23 +88,6 @@ export function unreachable(url: URL, reason: string, cause?: unknown): SvcError
   });
 }
 
-/** A member of a JSON object that is a text; undefined: it is none. */
-export function textOf(body: unknown, name: string): string | undefined {
-  const value = memberOf(body, name);
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-/** A member of a JSON object that is a number; undefined: it is none. */
-export function numberOf(body: unknown, name: string): number | undefined {
-  const value = memberOf(body, name);
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
-}
-
-export function memberOf(body: unknown, name: string): unknown {
-  if (typeof body !== "object" || body === null || !Object.hasOwn(body, name)) return undefined;
-  return (body as Record<string, unknown>)[name];
-}
-
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

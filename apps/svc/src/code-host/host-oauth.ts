@@ -1,8 +1,9 @@
 import { Secret, type Clock } from "@devplat/base";
+import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
 import type { HostCredential } from "./host-account.ts";
 import { SvcError } from "../errors.ts";
 import type { CodeHost, HostUser } from "./code-host.ts";
-import { numberOf, textOf, unreachable, memberOf, type HostClient } from "./host-client.ts";
+import { unreachable, type HostClient } from "./host-client.ts";
 
 /** Organizations of one page (Gitea gives 50 at most), and most pages that are read. */
 const PAGE = 50;

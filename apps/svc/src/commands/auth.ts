@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { numberOf, textOf as memberText } from "@devplat/base/json-member";
 import { flagOf, printResult, textOf } from "@devplat/cli";
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
@@ -28,7 +29,7 @@ export const login: RunCommand = async ({ options }) => {
     ...(admin ? { scope: "admin" } : {}),
   });
   const [deviceCode, userCode, page] = ["device_code", "user_code", "verification_uri"].map((name) =>
-    memberOf(begun, name),
+    memberText(begun, name),
   );
   if (deviceCode === undefined || userCode === undefined || page === undefined) {
     throw refused(base, begun);
@@ -36,16 +37,16 @@ export const login: RunCommand = async ({ options }) => {
   noteLine(`Open ${page}`);
   noteLine(`and type the code ${userCode}`);
   if (admin) noteLine("and approve it with your admin rights");
-  const end = Date.now() + numberOf(begun, "expires_in", 900) * 1000;
-  let interval = numberOf(begun, "interval", 5);
+  const end = Date.now() + secondsOf(begun, "expires_in", 900) * 1000;
+  let interval = secondsOf(begun, "interval", 5);
   while (Date.now() < end) {
     await sleep(interval * 1000);
     const form = { grant_type: GRANT_TYPE, device_code: deviceCode, client_id: CLIENT_ID };
     const answer = await postForm(new URL("/auth/device/token", base), form);
-    const token = memberOf(answer, "access_token");
+    const token = memberText(answer, "access_token");
     if (token !== undefined) {
-      const username = memberOf(answer, "username") ?? "";
-      const expiresAt = new Date(Date.now() + numberOf(answer, "expires_in", 0) * 1000).toISOString();
+      const username = memberText(answer, "username") ?? "";
+      const expiresAt = new Date(Date.now() + secondsOf(answer, "expires_in", 0) * 1000).toISOString();
       await keepLogin(base.origin, { token, username, expires_at: expiresAt });
       const done = { url: base.origin, username, expires_at: expiresAt };
       printResult(options, done, () =>
@@ -53,7 +54,7 @@ export const login: RunCommand = async ({ options }) => {
       );
       return;
     }
-    const error = memberOf(answer, "error");
+    const error = memberText(answer, "error");
     if (error === "slow_down") interval += SLOW_DOWN_SECONDS;
     else if (error === "access_denied") throw new SvcError("server_refused", "The sign-in was declined");
     else if (error !== "authorization_pending" && error !== "temporarily_unavailable") break;
@@ -109,17 +110,13 @@ export const logout: RunCommand = async ({ options }) => {
   );
 };
 
-function memberOf(body: Readonly<Record<string, unknown>>, name: string): string | undefined {
-  const value = body[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-function numberOf(body: Readonly<Record<string, unknown>>, name: string, fallback: number): number {
-  const value = body[name];
-  return typeof value === "number" && value >= 0 ? value : fallback;
+/** A number of seconds that the service gives, else the fallback. */
+function secondsOf(body: unknown, name: string, fallback: number): number {
+  const value = numberOf(body, name) ?? fallback;
+  return value >= 0 ? value : fallback;
 }
 
 function refused(base: URL, body: Readonly<Record<string, unknown>>): SvcError {
-  const reason = memberOf(body, "error_description") ?? memberOf(body, "detail") ?? "no reason was given";
+  const reason = memberText(body, "error_description") ?? memberText(body, "detail") ?? "no reason was given";
   return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${visible(reason)}`);
 }
