@@ -1,8 +1,9 @@
 import { createReadStream } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Clock } from "@devplat/base";
-import { IndexWorkers, type ObjectFormat } from "@devplat/git-store";
+import { IndexWorkers } from "@devplat/git-store";
 import { git, repositories, run, tempFolder } from "@devplat/testkit";
 import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
 import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";

@@ -1,6 +1,9 @@
-import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
-import { isOid, type Oid } from "./oid.ts";
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
+import { corruptIn } from "./errors.ts";
+import { oidBytes } from "./object-format.ts";
+import type { Oid } from "./oid.ts";
+
+const corrupt = corruptIn("corrupt_object", "a commit");
 
 /** What a commit says of the graph. */
 export interface Commit {
@@ -49,7 +52,7 @@ export function oidLine(
   if (!startsWith(content, at, key)) return undefined;
   const start = at + key.length;
   const oid = content.toString("latin1", start, start + digits);
-  if (content[start + digits] !== NEWLINE || !isOid(format, oid))
+  if (content[start + digits] !== NEWLINE || !isOid(oid, format))
     throw corrupt(`a bad id after "${key.trim()}"`);
   return oid;
 }
@@ -77,8 +80,4 @@ function committerTime(content: Buffer, at: number): number {
     seconds = seconds * 10 + content[i]! - 0x30;
   }
   return seconds <= Number.MAX_SAFE_INTEGER ? seconds : 0;
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_object", `read commit: ${found}`);
 }

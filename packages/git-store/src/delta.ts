@@ -1,4 +1,6 @@
-import { GitStoreError } from "./errors.ts";
+import { GitStoreError, corruptIn } from "./errors.ts";
+
+const corrupt = corruptIn("corrupt_delta", "a delta");
 
 /**
  * A delta: two sizes, then instructions that copy from the base or insert bytes of their own
@@ -105,8 +107,4 @@ export function applyDelta(
     to += length;
   }
   if (to !== resultEnd) throw corrupt("its instructions give less than its result size");
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_delta", `read delta: ${found}`);
 }

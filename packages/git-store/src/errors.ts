@@ -90,3 +90,16 @@ export class GitStoreError extends Error {
     this.remedy = code === "locked" ? "retry" : "final";
   }
 }
+
+/**
+ * Makes the errors of one parser: `Cannot read <subject>: <found>`.
+ *
+ * @param subject what is read, for example `a delta`
+ */
+export function corruptIn(
+  code: GitStoreErrorCode,
+  subject: string,
+  details: GitStoreErrorDetails = {},
+): (found: string) => GitStoreError {
+  return (found) => new GitStoreError(code, `Cannot read ${subject}: ${found}`, details);
+}

@@ -1,7 +1,7 @@
 export * from "./errors.ts";
 export { hashObject, oidBytes, typeName, typeNumber } from "./object-format.ts";
-export type { ObjectFormat, ObjectType } from "./object-format.ts";
-export { isOid, type Oid } from "./oid.ts";
+export type { ObjectType } from "./object-format.ts";
+export type { Oid } from "./oid.ts";
 export { ObjectDatabase } from "./object-database.ts";
 export { checkIndexes } from "./check-indexes.ts";
 export type { GitObject, ObjectDatabaseOptions, PackedLocation, SharedDatabase } from "./object-database.ts";

@@ -3,10 +3,10 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileS
 import { join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { allObjects, buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 import { GitStoreError } from "./errors.ts";
 import { ObjectDatabase } from "./object-database.ts";
-import type { ObjectFormat } from "./object-format.ts";
 
 for (const format of ["sha1", "sha256"] satisfies ObjectFormat[]) {
   test(`ObjectDatabase reads every object of a ${format} repository as stock git does`, () => {

@@ -1,10 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "./base-cache.ts";
 import { GitStoreError } from "./errors.ts";
 import { loosePath, readLooseObject } from "./loose-object.ts";
-import { hashObject, oidBytes, typeName, type ObjectFormat, type ObjectType } from "./object-format.ts";
-import { hexAt, isOid, parseOid, type Oid } from "./oid.ts";
+import { hashObject, oidBytes, typeName, type ObjectType } from "./object-format.ts";
+import { hexAt, parseOid, type Oid } from "./oid.ts";
 import { PackReader, type PackEntry } from "./pack-reader.ts";
 import { Pack, type SharedPack } from "./pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
@@ -303,7 +304,7 @@ export class ObjectDatabase {
   #hasLoose(oid: Oid): boolean {
     return (
       this.#hasLooseFolder(oid) &&
-      isOid(this.format, oid) &&
+      isOid(oid, this.format) &&
       statSync(loosePath(this.folder, oid), { throwIfNoEntry: false }) !== undefined
     );
   }

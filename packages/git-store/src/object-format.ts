@@ -1,7 +1,5 @@
 import { hash } from "node:crypto";
-
-/** The hash of a repository: `extensions.objectFormat` of its config, `object-format` on the wire. */
-export type ObjectFormat = "sha1" | "sha256";
+import type { ObjectFormat } from "@devplat/git-protocol";
 
 /** Bytes of one object id. */
 export function oidBytes(format: ObjectFormat): 20 | 32 {

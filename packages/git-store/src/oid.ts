@@ -1,19 +1,13 @@
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import { oidBytes } from "./object-format.ts";
 
 /** An object id in lower-case hex: 40 characters for SHA-1, 64 for SHA-256. */
 export type Oid = string;
 
-const HEX = /^[0-9a-f]*$/u;
-
-/** Whether a string is an object id of the format. Upper case is not: git writes and compares lower case. */
-export function isOid(format: ObjectFormat, value: string): boolean {
-  return value.length === oidBytes(format) * 2 && HEX.test(value);
-}
-
 /** @throws {GitStoreError} `bad_oid` */
 export function parseOid(format: ObjectFormat, value: string): Buffer {
-  if (!isOid(format, value)) {
+  if (!isOid(value, format)) {
     throw new GitStoreError(
       "bad_oid",
       `read an object id: not ${oidBytes(format) * 2} digits of lower-case hex`,

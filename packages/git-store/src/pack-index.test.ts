@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import fc from "fast-check";
 import { buildRepository, temporaryFolder } from "../test/git.test-kit.ts";
 import { blobOid, PackBuilder, simpleDelta } from "../test/pack-builder.test-kit.ts";
@@ -11,7 +12,7 @@ import { indexPack } from "./index-pack/index-pack.ts";
 import { sortByOid } from "./index-pack/sort.ts";
 import { writeIndex, writeReverseIndex } from "./index-pack/write-index.ts";
 import { ObjectDatabase } from "./object-database.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import { oidBytes } from "./object-format.ts";
 import { PackIndex } from "./pack-index.ts";
 import { PackOrder } from "./pack-order.ts";
 

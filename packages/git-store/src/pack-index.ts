@@ -1,5 +1,6 @@
-import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { corruptIn } from "./errors.ts";
+import { oidBytes } from "./object-format.ts";
 import { compareBytes, hexAt, type Oid } from "./oid.ts";
 import { readShared } from "./read-file.ts";
 
@@ -36,20 +37,21 @@ export class PackIndex {
    * @throws {GitStoreError} `corrupt_index` when the tables cannot be; checksums are not tried here
    */
   constructor(bytes: Buffer, format: ObjectFormat, path: string) {
+    const corrupt = corruptIn("corrupt_index", `the index ${path}`, { path });
     const oidLength = oidBytes(format);
     const tables = INDEX_HEADER_BYTES + FANOUT_BYTES;
-    if (bytes.length < tables + 2 * oidLength) throw corrupt(path, "it is too short");
+    if (bytes.length < tables + 2 * oidLength) throw corrupt("it is too short");
     this.format = format;
     this.bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#oidLength = oidLength;
-    if (this.#view.getUint32(0) !== INDEX_SIGNATURE) throw corrupt(path, "it does not start as an index");
+    if (this.#view.getUint32(0) !== INDEX_SIGNATURE) throw corrupt("it does not start as an index");
     const version = this.#view.getUint32(4);
-    if (version !== INDEX_VERSION) throw corrupt(path, `version ${version}, not ${INDEX_VERSION}`);
+    if (version !== INDEX_VERSION) throw corrupt(`version ${version}, not ${INDEX_VERSION}`);
     let previous = 0;
     for (let n = 0; n < 256; n++) {
       const total = this.#fanout(n);
-      if (total < previous) throw corrupt(path, "its fan-out goes down");
+      if (total < previous) throw corrupt("its fan-out goes down");
       previous = total;
     }
     this.count = previous;
@@ -58,7 +60,7 @@ export class PackIndex {
     this.#largeStart = this.#offsetStart + this.count * 4;
     const largeBytes = bytes.length - 2 * oidLength - this.#largeStart;
     if (largeBytes < 0 || largeBytes % 8 !== 0 || largeBytes / 8 > this.count) {
-      throw corrupt(path, "its size does not fit its number of objects");
+      throw corrupt("its size does not fit its number of objects");
     }
     this.#largeCount = largeBytes / 8;
   }
@@ -138,7 +140,8 @@ export class PackIndex {
     const offset = this.#view.getUint32(this.#offsetStart + position * 4);
     if (offset < LARGE_OFFSET_BIT) return offset;
     const large = offset - LARGE_OFFSET_BIT;
-    if (large >= this.#largeCount) throw corrupt("", "a 64-bit offset outside its table");
+    if (large >= this.#largeCount)
+      throw corruptIn("corrupt_index", "a pack index")("a 64-bit offset outside its table");
     const at = this.#largeStart + large * 8;
     return this.#view.getUint32(at) * 0x1_0000_0000 + this.#view.getUint32(at + 4);
   }
@@ -157,8 +160,4 @@ export class PackIndex {
   get checksum(): Buffer {
     return this.bytes.subarray(this.bytes.length - this.#oidLength);
   }
-}
-
-function corrupt(path: string, found: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `read index ${path}: ${found}`, path === "" ? {} : { path });
 }

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { GitStoreError } from "./errors.ts";
+import { corruptIn } from "./errors.ts";
 import { hashNumber, oidBytes } from "./object-format.ts";
 import { PACK_HEADER_BYTES } from "./pack-entry.ts";
 import type { PackIndex } from "./pack-index.ts";
@@ -48,7 +48,7 @@ export class PackOrder {
     const order = positions === undefined ? undefined : ordered(positions, index, packBytes);
     if (order !== undefined) return order;
     const sorted = ordered(fromOffsets(index), index, packBytes, existsSync(path) ? path : undefined);
-    if (sorted === undefined) throw corrupt(path);
+    if (sorted === undefined) throw corruptIn("corrupt_index", path, { path })("it does not fit its pack");
     return sorted;
   }
 
@@ -123,8 +123,4 @@ function fromOffsets(index: PackIndex): Uint32Array {
   }
   // oxlint-disable-next-line unicorn/no-array-sort -- in place: the memory is shared
   return positions.sort((a, b) => offsets[a]! - offsets[b]!);
-}
-
-function corrupt(path: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `read ${path}: it does not fit its pack`, { path });
 }

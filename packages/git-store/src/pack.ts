@@ -1,7 +1,8 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import { oidBytes } from "./object-format.ts";
 import type { Oid } from "./oid.ts";
 import { decodePackHeader, PACK_HEADER_BYTES } from "./pack-entry.ts";
 import { PackIndex } from "./pack-index.ts";

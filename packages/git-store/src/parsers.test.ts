@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import fc from "fast-check";
 import { allObjects, buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 import { parseCommit } from "./commit.ts";
 import { GitStoreError } from "./errors.ts";
 import { ObjectDatabase } from "./object-database.ts";
-import { hashObject, type ObjectFormat } from "./object-format.ts";
+import { hashObject } from "./object-format.ts";
 import { parseTag } from "./tag.ts";
 import { TreeCursor } from "./tree.ts";
 

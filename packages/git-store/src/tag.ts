@@ -1,6 +1,7 @@
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { oidLine, startsWith } from "./commit.ts";
 import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat, type ObjectType } from "./object-format.ts";
+import { oidBytes, type ObjectType } from "./object-format.ts";
 import type { Oid } from "./oid.ts";
 
 /** What an annotated tag points at. */

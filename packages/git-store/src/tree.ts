@@ -1,6 +1,9 @@
-import { GitStoreError } from "./errors.ts";
-import { oidBytes, type ObjectFormat } from "./object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { corruptIn } from "./errors.ts";
+import { oidBytes } from "./object-format.ts";
 import { hexAt, type Oid } from "./oid.ts";
+
+const corrupt = corruptIn("corrupt_object", "a tree");
 
 /** Modes of tree entries, as git writes them. */
 export const MODE_TREE = 0o040000;
@@ -81,8 +84,4 @@ export class TreeCursor {
   get name(): Buffer {
     return this.content.subarray(this.nameStart, this.nameEnd);
   }
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_object", `read tree: ${found}`);
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
-import { hashObject, type ObjectFormat, type ObjectType } from "../src/object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { hashObject, type ObjectType } from "../src/object-format.ts";
 import { OFS_DELTA, REF_DELTA, typeNumber } from "../src/object-format.ts";
 import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack-entry.ts";
 import { randomFrom } from "./git.test-kit.ts";

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
-import { oidBytes, type ObjectFormat } from "@devplat/git-store";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { oidBytes } from "@devplat/git-store";
 
 /** Bytes read at once. */
 const READ_BYTES = 1024 * 1024;

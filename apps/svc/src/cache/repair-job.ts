@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import {
   ObjectDatabase,
   Pack,
   ReachabilityIndex,
   checkPackConnected,
   oidBytes,
-  type ObjectFormat,
   GitStoreError,
 } from "@devplat/git-store";
 import { isUnreadable } from "./file-damage.ts";

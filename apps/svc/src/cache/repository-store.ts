@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { systemClock, type Clock } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import {
   ReachabilityIndex,
   ReachableSet,
   Repository,
   type IndexWorkers,
-  type ObjectFormat,
   type ObjectGraph,
   type Ref,
 } from "@devplat/git-store";

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { crc32, deflateSync } from "node:zlib";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import type { RawObject } from "../base-cache.ts";
 import { GitStoreError } from "../errors.ts";
-import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import { oidBytes } from "../object-format.ts";
 import { hexAt } from "../oid.ts";
 import { encodePackHeader, encodeTypeAndSize } from "../pack-entry.ts";
 import type { DeltaResolver } from "./resolve.ts";

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { chmod, open, rename, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { syncFile, syncFolder } from "../durable.ts";
 import { GitStoreError } from "../errors.ts";
 import type { ObjectDatabase } from "../object-database.ts";
-import type { ObjectFormat } from "../object-format.ts";
 import { temporaryName } from "../repository/leftovers.ts";
 import { Control } from "./control.ts";
 import {

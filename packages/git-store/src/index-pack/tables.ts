@@ -1,5 +1,6 @@
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
-import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import { oidBytes } from "../object-format.ts";
 import { compareBytes } from "../oid.ts";
 
 /** Set in {@link PackTables.types} beside the real type when a delta has been resolved. */

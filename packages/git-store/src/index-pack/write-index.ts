@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { hashNumber, oidBytes, type ObjectFormat } from "../object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { hashNumber, oidBytes } from "../object-format.ts";
 import { INDEX_SIGNATURE, INDEX_VERSION, LARGE_OFFSET_BIT } from "../pack-index.ts";
 import { REVERSE_SIGNATURE, REVERSE_VERSION } from "../pack-order.ts";
 import type { PackTables } from "./tables.ts";

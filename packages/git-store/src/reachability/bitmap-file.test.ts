@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
-import type { ObjectFormat } from "../object-format.ts";
 import { BitmapFile, encodeBitmapFile, type BitmapFileContent } from "./bitmap-file.ts";
 import { bitmapLength } from "./ewah.ts";
 

@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
-import { GitStoreError } from "../errors.ts";
-import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { GitStoreError, corruptIn } from "../errors.ts";
+import { oidBytes } from "../object-format.ts";
 import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
+
+const corrupt = corruptIn("corrupt_index", "a .bitmap file");
 
 /**
  * The `.bitmap` file beside a pack (gitformat-bitmap, version 1): for some commits, which objects of the pack they
@@ -156,8 +159,4 @@ export class BitmapFile {
       i -= entry.xorOffset;
     }
   }
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `Cannot read a .bitmap file: ${found}`);
 }

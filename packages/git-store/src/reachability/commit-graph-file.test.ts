@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
-import type { ObjectFormat } from "../object-format.ts";
 import { decodeCommitGraph, encodeCommitGraph, type CommitTable } from "./commit-graph-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "commit-graph-"));

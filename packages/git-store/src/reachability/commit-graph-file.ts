@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
-import { GitStoreError } from "../errors.ts";
-import { hashNumber, oidBytes, type ObjectFormat } from "../object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { GitStoreError, corruptIn } from "../errors.ts";
+import { hashNumber, oidBytes } from "../object-format.ts";
+
+const corrupt = corruptIn("corrupt_index", "a commit-graph");
 
 /**
  * The `objects/info/commit-graph` file (gitformat-commit-graph), version 1, one layer, as stock git reads and writes it:
@@ -210,8 +213,4 @@ function columns(
     times[i] = (levelAndTime & 3) * 2 ** 32 + data.readUInt32BE(row + width + 12);
   }
   return { trees, parentStart, parents: Uint32Array.from(parents), times, levels };
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `Cannot read a commit-graph: ${found}`);
 }

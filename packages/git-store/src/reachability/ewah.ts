@@ -1,4 +1,6 @@
-import { GitStoreError } from "../errors.ts";
+import { corruptIn } from "../errors.ts";
+
+const corrupt = corruptIn("corrupt_index", "an EWAH bitmap");
 
 /**
  * EWAH, the run-length coding of bitmaps in git's `.bitmap` files (gitformat-bitmap, appendix A).
@@ -146,8 +148,4 @@ function isZero(bitmap: Uint32Array, word: number): boolean {
 
 function isOnes(bitmap: Uint32Array, word: number): boolean {
   return bitmap[word * 2] === 0xffff_ffff && bitmap[word * 2 + 1] === 0xffff_ffff;
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `Cannot read an EWAH bitmap: ${found}`);
 }

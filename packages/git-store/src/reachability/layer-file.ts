@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto";
-import { GitStoreError } from "../errors.ts";
-import { hashNumber, oidBytes, type ObjectFormat } from "../object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import { GitStoreError, corruptIn } from "../errors.ts";
+import { hashNumber, oidBytes } from "../object-format.ts";
 import type { TypeBitmaps } from "./bitmap-file.ts";
 import type { CompressedBitmap } from "./bitmap-store.ts";
 import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
+
+const corrupt = corruptIn("corrupt_index", "a .reach file");
 
 /**
  * The `pack-<checksum>.reach` file beside a pack that was added to others. A `.bitmap` file can only speak of one pack
@@ -121,8 +124,4 @@ export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
     commits.set(number, { ewah: body.subarray(start, at), base: base === NO_BASE ? undefined : base });
   }
   return { format, packs, types, commits };
-}
-
-function corrupt(found: string): GitStoreError {
-  return new GitStoreError("corrupt_index", `Cannot read a .reach file: ${found}`);
 }

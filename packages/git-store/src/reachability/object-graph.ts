@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { BaseCache, DEFAULT_BASE_CACHE_BYTES, type RawObject } from "../base-cache.ts";
-import { oidBytes, type ObjectFormat } from "../object-format.ts";
+import { oidBytes } from "../object-format.ts";
 import { Pack, type SharedPack } from "../pack.ts";
 import { PackReader } from "../pack-reader.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "../page-cache.ts";

@@ -1,4 +1,4 @@
-import type { ObjectFormat } from "../object-format.ts";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { parseOid, type Oid } from "../oid.ts";
 import type { Pack } from "../pack.ts";
 import { bitmapLength } from "./ewah.ts";

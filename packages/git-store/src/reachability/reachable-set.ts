@@ -1,5 +1,6 @@
+import { isOid } from "@devplat/git-protocol";
 import { COMMIT } from "../object-format.ts";
-import { isOid, type Oid } from "../oid.ts";
+import type { Oid } from "../oid.ts";
 import { hasBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
 import { finishInSlices } from "./slices.ts";
@@ -33,7 +34,7 @@ export class ReachableSet {
       const set = graph.numbers.emptySet();
       const numbers: number[] = [];
       for (const oid of starts) {
-        const number = isOid(graph.format, oid) ? graph.numbers.numberOfOid(oid) : -1;
+        const number = isOid(oid, graph.format) ? graph.numbers.numberOfOid(oid) : -1;
         if (number >= 0) numbers.push(number);
       }
       const walk = options.commitsOnly === true ? reachCommits : reach;
@@ -46,7 +47,7 @@ export class ReachableSet {
 
   /** Whether the object is reached. */
   has(oid: Oid): boolean {
-    if (!isOid(this.#graph.format, oid)) return false;
+    if (!isOid(oid, this.#graph.format)) return false;
     const number = this.#graph.numbers.numberOfOid(oid);
     return number >= 0 && number >>> 5 < this.#set.length && hasBit(this.#set, number);
   }

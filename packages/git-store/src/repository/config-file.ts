@@ -1,4 +1,7 @@
-import { GitStoreError } from "../errors.ts";
+import { corruptIn, type GitStoreError } from "../errors.ts";
+
+const corrupt = (line: number): GitStoreError =>
+  corruptIn("corrupt_repository", "the config")(`line ${line} does not parse`);
 
 /**
  * Values of a repository's `config` by key: `section.name` or `section.subsection.name`, section and name in lower
@@ -86,8 +89,4 @@ function unquote(raw: string, line: number): string {
 function quote(value: string): string {
   const escaped = value.replaceAll(/["\\]/gu, "\\$&").replaceAll("\n", "\\n").replaceAll("\t", "\\t");
   return /^[\s]|[\s]$|[#;\r]/u.test(value) ? `"${escaped}"` : escaped;
-}
-
-function corrupt(line: number): GitStoreError {
-  return new GitStoreError("corrupt_repository", `read config: line ${line} does not parse`);
 }

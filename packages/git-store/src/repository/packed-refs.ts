@@ -1,7 +1,10 @@
-import { GitStoreError } from "../errors.ts";
-import { isOid, type Oid } from "../oid.ts";
-import type { ObjectFormat } from "../object-format.ts";
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
+import { GitStoreError, corruptIn } from "../errors.ts";
+import type { Oid } from "../oid.ts";
 import { checkRefName, isRefName } from "./ref-name.ts";
+
+const corrupt = (line: number): GitStoreError =>
+  corruptIn("corrupt_repository", "packed-refs")(`line ${line} does not parse`);
 
 /** A ref and what it points at. */
 export interface Ref {
@@ -20,13 +23,13 @@ export function parsePackedRefs(text: string, format: ObjectFormat): Ref[] {
     if (line === "" || line.startsWith("#")) continue;
     if (line.startsWith("^")) {
       const last = refs.pop();
-      if (last === undefined || !isOid(format, line.slice(1))) throw corrupt(i + 1);
+      if (last === undefined || !isOid(line.slice(1), format)) throw corrupt(i + 1);
       refs.push({ ...last, peeled: line.slice(1) });
       continue;
     }
     const space = line.indexOf(" ");
     const [oid, name] = [line.slice(0, space), line.slice(space + 1)];
-    if (!isOid(format, oid) || !isRefName(name)) throw corrupt(i + 1);
+    if (!isOid(oid, format) || !isRefName(name)) throw corrupt(i + 1);
     refs.push({ name, oid });
   }
   return refs;
@@ -43,7 +46,7 @@ export function formatPackedRefs(refs: Iterable<Ref>, format: ObjectFormat): str
   let text = HEADER;
   for (const { name, oid, peeled } of sorted) {
     checkRefName(name);
-    if (!isOid(format, oid) || (peeled !== undefined && !isOid(format, peeled))) {
+    if (!isOid(oid, format) || (peeled !== undefined && !isOid(peeled, format))) {
       throw new GitStoreError(
         "bad_oid",
         `write ref ${JSON.stringify(name)}: not an id of a ${format} repository`,
@@ -53,8 +56,4 @@ export function formatPackedRefs(refs: Iterable<Ref>, format: ObjectFormat): str
     if (peeled !== undefined) text += `^${peeled}\n`;
   }
   return text;
-}
-
-function corrupt(line: number): GitStoreError {
-  return new GitStoreError("corrupt_repository", `read packed-refs: line ${line} does not parse`);
 }

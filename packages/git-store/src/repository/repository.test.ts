@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { ObjectFormat } from "@devplat/git-protocol";
 import { buildRepository, git, temporaryFolder } from "../../test/git.test-kit.ts";
 import { checkPackConnected, checkPresent } from "../connectivity.ts";
-import type { ObjectFormat } from "../object-format.ts";
 import { temporaryName } from "./leftovers.ts";
 import { Repository } from "./repository.ts";
 

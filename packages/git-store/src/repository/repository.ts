@@ -1,10 +1,10 @@
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isOid, type ObjectFormat } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { indexPack, type IndexedPack, type IndexPackOptions } from "../index-pack/index-pack.ts";
 import { ObjectDatabase, type ObjectDatabaseOptions } from "../object-database.ts";
-import type { ObjectFormat } from "../object-format.ts";
-import { isOid, type Oid } from "../oid.ts";
+import type { Oid } from "../oid.ts";
 import { parseTag } from "../tag.ts";
 import { formatConfig, parseConfig, type GitConfig } from "./config-file.ts";
 import { removeLeftovers } from "./leftovers.ts";
@@ -109,7 +109,7 @@ export class Repository {
     const text = (await readFile(join(this.path, "HEAD"), "utf8")).trimEnd();
     const ref = /^ref:\s*(.*)$/su.exec(text)?.[1];
     if (ref !== undefined && isRefName(ref)) return { ref };
-    if (isOid(this.format, text)) return { oid: text };
+    if (isOid(text, this.format)) return { oid: text };
     throw new GitStoreError("corrupt_repository", `read ${this.path}/HEAD: neither a ref nor an id`);
   }
 
@@ -117,7 +117,7 @@ export class Repository {
   async setHead(head: Head): Promise<void> {
     if ("ref" in head) {
       checkRefName(head.ref);
-    } else if (!isOid(this.format, head.oid)) {
+    } else if (!isOid(head.oid, this.format)) {
       throw new GitStoreError(
         "bad_oid",
         `set HEAD of ${this.path}: not an id of a ${this.format} repository`,
@@ -151,7 +151,7 @@ export class Repository {
       } else if (isRefName(name)) {
         const text = (await readOptional(join(this.path, name)))?.trimEnd();
         if (text === undefined || text.startsWith("ref:")) continue;
-        if (!isOid(this.format, text)) {
+        if (!isOid(text, this.format)) {
           throw new GitStoreError("corrupt_repository", `read ${this.path}/${name}: not an id`, {
             path: name,
           });
@@ -178,7 +178,7 @@ export class Repository {
 
   #peel(ref: Ref): Ref {
     let { oid } = ref;
-    while (isOid(this.format, oid) && this.objects.has(oid) && this.objects.info(oid).type === "tag") {
+    while (isOid(oid, this.format) && this.objects.has(oid) && this.objects.info(oid).type === "tag") {
       oid = parseTag(this.objects.read(oid).content, this.format).object;
     }
     return oid === ref.oid ? ref : { ...ref, peeled: oid };

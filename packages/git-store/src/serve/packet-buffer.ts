@@ -3,10 +3,10 @@ import {
   encodeSideBand,
   FLUSH_PKT,
   MAX_SIDE_BAND_BYTES,
+  type ObjectFormat,
   PKT_LENGTH_BYTES,
   SIDE_BAND,
 } from "@devplat/git-protocol";
-import type { ObjectFormat } from "../object-format.ts";
 import type { PackSink } from "./pack-writer.ts";
 
 /** Length and channel in front of a packet's data. */

@@ -2,13 +2,14 @@ import {
   DELIM_PKT,
   encodePktLine,
   encodeSideBand,
-  FLUSH_PKT,
-  SIDE_BAND,
   type FetchRequest,
+  FLUSH_PKT,
+  isOid,
+  SIDE_BAND,
 } from "@devplat/git-protocol";
 import { GitStoreError } from "../errors.ts";
 import { BLOB } from "../object-format.ts";
-import { isOid, type Oid } from "../oid.ts";
+import type { Oid } from "../oid.ts";
 import { andNotInto, type Bitset } from "../reachability/bitset.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { finish, finishInSlices, type Steps } from "../reachability/slices.ts";
@@ -57,11 +58,11 @@ export function* whyNotServableSteps(
   }
   for (const oid of wants) {
     if (++looked % OIDS_PER_STEP === 0) yield;
-    if (!isOid(graph.format, oid) || graph.numbers.numberOfOid(oid) < 0)
+    if (!isOid(oid, graph.format) || graph.numbers.numberOfOid(oid) < 0)
       return "an object that is not here is wanted";
   }
   for (const oid of [...request.haves, ...request.shallows]) {
-    if (!isOid(graph.format, oid)) return "an object id of another format";
+    if (!isOid(oid, graph.format)) return "an object id of another format";
   }
   for (const oid of request.shallows) {
     if (++looked % OIDS_PER_STEP === 0) yield;
