@@ -163,6 +163,29 @@ for (const stand of stands) {
       assert.equal(await stored("tools/odd-names"), json);
     });
 
+    it("half of a surrogate pair comes back from the API as it went in, or is 400 with the field's name", async () => {
+      const bodies = [
+        ['{"a":"x\\ud800"}', "a"],
+        ['{"b\\udc00":"x"}', "b\\udc00"],
+        ['{"c":[{"d":["\\ud83d."]}]}', "c"],
+        ['{"e":[{"\\ud800":1}]}', "e"],
+      ] as const;
+      for (const [at, [json, field]] of bodies.entries()) {
+        const path = `tools/half${at}`;
+        const answer = await change("POST", path, json);
+        if (stand.name === "embedded") {
+          assert.equal(answer.status, 201);
+          assert.equal(await stored(path), json);
+          continue;
+        }
+        assert.equal(answer.status, 400, answer.body);
+        const problem = JSON.parse(answer.body) as { code: string; hint: string };
+        assert.equal(problem.code, "unsupported_text");
+        assert.ok(problem.hint.includes(`"${field}"`), problem.hint);
+        await assert.rejects(server.store.read(path), { code: "not_found" });
+      }
+    });
+
     it("lifecycle: absent, UI first field added, nothing exists there: the secret exists", async () => {
       assert.match((await pages.get("tools/first")).body, /The first field creates the secret/);
       const created = await pages.post("tools/first", { action: "add", version: "0", name: "a", text: "1" });

@@ -88,8 +88,9 @@ export interface SecretStore {
   /**
    * Replaces the whole document; gives the new version.
    *
-   * What was written is what is read, numbers included. Where the store behind a driver cannot keep a number, the
-   * write is refused with `unsupported_number`; another form of the same number (1.10 as 1.1) is that store's matter.
+   * What was written is what is read, numbers included. Where the store behind a driver cannot keep a number or half
+   * of a surrogate pair, the write is refused with `unsupported_number` or `unsupported_text`; another form of the same
+   * number (1.10 as 1.1) is that store's matter.
    */
   write(path: string, fields: Fields, options?: WriteOptions): Promise<{ version: number }>;
   /** Removes every version and the metadata; there is no undelete. Nothing there: `not_found`. */

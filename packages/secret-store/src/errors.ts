@@ -6,8 +6,10 @@ import { AppError, type AppErrorOptions } from "@devplat/base";
  * - `not_found`: nothing is stored at the path (or it was deleted).
  * - `version_conflict`: the compare-and-set version was not the stored one.
  * - `bad_path`: the path, user name, prefix or mount breaks the rules of paths.ts.
- * - `too_large`: the document is over MAX_DOCUMENT_BYTES, or nested deeper than MAX_JSON_DEPTH.
+ * - `too_large`: the document is over MAX_DOCUMENT_BYTES, nested deeper than MAX_JSON_DEPTH, or over a limit of the
+ *   server (nesting, entries, items, bytes); the hint then says which.
  * - `unsupported_number`: vault; the store would give back another number than the one written.
+ * - `unsupported_text`: vault; the same of a text with half of a surrogate pair.
  * - `sealed`, `unavailable`: the store cannot answer now (remedy `retry`).
  * - `aborted`: the caller's signal fired.
  * - `misconfigured`: the store has no key-value version 2 mount of this name, or its address or CA cannot be used.
@@ -25,6 +27,7 @@ export const SECRET_STORE_ERROR_CODES = [
   "bad_path",
   "too_large",
   "unsupported_number",
+  "unsupported_text",
   "sealed",
   "unavailable",
   "aborted",

@@ -12,6 +12,8 @@ export interface SuiteBackend {
   stop(): Promise<void>;
   /** `float64`: the back end itself reads numbers as 64-bit floats, so the driver must refuse those it would change. */
   readonly numbers: "text" | "float64";
+  /** False: the back end would put U+FFFD in place of half of a surrogate pair, so the driver must refuse it. Default true. */
+  readonly halfSurrogates?: boolean;
   /** False: the back end cannot tell of changes. Default true. */
   readonly events?: boolean;
 }
@@ -88,6 +90,30 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
           // The same number, in the form of Go's encoding/json.
           const form = number === "-0" ? "-0" : String(Number(number));
           assert.equal(await back(), text.replaceAll(number, form));
+        }
+      });
+    }
+
+    for (const [place, text] of [
+      ["a value", String.raw`{"a":"x\ud800"}`],
+      ["a field's name", String.raw`{"a\udc00":"x"}`],
+      ["a nested value", String.raw`{"a":[{"b":["\ud83d."]}]}`],
+      ["a nested key", String.raw`{"a":[{"\ud800":1}]}`],
+    ] as const) {
+      it(`half of a surrogate pair in ${place} comes back as it went in, or is refused before anything is stored`, async () => {
+        const path = `half/${place}`;
+        if (backend.halfSurrogates === false) {
+          await assert.rejects(store.write(path, parseFields(text)), (error: unknown) => {
+            assert.ok(error instanceof SecretStoreError);
+            assert.equal(error.code, "unsupported_text");
+            assert.match(error.hint ?? "", /^The field "a/);
+            assert.doesNotMatch(error.message, /"a["\\]/, "the message goes into logs");
+            return true;
+          });
+          await rejectsWith("not_found", store.read(path));
+        } else {
+          await store.write(path, parseFields(text));
+          assert.equal(printJson((await store.read(path)).fields), text);
         }
       });
     }

@@ -12,7 +12,8 @@
  * - `unsupported_media_type`: a secret is written as `application/json`.
  * - `bad_path`: the path of a secret or folder breaks its rules.
  * - `unsupported_number`: the store would give another number back than the one written.
- * - `body_too_large`: see MAX_BODY_BYTES.
+ * - `unsupported_text`: the same of a text with half of a surrogate pair.
+ * - `body_too_large`: see MAX_BODY_BYTES; or the store takes less in one secret.
  * - `not_editable`: the secret is in no subtree of `web.editable_paths`.
  * - `enrolment_owned`: an enrolment writes this secret.
  * - `exists`: there is a secret already, or a field of that name.
@@ -23,6 +24,7 @@
  * - `busy`: an action of this kind runs already.
  * - `action_failed`: this host's desktop has not done it.
  * - `store_denied`: the store does not let the token do that.
+ * - `store_refused`: the store answers that it does not take what was asked.
  * - `store_unavailable`: the store cannot answer now.
  * - `not_found`: nothing is served there.
  * - `removed`: something was served there once; the hint says what replaced it.
@@ -42,6 +44,7 @@ export type ProblemCode =
   | "unsupported_media_type"
   | "bad_path"
   | "unsupported_number"
+  | "unsupported_text"
   | "body_too_large"
   | "not_editable"
   | "enrolment_owned"
@@ -53,6 +56,7 @@ export type ProblemCode =
   | "busy"
   | "action_failed"
   | "store_denied"
+  | "store_refused"
   | "store_unavailable"
   | "not_found"
   | "removed"
@@ -72,6 +76,7 @@ export const PROBLEM_STATUS = {
   unsupported_media_type: 415,
   bad_path: 400,
   unsupported_number: 400,
+  unsupported_text: 400,
   body_too_large: 413,
   not_editable: 403,
   enrolment_owned: 403,
@@ -83,6 +88,7 @@ export const PROBLEM_STATUS = {
   busy: 503,
   action_failed: 502,
   store_denied: 403,
+  store_refused: 422,
   store_unavailable: 502,
   not_found: 404,
   removed: 404,
@@ -242,6 +248,11 @@ export const PROBLEMS = {
     error: "The secrets store does not allow this.",
     code: "store_denied",
     hint: "Its policies for your token decide.",
+  },
+  storeRefused: {
+    error: "The secrets store answers that it does not take this.",
+    code: "store_refused",
+    hint: "Its audit log has the reason; its operators can tell.",
   },
   storeUnavailable: {
     error: "The secrets store cannot answer now.",

@@ -290,7 +290,9 @@ describe("the secrets of the JSON API, when something is wrong", () => {
     ["corrupt", 502, "store_unavailable"],
     ["unauthenticated", 401, "not_signed_in"],
     ["unsupported_number", 400, "unsupported_number"],
+    ["unsupported_text", 400, "unsupported_text"],
     ["too_large", 413, "body_too_large"],
+    ["refused", 422, "store_refused"],
   ];
   for (const [fault, status, expected] of faults) {
     it(`the store's ${fault} is ${status} ${expected}, without the store's words`, async () => {

@@ -25,6 +25,9 @@ describe("ObservedStore", () => {
     ["misconfigured", "words"],
     ["denied", null],
     ["not_found", null],
+    ["refused", null],
+    ["too_large", undefined],
+    ["unsupported_text", undefined],
     ["bad_path", undefined],
     ["aborted", undefined],
   ] as const) {

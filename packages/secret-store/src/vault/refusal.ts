@@ -26,7 +26,12 @@ export class VaultRefusal extends SecretStoreError {
   }
 
   static from(action: string, status: number, refusal: OwnRefusal, uncertain: boolean): VaultRefusal {
-    const { code, found, remedy = "final", hint } = classify(status, refusal.isAbsent);
+    const {
+      code,
+      found,
+      remedy = "final",
+      hint,
+    } = overLimit(status, refusal.words) ?? classify(status, refusal.isAbsent);
     const details = { remedy, status, uncertain, words: refusal.words, ...(hint !== undefined && { hint }) };
     return new VaultRefusal(code, `${action}: ${found}`, details);
   }
@@ -43,10 +48,52 @@ export class VaultRefusal extends SecretStoreError {
   }
 }
 
-function classify(
-  status: number,
-  isAbsent: boolean,
-): { code: SecretStoreErrorCode; found: string; remedy?: Remedy; hint?: string } {
+interface Verdict {
+  readonly code: SecretStoreErrorCode;
+  readonly found: string;
+  readonly remedy?: Remedy;
+  readonly hint?: string;
+}
+
+const SPLIT = "Spread it over several secrets.";
+
+/**
+ * Vault's words for a request that is over a limit of its listener (1.20 and later, mostly with status 500) or of its
+ * storage, and what to do about it. Such an answer is about the request alone: the server is well.
+ */
+const LIMITS: readonly (readonly [words: string, hint: string])[] = [
+  [
+    "exceeds allowed nesting depth",
+    "It is nested too deep (max_json_depth, 300 by default). Keep the inner part as one text.",
+  ],
+  [
+    "object exceeds allowed entry count",
+    `It has an object with too many entries (max_json_object_entry_count, 10000 by default). ${SPLIT}`,
+  ],
+  [
+    "array exceeds allowed element count",
+    `It has a list with too many items (max_json_array_element_count, 10000 by default). ${SPLIT}`,
+  ],
+  ["exceeds allowed token count", `It has too many values in all (500000 by default). ${SPLIT}`],
+  [
+    "value exceeds allowed length",
+    `It has a text or number that is too long (max_json_string_value_length). ${SPLIT}`,
+  ],
+  ["request body too large", `It is too large (max_request_size). ${SPLIT}`],
+  ["value being too large", `It is too large for the store's storage (max_entry_size). ${SPLIT}`],
+];
+
+function overLimit(status: number, words: readonly string[]): Verdict | undefined {
+  const limit = LIMITS.find(([part]) => words.some((text) => text.includes(part)));
+  if (limit === undefined && status !== 413) return undefined;
+  return {
+    code: "too_large",
+    found: "the store refuses so much in one request",
+    hint: limit?.[1] ?? `It is too large for the store. ${SPLIT}`,
+  };
+}
+
+function classify(status: number, isAbsent: boolean): Verdict {
   if (status === 403) {
     return {
       code: "denied",

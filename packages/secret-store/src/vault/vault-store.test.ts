@@ -4,6 +4,7 @@ import { Secret } from "@devplat/base";
 import { startVault, type Vault } from "@devplat/testkit";
 import type { SecretStore } from "../contract.ts";
 import { SecretStoreError } from "../errors.ts";
+import { parseFields } from "../json.ts";
 import { userRoot } from "../paths.ts";
 import { fieldsOf, rejectsWith, secretStoreSuite } from "../suite.ts";
 import { VaultClient } from "./client.ts";
@@ -31,6 +32,7 @@ secretStoreSuite("vault", async () => {
       open(vault, vault.rootToken, { root: userRoot({ mount: "kv", prefix: "users/", username }) }),
     stop: () => vault.stop(),
     numbers: "float64",
+    halfSurrogates: false,
     events: false,
   };
 });
@@ -139,6 +141,27 @@ describe("VaultStore", () => {
     await rejectsWith("misconfigured", old.ping());
     await old.close();
   });
+
+  const item = (count: number): string => Array.from({ length: count }, () => "1").join(",");
+  for (const [limit, value, hint] of [
+    ["entries", `{${Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",")}}`, /too many entries/],
+    ["items", `[${item(11_000)}]`, /too many items/],
+    ["nesting", `${"[".repeat(299)}${"]".repeat(299)}`, /nested too deep/],
+    ["values", `[${Array.from({ length: 50 }, () => `[${item(6_000)}]`).join(",")}]`, /too many values/],
+  ] as const) {
+    it(`a document over Vault's limit of ${limit} is too large, says so at once, and stores nothing`, async () => {
+      const asked = performance.now();
+      await assert.rejects(store.write("much", parseFields(`{"a":${value}}`)), (error: unknown) => {
+        assert.ok(error instanceof SecretStoreError);
+        assert.deepEqual([error.code, error.remedy], ["too_large", "final"], error.message);
+        assert.match(error.message, /^cannot write "much": /);
+        assert.match(error.hint ?? "", hint);
+        return true;
+      });
+      assert.ok(performance.now() - asked < 5_000);
+      await rejectsWith("not_found", store.read("much"));
+    });
+  }
 
   it("a sealed store is sealed, and works again after unsealing", async () => {
     await store.write("sealed", fieldsOf({ v: "1" }));

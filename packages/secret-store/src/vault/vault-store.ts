@@ -14,7 +14,7 @@ import { printJson } from "../json.ts";
 import { checkFolder, checkPath, type UserRoot } from "../paths.ts";
 import { VaultClient, type VaultClientOptions } from "./client.ts";
 import { changeOf } from "./event.ts";
-import { checkNumbers } from "./numbers.ts";
+import { checkKept } from "./kept-values.ts";
 import { VaultRefusal } from "./refusal.ts";
 import type { ResponsePart } from "./response.ts";
 
@@ -32,9 +32,6 @@ export function openVaultStore(options: VaultStoreOptions): SecretStore {
 
 /** Vault's words for a compare-and-set version that is not the stored one, or that the mount asks for. */
 const CAS_REFUSAL = "check-and-set parameter";
-
-/** Vault's words, with status 500, for an entry above `max_entry_size` of its integrated storage. */
-const SIZE_REFUSAL = "value being too large";
 
 /** Every event of key-value engines; the server leaves out what the token may not see. */
 const EVENTS = "sys/events/subscribe/kv-v2/*";
@@ -103,16 +100,15 @@ class VaultStore implements SecretStore {
   async write(path: string, fields: Fields, options: WriteOptions = {}): Promise<{ version: number }> {
     checkPath(path);
     const text = printDocument(path, fields);
-    checkNumbers(path, fields);
+    checkKept(path, fields);
     const { ifVersion, ...rest } = options;
     try {
       return await this.#put(path, text, ifVersion, rest);
     } catch (error) {
-      if (error instanceof VaultRefusal && error.mentions(SIZE_REFUSAL)) {
-        throw new SecretStoreError(
-          "too_large",
-          `cannot write "${path}": it is larger than Vault's storage takes`,
-        );
+      if (error instanceof VaultRefusal && error.code === "too_large") {
+        throw new SecretStoreError("too_large", `cannot write "${path}": it is more than the store takes`, {
+          ...(error.hint !== undefined && { hint: error.hint }),
+        });
       }
       if (!(error instanceof VaultRefusal && error.status === 400 && error.mentions(CAS_REFUSAL)))
         throw error;
