@@ -95,6 +95,23 @@ describe("exit codes and help", () => {
     assert.equal(await place.read("agent-example.yaml"), "service:\n  user: me\n  token: s3cret\n");
   });
 
+  it("secrets put takes no value without end, and none that is not UTF-8", async () => {
+    const place = await home();
+    await place.agent("init");
+    const endless = await place.agent("secrets", "put", "k", "v=@/dev/zero");
+    assert.equal(endless.code, 1);
+    assert.match(endless.stderr, /the value of v has more than 1048576 bytes/);
+    // What the bytes 0xFF have become on the command line cannot be told from what was meant.
+    for (const part of ["v=a\uFFFD", "\uFFFD=v"]) {
+      const broken = await place.agent("secrets", "put", "k", part);
+      assert.equal(broken.code, 1, part);
+      assert.match(broken.stderr, /is not UTF-8 text/);
+    }
+    await place.write("value", "\uFFFD");
+    assert.equal((await place.agent("secrets", "put", "k", `v=@${join(place.path, "value")}`)).code, 0);
+    assert.equal((await place.agent("secrets", "get", "k", "v")).stdout, "\uFFFD\n");
+  });
+
   it("a file that others can read is named by sync, status and doctor, until target.tighten or chmod closes it", async () => {
     const place = await home();
     const open = "target: {path: ~/f.yaml, format: yaml";

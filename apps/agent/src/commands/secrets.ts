@@ -1,4 +1,5 @@
 import {
+  MAX_DOCUMENT_BYTES,
   SecretStoreError,
   printJson,
   type FieldValue,
@@ -24,8 +25,9 @@ import {
 } from "@devplat/base/terminal";
 import { noSuchField } from "./no-such-field.ts";
 import { systemCode } from "@devplat/base";
-import { readFile } from "node:fs/promises";
-import { buffer } from "node:stream/consumers";
+import { createReadStream } from "node:fs";
+import type { Readable } from "node:stream";
+import { REPLACEMENT } from "../secrets/form-text.ts";
 import { ask } from "./prompt.ts";
 
 /**
@@ -175,36 +177,65 @@ async function readFields(parts: readonly string[]): Promise<Map<string, string>
     const name = split < 0 ? part : part.slice(0, split);
     const source = split < 0 ? undefined : part.slice(split + 1);
     if (name === "") throw new AgentError("usage", "a field needs a name: field=value");
+    if (name.includes(REPLACEMENT)) throw notText("a field's name");
     if (fields.has(name)) throw new AgentError("usage", "a field is given twice");
     if (source === "-") {
       if (stdinUsed) throw new AgentError("usage", "standard input can be read for one field only");
       stdinUsed = true;
-      fields.set(name, withoutFinalNewline(decoded(await buffer(process.stdin), name)));
+      fields.set(name, withoutFinalNewline(decoded(await bounded(process.stdin, name), name)));
     } else if (source?.startsWith("@") === true) {
-      fields.set(name, decoded(await readValueFile(source.slice(1)), name));
+      fields.set(name, decoded(await readValueFile(source.slice(1), name), name));
     } else {
-      fields.set(name, source ?? (await ask(`${name}: `, { hidden: true })));
+      fields.set(name, whole(source ?? (await ask(`${name}: `, { hidden: true })), name));
     }
   }
   return fields;
 }
 
-async function readValueFile(path: string): Promise<Buffer> {
+async function readValueFile(path: string, field: string): Promise<Buffer> {
   try {
-    return await readFile(path);
+    return await bounded(createReadStream(path), field);
   } catch (error) {
+    if (error instanceof AgentError) throw error;
     throw new AgentError("usage", `cannot read ${path} (${systemCode(error) ?? "unknown error"})`);
   }
+}
+
+/** All bytes of a stream, which may have no end. @throws AgentError `usage` for more than a secret may have */
+async function bounded(stream: Readable, field: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_DOCUMENT_BYTES) {
+      throw new AgentError(
+        "usage",
+        `the value of ${field} has more than ${MAX_DOCUMENT_BYTES} bytes, which is all that a secret may have`,
+      );
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 function decoded(bytes: Buffer, field: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new AgentError("usage", `the value of ${field} is not UTF-8 text`, {
-      hint: "Encode it, in base64 for example.",
-    });
+    throw notText(`the value of ${field}`);
   }
+}
+
+/** In arguments and typed lines U+FFFD stands for bytes that are not UTF-8. A file and standard input may hold it. */
+function whole(value: string, field: string): string {
+  if (value.includes(REPLACEMENT)) throw notText(`the value of ${field}`);
+  return value;
+}
+
+function notText(what: string): AgentError {
+  return new AgentError("usage", `${what} is not UTF-8 text`, {
+    hint: "Encode it, in base64 for example.",
+  });
 }
 
 /** `echo secret | agent secrets put …`: the newline is echo's. */

@@ -77,6 +77,8 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     ["unauthenticated", 401, /href="\/" target="_blank" rel="noopener">Sign in in a second tab</],
     ["too_large", 413, /larger than 1 MiB/],
     ["unsupported_number", 400, /cannot keep a number/],
+    ["unsupported_text", 400, /cannot keep a text/],
+    ["refused", 422, /answers that it does not take this/],
   ] as const) {
     for (const step of ["read", "write"] as const) {
       it(`${code} at the ${step}: ${status}`, async () => {
@@ -158,6 +160,24 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     // Somebody else's change is one all the same.
     const other = { ...SAVE, text: "other", again: "true" };
     assert.equal((await post(server, PATH, other)).status, 409);
+  });
+
+  it("bytes that are not UTF-8: 400, and nothing is stored in their place", async () => {
+    await using stood = await stand();
+    const { server } = stood;
+    for (const bytes of ["%ff", "%ed%a0%80", "%c3"]) {
+      const body = `${new URLSearchParams(SAVE).toString()}${bytes}`;
+      const refused = await server.send(PATH, { method: "POST", headers: { Origin: server.url }, body });
+      assert.equal(refused.status, 400);
+      assert.match(refused.body, /its encoding is broken/);
+    }
+    assert.equal(await stored(server), '{"a":"1","b":"2"}');
+    assert.equal(
+      (await post(server, PATH, { ...SAVE, text: "\uFFFD" })).status,
+      303,
+      "a character like any other",
+    );
+    assert.equal(await stored(server), '{"a":"\uFFFD","b":"2"}');
   });
 
   it("nothing comes back to a page of somebody else", async () => {

@@ -10,6 +10,7 @@ import { publicMessage } from "../sync/records.ts";
 import type { Environment } from "../api/environment.ts";
 import { isFromForeignPage, isFromOwnPage } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
+import { readableFormOnly } from "./readable-form.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { callbackPage, loginPage, loginProgressPage } from "./pages/login-page.ts";
 import type { WebLogin } from "./web-login.ts";
@@ -25,12 +26,13 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   const app = new Hono<Environment>();
   const ticketName = `${parts.cookieName}_oidc`;
 
+  const readable = readableFormOnly(parts);
   /** Before every post: from a page of ours, by whom we let in, and only while nobody is signed in. */
   const signedOutOnly: MiddlewareHandler<Environment> = async (c, next) => {
     if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
     if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
     if (view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.alreadySignedIn);
-    return await next();
+    return await readable(c, next);
   };
 
   async function show(c: Ctx, web: WebLogin, status: 200 | 403 | 502, refusal?: string): Promise<Response> {

@@ -24,6 +24,7 @@ import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts
 import { loginPage, startingPage } from "./pages/login-page.ts";
 import { enrolmentRoutes } from "./enrolment-routes.ts";
 import { loginRoutes } from "./login-routes.ts";
+import { readableFormOnly } from "./readable-form.ts";
 import { ruleRoutes } from "./rule-routes.ts";
 import { answerCopy } from "./secret-actions.ts";
 import { secretPageRoutes } from "./secret-routes.ts";
@@ -166,7 +167,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return isForPart(c) ? await letInOnly(c, next) : c.redirect("/", 303);
   });
 
-  app.post("/ui/*", ownPageOnly, letInOnly);
+  app.post("/ui/*", ownPageOnly, letInOnly, readableFormOnly(parts));
   app.route("/", secretPageRoutes(parts));
   app.route("/", ruleRoutes(parts));
   app.route("/", enrolmentRoutes(parts));
