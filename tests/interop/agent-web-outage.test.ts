@@ -23,6 +23,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     assert.equal(down.status, 502);
     assert.match(stateIn(down.body), /^Store unreachable/);
     assert.equal((await site.status()).store.reachable, false);
+    assert.equal(await site.ready(), "503 stale");
     const checked = await site.home.agent(["status", "--check"]);
     assert.equal(checked.code, 1, checked.stdout);
     assert.match(checked.stdout, /^Store: .*, not reachable$/m);
@@ -40,6 +41,27 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     await until(async () => (await browser.get("/ui/secrets/tools/npm")).status === 200);
     assert.equal((await site.status()).store.reachable, true);
     await until(async () => (await site.header()).startsWith("Connected"));
+    await until(async () => (await site.ready()) === "200 ready");
+    await vault.stop();
+  });
+
+  it("a secret over a limit of the store is refused with the limit, and the store counts as well", async () => {
+    const vault = await startVault();
+    await using site = await OutageSite.start(vault);
+    const before = await site.status();
+    const entries = Array.from({ length: 10_001 }, (_, at) => `"k${at}":"v"`).join(",");
+    for (const [fields, limit] of [
+      [`{${entries}}`, /too many entries/],
+      [`{"a":[${Array.from({ length: 11_000 }, () => "1").join(",")}]}`, /too many items/],
+      [`{"a":${"[".repeat(299)}${"]".repeat(299)}}`, /nested too deep/],
+    ] as const) {
+      const { status, code, hint } = await site.create("tools/much", `{"fields":${fields}}`);
+      assert.deepEqual([status, code], [413, "body_too_large"]);
+      assert.match(hint, limit);
+    }
+    const after = await site.status();
+    assert.deepEqual([after.store, after.sync], [before.store, before.sync], "no fault, and no cycle");
+    assert.match(await site.header(), /^Connected/);
     await vault.stop();
   });
 
@@ -111,7 +133,16 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
       for (const path of ["/ui/", "/ui/rules/", "/ui/enrolments/", "/ui/config/"]) {
         assert.match(stateIn(await timed(path)), /^Store unreachable/, path);
       }
+      // With the reason, also while a cycle still waits for the store.
+      for (const path of ["/ui/", "/ui/rules/", "/ui/rules/r/", "/ui/enrolments/", "/ui/config/"]) {
+        assert.match(
+          await timed(path),
+          /class="banner bad">\s*The secrets store has not answered since/,
+          path,
+        );
+      }
       await timed("/ui/sync", {});
+      assert.equal(await site.ready(), "503 stale");
       await timed("/ui/sign-out", {});
     });
     await vault.stop();
@@ -132,6 +163,33 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     assert.equal(signedIn.status, 303, signedIn.body);
     await vault.stop();
   });
+
+  for (const [how, fault] of [
+    ["is down", { cut: true }],
+    ["hangs", { hang: true }],
+  ] as const) {
+    it(`a daemon with a token that starts while the store ${how} says so within five seconds, asks nobody to sign in, and recovers`, async () => {
+      const vault = await startVault();
+      const proxy = await startVaultProxy(vault.address);
+      proxy.fault = fault;
+      await using site = await OutageSite.begin(vault, proxy.url);
+      const begun = performance.now();
+      const start = async (): Promise<string> => {
+        const { body } = await site.browser.get("/");
+        assert.doesNotMatch(body, /not tried yet|action="\/login/);
+        assert.match(body, /<meta http-equiv="refresh"/, "it follows by itself");
+        return body;
+      };
+      await until(async () => /The secrets store cannot answer now/.test(await start()));
+      assert.ok(performance.now() - begun < PAGE_LIMIT_MS);
+      assert.equal(await site.ready(), "503 stale");
+      proxy.fault = undefined;
+      await until(async () => (await site.browser.get("/")).location === "/ui/");
+      await until(async () => (await site.ready()) === "200 ready");
+      proxy.stop();
+      await vault.stop();
+    });
+  }
 
   it("a daemon that starts while the store takes connections and never answers shows its pages, and says so", async () => {
     const silent = createServer((socket) => socket.on("error", () => undefined)).listen(0, "127.0.0.1");

@@ -100,6 +100,8 @@ export interface AgentStatus {
   readonly daemon?: { readonly running: boolean };
   readonly sync: {
     readonly state: "idle" | "running" | "waiting" | "stale";
+    /** Since when no cycle could be completed, also while one is tried; null while files follow the store. */
+    readonly stale_since: string | null;
     readonly last_cycle_at: string | null;
     readonly next_cycle_at: string | null;
     readonly events: "connected" | "polling" | "unsupported";

@@ -6,6 +6,7 @@ import { PlainBrowser } from "./plain-browser.ts";
 export interface SeenStatus {
   readonly authenticated: boolean;
   readonly store: { readonly reachable: boolean; readonly last_error: string | null };
+  readonly sync: { readonly last_cycle_at: string | null; readonly next_cycle_at: string | null };
 }
 
 /** A daemon with pages, signed in by a token file, whose next cycle is a quarter of an hour away. */
@@ -25,8 +26,19 @@ export class OutageSite implements AsyncDisposable {
     this.browser = new PlainBrowser(url);
   }
 
-  /** @param address where the daemon asks for the store. Default: the store's own */
+  /** Signed in, with its rule in step. @param address where the daemon asks for the store. Default: the store's own */
   static async start(vault: Vault, address = vault.address): Promise<OutageSite> {
+    const site = await OutageSite.begin(vault, address);
+    await until(
+      async () => (await site.home.read("out.yaml").catch(() => "")) === "token: stored-value\n",
+      () => site.daemon.log(),
+    );
+    await until(async () => (await site.header()).includes("Connected"));
+    return site;
+  }
+
+  /** With its port open, and no more. */
+  static async begin(vault: Vault, address: string): Promise<OutageSite> {
     await writePolicies(vault);
     const token = await vault.createUserToken("ada", ["user"]);
     await vault.put("users/ada/tools/npm", { token: "stored-value" });
@@ -40,13 +52,7 @@ rules: [{name: r, key: tools/npm, target: {path: ~/out.yaml, format: yaml}}]\n`,
     const daemon = home.daemon();
     await daemon.logged(/^Web UI: http\S+\/$/m);
     const url = /^Web UI: (http\S+)\/$/m.exec(daemon.log())?.[1] ?? "";
-    const site = new OutageSite(home, daemon, url, token);
-    await until(
-      async () => (await home.read("out.yaml").catch(() => "")) === "token: stored-value\n",
-      () => daemon.log(),
-    );
-    await until(async () => (await site.header()).includes("Connected"));
-    return site;
+    return new OutageSite(home, daemon, url, token);
   }
 
   /** The state that a page's header shows. */
@@ -57,6 +63,21 @@ rules: [{name: r, key: tools/npm, target: {path: ~/out.yaml, format: yaml}}]\n`,
   /** The daemon's own word, from memory. */
   async status(): Promise<SeenStatus> {
     return JSON.parse((await this.browser.get("/api/v1/status")).body) as SeenStatus;
+  }
+
+  /** What the probe says: status and word. */
+  async ready(): Promise<string> {
+    const { status, body } = await this.browser.get("/readyz");
+    return `${status} ${(JSON.parse(body) as { status: string }).status}`;
+  }
+
+  /** Creates a secret over the JSON API. @param body JSON */
+  async create(path: string, body: string): Promise<{ status: number; code: string; hint: string }> {
+    const { token } = JSON.parse((await this.browser.get("/api/v1/csrf")).body) as { token: string };
+    const headers = { "Content-Type": "application/json", "X-CSRF-Token": token };
+    const answer = await fetch(`${this.url}/api/v1/secrets/${path}`, { method: "POST", headers, body });
+    const { code = "", hint = "" } = (await answer.json()) as { code?: string; hint?: string };
+    return { status: answer.status, code, hint };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

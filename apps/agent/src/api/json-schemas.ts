@@ -95,6 +95,7 @@ export const SCHEMAS: Readonly<Record<string, Json>> = {
       username: text,
       sync: object({
         state: oneOf("idle", "running", "waiting", "stale"),
+        stale_since: timeOrNull,
         last_cycle_at: timeOrNull,
         next_cycle_at: timeOrNull,
         events: oneOf("connected", "polling", "unsupported"),

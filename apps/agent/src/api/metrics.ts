@@ -1,4 +1,5 @@
 import type { AgentStatus, RuleStatus } from "../status.ts";
+import { readiness } from "./health.ts";
 import { liveStatus } from "./status-document.ts";
 
 const STATES: readonly RuleStatus["state"][] = ["ok", "pending", "failed", "missing", "paused"];
@@ -20,7 +21,7 @@ export function metricsText(status: AgentStatus, openStreams: number): string {
       ["", Number(liveStatus(status).connected)],
     ]),
     ...gauge("agent_stale", "1 if files are kept although the store does not answer.", [
-      ["", Number(status.sync.state === "stale")],
+      ["", Number(readiness(status) === "stale")],
     ]),
     ...gauge("agent_last_cycle_timestamp_seconds", "End of the last completed sync cycle.", [
       ["", epochSeconds(status.sync.last_cycle_at)],

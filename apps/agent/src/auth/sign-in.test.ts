@@ -142,6 +142,42 @@ describe("token order", () => {
     const { subject } = signIn({}, {}, { api: { lookup: down, renew: down } });
     await assert.rejects(subject.ensure(never), { code: "unavailable" });
   });
+
+  it("the store being away is the reason until it has answered", async () => {
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const api = { lookup: down as TokenSignInParts["api"]["lookup"], renew: down };
+    const { subject } = signIn({}, {}, { api });
+    await assert.rejects(subject.ensure(never), { code: "unavailable" });
+    assert.deepEqual(
+      [subject.state().reason, subject.state().storeAway, subject.state().authenticated],
+      ["down", true, false],
+    );
+    api.lookup = () => Promise.reject(new SecretStoreError("unauthenticated", "no"));
+    await assert.rejects(subject.ensure(never), /does not accept the token/);
+    assert.equal(subject.state().storeAway, undefined);
+    api.lookup = () => Promise.resolve(INFO);
+    await writeFile(tokenFile, "another", { mode: 0o600 });
+    await subject.ensure(never);
+    assert.deepEqual([subject.state().reason, subject.state().storeAway], [null, undefined]);
+  });
+
+  it("a store that is silent is the reason while it is still waited for", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    await writeFile(tokenFile, "file", { mode: 0o600 });
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<TokenInfo>();
+    const lookup = (): Promise<TokenInfo> => (asked.resolve(), answer.promise);
+    const { subject } = signIn({}, {}, { api: { lookup, renew: down } });
+    const ensured = subject.ensure(never);
+    await asked.promise;
+    t.mock.timers.tick(2900);
+    assert.equal(subject.state().storeAway, undefined);
+    t.mock.timers.tick(200);
+    assert.match(subject.state().reason ?? "", /has not answered within 3 s/);
+    answer.resolve(INFO);
+    await ensured;
+    assert.deepEqual([subject.state().authenticated, subject.state().storeAway], [true, undefined]);
+  });
 });
 
 describe("a token at hand", () => {

@@ -3,7 +3,9 @@ import { Serializer } from "@devplat/base/serializer";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
+import { isStoreFault } from "../secrets/store-health.ts";
 import type { AgentStatus } from "../status.ts";
+import { publicMessage } from "../sync/records.ts";
 import { DeniedTokens } from "./denied-tokens.ts";
 import type { IdentityPin } from "./identity-pin.ts";
 import type { TokenFile } from "./token-file.ts";
@@ -14,6 +16,9 @@ export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
 /** The reason why nobody is signed in before the first look has ended. */
 export const NOT_TRIED_YET = "not tried yet";
 
+/** A store that has been silent about a token for this long, in milliseconds, is said to be away while it is waited for. */
+const SILENCE_MS = 3000;
+
 export type TokenSource = AgentStatus["auth"]["source"];
 
 export interface SignInState {
@@ -23,6 +28,8 @@ export interface SignInState {
   readonly info: TokenInfo | undefined;
   /** Why nobody is signed in; null when somebody is. */
   readonly reason: string | null;
+  /** The reason is that the store has not answered about a token; it is asked again. */
+  readonly storeAway?: true;
   /** The socket of the peer that lent the token. */
   readonly borrowedFrom?: string;
 }
@@ -171,7 +178,8 @@ export class TokenSignIn implements SignIn {
       try {
         offer = await find();
         if (offer === undefined) continue;
-        const info = await this.#prove(offer.token, signal);
+        const { token } = offer;
+        const info = await this.#asked(() => this.#prove(token, signal));
         // As it was read or written, not as it is by now: somebody may have signed out or in since.
         this.#seen = offer.kept ?? seen;
         this.#adopt(source, offer, info);
@@ -201,7 +209,27 @@ export class TokenSignIn implements SignIn {
       for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
     }
     if (automatic === undefined) return;
-    yield ["login", () => automatic(signal)];
+    yield ["login", () => this.#asked(() => automatic(signal))];
+  }
+
+  /** A question to the store. That it does not answer is the reason why nobody is signed in, from the moment that shows. */
+  async #asked<T>(question: () => Promise<T>): Promise<T> {
+    const silence = setTimeout(
+      () => this.#noteAway(`the store has not answered within ${SILENCE_MS / 1000} s`),
+      SILENCE_MS,
+    );
+    try {
+      return await question();
+    } catch (error) {
+      if (error instanceof SecretStoreError && isStoreFault(error)) this.#noteAway(publicMessage(error));
+      throw error;
+    } finally {
+      clearTimeout(silence);
+    }
+  }
+
+  #noteAway(reason: string): void {
+    if (this.#token === undefined) this.#state = { ...this.#state, reason, storeAway: true };
   }
 
   async #prove(token: Secret, signal: AbortSignal): Promise<TokenInfo> {

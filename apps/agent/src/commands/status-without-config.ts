@@ -33,6 +33,7 @@ export async function statusWithoutConfig(
   );
   const sync = seen?.sync ?? {
     state: document.stale_since === null ? "idle" : "stale",
+    stale_since: document.stale_since,
     last_cycle_at: document.last_cycle_at,
     next_cycle_at: null,
     events: "polling",

@@ -34,6 +34,7 @@ const statusSchema = z.object({
   sync: z
     .object({
       state: z.enum(["idle", "running", "waiting", "stale"]),
+      stale_since: time,
       last_cycle_at: time,
       next_cycle_at: time,
       events: z.enum(["connected", "polling", "unsupported"]),

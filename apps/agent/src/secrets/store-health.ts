@@ -18,6 +18,11 @@ const ANSWERS: ReadonlySet<SecretStoreErrorCode> = new Set([
   "refused",
 ]);
 
+/** Whether an error says that the store can serve nobody now. */
+export function isStoreFault({ code }: SecretStoreError): boolean {
+  return FAULTS.has(code);
+}
+
 /** Whether the secrets store answers, by the newest request that any part of this process has sent. */
 export class StoreHealth {
   #fault: string | null | undefined;
@@ -33,7 +38,7 @@ export class StoreHealth {
   }
 
   failed(error: SecretStoreError): void {
-    if (FAULTS.has(error.code)) this.#set(publicMessage(error));
+    if (isStoreFault(error)) this.#set(publicMessage(error));
     else if (ANSWERS.has(error.code)) this.#set(null);
   }
 

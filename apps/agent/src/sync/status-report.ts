@@ -80,13 +80,14 @@ export class StatusReport {
         address: facts.address,
         kv_mount: facts.kvMount,
         user_prefix: facts.userPrefix,
-        // Without a token the store has not been asked, or it has answered no.
-        reachable: answers(inputs) || !signIn.authenticated,
+        // Without a token the store has not been asked, or it has answered no, unless that is what keeps everybody out.
+        reachable: signIn.authenticated ? answers(inputs) : signIn.storeAway !== true,
         last_error: signIn.reason ?? inputs.storeFault ?? document.last_error,
       },
       username: facts.username,
       sync: {
         state: syncState(inputs),
+        stale_since: document.stale_since,
         last_cycle_at: document.last_cycle_at,
         next_cycle_at: nextCycleAt === null ? null : iso(nextCycleAt),
         events,

@@ -226,12 +226,34 @@ describe("GET / just after the start", () => {
     assertUnscripted(page);
     assert.match(page.body, /<meta http-equiv="refresh" content="1; url=\/" \/>/);
     assert.doesNotMatch(page.body, /<input/);
-    server.view.set({ status: { uptime_seconds: 6 } });
+    server.view.set({ status: { uptime_seconds: 11 } });
     assert.match((await server.send("/")).body, /action="\/login\/token"/);
+  });
+
+  it("says that the store does not answer about a token, instead of asking for one, and follows by itself", async () => {
+    await using server = await signedOut({ reason: "the store has not answered", storeAway: true });
+    const page = await server.send("/");
+    assertUnscripted(page);
+    assert.match(page.body, /role="alert">\s*The secrets store cannot answer now\./);
+    assert.match(page.body, /The daemon says: the store has not answered\./);
+    assert.match(page.body, REFRESH);
+    assert.doesNotMatch(page.body, /<input/);
   });
 });
 
 describe("request protection at the login", () => {
+  it("a form that is not UTF-8 is refused and nothing is tried", async () => {
+    await using server = await signedOut();
+    for (const bytes of ["token=hvs.%ff", "token=%ed%a0%80", Buffer.from("token=\xff", "latin1")]) {
+      const headers = { Origin: server.url };
+      const { status, body } = await server.send("/login/token", { method: "POST", headers, body: bytes });
+      assert.equal(status, 400);
+      assert.match(body, /its encoding is broken/);
+    }
+    // The character itself is one like any other.
+    assert.equal((await post(server, "/login/token", { token: "\uFFFD" })).status, 403);
+  });
+
   it("POST /login/token is refused with 403 under certificate auth", async () => {
     for (const needsCertificate of [true, false]) {
       await using server = await signedOut({ kind: "mtls", needsCertificate });

@@ -77,6 +77,7 @@ export const signedIn: AgentStatus = {
   username: "ada",
   sync: {
     state: "idle",
+    stale_since: null,
     last_cycle_at: "2026-11-21T09:00:01.000Z",
     next_cycle_at: "2026-11-21T09:15:00.000Z",
     events: "connected",

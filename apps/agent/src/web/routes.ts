@@ -21,7 +21,7 @@ import { announcementText } from "./pages/announcements.ts";
 import { configPage } from "./pages/config-page.ts";
 import { indexPage } from "./pages/index-page.ts";
 import { linkRefusedPage, lockedPage, unlockedPage } from "./pages/lock-pages.ts";
-import { loginPage, startingPage } from "./pages/login-page.ts";
+import { loginPage, startingPage, storeAwayPage } from "./pages/login-page.ts";
 import { enrolmentRoutes } from "./enrolment-routes.ts";
 import { loginRoutes } from "./login-routes.ts";
 import { readableFormOnly } from "./readable-form.ts";
@@ -34,8 +34,11 @@ import { canSignOut } from "./sign-out-rule.ts";
 
 /** Assets carry a digest in their name, so they may be kept for a year, the most that caches use. */
 const ASSET_CACHE = "private, max-age=31536000, immutable";
-/** A store that has not answered for this long after the start is away; then the form is shown, in seconds. */
-const STARTING_SECONDS = 5;
+/**
+ * A look for a token that takes longer than this after the start, in seconds, waits for something else than the store, whose
+ * silence shows before; then the form is shown.
+ */
+const STARTING_SECONDS = 10;
 /** The store gets this long, in milliseconds, to say which credentials are there before the first page is chosen. */
 const LOOK_LIMIT_MS = 2000;
 
@@ -118,6 +121,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     const state = login.state();
     if (state !== undefined && state.kind !== "failed") return c.redirect("/login/ldap", 303);
     const shown = await login.view();
+    if (shown.storeAway) return c.html(storeAwayPage(assets, shown));
     const starting = shown.reason === NOT_TRIED_YET && view.status().uptime_seconds < STARTING_SECONDS;
     if (starting) return c.html(startingPage(assets));
     return c.html(loginPage(assets, { view: shown, text: texts.login }));

@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { AgentError } from "../errors.ts";
 import { requestOpenLink } from "../local-api/open-link.ts";
 import { PortGuard, systemSocketOwners, type SocketOwners } from "./port-guard.ts";
+import type { AgentStatus } from "../status.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
 import { ruleView } from "./memory-view.test-kit.ts";
 
@@ -362,19 +363,34 @@ describe("the JSON API", () => {
 
   it("says whether it is healthy and ready, and degrades when stale", async () => {
     assert.deepEqual(JSON.parse((await server.send("/healthz")).body), { status: "ok" });
-    const { sync } = server.view.status();
-    const states = [
-      [{ ...sync }, 200, "ready"],
-      [{ ...sync, state: "stale" as const }, 503, "stale"],
-      [{ ...sync, state: "waiting" as const }, 503, "waiting"],
-      [{ ...sync, last_cycle_at: null }, 503, "starting"],
-    ] as const;
-    for (const [state, status, word] of states) {
-      server.view.set({ status: { sync: state } });
+    const { sync, store } = server.view.status();
+    const since = { stale_since: sync.last_cycle_at };
+    const away = { ...store, reachable: false };
+    const states: [Partial<AgentStatus>, number, string][] = [
+      [{}, 200, "ready"],
+      [{ sync: { ...sync, state: "running" } }, 200, "ready"],
+      [{ sync: { ...sync, ...since, state: "stale" } }, 503, "stale"],
+      // While the next try is under way, and before any cycle has noticed.
+      [{ sync: { ...sync, ...since, state: "running" } }, 503, "stale"],
+      [{ store: away }, 503, "stale"],
+      [{ store: away, sync: { ...sync, state: "running" } }, 503, "stale"],
+      [{ store: away, authenticated: false, sync: { ...sync, state: "waiting" } }, 503, "stale"],
+      [{ authenticated: false, sync: { ...sync, ...since, state: "running" } }, 503, "waiting"],
+      [{ sync: { ...sync, state: "waiting" } }, 503, "waiting"],
+      [{ sync: { ...sync, last_cycle_at: null } }, 503, "starting"],
+    ];
+    for (const [change, status, word] of states) {
+      server.view.set({ status: { authenticated: true, sync, store, ...change } });
       const answer = await server.send("/readyz");
-      assert.deepEqual([answer.status, JSON.parse(answer.body)], [status, { status: word }]);
+      assert.deepEqual(
+        [answer.status, JSON.parse(answer.body)],
+        [status, { status: word }],
+        JSON.stringify(change),
+      );
+      const { body } = await server.send("/metrics");
+      assert.match(body, new RegExp(`^agent_stale ${word === "stale" ? 1 : 0}$`, "m"));
     }
-    server.view.set({ status: { sync } });
+    server.view.set({ status: { authenticated: true, sync, store } });
   });
 
   it("gives metrics, with labels that a rule's name cannot leave", async () => {
@@ -386,6 +402,52 @@ describe("the JSON API", () => {
     assert.match(body, /^agent_rules\{state="failed"\} 1$/m);
     assert.match(body, /^agent_rule_last_synced_timestamp_seconds\{rule="a\\"b\\\\c\\nd"\} 1795251600$/m);
     assert.doesNotMatch(body, /last_synced_timestamp_seconds\{rule="kube"\}/);
+  });
+});
+
+describe("a store that is away", () => {
+  it("is said on every page, with the reason", async () => {
+    await using server = await startTestServer({
+      editablePaths: ["tools"],
+      configuration: `store: { driver: embedded }
+enrolments: { tools/key: { engine: ssh } }`,
+    });
+    await server.store.write("tools/s", new Map([["a", "1"]]));
+    server.view.set({ rules: [ruleView("kube")] });
+    const pages = [
+      "/ui/",
+      "/ui/secrets/",
+      "/ui/secrets/tools/s",
+      "/ui/secrets/tools/s?history=true",
+      "/ui/secrets/?q=s",
+      "/ui/rules/",
+      "/ui/rules/kube/",
+      "/ui/enrolments/",
+      "/ui/enrolments/ssh/tools/key/",
+      "/ui/config/",
+      "/setup/",
+    ];
+    const { store, sync } = server.view.status();
+    const notice =
+      /<p class="banner bad">\s*The secrets store has not answered since[^]*Connection refused\./;
+    const stale = /<p class="banner warn">No cycle has been completed since/;
+    // A page's own request notes what it learns; from here on that is nothing new.
+    await server.send("/ui/secrets/");
+    for (const path of pages) {
+      const show = async (): Promise<string> => {
+        server.view.set({
+          status: { store: { ...store, reachable: false, last_error: "Connection refused" } },
+        });
+        const { status, body } = await server.send(path);
+        assert.equal(status, 200, path);
+        return body;
+      };
+      assert.equal([...(await show()).matchAll(new RegExp(notice, "g"))].length, 1, path);
+      server.view.set({ status: { store, sync: { ...sync, stale_since: sync.last_cycle_at } } });
+      assert.match((await server.send(path)).body, stale, path);
+      server.view.set({ status: { store, sync } });
+      assert.doesNotMatch((await server.send(path)).body, /class="banner (?:bad|warn)">/, path);
+    }
   });
 });
 
@@ -464,7 +526,9 @@ describe("live streams", () => {
       ["?show=setup", ["setup-KEY", "setup-end"]],
       ["", ["live-content", "live-rules", "enrolment-list", "page-KEY", "setup-KEY", "setup-end"]],
     ];
-    for (const [show, own] of table) assert.deepEqual(await targets(show), ["live-state", ...own], show);
+    for (const [show, own] of table) {
+      assert.deepEqual(await targets(show), ["live-state", "live-notice", ...own], show);
+    }
   });
 
   it("give the API's listeners the status as JSON", async () => {

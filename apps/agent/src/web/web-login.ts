@@ -31,6 +31,8 @@ export interface LoginView {
   readonly state: LoginState | undefined;
   /** Why nobody is signed in. */
   readonly reason: string | null;
+  /** The reason is that the store does not answer about a token; the daemon asks it again by itself. */
+  readonly storeAway: boolean;
   /** `store.borrow_only`: no login here at all. */
   readonly borrowOnly: boolean;
 }
@@ -63,12 +65,14 @@ export class WebLogin {
 
   async view(): Promise<LoginView> {
     const { logins, signIn, username } = this.#parts;
+    const { reason, storeAway = false } = signIn.state();
     return {
       method: logins.kind,
       form: (await this.#refusal()) === undefined ? logins.interactiveKind : undefined,
       username,
       state: this.state(),
-      reason: signIn.state().reason,
+      reason,
+      storeAway,
       borrowOnly: this.#borrowOnly() !== undefined,
     };
   }

@@ -3,6 +3,7 @@ import { BRAND } from "../../brand.ts";
 import { liveStatus } from "../../api/status-document.ts";
 import type { AgentStatus } from "../../status.ts";
 import { canSignOut } from "../sign-out-rule.ts";
+import { storeNotice } from "./notices.ts";
 import { timeText } from "./time-text.ts";
 
 /** Adds the files that only the daemon's pages use. */
@@ -44,6 +45,14 @@ export interface SitePageOptions {
 /** Id of the header's part that the live stream replaces. */
 export const LIVE_STATE_ID = "live-state";
 
+/** Id of the place of {@link storeNotice}, which the live stream replaces. */
+export const LIVE_NOTICE_ID = "live-notice";
+
+/** The place of what a page says of the store above its content. */
+export function liveNotice(status: AgentStatus): Html {
+  return html`<div class="live-notice" id="${LIVE_NOTICE_ID}">${storeNotice(status)}</div>`;
+}
+
 /** A page of the main site: header with the live state, and the content. Works without scripts; with them it is live. */
 export function sitePage(
   assets: Assets,
@@ -75,7 +84,7 @@ export function sitePage(
       </div>
     </header>
     <main class="page" id="content">
-      ${liveLost("/ui/")}
+      ${liveLost("/ui/")} ${liveNotice(status)}
       <p class="announce" id="${ANNOUNCE_ID}" role="status">${announcement ?? ""}</p>
       ${content}
     </main>

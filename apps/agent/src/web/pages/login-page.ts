@@ -45,6 +45,18 @@ export function startingPage(assets: Assets): Html {
   return plainPage(assets, "Starting", content, { seconds: STARTING_REFRESH_SECONDS, url: "/" });
 }
 
+/** `/` while the store does not answer about a token that is at hand: nobody could sign in, and nobody may have to. */
+export function storeAwayPage(assets: Assets, { reason }: Pick<LoginView, "reason">): Html {
+  const content = html`<h1>Waiting for the store</h1>
+    <p class="banner bad" role="alert">
+      The secrets store cannot answer now. Files stay as they are.
+      ${reason === null ? "" : html`<br /><span class="small wrap">The daemon says: ${sentence(reason)}</span>`}
+    </p>
+    <p role="status"><span class="status busy">The daemon tries again by itself.</span></p>
+    <p class="hint">This page follows by itself.</p>`;
+  return plainPage(assets, "Waiting for the store", content, { seconds: REFRESH_SECONDS, url: "/" });
+}
+
 /** `/login/ldap`: a login under way. Refreshes while something else is awaited, and waits for a passcode quietly. */
 export function loginProgressPage(assets: Assets, view: LoginView): Html {
   const { state, method } = view;

@@ -4,26 +4,25 @@ import { isOutstanding, needingUser } from "../setup-state.ts";
 import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
 import { timeText } from "./time-text.ts";
 
-/** What the user should know or do, above everything else. */
-export function notices(status: AgentStatus): Html {
-  const { store, sync, config, time } = status;
+/** What every page says while files cannot follow the store; empty otherwise. */
+export function storeNotice({ store, sync, time }: AgentStatus): Html | string {
   const lastCycle = sync.last_cycle_at;
   const since = lastCycle === null ? "" : html` since ${timeText(lastCycle, time)}`;
+  if (!store.reachable) {
+    return html`<p class="banner bad">
+      The secrets store ${lastCycle === null ? "does not answer" : html`has not answered${since}`}. Files stay
+      as they are.
+      ${store.last_error === null ? "" : html`<br /><span class="small">${sentence(store.last_error)}</span>`}
+    </p>`;
+  }
+  if (sync.stale_since === null) return "";
+  return html`<p class="banner warn">No cycle has been completed${since}. Files stay as they are.</p>`;
+}
+
+/** What else the user should know or do, above everything else. */
+export function notices(status: AgentStatus): Html {
+  const { config } = status;
   return html`${
-    store.reachable
-      ? ""
-      : html`<p class="banner bad">
-          The secrets store ${lastCycle === null ? "does not answer" : html`has not answered${since}`}. Files
-          stay as they are.
-          ${store.last_error === null ? "" : html`<br /><span class="small">${sentence(store.last_error)}</span>`}
-        </p>`
-  }
-  ${
-    store.reachable && sync.state === "stale"
-      ? html`<p class="banner warn">No cycle has been completed${since}. Files stay as they are.</p>`
-      : ""
-  }
-  ${
     config.problems.length === 0
       ? ""
       : html`<div class="banner bad">

@@ -2,7 +2,7 @@ import { html, page, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../brand.ts";
 import type { AgentStatus } from "../../../status.ts";
 import { isOutstanding } from "../../setup-state.ts";
-import { LIVE_STATE_ID, liveLost, liveState, liveStream } from "../layout.ts";
+import { LIVE_STATE_ID, liveLost, liveNotice, liveState, liveStream } from "../layout.ts";
 import { cardId, enrolmentCard, isAsking, type EnrolmentView, type RefusedAnswer } from "./card.ts";
 
 /** Id of the part below the cards, which the live stream replaces. */
@@ -30,7 +30,7 @@ export function setupPage(assets: Assets, status: AgentStatus, model: SetupPageM
       <div class="actions below" id="${LIVE_STATE_ID}" role="status">${liveState(status)}</div>
     </header>
     <main class="page setup" id="content">
-      ${liveLost("/setup/")}
+      ${liveLost("/setup/")} ${liveNotice(status)}
       ${refusal === undefined ? "" : html`<p class="banner bad" role="alert">${refusal}</p>`}
       <div class="stack tight">
         <h1>Welcome, ${status.username}</h1>
