@@ -133,6 +133,11 @@ describe("a service with default settings whose repository is never idle", { tim
       await stock("-C", at(`runner-${behind}`), "fetch", "-q", path, branch);
     }
     await stock("clone", "-q", "--mirror", url(), at("first"));
+    const store = join(svc.dataDir, "cache", "org", `${name}.git`);
+    const first = await oidOf("main");
+    const isFilled = async (): Promise<boolean> =>
+      (await run("git", ["-C", store, "cat-file", "-e", first], { env: gitEnvironment() })).code === 0;
+    await until(isFilled);
     await codeHost.push("org", name, { commits: 1 });
     await Promise.all(
       runners.map((behind) =>
