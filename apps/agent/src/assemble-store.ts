@@ -1,6 +1,6 @@
 import { exists, systemCode } from "@devplat/base";
 import { ConfigError, type ConfigPlace } from "@devplat/config";
-import { VaultClient, openEmbeddedStore, openVaultStore, proxyFor, userRoot } from "@devplat/secret-store";
+import { VaultClient, openEmbeddedStore, openVaultStore, userRoot } from "@devplat/secret-store";
 import { readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join } from "node:path";
@@ -193,17 +193,17 @@ export function factsOf(host: Host, { config, sources, warnings }: LoadedConfig)
 
 async function vaultOptions({ places, environment }: Host, { config: { store }, locate }: LoadedConfig) {
   const address = store.address ?? "";
-  const proxy = proxyFor(address, environment, store.proxy);
   const caCert =
     store.ca_cert === undefined
       ? undefined
       : await readCertificate(expandHome(store.ca_cert, places.home), locate(["store", "ca_cert"]));
   return {
     address,
+    environment,
     tlsSkipVerify: store.tls_skip_verify,
     ...(store.namespace !== undefined && { namespace: store.namespace }),
     ...(caCert !== undefined && { caCert }),
-    ...(proxy !== undefined && { proxy }),
+    ...(store.proxy !== undefined && { proxy: store.proxy }),
   };
 }
 

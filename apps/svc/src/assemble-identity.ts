@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import type { Dispatcher } from "undici";
+import type { HttpClient } from "@devplat/http-client";
 import { Accounts } from "./accounts/accounts.ts";
 import { AppRegistry } from "./apps/app-registry.ts";
 import { HostAppsClient } from "./apps/host-apps.ts";
@@ -27,7 +27,7 @@ export interface IdentityOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Connections to the code host; undefined: plain ones. */
-  readonly dispatcher?: (url: URL) => Promise<Dispatcher>;
+  readonly http?: HttpClient;
 }
 
 /** Who is who: at the code host, and here. */
@@ -50,7 +50,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
   const { config, store, address, audit, clock, logger } = options;
   const { client_id: clientId, client_secret: clientSecret } = config.host;
   const codeHost = codeHostFor(config.host);
-  const client = new HostClient(options.dispatcher);
+  const client = new HostClient(options.http);
   const oauth =
     clientId === undefined || clientSecret === undefined
       ? undefined

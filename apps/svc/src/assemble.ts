@@ -117,7 +117,7 @@ export async function assemble({
     audit,
     clock,
     logger,
-    dispatcher: async (url) => connections.dispatcher(url),
+    http: connections.http,
   });
   const { app_id: appId, private_key: privateKey } = config.host;
   if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
@@ -163,7 +163,7 @@ export async function assemble({
     lookup,
     judges,
     identity,
-    probe: new GitRepositoryProbe(codeHost, (url) => connections.dispatcher(url)),
+    probe: new GitRepositoryProbe(codeHost, connections.http),
     address,
     renderMetrics: async () => metrics.render(),
     activity,

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { messageOf } from "@devplat/base";
-import { HttpClientError, connectionsTo, proxyFor, type Proxy } from "@devplat/http-client";
+import { HttpClient, HttpClientError, type Proxy } from "@devplat/http-client";
+import { connectionsTo } from "@devplat/http-client/connections";
+import { proxyFor } from "@devplat/http-client/proxy";
 import type { Dispatcher } from "undici";
 import { SvcError } from "./errors.ts";
 
@@ -11,7 +13,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4000;
 
 /** Connections to one origin for logins, look-ups and checks. */
-const SHARED_CONNECTIONS = 16;
+const SMALL_REQUEST_CONNECTIONS = 16;
 
 export interface UpstreamConnectionOptions {
   /** PEM file with certificates that are trusted beside the system's; undefined: none. */
@@ -25,13 +27,21 @@ export class UpstreamConnections {
   /** Made once: with the authorities as text each connection would read all of them again. */
   readonly #trust: SecureContext | undefined;
   readonly #environment: Readonly<Record<string, string | undefined>>;
-  readonly #shared = new Map<string, Dispatcher>();
+  /** For small requests: logins, look-ups and checks. */
+  readonly http: HttpClient;
 
   /** @throws SvcError `config_refused`: the file cannot be read, or holds no certificate */
   constructor({ caFile, environment = {} }: UpstreamConnectionOptions = {}) {
     this.#environment = environment;
-    if (caFile === undefined) return;
-    this.#trust = createSecureContext({ ca: [...getCACertificates("default"), readCertificates(caFile)] });
+    if (caFile !== undefined) {
+      this.#trust = createSecureContext({ ca: [...getCACertificates("default"), readCertificates(caFile)] });
+    }
+    this.http = new HttpClient({
+      environment,
+      idleMs: KEEP_ALIVE_MS,
+      maxConnections: SMALL_REQUEST_CONNECTIONS,
+      ...(this.#trust !== undefined && { tls: { secureContext: this.#trust } }),
+    });
   }
 
   /**
@@ -46,19 +56,9 @@ export class UpstreamConnections {
     return connectionsTo(origin, this.#proxyFor(origin), { ...common, connect });
   }
 
-  /** A shared, small set of connections to an address' origin, for questions of our own. */
-  dispatcher(url: URL): Dispatcher {
-    let kept = this.#shared.get(url.origin);
-    if (kept === undefined) {
-      kept = this.pool(url.origin, SHARED_CONNECTIONS);
-      this.#shared.set(url.origin, kept);
-    }
-    return kept;
-  }
-
-  /** Closes the shared connections; pools are their owners'. */
+  /** Closes the connections of small requests; pools are their owners'. */
   async close(): Promise<void> {
-    await Promise.all([...this.#shared.values()].map(async (dispatcher) => dispatcher.destroy()));
+    await this.http.close();
   }
 
   /** @throws SvcError `config_refused`: what is set is no address of a proxy */

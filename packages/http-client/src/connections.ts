@@ -1,17 +1,19 @@
 import { isIP } from "node:net";
-import { systemCode } from "@devplat/base";
-import { Pool, ProxyAgent, buildConnector, type Dispatcher } from "undici";
-import { HttpClientError } from "./errors.ts";
-import { proxyText, type Proxy } from "./proxy.ts";
+import { Pool, ProxyAgent, buildConnector, errors, type Dispatcher } from "undici";
+import type { Proxy } from "./proxy-address.ts";
+import { lostProxy, refusedByProxy } from "./proxy-fault.ts";
 
 export interface ConnectionOptions extends Omit<Pool.Options, "connect" | "factory"> {
   /** TLS and time limit of connections to the origin. */
   readonly connect?: buildConnector.BuildOptions;
+  /** Whether http goes by CONNECT, too, as upgrades of a connection must. Default false. */
+  readonly tunnelsHttp?: boolean;
 }
 
 /**
  * Connections to one origin, direct or through a proxy: by CONNECT for https, and with the whole URL in the request line
- * for http, because many proxies allow CONNECT to port 443 only.
+ * for http, because many proxies allow CONNECT to port 443 only. For streams and upgrades, by undici; a small request is
+ * for `HttpClient`.
  *
  * A request fails with HttpClientError `proxy_unavailable` if the proxy cannot be reached or does not connect.
  */
@@ -20,7 +22,7 @@ export function connectionsTo(
   proxy: Proxy | undefined,
   options: ConnectionOptions,
 ): Dispatcher {
-  const { connect = {}, ...limits } = options;
+  const { connect = {}, tunnelsHttp = false, ...limits } = options;
   if (proxy === undefined) return new Pool(origin, { ...limits, connect });
   const connectTo = namingProxy(
     proxy,
@@ -31,7 +33,7 @@ export function connectionsTo(
     uri: proxy.origin,
     ...(proxy.authorization !== undefined && { token: proxy.authorization }),
     requestTls: connect,
-    proxyTunnel: false,
+    proxyTunnel: tunnelsHttp,
     clientFactory: (to) => new Pool(to, { connect: connectTo }),
     // Called with the proxy's address for plain http, with the origin's for what goes through a tunnel.
     factory: (to, given) =>
@@ -49,10 +51,7 @@ function namingProxy(proxy: Proxy, connect: buildConnector.connector): buildConn
     // TLS has no server name for an address, and Node throws for one.
     const isName = servername !== "" && isIP(servername.replace(/^\[|\]$/g, "")) === 0;
     const fail = (error: unknown): void => {
-      callback(
-        unavailable(proxy, `cannot be reached: ${systemCode(error) ?? "connection fault"}`, error),
-        null,
-      );
+      callback(lostProxy(proxy, error), null);
     };
     try {
       connect(
@@ -75,21 +74,10 @@ function tunnelOf(given: object, proxy: Proxy): buildConnector.connector {
     connect(options, (...[error, socket]: buildConnector.CallbackArgs) => {
       if (error === null) return callback(null, socket);
       const status = /^Proxy response \((\d{3})\)/.exec(error.message)?.[1];
-      callback(status === undefined ? error : refused(proxy, status, error), null);
+      if (status !== undefined) return callback(refusedByProxy(proxy, Number(status), error), null);
+      // Only the proxy speaks HTTP here: behind it the connection begins with TLS.
+      const isOfProxy = error instanceof errors.HTTPParserError || error instanceof errors.SocketError;
+      callback(isOfProxy ? lostProxy(proxy, error) : error, null);
     });
   };
-}
-
-/** What a proxy's status says to a request that was meant for it. */
-export function refused(proxy: Proxy, status: string, cause?: unknown): HttpClientError {
-  const why = status === "407" ? "it wants other credentials (407)" : `it answers ${status}`;
-  return unavailable(proxy, `does not connect: ${why}`, cause);
-}
-
-function unavailable(proxy: Proxy, fault: string, cause: unknown): HttpClientError {
-  return new HttpClientError("proxy_unavailable", `${proxyText(proxy)} ${fault}`, {
-    hint: `Check ${proxy.variable}, or name the host in NO_PROXY.`,
-    remedy: "retry",
-    cause,
-  });
 }

@@ -3,9 +3,9 @@ import { AppError } from "@devplat/base";
 /**
  * - `proxy_misconfigured`: a variable does not hold the address of an HTTP proxy.
  * - `proxy_unavailable`: the proxy cannot be reached, or does not connect to the host.
- * - `unreachable`: the host cannot be reached.
- * - `timeout`: there was no whole answer in time.
- * - `too_large`: the answer is larger than the caller takes.
+ * - `unreachable`: the host cannot be reached, or does not speak HTTP. The message is the system's or the parser's code.
+ * - `timeout`: there was no complete response in time.
+ * - `too_large`: the response is larger than the caller takes.
  * - `aborted`: the caller's signal ended the request.
  */
 export type HttpClientErrorCode =

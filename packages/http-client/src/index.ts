@@ -1,5 +1,13 @@
-export { boundedRequest, type BoundedAnswer, type BoundedRequest } from "./bounded-request.ts";
-export { connectionsTo, type ConnectionOptions } from "./connections.ts";
+export {
+  HttpClient,
+  boundedRequest,
+  jsonOf,
+  type HttpClientOptions,
+  type HttpMethod,
+  type HttpRequest,
+  type HttpResponse,
+  type TlsSettings,
+} from "./client.ts";
 export { HttpClientError, type HttpClientErrorCode } from "./errors.ts";
-export { proxyFor, proxyText, type Proxy } from "./proxy.ts";
+export { proxyText, readProxy, type Proxy } from "./proxy-address.ts";
 export type { Environment } from "./proxy-setting.ts";

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { HttpClientError } from "./errors.ts";
-import { proxyFor, proxyText } from "./proxy.ts";
+import { proxyText } from "./proxy-address.ts";
+import { proxyFor } from "./proxy.ts";
 
 const P = "http://proxy:3128";
 

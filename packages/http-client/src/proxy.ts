@@ -1,22 +1,7 @@
 import { isIPv6 } from "node:net";
 import { Dispatcher, EnvHttpProxyAgent } from "undici";
-import { HttpClientError } from "./errors.ts";
+import { readProxy, type Proxy } from "./proxy-address.ts";
 import { proxySetting, variable, type Environment } from "./proxy-setting.ts";
-
-/** A forward proxy. */
-export interface Proxy {
-  /** Scheme, host and port; no credentials. */
-  readonly origin: string;
-  /** The header `Proxy-Authorization`, if the address has a user name. */
-  readonly authorization: string | undefined;
-  /** The variable that names it. */
-  readonly variable: string;
-}
-
-/** Text for people, as in `the proxy http://proxy.example:3128 (HTTPS_PROXY)`. */
-export function proxyText(proxy: Proxy): string {
-  return `the proxy ${proxy.origin} (${proxy.variable})`;
-}
 
 /**
  * The proxy for a URL by the environment: `HTTPS_PROXY` or `HTTP_PROXY` by the scheme, else `ALL_PROXY`, in either case
@@ -29,30 +14,7 @@ export function proxyFor(target: string | URL, environment: Environment): Proxy 
   const found = proxySetting(url, environment);
   if (found === undefined) return undefined;
   if (!takesProxy(url, variable(environment, "no_proxy")?.value ?? "")) return undefined;
-  return readProxy(found.name, found.value);
-}
-
-/** @throws HttpClientError `proxy_misconfigured`, without the text: it may hold a password */
-function readProxy(name: string, text: string): Proxy {
-  const url = URL.parse(text.includes("://") ? text : `http://${text}`);
-  const authorization = url === null ? undefined : authorizationOf(url);
-  if (url === null || !["http:", "https:"].includes(url.protocol) || authorization === null) {
-    throw new HttpClientError("proxy_misconfigured", `${name} is not the address of an HTTP proxy`, {
-      hint: "Set it to http://HOST:PORT.",
-    });
-  }
-  return { origin: url.origin, authorization, variable: name };
-}
-
-/** Null if the credentials have broken percent-encoding. */
-function authorizationOf({ username, password }: URL): string | undefined | null {
-  if (username === "" && password === "") return undefined;
-  try {
-    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    return `Basic ${Buffer.from(credentials).toString("base64")}`;
-  } catch {
-    return null;
-  }
+  return readProxy(found.name, found.value, `Check ${found.name}, or name the host in NO_PROXY.`);
 }
 
 /** Stands for a connection that is not made. */

@@ -33,4 +33,4 @@ export { VaultClient, type VaultClientOptions, type VaultRequest } from "./vault
 export { VaultRefusal } from "./vault/refusal.ts";
 export type { TokenInfo } from "./vault/token-info.ts";
 export type { ResponsePart } from "./vault/response.ts";
-export { parseAddress, proxyFor, type ProxySettings } from "./vault/address.ts";
+export { parseAddress } from "./vault/address.ts";

@@ -1,4 +1,5 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
+import { jsonOf } from "@devplat/http-client";
 import { z } from "zod";
 import { requestOverSocket } from "../peers/socket-request.ts";
 import { findPeerSockets, type PeerSocket } from "../peers/peer-sockets.ts";
@@ -45,15 +46,14 @@ export class PeerPool {
       const answer = await requestOverSocket({
         socketPath: peer.path,
         path: "/api/v1/token",
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]),
+        timeoutMs: ANSWER_TIMEOUT_MS,
+        signal,
       });
       this.#answered.set(peer.key, clock.monotonic());
       // One that is not signed in itself has none to lend, and stays a peer.
-      return answer.status === 200
-        ? new Secret(answerSchema.parse(JSON.parse(answer.body)).token)
-        : undefined;
+      return answer.status === 200 ? new Secret(answerSchema.parse(jsonOf(answer)).token) : undefined;
     } catch (error) {
-      if (error instanceof z.ZodError || error instanceof SyntaxError) {
+      if (error instanceof z.ZodError) {
         logger.warn({ socket: peer.path }, "what answers on the socket is no peer");
         return undefined;
       }

@@ -1,5 +1,6 @@
 import { AppError, systemCode, writeAtomically, type Clock } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
+import { boundedRequest } from "@devplat/http-client";
 import { createHash, verify } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -114,15 +115,12 @@ export class RemoteConfig {
     signal: AbortSignal | undefined,
   ): Promise<{ text: string; etag: string | null } | "unchanged"> {
     const ca = section.ca_cert === undefined ? undefined : await this.#readAuthority(section.ca_cert);
-    // Loaded at the first request: most commands look at the cache alone.
-    const { boundedRequest } = await import("@devplat/http-client");
     const { status, headers, body } = await boundedRequest(section.url, {
-      method: "GET",
       headers: { ...section.headers, ...(etag !== null && { "if-none-match": etag }) },
       timeoutMs: FETCH_TIMEOUT_MS,
       maxBytes: MAX_BYTES,
       environment: this.#parts.environment,
-      ...(ca !== undefined && { ca }),
+      ...(ca !== undefined && { tls: { ca } }),
       ...(signal !== undefined && { signal }),
     });
     if (status === 304) return "unchanged";

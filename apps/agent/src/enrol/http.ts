@@ -1,4 +1,5 @@
 import { textOf } from "@devplat/base/json-member";
+import { HttpClientError, boundedRequest, jsonOf } from "@devplat/http-client";
 import { AgentError } from "../errors.ts";
 
 /** One exchange, in milliseconds. */
@@ -47,12 +48,10 @@ async function exchange(
   },
 ): Promise<Answer> {
   const { host } = new URL(url);
-  // Loaded at the first request: it costs 30 ms of every start otherwise.
-  const { HttpClientError, boundedRequest } = await import("@devplat/http-client");
   try {
     const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_ANSWER_BYTES, signal };
-    const { status, body } = await boundedRequest(url, { ...options, ...limits, environment: process.env });
-    return { status, body: objectOf(body.toString("utf8")) };
+    const response = await boundedRequest(url, { ...options, ...limits, environment: process.env });
+    return { status: response.status, body: objectOf(jsonOf(response)) };
   } catch (error) {
     if (!(error instanceof HttpClientError)) throw error;
     if (error.code === "aborted") throw new AgentError("enrolment_cancelled", "the enrolment was ended");
@@ -85,11 +84,6 @@ export function errorCode(body: Answer["body"]): string {
   return code !== undefined && /^[a-z_]{1,40}$/.test(code) ? code : "no reason given";
 }
 
-function objectOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }

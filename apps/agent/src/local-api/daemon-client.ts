@@ -1,9 +1,7 @@
-import { once } from "node:events";
-import { request, type IncomingMessage } from "node:http";
-import { text } from "node:stream/consumers";
+import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
 import { z } from "zod";
 import { readWebAccess } from "../web/web-key.ts";
-import { requestOverSocket } from "../peers/socket-request.ts";
+import { MAX_DAEMON_ANSWER_BYTES, requestOverSocket } from "../peers/socket-request.ts";
 
 /** Answers from memory come at once; longer than this, in milliseconds, the daemon hangs. */
 const ANSWER_TIMEOUT_MS = 5000;
@@ -15,7 +13,7 @@ export interface DaemonAnswer {
 
 /** One way to the daemon. Rejects where nobody answers. */
 type Way = (
-  method: string,
+  method: "GET" | "POST",
   path: string,
   headers: Readonly<Record<string, string>>,
   timeoutMs: number,
@@ -67,20 +65,22 @@ export class DaemonClient {
 }
 
 function socketWay(socketPath: string): Way {
-  return async (method, path, headers, timeoutMs) => {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const { status, body } = await requestOverSocket({ socketPath, method, path, headers, signal });
-    return { status, body: JSON.parse(body) as unknown };
-  };
+  return async (method, path, headers, timeoutMs) =>
+    readAnswer(await requestOverSocket({ socketPath, method, path, headers, timeoutMs }));
 }
 
 function webWay(runtimeFolder: string): Way {
   return async (method, path, more, timeoutMs) => {
     const { url, key } = await readWebAccess(runtimeFolder);
     const headers = { authorization: `Bearer ${key.reveal()}`, ...more };
-    const outgoing = request(url + path, { method, headers, signal: AbortSignal.timeout(timeoutMs) });
-    outgoing.end();
-    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
-    return { status: incoming.statusCode ?? 500, body: JSON.parse(await text(incoming)) as unknown };
+    return readAnswer(
+      await boundedRequest(url + path, { method, headers, timeoutMs, maxBytes: MAX_DAEMON_ANSWER_BYTES }),
+    );
   };
+}
+
+function readAnswer(response: HttpResponse): DaemonAnswer {
+  const body = jsonOf(response);
+  if (body === undefined) throw new Error("what answers is not a daemon");
+  return { status: response.status, body };
 }

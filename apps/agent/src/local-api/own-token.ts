@@ -1,4 +1,5 @@
 import { Secret } from "@devplat/base";
+import { jsonOf } from "@devplat/http-client";
 import { z } from "zod";
 import type { TokenOffer } from "../auth/sign-in.ts";
 import { requestOverSocket } from "../peers/socket-request.ts";
@@ -19,9 +20,10 @@ export async function* ownDaemonToken(socketPath: string, signal: AbortSignal): 
     const answer = await requestOverSocket({
       socketPath,
       path: "/api/v1/token",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]),
+      timeoutMs: ANSWER_TIMEOUT_MS,
+      signal,
     });
-    const parsed = answer.status === 200 ? answerSchema.safeParse(JSON.parse(answer.body)) : undefined;
+    const parsed = answer.status === 200 ? answerSchema.safeParse(jsonOf(answer)) : undefined;
     if (parsed?.success !== true) return;
     yield { token: new Secret(parsed.data.token), borrowedFrom: socketPath };
   } catch {

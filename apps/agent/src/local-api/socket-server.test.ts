@@ -15,7 +15,8 @@ import { MemoryView } from "../web/memory-view.test-kit.ts";
 import { PEER_OFFERS, type PeerOffer } from "../config/peer-offers.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
-import { requestOverSocket, type SocketAnswer } from "../peers/socket-request.ts";
+import type { HttpMethod } from "@devplat/http-client";
+import { requestOverSocket } from "../peers/socket-request.ts";
 import { TokenHandouts } from "./token-handouts.ts";
 
 /** A peer socket of its own. */
@@ -61,22 +62,22 @@ class TestPeer {
     return this;
   }
 
-  send(
-    method: string,
+  async send(
+    method: HttpMethod,
     path: string,
     body?: string,
     more: Record<string, string> = {},
-  ): Promise<SocketAnswer> {
+  ): Promise<{ status: number; body: string }> {
     const headers = { "content-type": "application/x-www-form-urlencoded", ...more };
-    const { signal } = new AbortController();
-    return requestOverSocket({
+    const answer = await requestOverSocket({
       socketPath: this.socket,
       method,
       path,
       headers,
-      signal,
+      timeoutMs: 10_000,
       ...(body !== undefined && { body }),
     });
+    return { status: answer.status, body: answer.body.toString() };
   }
 
   /** Bytes as they are, and all that comes back until the other end closes. */

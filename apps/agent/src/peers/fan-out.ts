@@ -36,10 +36,10 @@ export class PeerFanOut {
     const { patterns, home, restTimeoutMs = REST_TIMEOUT_MS } = this.#parts;
     const peers = await findPeerSockets(patterns, home);
     const rest = new AbortController();
-    const deadline = AbortSignal.any([signal, rest.signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+    const ended = AbortSignal.any([signal, rest.signal]);
     let timer: NodeJS.Timeout | undefined;
     const asked = peers.map(async (peer) => {
-      const accepted = await this.#ask(peer, action, deadline);
+      const accepted = await this.#ask(peer, action, ended);
       if (accepted) timer ??= setTimeout(() => rest.abort(), restTimeoutMs);
       return accepted;
     });
@@ -58,6 +58,7 @@ export class PeerFanOut {
         path: actionPath(action.kind),
         headers: { "content-type": "application/x-www-form-urlencoded" },
         body: actionForm(action),
+        timeoutMs: ANSWER_TIMEOUT_MS,
         signal,
       });
       const accepted = status >= 200 && status < 300;

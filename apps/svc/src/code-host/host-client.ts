@@ -1,5 +1,5 @@
-import { systemCode, type Secret } from "@devplat/base";
-import type { Dispatcher } from "undici";
+import type { Secret } from "@devplat/base";
+import { HttpClient, HttpClientError, jsonOf } from "@devplat/http-client";
 import { BRAND } from "../brand.ts";
 import { SvcError } from "../errors.ts";
 
@@ -23,15 +23,15 @@ export interface HostQuestion {
 
 /** Small JSON exchanges with the code host for the service's own ends: logins, accounts, apps. Redirects are not followed. */
 export class HostClient {
-  readonly #dispatcher: ((url: URL) => Promise<Dispatcher>) | undefined;
+  readonly #http: HttpClient;
   readonly #timeoutMs: number;
 
   /**
-   * @param dispatcher the connections to use; undefined: plain ones
+   * @param http default: without a proxy, and each request over a connection of its own
    * @param timeoutMs for a whole exchange
    */
-  constructor(dispatcher?: (url: URL) => Promise<Dispatcher>, timeoutMs = TIMEOUT_MS) {
-    this.#dispatcher = dispatcher;
+  constructor(http: HttpClient = new HttpClient(), timeoutMs = TIMEOUT_MS) {
+    this.#http = http;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -42,8 +42,6 @@ export class HostClient {
     question: HostQuestion = {},
   ): Promise<HostAnswer> {
     const target = new URL(url);
-    // Loaded when first needed: it costs start-up time that most processes never get back.
-    const { request } = await import("undici");
     const headers: Record<string, string> = { "user-agent": BRAND.command, accept: "application/json" };
     if (question.authorization !== undefined) headers["authorization"] = question.authorization.reveal();
     let sent: string | undefined;
@@ -55,28 +53,25 @@ export class HostClient {
       headers["content-type"] = "application/json";
     }
     try {
-      const dispatcher = await this.#dispatcher?.(target);
-      const { statusCode, body } = await request(target, {
+      const response = await this.#http.request(target, {
         method,
         headers,
-        body: sent ?? null,
-        signal: AbortSignal.timeout(this.#timeoutMs),
-        ...(dispatcher === undefined ? {} : { dispatcher }),
+        ...(sent !== undefined && { body: sent }),
+        timeoutMs: this.#timeoutMs,
+        maxBytes: MAX_ANSWER_BYTES,
       });
-      const chunks: Buffer[] = [];
-      let size = 0;
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > MAX_ANSWER_BYTES) throw unreachable(target, "its answer is too large");
-        chunks.push(chunk);
-      }
-      return { status: statusCode, body: parsed(Buffer.concat(chunks).toString("utf8")) };
+      return { status: response.status, body: jsonOf(response) };
     } catch (error) {
-      if (error instanceof SvcError) throw error;
-      const timedOut = error instanceof Error && error.name === "TimeoutError";
-      throw unreachable(target, timedOut ? "no answer in time" : (systemCode(error) ?? "no answer"), error);
+      if (!(error instanceof HttpClientError)) throw error;
+      throw unreachable(target, reasonOf(error), error);
     }
   }
+}
+
+/** A proxy's address is not for callers: they are told the code alone, and who runs the service finds the cause in the log. */
+function reasonOf({ code, message }: HttpClientError): string {
+  if (code === "too_large") return "its answer is too large";
+  return code === "proxy_unavailable" || code === "proxy_misconfigured" ? code : message;
 }
 
 /** An answer that is of no use: the code host's own fault, or something else stands at its address. */
@@ -86,13 +81,4 @@ export function unreachable(url: URL, reason: string, cause?: unknown): SvcError
     cause,
     hint: "Try again shortly.",
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    // What is no JSON is not quoted: it may be anybody's.
-    return undefined;
-  }
 }

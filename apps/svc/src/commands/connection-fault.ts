@@ -1,4 +1,5 @@
 import { systemCode } from "@devplat/base";
+import type { HttpClientError } from "@devplat/http-client";
 
 /** Codes of Node and OpenSSL for a certificate that cannot be traced to an authority that is trusted here. */
 const UNTRUSTED: readonly string[] = [
@@ -17,8 +18,11 @@ export interface ConnectionFault {
 }
 
 /** What a failed connection to the service means for the person at the command line. */
-export function connectionFault(error: unknown, url: URL): ConnectionFault {
-  const code = systemCode(error);
+export function connectionFault(error: HttpClientError, url: URL): ConnectionFault {
+  if (error.code === "proxy_unavailable" || error.code === "proxy_misconfigured") {
+    return { found: error.message, hint: error.hint ?? "" };
+  }
+  const code = error.code === "timeout" ? "ETIMEDOUT" : systemCode(error.cause);
   if (code === "ECONNREFUSED") return { found: "nothing listens there", hint: START_IT };
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
     return { found: "its name is not known", hint: "Look at the address (SVC_URL)." };

@@ -1,12 +1,10 @@
 import { X509Certificate } from "node:crypto";
 import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
 import { printResult } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
-import { HttpClientError } from "@devplat/http-client";
+import { HttpClientError, boundedRequest } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { parseListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
@@ -130,7 +128,7 @@ async function askCodeHost(
 ): Promise<Outcome> {
   const connections = new UpstreamConnections({ caFile: host.ca_file, environment: process.env });
   try {
-    return await ask(new HostClient(async (url) => connections.dispatcher(url)), codeHostFor(host));
+    return await ask(new HostClient(connections.http), codeHostFor(host));
   } finally {
     await connections.close();
   }
@@ -179,17 +177,15 @@ async function serviceFinding(config: Config): Promise<Outcome> {
   const isTls = config.tls.certificates.length > 0;
   const name = address.host ?? "localhost";
   const url = `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${address.port}/readyz`;
-  const status = await new Promise<number | string>((settle) => {
-    const request = isTls ? requestHttps : requestHttp;
+  const status = await boundedRequest(url, {
     // The certificate is for the name that users type, not for the loopback address.
-    const asking = request(url, { rejectUnauthorized: false, timeout: ANSWER_MS }, (answer) => {
-      answer.resume();
-      settle(answer.statusCode ?? 0);
-    });
-    asking.on("timeout", () => asking.destroy(new Error("no answer in time")));
-    asking.on("error", (error) => settle(systemCode(error) ?? messageOf(error)));
-    asking.end();
-  });
+    tls: { rejectUnauthorized: false },
+    timeoutMs: ANSWER_MS,
+    maxBytes: "head only",
+  }).then(
+    (response) => response.status,
+    (error: unknown) => messageOf(error),
+  );
   if (status === 200) return `running and ready at ${config.server.listen}`;
   if (status === "ECONNREFUSED") return { warning: "not running; 'svc serve' starts it" };
   return { warning: `${url} answers ${status}` };
@@ -203,9 +199,14 @@ async function attempt(findings: Finding[], check: string, action: () => Promise
     else findings.push({ check, state: "fault", detail: outcome.fault });
   } catch (error) {
     // The fault of a proxy is for whoever runs the service; callers are told its code alone.
-    const proxy = error instanceof Error && error.cause instanceof HttpClientError ? error.cause : undefined;
+    const proxy = error instanceof Error ? proxyFault(error.cause) : undefined;
     const hint = proxy?.hint ?? (error instanceof AppError ? error.hint : undefined);
     const detail = [messageOf(error), proxy?.message, hint].filter(Boolean).join(". ");
     findings.push({ check, state: "fault", detail });
   }
+}
+
+function proxyFault(cause: unknown): HttpClientError | undefined {
+  if (!(cause instanceof HttpClientError)) return undefined;
+  return cause.code === "proxy_unavailable" || cause.code === "proxy_misconfigured" ? cause : undefined;
 }

@@ -1,5 +1,5 @@
 import { messageOf, type Secret } from "@devplat/base";
-import type { Dispatcher } from "undici";
+import type { HttpClient, HttpResponse } from "@devplat/http-client";
 import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { SvcError } from "../errors.ts";
@@ -23,12 +23,11 @@ export interface RepositoryProbe {
 /** The question as git asks it: `GET info/refs`, so that any smart-HTTP server can answer. */
 export class GitRepositoryProbe implements RepositoryProbe {
   readonly #host: Pick<CodeHost, "url" | "gitAuthorization">;
-  readonly #dispatcher: (url: URL) => Dispatcher;
+  readonly #http: HttpClient;
 
-  /** @param dispatcher the connections to use */
-  constructor(host: Pick<CodeHost, "url" | "gitAuthorization">, dispatcher: (url: URL) => Dispatcher) {
+  constructor(host: Pick<CodeHost, "url" | "gitAuthorization">, http: HttpClient) {
     this.#host = host;
-    this.#dispatcher = dispatcher;
+    this.#http = http;
   }
 
   async ask(
@@ -36,8 +35,6 @@ export class GitRepositoryProbe implements RepositoryProbe {
     name: string,
     credential: Secret | undefined,
   ): Promise<"readable" | "refused" | "moved"> {
-    // Loaded when first needed: it costs start-up time that most processes never get back.
-    const { request } = await import("undici");
     const target = new URL(`${this.#host.url}/${owner}/${name}.git/info/refs?service=git-upload-pack`);
     const { host } = target;
     const headers: Record<string, string> = {
@@ -46,21 +43,18 @@ export class GitRepositoryProbe implements RepositoryProbe {
       "accept-encoding": "identity",
     };
     if (credential !== undefined) headers["authorization"] = this.#host.gitAuthorization(credential).reveal();
-    let status: number;
-    let type: string;
+    let response: HttpResponse;
     try {
-      const answer = await request(target, {
+      response = await this.#http.request(target, {
         headers,
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-        dispatcher: this.#dispatcher(target),
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: "head only",
       });
-      status = answer.statusCode;
-      type = String(answer.headers["content-type"] ?? "");
-      // The rest is of no interest; without this the connection would stay busy.
-      answer.body.on("error", () => undefined).destroy();
     } catch (error) {
       throw unreachable(`The code host ${host} could not be asked: ${messageOf(error)}`, error);
     }
+    const { status } = response;
+    const type = response.headers["content-type"] ?? "";
     if (status === 200 && type.startsWith(ADVERTISEMENT)) return "readable";
     if (status === 401 || status === 403 || status === 404) return "refused";
     if (status >= 300 && status < 400) return "moved";

@@ -9,16 +9,16 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import { connect, type AddressInfo } from "node:net";
-import type { Duplex } from "node:stream";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
+import { startForwardProxy } from "@devplat/testkit";
 import { SecretStoreError } from "../errors.ts";
 import { userRoot } from "../paths.ts";
 import { fieldsOf, rejectsWith } from "../suite.ts";
-import { parseAddress, proxyFor } from "./address.ts";
+import { parseAddress } from "./address.ts";
 import { VaultClient, type VaultClientOptions } from "./client.ts";
 import { openVaultStore } from "./vault-store.ts";
 
@@ -361,25 +361,13 @@ describe("VaultClient: TLS and proxies", () => {
     return { address: `https://${host}`, ca: pem.cert.toString(), calls };
   }
 
-  /** A proxy that notes the hosts of its CONNECT requests. */
-  async function proxy(): Promise<{ url: string; hosts: string[] }> {
-    const hosts: string[] = [];
-    const server = createServer();
-    server.on("connect", (request: IncomingMessage, socket: Duplex) => {
-      const host = request.url ?? "";
-      hosts.push(host);
-      const upstream = connect(Number(host.split(":")[1]), "127.0.0.1", () => {
-        socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
-        upstream.pipe(socket).pipe(upstream);
-      });
-      stops.push(() => {
-        upstream.destroy();
-        socket.destroy();
-      });
-      socket.on("error", () => upstream.destroy());
-      upstream.on("error", () => socket.destroy());
-    });
-    return { url: `http://user:hunter2@${await listen(server)}`, hosts };
+  /** A proxy that leads from a name, and from the server's own address, to the server. */
+  async function proxyTo(address: string): Promise<{ url: string; seen: readonly string[] }> {
+    const { host, port } = new URL(address);
+    const routes = { [host]: Number(port), "vault.example:443": Number(port) };
+    const proxy = await startForwardProxy({ routes, credentials: "user:hunter2" });
+    stops.push(() => proxy.stop());
+    return { url: `http://user:hunter2@127.0.0.1:${proxy.port}`, seen: proxy.seen };
   }
 
   it("an unknown authority is misconfigured at once, with the key to set, and no token is sent", async () => {
@@ -413,22 +401,50 @@ describe("VaultClient: TLS and proxies", () => {
 
   it("goes through the proxy with the same TLS settings", async () => {
     const { address, ca, calls } = await secureServer();
-    const { url, hosts } = await proxy();
-    await clientOf(address, { caCert: ca, proxy: { url } }).request(get);
-    assert.deepEqual(hosts, [new URL(address).host]);
+    const { url, seen } = await proxyTo(address);
+    await clientOf(address, { caCert: ca, proxy: url }).request(get);
+    assert.deepEqual(seen, [`CONNECT ${new URL(address).host}`]);
     assert.equal(calls[0]?.token, TOKEN);
-    await rejectsWith("misconfigured", clientOf(address, { proxy: { url } }).request(get));
+    await rejectsWith("misconfigured", clientOf(address, { proxy: url }).request(get));
   });
 
-  it("goes past the proxy for a host that it excepts", async () => {
-    const { address, ca } = await secureServer();
-    const { url, hosts } = await proxy();
-    await clientOf(address, { caCert: ca, proxy: { url, except: "example.com,127.0.0.1" } }).request(get);
-    assert.deepEqual(hosts, []);
+  it("goes through the environment's proxy by the common rules, and past it for a host of NO_PROXY", async () => {
+    const { address, ca, calls } = await secureServer();
+    const { url: https_proxy } = await proxyTo(address);
+    // No name leads there but through the proxy, and the certificate is for the loopback address.
+    const client = (no: string): VaultClient =>
+      clientOf("https://vault.example", {
+        caCert: ca,
+        tlsSkipVerify: true,
+        environment: { https_proxy, HTTPS_PROXY: "http://127.0.0.1:1", NO_PROXY: no },
+      });
+    await client("other.example").request(get);
+    assert.equal(calls.length, 1);
+    await rejectsWith("unavailable", client("example").request(get));
+    assert.equal(calls.length, 1);
+  });
+
+  it("names a proxy that is down, with its setting and without its password", async () => {
+    for (const [options, name] of [
+      [{ proxy: "http://user:hunter2@127.0.0.1:1" }, "store.proxy"],
+      [{ environment: { ALL_PROXY: "http://user:hunter2@127.0.0.1:1" } }, "ALL_PROXY"],
+    ] as const) {
+      await assert.rejects(clientOf("https://vault.example", options).request(get), (error: unknown) => {
+        assert.ok(error instanceof SecretStoreError);
+        const proxy = `the proxy http://127.0.0.1:1 (${name})`;
+        assert.equal(error.code, "unavailable");
+        assert.equal(
+          error.message,
+          `cannot reach the store at https://vault.example: ${proxy} cannot be reached: ECONNREFUSED`,
+        );
+        assert.ok(error.hint?.startsWith(`Check ${name}`));
+        return true;
+      });
+    }
   });
 
   it("a proxy address that is none is misconfigured and not quoted", async () => {
-    const client = clientOf("http://127.0.0.1:1", { proxy: { url: "hunter2 no url" } });
+    const client = clientOf("http://127.0.0.1:1", { proxy: "hunter2 no url" });
     await assert.rejects(client.request(get), (error: unknown) => {
       assert.ok(error instanceof SecretStoreError);
       assert.equal(error.code, "misconfigured");
@@ -436,27 +452,6 @@ describe("VaultClient: TLS and proxies", () => {
       return true;
     });
   });
-});
-
-describe("proxyFor", () => {
-  const all = { HTTPS_PROXY: "http://s:1", HTTP_PROXY: "http://p:1", NO_PROXY: "a,b" };
-  for (const [what, address, environment, configured, expected] of [
-    ["takes the one of the scheme", "https://vault", all, undefined, { url: "http://s:1", except: "a,b" }],
-    ["takes the one of the scheme", "http://vault", all, undefined, { url: "http://p:1", except: "a,b" }],
-    [
-      "knows lower case",
-      "https://vault",
-      { https_proxy: "http://l:1" },
-      undefined,
-      { url: "http://l:1", except: "" },
-    ],
-    ["goes direct on loopback", "https://127.0.0.1:8200", all, undefined, undefined],
-    ["goes direct on loopback", "http://[::1]:8200", all, undefined, undefined],
-    ["goes direct without any", "https://vault", {}, undefined, undefined],
-    ["prefers store.proxy, for every host", "https://localhost", all, "http://c:1", { url: "http://c:1" }],
-  ] as const) {
-    it(`${what}: ${address}`, () => assert.deepEqual(proxyFor(address, environment, configured), expected));
-  }
 });
 
 describe("parseAddress", () => {

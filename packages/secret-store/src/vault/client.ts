@@ -292,12 +292,13 @@ export class VaultClient {
     signal: AbortSignal,
   ): Promise<TransportResponse> {
     const { url, headers } = this.#prepare(server, request, token);
-    const inTime = AbortSignal.any([
-      signal,
-      AbortSignal.timeout(request.timeoutMs ?? this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS),
-    ]);
     const method = request.method === "LIST" ? "GET" : request.method;
-    return this.#transport.send(method, url, server.origin, headers, request.body, inTime);
+    return this.#transport.send(method, url, server.origin, {
+      headers,
+      ...(request.body !== undefined && { body: request.body }),
+      timeoutMs: request.timeoutMs ?? this.#options.timing?.tryMs ?? TRY_TIMEOUT_MS,
+      signal,
+    });
   }
 
   async #failure(

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Secret } from "@devplat/base";
-import { startVault, startVaultProxy, type Vault, type VaultProxy } from "@devplat/testkit";
+import {
+  startForwardProxy,
+  startVault,
+  startVaultProxy,
+  type Vault,
+  type VaultProxy,
+} from "@devplat/testkit";
 import type { SecretChange, SecretStore } from "../contract.ts";
 import { userRoot } from "../paths.ts";
 import { collect, fieldsOf, rejectsWith } from "../suite.ts";
@@ -57,6 +63,24 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     ]);
     stop.abort();
     assert.equal((await changes.next()).done, true);
+  });
+
+  it("goes through a forward proxy by CONNECT", async () => {
+    const routes = { "vault.example:80": Number(new URL(proxy.url).port) };
+    const forward = await startForwardProxy({ routes, credentials: "ada:planted" });
+    const HTTP_PROXY = `http://ada:planted@127.0.0.1:${forward.port}`;
+    const address = "http://vault.example";
+    const environment = { HTTP_PROXY };
+    const behind = openVaultStore({ address, root, token: () => new Secret(token), environment });
+    const stop = new AbortController();
+    const changes = behind.watch(stop.signal)[Symbol.asyncIterator]();
+    assert.deepEqual((await changes.next()).value, GAP);
+    assert.equal(forward.seen.at(-1), "CONNECT vault.example:80");
+    stop.abort();
+    assert.equal((await changes.next()).done, true);
+    await behind.close();
+    while (proxy.events.open > 0) await sleep(5);
+    await forward.stop();
   });
 
   it("is open before `opened` is called, and ends when the signal fires", async () => {

@@ -1,9 +1,16 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { Secret, systemCode } from "@devplat/base";
+import {
+  HttpClient,
+  HttpClientError,
+  readProxy,
+  type Environment,
+  type HttpClientOptions,
+  type HttpMethod,
+  type HttpRequest,
+  type TlsSettings,
+} from "@devplat/http-client";
 import type { Dispatcher } from "undici";
 import { SecretStoreError } from "../errors.ts";
-import type { ProxySettings } from "./address.ts";
 import { socketMessages } from "./event-socket.ts";
 
 /**
@@ -17,7 +24,10 @@ export interface TransportOptions {
   readonly caCert?: string;
   /** Default false. */
   readonly tlsSkipVerify?: boolean;
-  readonly proxy?: ProxySettings;
+  /** Address of a forward proxy for every host, loopback included. */
+  readonly proxy?: string;
+  /** Where the variables for proxies are read from, if `proxy` is not given. Default: no proxy. */
+  readonly environment?: Environment;
   /** Presented to a server that asks for it; PEM, or a key that OpenSSL finds by an engine. */
   readonly clientCertificate?: {
     readonly chain: string;
@@ -53,24 +63,27 @@ export class TransportError extends SecretStoreError {
   /** The server may have carried it out. */
   readonly uncertain: boolean;
 
-  constructor(fault: string, target: string, cause: unknown) {
-    const tls = TLS_FAULT.test(fault);
+  constructor(error: HttpClientError, target: string) {
+    const isLate = error.code === "timeout" || error.code === "aborted";
+    const fault = isLate ? "no answer in time" : error.message;
+    const tls = error.code === "unreachable" && TLS_FAULT.test(fault);
+    const hint = tls
+      ? "If its certificate comes from an authority of your own, name that one in store.ca_cert."
+      : error.hint;
     super(tls ? "misconfigured" : "unavailable", `cannot reach the store at ${target}: ${fault}`, {
       remedy: tls ? "final" : "retry",
-      cause,
-      ...(tls && {
-        hint: "If its certificate comes from an authority of your own, name that one in store.ca_cert.",
-      }),
+      cause: error,
+      ...(hint !== undefined && { hint }),
     });
-    this.uncertain = !tls && !UNSENT.has(fault);
+    this.uncertain = !tls && !UNSENT.has(systemCode(error.cause) ?? "");
   }
 }
 
 /** Connections to the servers of one store, kept alive. */
 export class Transport {
   readonly #options: TransportOptions;
-  #connections: Connections | undefined;
-  #dispatcher: Promise<Dispatcher> | undefined;
+  #http: HttpClient | undefined;
+  readonly #streams = new Set<Dispatcher>();
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -83,49 +96,24 @@ export class Transport {
    *   `misconfigured`
    */
   async send(
-    method: string,
+    method: HttpMethod,
     url: string,
     origin: string,
-    headers: Record<string, string>,
-    body: string | undefined,
-    signal: AbortSignal,
+    request: Pick<HttpRequest, "headers" | "body" | "timeoutMs" | "signal">,
   ): Promise<TransportResponse> {
     try {
-      const answer = await this.#exchange(method, url, headers, body, signal);
-      const text = await textOf(answer);
-      if (text === undefined) {
-        throw new SecretStoreError(
-          "invalid_response",
-          `the store at ${origin} sent an answer of more than ${MAX_RESPONSE_BYTES} bytes`,
-        );
-      }
-      const { location, "content-type": contentType } = answer.headers;
-      return { status: answer.statusCode ?? 0, location, contentType, text };
+      this.#http ??= httpClient(this.#options);
+      const limits = { maxBytes: MAX_RESPONSE_BYTES };
+      const { status, headers, body } = await this.#http.request(url, { method, ...request, ...limits });
+      const { location, "content-type": contentType } = headers;
+      return { status, location, contentType, text: body.toString("utf8") };
     } catch (error) {
-      if (error instanceof SecretStoreError) throw error;
-      const code = systemCode(error);
-      const fault = signal.aborted ? "no answer in time" : (code ?? "connection fault");
-      throw new TransportError(fault, origin, error);
+      if (!(error instanceof HttpClientError)) throw error;
+      if (error.code === "proxy_misconfigured") throw wrongProxy(error);
+      if (error.code !== "too_large") throw new TransportError(error, origin);
+      const found = `sent an answer of more than ${MAX_RESPONSE_BYTES} bytes`;
+      throw new SecretStoreError("invalid_response", `the store at ${origin} ${found}`);
     }
-  }
-
-  async #exchange(
-    method: string,
-    url: string,
-    headers: Record<string, string>,
-    body: string | undefined,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> {
-    this.#connections ??= connections(this.#options);
-    const { http, https } = this.#connections;
-    return new Promise((resolve, reject) => {
-      const outgoing = url.startsWith("https:")
-        ? httpsRequest(url, { agent: https, method, headers, signal })
-        : httpRequest(url, { agent: http, method, headers, signal });
-      outgoing.once("response", resolve);
-      outgoing.on("error", reject);
-      outgoing.end(body);
-    });
   }
 
   /** See {@link socketMessages}. The server's reason for not opening it is not told: ask by {@link Transport.send}. */
@@ -135,62 +123,46 @@ export class Transport {
     signal: AbortSignal,
     opened: () => void,
   ): AsyncGenerator<string> {
-    this.#dispatcher ??= socketDispatcher(this.#options);
-    yield* socketMessages(url, headers, await this.#dispatcher, signal, opened);
+    const dispatcher = await streamDispatcher(url, this.#options);
+    this.#streams.add(dispatcher);
+    try {
+      yield* socketMessages(url, headers, dispatcher, signal, opened);
+    } finally {
+      this.#streams.delete(dispatcher);
+      await dispatcher.destroy();
+    }
   }
 
   async close(): Promise<void> {
-    this.#connections?.http.destroy();
-    this.#connections?.https.destroy();
-    const dispatcher = await this.#dispatcher?.catch(() => undefined);
-    await dispatcher?.destroy();
+    await this.#http?.close();
+    for (const each of this.#streams) await each.destroy();
   }
 }
 
-/** Undefined if it is too large. */
-async function textOf(answer: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+/** @throws HttpClientError `proxy_misconfigured` */
+function httpClient(options: TransportOptions): HttpClient {
+  return new HttpClient({
+    ...reachOf(options),
+    idleMs: IDLE_CONNECTION_MS,
+    maxConnections: MAX_CONNECTIONS,
+  });
 }
 
-interface Connections {
-  readonly http: HttpAgent;
-  readonly https: HttpsAgent;
-}
-
-/** Node's own client: undici would cost 10 MB of memory for as long as a daemon runs. */
-function connections(options: TransportOptions): Connections {
-  const common = {
-    keepAlive: true,
-    timeout: IDLE_CONNECTION_MS,
-    maxSockets: MAX_CONNECTIONS,
-    ...(options.proxy !== undefined && { proxyEnv: proxyEnvironment(options.proxy) }),
+/** @throws HttpClientError `proxy_misconfigured` */
+function reachOf(options: TransportOptions): Pick<HttpClientOptions, "tls" | "proxy" | "environment"> {
+  const { proxy, environment } = options;
+  return {
+    tls: tlsOf(options),
+    ...(proxy !== undefined && proxy !== "" && { proxy: readProxy("store.proxy", proxy) }),
+    ...(environment !== undefined && { environment }),
   };
-  try {
-    return { http: new HttpAgent(common), https: new HttpsAgent({ ...common, ...tlsOf(options) }) };
-  } catch {
-    throw wrongProxy();
-  }
 }
 
-/** All are given, so that nothing is looked up in the process's environment. */
-function proxyEnvironment({ url, except = "" }: ProxySettings): NodeJS.ProcessEnv {
-  if (!URL.canParse(url)) throw wrongProxy();
-  return { HTTP_PROXY: url, HTTPS_PROXY: url, NO_PROXY: except };
+function wrongProxy({ message, hint }: HttpClientError): SecretStoreError {
+  return new SecretStoreError("misconfigured", message, hint === undefined ? {} : { hint });
 }
 
-/** The library's message quotes the URL, which may hold a password. */
-function wrongProxy(): SecretStoreError {
-  return new SecretStoreError("misconfigured", "store.proxy or the environment's proxy is no usable URL");
-}
-
-function tlsOf({ caCert, tlsSkipVerify, clientCertificate }: TransportOptions) {
+function tlsOf({ caCert, tlsSkipVerify, clientCertificate }: TransportOptions): TlsSettings {
   return {
     ...(caCert !== undefined && { ca: caCert }),
     ...(tlsSkipVerify === true && { rejectUnauthorized: false }),
@@ -207,16 +179,14 @@ function keyOf(key: NonNullable<TransportOptions["clientCertificate"]>["key"]) {
 }
 
 /** Makes the connection of a WebSocket. Loaded for stores that have an event stream only. */
-async function socketDispatcher(options: TransportOptions): Promise<Dispatcher> {
-  const { Agent, EnvHttpProxyAgent } = await import("undici");
-  const tls = tlsOf(options);
-  const { proxy } = options;
-  if (proxy === undefined) return new Agent({ connect: tls });
-  return new EnvHttpProxyAgent({
+async function streamDispatcher(url: string, options: TransportOptions): Promise<Dispatcher> {
+  const [{ connectionsTo }, { proxyFor }] = await Promise.all([
+    import("@devplat/http-client/connections"),
+    import("@devplat/http-client/proxy"),
+  ]);
+  const { tls = {}, proxy, environment = {} } = reachOf(options);
+  return connectionsTo(new URL(url).origin, proxy ?? proxyFor(url, environment), {
     connect: tls,
-    requestTls: tls,
-    httpProxy: proxy.url,
-    httpsProxy: proxy.url,
-    noProxy: proxy.except ?? "",
+    tunnelsHttp: true,
   });
 }

@@ -3,16 +3,19 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { freePort, run, startForwardProxy, tempFolder, type ForwardProxy } from "@devplat/testkit";
-import { boundedRequest, type BoundedAnswer, type BoundedRequest } from "./bounded-request.ts";
+import { HttpClient, boundedRequest, jsonOf, type HttpResponse } from "./client.ts";
+import { connectionsTo } from "./connections.ts";
 import { HttpClientError } from "./errors.ts";
+import { proxyFor } from "./proxy.ts";
 
 const LIMIT = 1000;
 const servers: Server[] = [];
 let ca = "";
+let securePort = 0;
 let proxy: ForwardProxy;
 let open: ForwardProxy;
 let seen: Pick<IncomingMessage, "method" | "url" | "headers">[] = [];
@@ -52,6 +55,7 @@ before(async () => {
   ca = await readFile(cert, "utf8");
   const plain = await listen(createServer(answer));
   const secure = await listen(createSecureServer({ key: await readFile(key), cert: ca }, answer));
+  securePort = secure;
   await folder.remove();
   const routes = {
     "code.example:80": plain,
@@ -80,8 +84,8 @@ const withCredentials = (): string => `http://ada:p%40ss%20word@127.0.0.1:${prox
 function send(
   url: string,
   environment: Record<string, string>,
-  more: Partial<BoundedRequest> = {},
-): Promise<BoundedAnswer> {
+  more: Partial<Parameters<typeof boundedRequest>[1]> = {},
+): Promise<HttpResponse> {
   const request = { method: "GET", headers: {}, timeoutMs: 10_000, maxBytes: LIMIT, environment } as const;
   return boundedRequest(url, { ...request, ...more });
 }
@@ -98,7 +102,7 @@ async function refusal(sending: Promise<unknown>): Promise<HttpClientError> {
 
 describe("a bounded request", () => {
   it("https goes through a tunnel by CONNECT, with credentials for the proxy alone, verified at the end", async () => {
-    const request = { method: "POST", headers: { accept: "x/y" }, body: "hello", ca } as const;
+    const request = { method: "POST", headers: { accept: "x/y" }, body: "hello", tls: { ca } } as const;
     const { status, headers, body } = await send(
       "https://code.example/a?b=c",
       { HTTPS_PROXY: withCredentials() },
@@ -126,17 +130,19 @@ describe("a bounded request", () => {
   });
 
   it("takes an IPv6 host through the proxy, and past it where NO_PROXY names it", async () => {
-    const { status } = await send("https://[2001:db8::5]/", { https_proxy: open.url }, { ca });
+    const { status } = await send("https://[2001:db8::5]/", { https_proxy: open.url }, { tls: { ca } });
     assert.equal(status, 201);
     assert.deepEqual(open.seen, ["CONNECT [2001:db8::5]:443"]);
     open.seen.length = 0;
-    const limits = { ca, signal: AbortSignal.timeout(300) };
+    const limits = { tls: { ca }, signal: AbortSignal.timeout(300) };
     await refusal(send("https://[2001:db8::5]/", { https_proxy: open.url, NO_PROXY: "2001:db8::5" }, limits));
     assert.deepEqual(open.seen, []);
   });
 
   it("does not trust another certificate behind the proxy", async () => {
-    const wrongName = await refusal(send("https://other.example/", { HTTPS_PROXY: open.url }, { ca }));
+    const wrongName = await refusal(
+      send("https://other.example/", { HTTPS_PROXY: open.url }, { tls: { ca } }),
+    );
     assert.deepEqual([wrongName.code, wrongName.message], ["unreachable", "ERR_TLS_CERT_ALTNAME_INVALID"]);
     const unknown = await refusal(send("https://code.example/", { HTTPS_PROXY: open.url }));
     assert.deepEqual([unknown.code, unknown.message], ["unreachable", "DEPTH_ZERO_SELF_SIGNED_CERT"]);
@@ -178,6 +184,56 @@ describe("a bounded request", () => {
     }
   });
 
+  it("names a proxy that does not answer in HTTP, or closes the connection", async (t) => {
+    for (const [words, fault] of [
+      ["SSH-2.0-OpenSSH_9.9\r\n", "does not answer in HTTP"],
+      ["", "cannot be reached: ECONNRESET"],
+    ] as const) {
+      const other = createTcpServer((socket) => {
+        socket
+          .on("error", () => undefined)
+          .once("data", () => (words === "" ? socket.destroy() : socket.write(words)));
+      }).listen(0, "127.0.0.1");
+      t.after(() => other.close());
+      await once(other, "listening");
+      const { port } = other.address() as AddressInfo;
+      const environment = { ALL_PROXY: `http://ada:p%40ss@127.0.0.1:${port}` };
+      for (const url of ["https://code.example/", "http://code.example/"]) {
+        const { code, message } = await refusal(send(url, environment));
+        assert.equal(code, "proxy_unavailable");
+        assert.equal(message, `the proxy http://127.0.0.1:${port} (ALL_PROXY) ${fault}`);
+      }
+    }
+  });
+
+  it("names a proxy that does not answer in HTTP, also for streams", async (t) => {
+    const other = createTcpServer((socket) => {
+      socket.on("error", () => undefined).once("data", () => socket.write("SSH-2.0-OpenSSH_9.9\r\n"));
+    }).listen(0, "127.0.0.1");
+    t.after(() => other.close());
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const environment = { HTTPS_PROXY: `http://127.0.0.1:${port}` };
+    const connections = connectionsTo(
+      "https://code.example",
+      proxyFor("https://code.example", environment),
+      {},
+    );
+    const { message } = await refusal(
+      connections.request({ origin: "https://code.example", path: "/", method: "GET" }),
+    );
+    assert.equal(message, `the proxy http://127.0.0.1:${port} (HTTPS_PROXY) does not answer in HTTP`);
+  });
+
+  it("names a proxy whose certificate is not trusted, with the host's own authorities or without", async () => {
+    const url = `https://127.0.0.1:${securePort}`;
+    for (const target of ["https://code.example/", "http://code.example/"]) {
+      const { code, message } = await refusal(send(target, { ALL_PROXY: url }, { tls: { ca } }));
+      assert.equal(code, "proxy_unavailable");
+      assert.equal(message, `the proxy ${url} (ALL_PROXY) cannot be reached: DEPTH_ZERO_SELF_SIGNED_CERT`);
+    }
+  });
+
   it("names a proxy that does not connect to the host", async () => {
     const { message } = await refusal(send("https://nowhere.example/", { HTTPS_PROXY: open.url }));
     assert.equal(message, `the proxy ${open.url} (HTTPS_PROXY) does not connect: it answers 502`);
@@ -192,6 +248,59 @@ describe("a bounded request", () => {
     await only.stop();
   });
 
+  it("ends while a proxy is silent, and closes the connection to it", async (t) => {
+    const silent = createTcpServer((socket) => void socket.on("error", () => undefined)).listen(
+      0,
+      "127.0.0.1",
+    );
+    t.after(() => silent.close());
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const [[socket]] = await Promise.all([
+      once(silent, "connection") as Promise<[Socket]>,
+      refusal(send("https://code.example/", { ALL_PROXY: `127.0.0.1:${port}` }, { timeoutMs: 300 })).then(
+        ({ code }) => assert.equal(code, "timeout"),
+      ),
+    ]);
+    if (!socket.destroyed) await once(socket.resume(), "close");
+  });
+
+  it("reaches a server on a Unix socket, past any proxy", async (t) => {
+    const folder = await tempFolder("http-socket");
+    const socketPath = join(folder.path, "s");
+    const server = createServer(answer).listen(socketPath);
+    t.after(async () => {
+      server.close();
+      await folder.remove();
+    });
+    await once(server, "listening");
+    const environment = { ALL_PROXY: open.url };
+    const { status, body } = await send("http://code.example/x", environment, {
+      socketPath,
+      method: "POST",
+      body: "é",
+    });
+    assert.deepEqual([status, body.toString()], [201, "got é"]);
+    assert.deepEqual([seen[0]?.url, seen[0]?.headers.host], ["/x", "code.example"]);
+    assert.deepEqual(open.seen, []);
+    const none = await refusal(send("http://code.example/x", {}, { socketPath: `${socketPath}-none` }));
+    assert.deepEqual([none.code, none.message], ["unreachable", "ENOENT"]);
+  });
+
+  it("does not read the body where only the head is wanted", async () => {
+    const url = `http://127.0.0.1:${firstPort()}/large`;
+    const { status, body } = await send(url, {}, { maxBytes: "head only" });
+    assert.deepEqual([status, body.length], [200, 0]);
+  });
+
+  it("its JSON is undefined where the body is something else", () => {
+    const json = (text: string): unknown => jsonOf({ body: Buffer.from(text) });
+    assert.deepEqual(
+      [json('{"a":[1]}'), json("null"), json("<html>"), json("")],
+      [{ a: [1] }, null, undefined, undefined],
+    );
+  });
+
   it("ends in time, at its size, and with its signal, direct and through a proxy", async () => {
     for (const environment of [{}, { ALL_PROXY: open.url }]) {
       const base = "ALL_PROXY" in environment ? "http://code.example" : `http://127.0.0.1:${firstPort()}`;
@@ -201,6 +310,28 @@ describe("a bounded request", () => {
       const sending = refusal(send(`${base}/silent`, environment, { signal: ended.signal }));
       ended.abort();
       assert.equal((await sending).code, "aborted");
+    }
+  });
+
+  it("goes over a kept connection, and over a new one after the idle time", async () => {
+    const sockets = new Set<Socket>();
+    servers[0]?.on("connection", (socket) => sockets.add(socket));
+    servers[1]?.on("secureConnection", (socket: Socket) => sockets.add(socket));
+    for (const [url, environment] of [
+      [`http://127.0.0.1:${firstPort()}/`, {}],
+      ["https://code.example/", { ALL_PROXY: open.url }],
+    ] as const) {
+      sockets.clear();
+      const client = new HttpClient({ environment, tls: { ca }, idleMs: 200 });
+      const ask = (): Promise<HttpResponse> => client.request(url, { timeoutMs: 10_000, maxBytes: LIMIT });
+      await ask();
+      await ask();
+      assert.equal(sockets.size, 1, url);
+      const [kept] = sockets;
+      if (kept?.destroyed === false) await once(kept, "close");
+      assert.equal((await ask()).status, 201);
+      assert.equal(sockets.size, 2, url);
+      await client.close();
     }
   });
 
