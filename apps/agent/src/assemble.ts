@@ -17,7 +17,7 @@ import { PausedRules } from "./sync/paused-rules.ts";
 import { Renderer } from "./sync/render.ts";
 import { StateFile } from "./sync/state.ts";
 import { TargetPolicy } from "./sync/targets.ts";
-import { PAGE_WAIT_MS } from "./web/page-wait.ts";
+import { PAGE_WAIT_MS } from "./secrets/page-wait.ts";
 
 /** Everything that syncs, with the writer lock held. */
 export interface SyncParts extends StoreParts {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, describe, it } from "node:test";
 import { SecretStoreError, printJson, type SecretStore } from "@devplat/secret-store";
 import {
@@ -307,6 +308,22 @@ describe("the secrets of the JSON API, when something is wrong", () => {
       assert.equal(server.view.status().authenticated, fault !== "unauthenticated");
     });
   }
+
+  it("a read of a store that hangs ends as one for a page does", { timeout: 30_000 }, async () => {
+    // Ends only by the signal that the route gives along.
+    const hanging = async (_path: string, { signal }: { signal?: AbortSignal } = {}): Promise<never> => {
+      if (signal?.aborted === false) await once(signal, "abort");
+      throw new SecretStoreError("aborted", "the caller gave up");
+    };
+    await using server = await startTestServer({
+      store: { list: hanging, read: hanging } as unknown as SecretStore,
+    });
+    for (const answer of await Promise.all([server.send(BASE), server.send(`${BASE}x`)])) {
+      assert.equal(answer.status, 502);
+      assert.equal(code(answer), "store_unavailable");
+    }
+    assert.match(server.view.status().store.last_error ?? "", /not answered within 4 s/);
+  });
 
   it("GET /api/v1/token with an embedded store is 404", async () => {
     await using server = await startTestServer();

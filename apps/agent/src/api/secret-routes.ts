@@ -1,5 +1,6 @@
 import { checkPath, printJson, type FieldValue, type Fields } from "@devplat/secret-store";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
+import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
 import { storePath } from "../secrets/url-path.ts";
 import { answerProblem } from "./answer.ts";
 import type { ApiParts, Environment } from "./environment.ts";
@@ -21,8 +22,9 @@ export function secretRoutes(parts: ApiParts, mutation: MiddlewareHandler<Enviro
   app.get(`${PREFIX}*`, async (c) => {
     const path = storePath(pathOf(c.env.incoming), PREFIX);
     if (path === undefined) return answerProblem(c, PROBLEMS.badEncoding);
-    if (path === "" || path.endsWith("/")) return c.json({ path, keys: await store.list(path) });
-    const { version, fields } = await store.read(path);
+    const soon = store.within(PAGE_WAIT_MS);
+    if (path === "" || path.endsWith("/")) return c.json({ path, keys: await soon.list(path) });
+    const { version, fields } = await soon.read(path);
     const reveal = c.req.query("reveal") === "true";
     if (reveal) logger.info({ path, version, by: "api" }, "secret revealed");
     c.header("ETag", `"${version}"`);

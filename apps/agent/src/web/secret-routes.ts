@@ -6,7 +6,7 @@ import { pathOf } from "../api/request-checks.ts";
 import { answerProblem } from "./answer.ts";
 import type { RouteParts } from "./route-parts.ts";
 import { SECRETS_PREFIX } from "./pages/secrets/links.ts";
-import { PAGE_WAIT_MS } from "./page-wait.ts";
+import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
 import { secretActions } from "./secret-actions.ts";
 import { SecretPages } from "./secret-pages.ts";
 

@@ -6,7 +6,7 @@ import { LOGIN_LIMIT_MS, LoginFlow, type LoginState, type LoginSteps } from "../
 import type { OidcRequest } from "../auth/oidc.ts";
 import type { SignIn } from "../auth/sign-in.ts";
 import { AgentError } from "../errors.ts";
-import { PAGE_WAIT_MS } from "./page-wait.ts";
+import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
 
 export interface WebLoginParts {
   readonly logins: Pick<
