@@ -248,7 +248,8 @@ describe("a bounded request", () => {
     await only.stop();
   });
 
-  it("ends while a proxy is silent, and closes the connection to it", async (t) => {
+  // Less than the time that the proxy itself gets to connect.
+  it("ends while a proxy is silent, and closes the connection to it", { timeout: 8000 }, async (t) => {
     const silent = createTcpServer((socket) => void socket.on("error", () => undefined)).listen(
       0,
       "127.0.0.1",
