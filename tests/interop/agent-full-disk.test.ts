@@ -44,3 +44,30 @@ it("a full disk leaves a file with a second name as it was, and the next sync wr
     await folder.remove();
   }
 });
+
+/** Runs with a state folder on a disk that is full before the first lock is made there. */
+const STATE_SCRIPT = `
+set -e
+umask 022
+mkdir -p "$HOME/.local/state/daemon"
+mount -t tmpfs -o size=64k,mode=700 tmpfs "$HOME/.local/state/daemon"
+cd "$HOME/.local/state/daemon"
+dd if=/dev/zero of=fill bs=4k 2>/dev/null || true
+"$0" sync && exit 9
+stat -c %a lock.db
+`;
+
+it("a lock that is made on a full disk is readable by its user alone", async () => {
+  const folder = await tempFolder("agent-full-state");
+  const place = new Home(folder.path);
+  try {
+    await mkdir(join(folder.path, "disk"));
+    await place.configure(CONFIG);
+    const args = ["--map-root-user", "--mount", "sh", "-c", STATE_SCRIPT, AGENT_LAUNCHER];
+    const { code, stdout, stderr } = await run("unshare", args, { env: place.env });
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stdout, /^600$/m, stderr);
+  } finally {
+    await folder.remove();
+  }
+});

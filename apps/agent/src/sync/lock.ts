@@ -1,6 +1,7 @@
-import { chmodSync } from "node:fs";
+import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { systemCode } from "@devplat/base";
 import { ensureFolder } from "../config/places.ts";
 import { AgentError } from "../errors.ts";
 
@@ -31,9 +32,10 @@ export class WriterLock implements Disposable {
     const path = join(state, "lock.db");
     let database: DatabaseSync | undefined;
     try {
+      createFile(path);
       database = new DatabaseSync(path, { timeout: waitMs });
-      database.exec("BEGIN EXCLUSIVE");
       chmodSync(path, 0o600);
+      database.exec("BEGIN EXCLUSIVE");
       return new WriterLock(path, database);
     } catch (error) {
       database?.close();
@@ -49,5 +51,17 @@ export class WriterLock implements Disposable {
 
   [Symbol.dispose](): void {
     this.#database.close();
+  }
+}
+
+/**
+ * Makes the file for its user alone before SQLite would make it for others too, and perhaps fail after that. One that is
+ * there is not opened: closing it would end the locks that this process holds on it (fcntl).
+ */
+function createFile(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
   }
 }
