@@ -33,6 +33,16 @@ export interface OidcProviderOptions {
   readonly asCodeHost?: boolean;
 }
 
+/** Lifetimes in seconds. The provider prints a notice for each kind that is left out. */
+const TTL = {
+  AccessToken: 3600,
+  IdToken: 3600,
+  RefreshToken: 86_400,
+  Interaction: 3600,
+  Session: 3600,
+  Grant: 86_400,
+};
+
 /** More redirects than a login has. */
 const MAX_STEPS = 20;
 
@@ -72,6 +82,7 @@ export async function startOidcProvider(
         required: (_context: unknown, { clientId }: { clientId: string }) =>
           asCodeHost || clientId === NATIVE_CLIENT_ID,
       },
+      ttl: TTL,
       findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
       ...(asCodeHost ? CODE_HOST : {}),
     });
@@ -99,8 +110,6 @@ export async function startOidcProvider(
 const CODE_HOST = {
   routes: { authorization: "/login/oauth/authorize", token: "/login/oauth/access_token" },
   scopes: ["openid", "offline_access", "repo", "workflow", "read:org"],
-  // All of them: it has notes on those that are left out.
-  ttl: { AccessToken: 3600, RefreshToken: 86_400, Interaction: 3600, Session: 3600, Grant: 86_400 },
   issueRefreshToken: () => true,
   rotateRefreshToken: true,
 };
