@@ -16,3 +16,4 @@ export {
 } from "./event-streams.ts";
 export { livePartial, page, type Html, type PageOptions } from "./page.ts";
 export { targetFault } from "./request-target.ts";
+export { sentence } from "./sentence.ts";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 
 /** More tokens than this never take turns in one place; the oldest is forgotten. */
 const MAX_DENIED = 16;
@@ -13,29 +14,18 @@ export function tokenDigest(token: Secret): string {
 
 /** Tokens that the store has refused, so that a dead one in its file is not proven anew at every look. */
 export class DeniedTokens {
-  readonly #clock: Clock;
-  /** Digest to the time of the refusal on the monotonic clock; oldest first. */
-  readonly #denied = new Map<string, number>();
+  readonly #denied: BoundedMap<string, true>;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#denied = new BoundedMap({ max: MAX_DENIED, ttlMs: REPROBE_MS, now: () => clock.monotonic() });
   }
 
   add(token: Secret): void {
-    const digest = tokenDigest(token);
-    this.#denied.delete(digest);
-    this.#denied.set(digest, this.#clock.monotonic());
-    const [oldest] = this.#denied.keys();
-    if (this.#denied.size > MAX_DENIED && oldest !== undefined) this.#denied.delete(oldest);
+    this.#denied.set(tokenDigest(token), true);
   }
 
   /** False again after 15 minutes: then the store is to be asked once more. */
   has(token: Secret): boolean {
-    const digest = tokenDigest(token);
-    const since = this.#denied.get(digest);
-    if (since === undefined) return false;
-    if (this.#clock.monotonic() - since < REPROBE_MS) return true;
-    this.#denied.delete(digest);
-    return false;
+    return this.#denied.peek(tokenDigest(token)) === true;
   }
 }

@@ -66,6 +66,36 @@ describe("Sessions", () => {
     assert.deepEqual(ended, [session]);
   });
 
+  it("ends a session after its lifetime when somebody asks for it", () => {
+    const { clock, ended, sessions } = start();
+    const { session } = open(sessions);
+    clock.time += SESSION_LIFETIME_MS - 1;
+    assert.equal(sessions.isOpen(session), true);
+    clock.time += 1;
+    assert.equal(sessions.isOpen(session), false);
+    assert.deepEqual(ended, [session]);
+  });
+
+  it("ends all sessions", () => {
+    const { ended, sessions } = start();
+    const all = [open(sessions).session, open(sessions).session];
+    sessions.endAll();
+    assert.deepEqual(ended.toSorted(), all.toSorted());
+    assert.deepEqual(
+      all.filter((session) => sessions.isOpen(session)),
+      [],
+    );
+  });
+
+  it("keeps the session that was opened last, even if an older one is in use", () => {
+    const { ended, sessions } = start();
+    const first = open(sessions).session;
+    for (let count = 0; count < 31; count++) open(sessions);
+    assert.equal(sessions.isOpen(first), true);
+    open(sessions);
+    assert.deepEqual(ended, [first]);
+  });
+
   it("refuses what it never issued", () => {
     const { sessions } = start();
     assert.equal(sessions.redeem("").outcome, "invalid");

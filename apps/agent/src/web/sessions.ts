@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { systemClock, type Clock } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
 
 /** A link from `agent open` is good for this long, in milliseconds (spec/agent.md section 6). */
 export const LINK_LIFETIME_MS = 30_000;
@@ -23,20 +24,23 @@ interface Link {
 /** Browser sessions and the one-time links that open them. In memory: they end with the daemon. */
 export class Sessions {
   readonly #clock: Clock;
-  readonly #onEnd: (session: string) => void;
-  /** Used links stay until their session ends, so that a second use is noticed. Insertion order is age order. */
-  readonly #links = new Map<string, Link>();
-  readonly #sessions = new Map<string, number>();
+  /** Used links stay until they are the oldest, so that a second use is noticed. */
+  readonly #links = new BoundedMap<string, Link>({ max: MAX_LINKS });
+  readonly #sessions: BoundedMap<string, true>;
 
   /** @param onEnd is called with each session that ends, by time or otherwise */
   constructor(onEnd: (session: string) => void, clock: Clock = systemClock) {
     this.#clock = clock;
-    this.#onEnd = onEnd;
+    this.#sessions = new BoundedMap({
+      max: MAX_SESSIONS,
+      ttlMs: SESSION_LIFETIME_MS,
+      now: () => clock.now(),
+      onRemove: onEnd,
+    });
   }
 
   /** A new one-time code, and when it ends (milliseconds since the epoch). */
   issueLink(): { code: string; expiresAt: number } {
-    dropOldest(this.#links, MAX_LINKS, (code) => this.#links.delete(code));
     const code = randomBytes(32).toString("base64url");
     const expiresAt = this.#clock.now() + LINK_LIFETIME_MS;
     this.#links.set(code, { expiresAt, session: undefined });
@@ -44,7 +48,7 @@ export class Sessions {
   }
 
   redeem(code: string): Redemption {
-    const link = this.#links.get(code);
+    const link = this.#links.peek(code);
     if (link === undefined) return { outcome: "invalid" };
     if (link.session !== undefined) {
       this.#links.delete(code);
@@ -55,37 +59,29 @@ export class Sessions {
       this.#links.delete(code);
       return { outcome: "invalid" };
     }
-    dropOldest(this.#sessions, MAX_SESSIONS, (session) => this.end(session));
     link.session = randomBytes(32).toString("base64url");
-    this.#sessions.set(link.session, this.#clock.now() + SESSION_LIFETIME_MS);
+    this.#sessions.set(link.session, true);
     return { outcome: "opened", session: link.session };
   }
 
   isOpen(session: string | undefined): boolean {
-    const expiresAt = session === undefined ? undefined : this.#sessions.get(session);
-    if (session === undefined || expiresAt === undefined) return false;
-    if (this.#clock.now() < expiresAt) return true;
-    this.end(session);
+    if (session === undefined) return false;
+    if (this.#sessions.peek(session) === true) return true;
+    // It may have expired just now.
+    this.endExpired();
     return false;
   }
 
   /** Ends the sessions whose time is over, so that their streams end too. */
   endExpired(): void {
-    for (const session of this.#sessions.keys()) this.isOpen(session);
+    this.#sessions.purge();
   }
 
   endAll(): void {
-    for (const session of this.#sessions.keys()) this.end(session);
+    this.#sessions.clear();
   }
 
   end(session: string): void {
-    if (this.#sessions.delete(session)) this.#onEnd(session);
-  }
-}
-
-function dropOldest(map: ReadonlyMap<string, unknown>, max: number, drop: (key: string) => void): void {
-  for (const oldest of map.keys()) {
-    if (map.size < max) return;
-    drop(oldest);
+    this.#sessions.delete(session);
   }
 }

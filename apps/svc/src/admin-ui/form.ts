@@ -1,4 +1,4 @@
-import { html, type Html } from "@devplat/web-kit";
+import { html, sentence, type Html } from "@devplat/web-kit";
 import { FieldError, SvcError } from "../errors.ts";
 
 /** What was typed into a form, by field name, and what is wrong with it. */
@@ -132,9 +132,4 @@ export function numberOrNull(text: string | undefined): number | string | null {
   const trimmed = (text ?? "").trim();
   if (trimmed === "") return null;
   return /^\d{1,15}$/.test(trimmed) ? Number(trimmed) : trimmed;
-}
-
-function sentence(text: string): string {
-  const whole = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
 }

@@ -103,7 +103,7 @@ export class HostOauth {
     const { status, body } = await client.ask("GET", url, {
       authorization: host.apiAuthorization(accessToken),
     });
-    if (status === 401 || status === 403) throw refused("The code host does not say whose token it is");
+    if (status === 401 || status === 403) throw loginRefused("The code host does not say whose token it is");
     const login = textOf(body, "login");
     const id = memberOf(body, "id");
     const known = typeof id === "number" || (typeof id === "string" && id !== "");
@@ -119,7 +119,8 @@ export class HostOauth {
       const url = `${host.apiUrl}/user/orgs?per_page=${PAGE}&limit=${PAGE}&page=${page}`;
       const authorization = host.apiAuthorization(accessToken);
       const { status, body } = await client.ask("GET", url, { authorization });
-      if (status === 401 || status === 403) throw refused("The code host does not show the organizations");
+      if (status === 401 || status === 403)
+        throw loginRefused("The code host does not show the organizations");
       if (status !== 200 || !Array.isArray(body)) throw unreachable(new URL(url), `status ${status}`);
       // Gitea calls the login of an organization its user name.
       found.push(...body.flatMap((each: unknown) => textOf(each, "login") ?? textOf(each, "username") ?? []));
@@ -167,7 +168,7 @@ const CLIENT_ERRORS = ["incorrect_client_credentials", "invalid_client"];
  */
 function refusal(error: string, url: URL): SvcError {
   if (GRANT_ERRORS.includes(error)) {
-    return refused("The code host did not take the login: it was used before, or took too long");
+    return loginRefused("The code host did not take the login: it was used before, or took too long");
   }
   if (CLIENT_ERRORS.includes(error)) {
     return misconfigured("host.client_id and host.client_secret are not taken by the code host");
@@ -180,7 +181,8 @@ function refusal(error: string, url: URL): SvcError {
   return unreachable(url, "it answered with an error");
 }
 
-function refused(message: string): SvcError {
+/** The error for a login that did not work out; another try may. */
+export function loginRefused(message: string): SvcError {
   return new SvcError("login_refused", message, { hint: "Sign in again." });
 }
 

@@ -3,7 +3,7 @@ import { Secret, type Clock } from "@devplat/base";
 import { hostCookieName } from "@devplat/web-kit";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import type { HostOauth } from "../code-host/host-oauth.ts";
+import { loginRefused, type HostOauth } from "../code-host/host-oauth.ts";
 import { SvcError } from "../errors.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Store } from "../storage/store.ts";
@@ -143,17 +143,18 @@ export class WebLogin {
         : await store.oneTime.take(KIND, digest(callback.state), clock.now());
     const kept = entry === undefined ? undefined : (JSON.parse(entry.value) as LoginState);
     if (kept === undefined || browser === undefined || digest(browser) !== kept.browser) {
-      throw refused("This sign-in was not begun in this browser, was ended before, or took too long");
+      throw loginRefused("This sign-in was not begun in this browser, was ended before, or took too long");
     }
-    if (oauth.isForeignIssuer(callback.issuer)) throw refused("The answer does not come from the code host");
+    if (oauth.isForeignIssuer(callback.issuer))
+      throw loginRefused("The answer does not come from the code host");
     if (callback.error !== null) {
-      throw refused(
+      throw loginRefused(
         callback.error === "access_denied"
           ? "The sign-in was declined at the code host"
           : "The code host ended the sign-in with an error",
       );
     }
-    if (callback.code === null) throw refused("The code host's answer is not complete");
+    if (callback.code === null) throw loginRefused("The code host's answer is not complete");
     const credential = await oauth.exchange({
       code: callback.code,
       verifier: new Secret(kept.verifier),
@@ -179,8 +180,4 @@ export class WebLogin {
 
 function origin({ address, requestId }: Client): { remoteAddress: string; requestId: string | undefined } {
   return { remoteAddress: address, requestId };
-}
-
-function refused(message: string): SvcError {
-  return new SvcError("login_refused", message, { hint: "Sign in again." });
 }

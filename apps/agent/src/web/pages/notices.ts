@@ -1,4 +1,4 @@
-import { html, type Html } from "@devplat/web-kit";
+import { html, sentence, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../status.ts";
 import { isOutstanding, needingUser } from "../setup-state.ts";
 import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
@@ -38,11 +38,6 @@ export function notices(status: AgentStatus): Html {
         </div>`
   }
   ${waiting(status)}`;
-}
-
-/** Reasons are parts of sentences, and end with a full stop only if they have a hint. */
-function sentence(reason: string): string {
-  return `${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}${reason.endsWith(".") ? "" : "."}`;
 }
 
 /** Enrolments that wait for the user, after the wizard was left. */

@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { sentence } from "./sentence.ts";
+
+describe("sentence", () => {
+  it("makes the first letter a capital and adds a full stop", () => {
+    assert.equal(sentence("the store is down"), "The store is down.");
+  });
+
+  it("leaves a text that is a sentence already", () => {
+    for (const text of ["The store is down.", "Again?", "Éteint !"]) assert.equal(sentence(text), text);
+  });
+});
