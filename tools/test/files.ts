@@ -1,4 +1,5 @@
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 
 /** Where test files may lie, from the repository's root. */
 const FOLDERS = ["apps", "packages", "tests", "tools", "bench"] as const;
@@ -23,6 +24,19 @@ export function testFiles(root: string, suffix: string, patterns: readonly strin
   )
     .filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern)))
     .toSorted();
+}
+
+/** Tests across programs and against peers; what is outside of them may still start a peer. */
+const WITH_PEERS = /^tests\/(?:interop|testkit)\//;
+/** The starters of the test kit, and readers, that need what `npm run setup:peers` installs. */
+const STARTS_PEER =
+  /\b(?:start(?:Vault|Postgres|Slapd|Sshd|Swtpm|Gitea|Desktop)|createSoftHsm|launchChromium|schemathesisPython)\b|readers\.test-kit/;
+
+/** Those of the files that need no peer: what one runs before a commit. */
+export function quickFiles(root: string, files: readonly string[]): string[] {
+  return files.filter(
+    (file) => !WITH_PEERS.test(file) && !STARTS_PEER.test(readFileSync(join(root, file), "utf8")),
+  );
 }
 
 /** One group per workspace (`packages/base`, `apps/svc`, …); tests/interop is the one that is isolated. */

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { tempFolder, type TempFolder } from "@devplat/testkit";
-import { groupFiles, testFiles } from "./files.ts";
+import { groupFiles, quickFiles, testFiles } from "./files.ts";
 import { runGroup, type GroupResult } from "./group.ts";
 
 const HEAD = `import assert from "node:assert/strict";
@@ -105,6 +105,15 @@ describe("test files", () => {
     assert.ok(all.every((file) => !file.includes("node_modules")));
     assert.deepEqual(testFiles(root, ".test.ts", ["tools/test/gr"]), ["tools/test/group.test.ts"]);
     assert.deepEqual(testFiles(root, ".test.ts", ["no such"]), []);
+    const quick = quickFiles(root, all);
+    assert.ok(quick.includes("tools/test/group.test.ts") && quick.length > 100);
+    for (const file of [
+      "packages/secret-store/src/vault/vault-store.test.ts",
+      "apps/agent/src/sync/yaml-readers.test.ts",
+      "tests/interop/agent-cli.test.ts",
+    ]) {
+      assert.ok(all.includes(file) && !quick.includes(file), file);
+    }
     assert.deepEqual(
       groupFiles(["apps/svc/src/a.test.ts", "apps/svc/b.test.ts", "tests/interop/c.test.ts"]),
       [

@@ -1,62 +1,73 @@
 /**
  * `npm test`: installs the peers that are missing, then types, lint and format, then every test file. The last line is
  * `N passed, N failed`. `npm test -- PART …` runs only the test files whose path contains a PART, no checks, and installs
- * nothing.
+ * nothing. `npm run test:quick` (`--quick`) is for before a commit: the checks and the tests that need no peer.
  */
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { CHECKS, runCheck } from "./checks.ts";
-import { groupFiles, testFiles } from "./files.ts";
+import { groupFiles, quickFiles, testFiles, type Group } from "./files.ts";
 import { runGroup } from "./group.ts";
 import { missingPeers } from "./peers.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const SETUP = resolve(root, "tools/setup-peers.sh");
 const OLDEST_NODE_MAJOR = 26;
+const CORES = availableParallelism();
 
 process.exitCode = await main(process.argv.slice(2));
 
-async function main(patterns: readonly string[]): Promise<number> {
-  const refusal = unfit(patterns);
+async function main(args: readonly string[]): Promise<number> {
+  const isQuick = args.includes("--quick");
+  const patterns = args.filter((arg) => arg !== "--quick");
+  const refusal = unfit(patterns, isQuick);
   if (refusal !== undefined) {
     process.stdout.write(`${refusal}\n`);
     return 1;
   }
+  const sum = { passed: 0, failed: 0 };
   const broken: string[] = [];
-  let passed = 0;
-  let failed = 0;
   if (patterns.length === 0) {
     for (const name of Object.keys(CHECKS) as (keyof typeof CHECKS)[]) {
       const begun = performance.now();
-      const clean = await runCheck(root, name);
-      if (clean) passed++;
-      else failed++;
-      say(name, (performance.now() - begun) / 1000, clean ? "clean" : "NOT CLEAN");
+      const isClean = await runCheck(root, name);
+      sum[isClean ? "passed" : "failed"]++;
+      say(name, (performance.now() - begun) / 1000, isClean ? "clean" : "NOT CLEAN");
     }
   }
-  for (const group of groupFiles(testFiles(root, ".test.ts", patterns))) {
-    const result = await runGroup(root, group, { concurrency: availableParallelism() });
-    passed += result.passed;
-    failed += result.failed;
-    say(group.name, result.seconds, `${result.passed} passed, ${result.failed} failed`);
-    if (result.broken !== undefined) broken.push(`${group.name}: ${result.broken}`);
-  }
+  const test = async (group: Group): Promise<void> => {
+    const { passed, failed, seconds, broken: reason } = await runGroup(root, group, { concurrency: CORES });
+    sum.passed += passed;
+    sum.failed += failed;
+    say(group.name, seconds, `${passed} passed, ${failed} failed`);
+    if (reason !== undefined) broken.push(`${group.name}: ${reason}`);
+  };
+  const found = testFiles(root, ".test.ts", patterns);
+  const groups = groupFiles(isQuick ? quickFiles(root, found) : found);
+  // A group of one process uses one core.
+  const waiting = groups.filter(({ isolated }) => !isolated);
+  const lane = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await test(next);
+  };
+  await Promise.all(Array.from({ length: CORES }, lane));
+  for (const group of groups.filter(({ isolated }) => isolated)) await test(group);
   // A group that broke is a failure, whatever its tests said before.
-  failed += broken.length;
+  sum.failed += broken.length;
   for (const line of broken) process.stdout.write(`BROKEN ${line}\n`);
-  process.stdout.write(`${passed} passed, ${failed} failed\n`);
-  return failed === 0 && passed > 0 ? 0 : 1;
+  process.stdout.write(`${sum.passed} passed, ${sum.failed} failed\n`);
+  return sum.failed === 0 && sum.passed > 0 ? 0 : 1;
 }
 
 /** Installs what is missing. @returns why nothing can be run here, or undefined */
-function unfit(patterns: readonly string[]): string | undefined {
+function unfit(patterns: readonly string[], isQuick: boolean): string | undefined {
   if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE_MAJOR) {
     return `The tests need Node ${OLDEST_NODE_MAJOR}: run them with \`npm test\``;
   }
   if (testFiles(root, ".test.ts", patterns).length === 0) {
     return `No test file's path contains ${patterns.map((pattern) => `"${pattern}"`).join(" or ")}`;
   }
+  if (isQuick) return undefined;
   const isMissing = missingPeers().length > 0;
   // A few files rarely need them all.
   if (isMissing && patterns.length === 0) spawnSync("sh", [SETUP], { stdio: "inherit" });

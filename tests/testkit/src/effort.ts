@@ -1,7 +1,7 @@
 import { TestkitError } from "./errors.ts";
 
-/** Seconds for the loops of all tests together, when TEST_BUDGET_SECONDS is not set: a quarter of an hour. */
-const DEFAULT_BUDGET_SECONDS = 900;
+/** Seconds for the loops of all tests together, when TEST_BUDGET_SECONDS is not set: five minutes. */
+const DEFAULT_BUDGET_SECONDS = 300;
 /** fast-check takes a signed 32-bit seed. */
 const SEED_LIMIT = 2 ** 31;
 

