@@ -15,5 +15,14 @@ export {
   type StreamOptions,
 } from "./event-streams.ts";
 export { livePartial, page, type Html, type PageOptions } from "./page.ts";
+export {
+  OPENAPI_PATH,
+  PROBLEM_MEDIA_TYPE,
+  problemDocument,
+  type Problem,
+  type ProblemDocument,
+  type ProblemType,
+  type ProblemTypes,
+} from "./problem.ts";
 export { targetFault } from "./request-target.ts";
 export { sentence } from "./sentence.ts";

@@ -1,0 +1,162 @@
+import { STATUS_CODES } from "node:http";
+import { z } from "zod";
+import { PROBLEM_MEDIA_TYPE, PROBLEM_TYPES_MEMBER, type ProblemTypes } from "./problem.ts";
+
+/** A JSON object of the document. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** An answer that is not a problem. */
+export interface DescribedAnswer {
+  /** Default: the status's phrase. */
+  readonly description?: string;
+  /** Default: no body. */
+  readonly schema?: z.ZodType | undefined;
+  /** Media type of the body. Default: JSON. */
+  readonly type?: string;
+}
+
+/** An operation as the document describes it. Queries and headers are schemas of objects. */
+export interface DescribedOperation {
+  readonly method: string;
+  /** OpenAPI form: `/api/things/{id}`. */
+  readonly path: string;
+  /** Name for generated clients. */
+  readonly id?: string;
+  readonly tag?: string;
+  readonly summary: string;
+  readonly description?: string | undefined;
+  /** Descriptions of the path's parameters by name. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly query?: z.ZodType | undefined;
+  readonly headers?: z.ZodType | undefined;
+  /** @param type media type; default: JSON */
+  readonly body?: { readonly schema: z.ZodType; readonly type?: string } | undefined;
+  readonly answers: Readonly<Record<number, DescribedAnswer>>;
+  /** What problems mean, by status; `default` for every other status. */
+  readonly problems: Readonly<Record<string, string>>;
+  readonly security?: readonly Json[];
+  /** Members whose names begin with `x-`. */
+  readonly extensions?: Json;
+}
+
+export interface DocumentParts {
+  readonly info: { readonly title: string; readonly version: string; readonly description?: string };
+  readonly operations: readonly DescribedOperation[];
+  readonly problemTypes: ProblemTypes;
+  /** Members of problem documents that the program adds to the common ones. */
+  readonly problemExtensions: z.ZodRawShape;
+  readonly securitySchemes: Json;
+  /** Of operations that name none. */
+  readonly security?: readonly Json[];
+}
+
+/** An OpenAPI 3.1 document. Named schemas (`meta({ id })`) become components. */
+export function openApiDocument(parts: DocumentParts): Json {
+  const { info, operations, problemTypes, problemExtensions, securitySchemes, security } = parts;
+  const schemas = new NamedSchemas();
+  const problem = schemas.of(problemSchema(problemTypes, problemExtensions), "output");
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const each of operations) {
+    (paths[each.path] ??= {})[each.method.toLowerCase()] = describe(each, schemas, problem);
+  }
+  return {
+    openapi: "3.1.0",
+    info,
+    paths,
+    components: { schemas: schemas.named, securitySchemes, [PROBLEM_TYPES_MEMBER]: problemTypes },
+    ...(security !== undefined && { security }),
+  };
+}
+
+function problemSchema(types: ProblemTypes, extensions: z.ZodRawShape): z.ZodType {
+  return z
+    .object({
+      type: z.string().meta({ format: "uri-reference" }),
+      title: z.string(),
+      status: z.int(),
+      detail: z.string(),
+      code: z.enum(Object.keys(types)).meta({ description: "For programs; it does not change" }),
+      hint: z.string().optional().meta({ description: "What to do about it" }),
+      ...extensions,
+    })
+    .meta({ id: "Problem" });
+}
+
+/** JSON Schemas of zod schemas; those with a name are gathered, and referred to. */
+class NamedSchemas {
+  readonly named: Record<string, unknown> = {};
+
+  of(schema: z.ZodType, io: "input" | "output"): Json {
+    const text = JSON.stringify(z.toJSONSchema(schema, { target: "draft-2020-12", io }));
+    const {
+      $schema: _,
+      $defs,
+      ...rest
+    } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
+    Object.assign(this.named, $defs);
+    return rest;
+  }
+}
+
+const JSON_TYPE = "application/json";
+
+function describe(each: DescribedOperation, schemas: NamedSchemas, problem: Json): Json {
+  const { id, tag, summary, description, body, security, extensions } = each;
+  const answers = Object.entries(each.answers).map(([status, answer]) => [
+    status,
+    {
+      description: answer.description ?? STATUS_CODES[status],
+      ...(answer.schema !== undefined && {
+        content: { [answer.type ?? JSON_TYPE]: { schema: schemas.of(answer.schema, "output") } },
+      }),
+    },
+  ]);
+  const problems = Object.entries(each.problems).map(([status, meaning]) => [
+    status,
+    { description: meaning, content: { [PROBLEM_MEDIA_TYPE]: { schema: problem } } },
+  ]);
+  return {
+    ...(id !== undefined && { operationId: id }),
+    ...(tag !== undefined && { tags: [tag] }),
+    summary,
+    ...(description !== undefined && { description }),
+    ...(security !== undefined && { security }),
+    ...extensions,
+    parameters: parametersOf(each, schemas),
+    ...(body !== undefined && {
+      requestBody: {
+        required: true,
+        content: { [body.type ?? JSON_TYPE]: { schema: schemas.of(body.schema, "input") } },
+      },
+    }),
+    responses: Object.fromEntries([...answers, ...problems]) as Json,
+  };
+}
+
+function parametersOf(each: DescribedOperation, schemas: NamedSchemas): Json[] {
+  const inPath = [...each.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => {
+    const description = each.parameters?.[name];
+    return {
+      name,
+      in: "path",
+      required: true,
+      ...(description !== undefined && { description }),
+      schema: { type: "string" },
+    };
+  });
+  const from = (place: "query" | "header", schema: z.ZodType | undefined): Json[] => {
+    if (schema === undefined) return [];
+    const { properties = {}, required = [] } = schemas.of(schema, "input") as {
+      readonly properties?: Readonly<Record<string, Json>>;
+      readonly required?: readonly string[];
+    };
+    return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+      name,
+      in: place,
+      required: required.includes(name),
+      ...(description !== undefined && { description }),
+      schema: rest,
+    }));
+  };
+  return [...inPath, ...from("query", each.query), ...from("header", each.headers)];
+}
