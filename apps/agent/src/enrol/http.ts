@@ -13,19 +13,6 @@ export interface Answer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Posts a form (RFC 6749 appendix B) and reads a JSON object. @throws AgentError `enrolment_failed` */
-export function postForm(
-  url: string,
-  form: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<Answer> {
-  return exchange(url, signal, {
-    method: "POST",
-    headers: { accept: "application/json", "content-type": "application/x-www-form-urlencoded" },
-    body: new URLSearchParams(form).toString(),
-  });
-}
-
 export function postJson(url: string, value: unknown, signal: AbortSignal): Promise<Answer> {
   return exchange(url, signal, {
     method: "POST",
@@ -53,29 +40,25 @@ async function exchange(
     const response = await boundedRequest(url, { ...options, ...limits, environment: process.env });
     return { status: response.status, body: objectOf(jsonOf(response)) };
   } catch (error) {
-    if (!(error instanceof HttpClientError)) throw error;
-    if (error.code === "aborted") throw new AgentError("enrolment_cancelled", "the enrolment was ended");
-    if (error.code === "too_large") throw failed(`${host} answers with ${error.message}`);
-    const { message, hint, remedy } = error;
-    throw new AgentError("enrolment_failed", `${host} cannot be reached (${message})`, {
-      remedy,
-      ...(hint !== undefined && { hint }),
-    });
+    throw lost(error, host);
   }
+}
+
+/** The error of a request without a response in an enrolment's words; any other is returned as it is. */
+export function lost(error: unknown, host: string): unknown {
+  if (!(error instanceof HttpClientError)) return error;
+  if (error.code === "aborted") return new AgentError("enrolment_cancelled", "the enrolment was ended");
+  if (error.code === "too_large") return failed(`${host} answers with ${error.message}`);
+  const { message, hint, remedy } = error;
+  return new AgentError("enrolment_failed", `${host} cannot be reached (${message})`, {
+    remedy,
+    ...(hint !== undefined && { hint }),
+  });
 }
 
 /** An enrolment that did not work. */
 export function failed(message: string, retry = false): AgentError {
   return new AgentError("enrolment_failed", message, retry ? { remedy: "retry" } : {});
-}
-
-/** Seconds that a server may speak of: some thirty years, so that a time made of them is one. */
-const MAX_SECONDS = 1e9;
-
-/** A number of seconds, or the fallback; some servers send it as text. More than {@link MAX_SECONDS} is cut to that. */
-export function secondsOf(body: Answer["body"], name: string, fallback: number): number {
-  const value = Number(body[name] ?? fallback);
-  return value >= 0 ? Math.min(value, MAX_SECONDS) : fallback;
 }
 
 /** An OAuth error code (RFC 6749 section 5.2) that may be shown: free text of a server is not passed on. */

@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "@devplat/base";
+import { Secret, type Clock } from "@devplat/base";
+import { numberOf, textOf } from "@devplat/base/json-member";
+import type { OauthTokens } from "@devplat/oauth";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { failed, getJson, postJson } from "./http.ts";
-import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
+import { failed, getJson, postJson, type Answer } from "./http.ts";
+import { fieldsOf, halfOfLife, refreshToken } from "./oauth-tokens.ts";
 
 /** Time between looks, and the whole time for it, in milliseconds, as in the vendor's own command line. */
 const INTERVAL_MS = 3000;
@@ -36,7 +38,7 @@ export class Jfrog implements EnrolmentEngine {
     while (this.#clock.now() < end) {
       await this.#clock.sleep(INTERVAL_MS, signal);
       const answer = await getJson(`${base}/token/${session}`, signal);
-      if (answer.status === 200) return tokenFields(answer, this.#clock);
+      if (answer.status === 200) return fieldsOf(tokensOf(answer), this.#clock);
       if (answer.status !== 400) throw failed(`the sign-in was refused (status ${answer.status})`);
     }
     throw failed("the sign-in was not approved in time");
@@ -49,4 +51,18 @@ export class Jfrog implements EnrolmentEngine {
   refresh(held: Fields, signal: AbortSignal): Promise<Fields> {
     return refreshToken(`${this.#url}/access/api/v1/tokens`, CLIENT, held, this.#clock, signal);
   }
+}
+
+/** The tokens of a login, in the members of OAuth. @throws AgentError `enrolment_failed` */
+function tokensOf({ body }: Answer): OauthTokens {
+  const accessToken = textOf(body, "access_token");
+  if (accessToken === undefined) throw failed("the sign-in was approved, but gave no token");
+  const renewal = textOf(body, "refresh_token");
+  return {
+    accessToken: new Secret(accessToken),
+    refreshToken: renewal === undefined ? undefined : new Secret(renewal),
+    tokenType: "bearer",
+    scope: textOf(body, "scope"),
+    expiresIn: numberOf(body, "expires_in"),
+  };
 }

@@ -1,9 +1,10 @@
 import type { Clock } from "@devplat/base";
 import { textOf } from "@devplat/base/json-member";
+import { OauthError } from "@devplat/oauth";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { errorCode, failed, getJson, secondsOf, postForm } from "./http.ts";
-import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
+import { failed, getJson } from "./http.ts";
+import { halfOfLife, oauthFault, publicClient, refreshToken, tokenFields } from "./oauth-tokens.ts";
 
 /** RFC 8628 section 3.5: what the interval grows by when the server says slow_down, and where it begins; seconds. */
 const SLOW_DOWN_SECONDS = 5;
@@ -11,12 +12,10 @@ const DEFAULT_INTERVAL_SECONDS = 5;
 /** How often we ask whatever the server says: not in a loop without a pause, and before the user thinks it hangs; seconds. */
 const MIN_INTERVAL_SECONDS = 1;
 const MAX_INTERVAL_SECONDS = 60;
-/** A code without a stated end, and the longest that we wait for one, in seconds. */
-const DEFAULT_EXPIRES_SECONDS = 900;
+/** The longest that we wait for a code, in seconds. */
 const MAX_EXPIRES_SECONDS = 3600;
 /** What a person can type (RFC 8628 section 6.1), and nothing that moves a terminal's cursor. */
 const USER_CODE = /^[\x20-\x7e]{1,64}$/;
-const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 export interface DeviceEndpoints {
   readonly deviceUrl: string;
@@ -45,38 +44,32 @@ export class OauthDevice implements EnrolmentEngine {
   async run(steps: EnrolmentSteps, signal: AbortSignal): Promise<Fields> {
     const { clientId, scopes, audience } = this.#flow;
     const { deviceUrl, tokenUrl } = await this.#flow.endpoints(signal);
-    const { status, body } = await postForm(
-      deviceUrl,
-      {
-        client_id: clientId,
-        ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-        ...(audience !== undefined && { audience }),
-      },
-      signal,
-    );
-    const deviceCode = textOf(body, "device_code");
-    const code = textOf(body, "user_code");
-    const url = webAddress(textOf(body, "verification_uri") ?? textOf(body, "verification_url"));
-    if (deviceCode === undefined || code === undefined || !USER_CODE.test(code) || url === undefined) {
-      throw failed(`the sign-in could not be started: ${errorCode(body)} (status ${status})`);
-    }
-    steps.visit({ url, code });
-    const expires = Math.min(secondsOf(body, "expires_in", DEFAULT_EXPIRES_SECONDS), MAX_EXPIRES_SECONDS);
-    const end = this.#clock.now() + expires * 1000;
-    let interval = secondsOf(body, "interval", DEFAULT_INTERVAL_SECONDS);
+    const client = publicClient({ deviceUrl, tokenUrl, clientId });
+    const parameters = {
+      ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+      ...(audience !== undefined && { audience }),
+    };
+    const what = "the sign-in could not be started";
+    const begun = await client.startDevice(parameters, signal).catch((error: unknown) => {
+      throw oauthFault(error, deviceUrl, what);
+    });
+    const url = webAddress(begun.verificationUri);
+    if (!USER_CODE.test(begun.userCode) || url === undefined) throw failed(`${what}: no reason given`);
+    steps.visit({ url, code: begun.userCode });
+    const end = this.#clock.now() + Math.min(begun.expiresIn, MAX_EXPIRES_SECONDS) * 1000;
+    let interval = begun.interval ?? DEFAULT_INTERVAL_SECONDS;
     while (this.#clock.now() < end) {
       interval = Math.min(Math.max(interval, MIN_INTERVAL_SECONDS), MAX_INTERVAL_SECONDS);
       await this.#clock.sleep(interval * 1000, signal);
-      const answer = await postForm(
-        tokenUrl,
-        { grant_type: GRANT, device_code: deviceCode, client_id: clientId },
-        signal,
+      const asked = client.deviceToken(begun.deviceCode, signal);
+      const refusal = await asked.then(
+        () => undefined,
+        (error: unknown) => (error instanceof OauthError ? error : undefined),
       );
-      const error = textOf(answer.body, "error");
-      if (error === "slow_down") interval = secondsOf(answer.body, "interval", interval + SLOW_DOWN_SECONDS);
-      else if (error === "access_denied") throw failed("the request was declined");
-      else if (error === "expired_token") break;
-      else if (error !== "authorization_pending") return tokenFields(answer, this.#clock);
+      if (refusal?.reason === "slow_down") interval = refusal.interval ?? interval + SLOW_DOWN_SECONDS;
+      else if (refusal?.reason === "access_denied") throw failed("the request was declined");
+      else if (refusal?.reason === "expired_token") break;
+      else if (refusal?.reason !== "authorization_pending") return tokenFields(tokenUrl, asked, this.#clock);
     }
     throw failed("the code was not used in time");
   }

@@ -2,13 +2,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemCode, type Clock } from "@devplat/base";
+import { Secret, systemCode, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
 import { answerCallback } from "../auth/callback-page.ts";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
-import { errorCode, failed, postForm } from "./http.ts";
-import { halfOfLife, refreshToken, tokenFields } from "./oauth-tokens.ts";
+import { errorCode, failed } from "./http.ts";
+import { halfOfLife, publicClient, refreshToken, tokenFields } from "./oauth-tokens.ts";
 
 /** Bytes of verifier and state: 32 give the 43 characters that RFC 7636 section 4.1 recommends. */
 const RANDOM_BYTES = 32;
@@ -41,32 +41,20 @@ export class OauthPkce implements EnrolmentEngine {
     const state = randomBytes(RANDOM_BYTES).toString("base64url");
     const callback = await Callback.open(callbackPort, state);
     try {
-      const url = new URL(authorizeUrl);
-      const parameters = {
-        response_type: "code",
-        client_id: clientId,
-        redirect_uri: callback.redirectUri,
-        state,
-        code_challenge: createHash("sha256").update(verifier).digest("base64url"),
-        code_challenge_method: "S256",
-        ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-        ...(audience !== undefined && { audience }),
-      };
-      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-      steps.visit({ url: url.href });
-      const code = await callback.code(signal);
-      const answer = await postForm(
-        tokenUrl,
+      const client = publicClient({ authorizeUrl, tokenUrl, clientId });
+      const challenge = createHash("sha256").update(verifier).digest("base64url");
+      const { redirectUri } = callback;
+      const url = client.authorizationUrl(
+        { state, challenge, redirectUri },
         {
-          grant_type: "authorization_code",
-          code,
-          redirect_uri: callback.redirectUri,
-          client_id: clientId,
-          code_verifier: verifier,
+          ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+          ...(audience !== undefined && { audience }),
         },
-        signal,
       );
-      return tokenFields(answer, this.#clock);
+      steps.visit({ url });
+      const code = await callback.code(signal);
+      const asked = client.exchangeCode({ code, verifier: new Secret(verifier), redirectUri }, signal);
+      return await tokenFields(tokenUrl, asked, this.#clock);
     } finally {
       callback.close();
     }

@@ -52,7 +52,7 @@ describe("code-host accounts", () => {
     const url = oauth.authorizeUrl({ state: "s", challenge: "", redirectUri: CALLBACK });
     const back = await fetch(url.replace("&code_challenge=&", "&"), { redirect: "manual" });
     const code = new URL(back.headers.get("location") ?? "").searchParams.get("code") ?? "";
-    return oauth.exchange({ code, verifier: new Secret(""), redirectUri: CALLBACK });
+    return oauth.exchange({ code, verifier: new Secret("v".repeat(43)), redirectUri: CALLBACK });
   };
   const renewals = (): number => host.calls.filter(({ path }) => TOKEN_PATH.test(path)).length;
 

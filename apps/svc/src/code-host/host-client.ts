@@ -23,16 +23,16 @@ export interface HostQuestion {
 
 /** Small JSON exchanges with the code host for the service's own ends: logins, accounts, apps. Redirects are not followed. */
 export class HostClient {
-  readonly #http: HttpClient;
-  readonly #timeoutMs: number;
+  readonly http: HttpClient;
+  readonly timeoutMs: number;
 
   /**
    * @param http default: without a proxy, and each request over a connection of its own
    * @param timeoutMs for a whole exchange
    */
   constructor(http: HttpClient = new HttpClient(), timeoutMs = TIMEOUT_MS) {
-    this.#http = http;
-    this.#timeoutMs = timeoutMs;
+    this.http = http;
+    this.timeoutMs = timeoutMs;
   }
 
   /** @throws SvcError `host_unreachable`: no answer in time, or one that is too large; the status is the caller's to judge */
@@ -53,25 +53,29 @@ export class HostClient {
       headers["content-type"] = "application/json";
     }
     try {
-      const response = await this.#http.request(target, {
+      const response = await this.http.request(target, {
         method,
         headers,
         ...(sent !== undefined && { body: sent }),
-        timeoutMs: this.#timeoutMs,
+        timeoutMs: this.timeoutMs,
         maxBytes: MAX_ANSWER_BYTES,
       });
       return { status: response.status, body: jsonOf(response) };
     } catch (error) {
       if (!(error instanceof HttpClientError)) throw error;
-      throw unreachable(target, reasonOf(error), error);
+      throw lostHost(target, error);
     }
   }
 }
 
-/** A proxy's address is not for callers: they are told the code alone, and who runs the service finds the cause in the log. */
-function reasonOf({ code, message }: HttpClientError): string {
-  if (code === "too_large") return "its answer is too large";
-  return code === "proxy_unavailable" || code === "proxy_misconfigured" ? code : message;
+/**
+ * The error for a code host that gave no response. A proxy's address is not for callers: they are told the code alone, and
+ * who runs the service finds the cause in the log.
+ */
+export function lostHost(url: URL, error: HttpClientError): SvcError {
+  const { code, message } = error;
+  const isProxy = code === "proxy_unavailable" || code === "proxy_misconfigured";
+  return unreachable(url, code === "too_large" ? "its answer is too large" : isProxy ? code : message, error);
 }
 
 /** An answer that is of no use: the code host's own fault, or something else stands at its address. */

@@ -1,9 +1,12 @@
 import { Secret, type Clock } from "@devplat/base";
-import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
+import { memberOf, textOf } from "@devplat/base/json-member";
+import { HttpClientError } from "@devplat/http-client";
+import { OauthClient, OauthError, type OauthTokens } from "@devplat/oauth";
+import { BRAND } from "../brand.ts";
 import type { HostCredential } from "./host-account.ts";
 import { SvcError } from "../errors.ts";
 import type { CodeHost, HostUser } from "./code-host.ts";
-import { unreachable, type HostClient } from "./host-client.ts";
+import { lostHost, unreachable, type HostClient } from "./host-client.ts";
 
 /** Organizations of one page (Gitea gives 50 at most), and most pages that are read. */
 const PAGE = 50;
@@ -23,9 +26,20 @@ export interface HostOauthOptions {
  */
 export class HostOauth {
   readonly #options: HostOauthOptions;
+  readonly #oauth: OauthClient;
 
   constructor(options: HostOauthOptions) {
     this.#options = options;
+    const { host, client, clientId, clientSecret } = options;
+    this.#oauth = new OauthClient({
+      http: client.http,
+      timeoutMs: client.timeoutMs,
+      userAgent: BRAND.command,
+      clientId,
+      clientSecret,
+      authorizeUrl: host.oauth.authorizeUrl,
+      tokenUrl: host.oauth.tokenUrl,
+    });
   }
 
   /** Where to send the browser. */
@@ -34,19 +48,7 @@ export class HostOauth {
     readonly challenge: string;
     readonly redirectUri: string;
   }): string {
-    const { host, clientId } = this.#options;
-    const url = new URL(host.oauth.authorizeUrl);
-    const parameters = {
-      response_type: "code",
-      client_id: clientId,
-      redirect_uri: request.redirectUri,
-      scope: host.oauth.scope,
-      state: request.state,
-      code_challenge: request.challenge,
-      code_challenge_method: "S256",
-    };
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-    return url.href;
+    return this.#oauth.authorizationUrl(request, { scope: this.#options.host.oauth.scope });
   }
 
   /**
@@ -64,12 +66,7 @@ export class HostOauth {
     readonly verifier: Secret;
     readonly redirectUri: string;
   }): Promise<HostCredential> {
-    return this.#token({
-      grant_type: "authorization_code",
-      code: grant.code,
-      redirect_uri: grant.redirectUri,
-      code_verifier: grant.verifier.reveal(),
-    });
+    return this.#credential(() => this.#oauth.exchangeCode(grant));
   }
 
   /**
@@ -79,7 +76,7 @@ export class HostOauth {
    * @throws SvcError `login_refused` (the account must be connected again), `login_misconfigured`, `host_unreachable`
    */
   async refresh(refreshToken: Secret): Promise<HostCredential> {
-    const renewed = await this.#token({ grant_type: "refresh_token", refresh_token: refreshToken.reveal() });
+    const renewed = await this.#credential(() => this.#oauth.refresh(refreshToken));
     return { ...renewed, refreshToken: renewed.refreshToken ?? refreshToken };
   }
 
@@ -129,44 +126,37 @@ export class HostOauth {
     return found;
   }
 
-  async #token(form: Readonly<Record<string, string>>): Promise<HostCredential> {
-    const { host, client, clientId, clientSecret, clock } = this.#options;
+  async #credential(ask: () => Promise<OauthTokens>): Promise<HostCredential> {
+    const { host, clock } = this.#options;
+    const url = new URL(host.oauth.tokenUrl);
     const asked = clock.now();
-    const { status, body } = await client.ask("POST", host.oauth.tokenUrl, {
-      form: { ...form, client_id: clientId, client_secret: clientSecret.reveal() },
-    });
-    const accessToken = textOf(body, "access_token");
-    const type = textOf(body, "token_type")?.toLowerCase();
-    const error = textOf(body, "error");
-    if (accessToken === undefined || (type !== undefined && type !== "bearer")) {
-      const url = new URL(host.oauth.tokenUrl);
-      throw error === undefined ? unreachable(url, `status ${status}`) : refusal(error, url);
+    try {
+      const { accessToken, refreshToken, expiresIn } = await ask();
+      return { accessToken, refreshToken, expiresAt: expiresIn ? asked + expiresIn * 1000 : undefined };
+    } catch (error) {
+      if (error instanceof HttpClientError) throw lostHost(url, error);
+      if (!(error instanceof OauthError)) throw error;
+      if (error.code === "invalid_response") throw unreachable(url, `status ${error.status}`);
+      throw refusal(error.reason, url);
     }
-    const refreshToken = textOf(body, "refresh_token");
-    const expiresIn = numberOf(body, "expires_in");
-    return {
-      accessToken: new Secret(accessToken),
-      refreshToken: refreshToken === undefined ? undefined : new Secret(refreshToken),
-      expiresAt: expiresIn === undefined || expiresIn <= 0 ? undefined : asked + expiresIn * 1000,
-    };
   }
 }
 
 /** Errors that are about the grant itself: RFC 6749 section 5.2, GitHub's words, and Gitea's for codes and refresh tokens. */
-const GRANT_ERRORS = [
+const GRANT_ERRORS: readonly (string | undefined)[] = [
   "invalid_grant",
   "bad_refresh_token",
   "bad_verification_code",
   "access_denied",
   "unauthorized_client",
 ];
-const CLIENT_ERRORS = ["incorrect_client_credentials", "invalid_client"];
+const CLIENT_ERRORS: readonly (string | undefined)[] = ["incorrect_client_credentials", "invalid_client"];
 
 /**
  * In our words: what the code host writes is not passed on. An error that is not known to be about the grant says nothing
  * about it: a refresh token must not be given up for a code host that has a bad day.
  */
-function refusal(error: string, url: URL): SvcError {
+function refusal(error: string | undefined, url: URL): SvcError {
   if (GRANT_ERRORS.includes(error)) {
     return loginRefused("The code host did not take the login: it was used before, or took too long");
   }
