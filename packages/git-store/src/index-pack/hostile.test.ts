@@ -317,8 +317,9 @@ test("indexPack of a chain of 6,000 deltas, and reading its end, do not run out 
   database.close();
 });
 
-// The trailer is made right again after each flip, so that the damage gets as far as the entries.
-test(`indexPack of a pack with flipped bits agrees with git index-pack --strict (seed ${SEED})`, async () => {
+// The trailer is made right again after each flip, so that the damage gets as far as the entries. Without --strict: a flip can
+// make a blob into a commit that cannot be read, and what objects say is judged by those who walk them.
+test(`indexPack of a pack with flipped bits agrees with git index-pack (seed ${SEED})`, async () => {
   using folder = temporaryFolder();
   const random = randomFrom(SEED);
   const store = join(folder.path, "store");
@@ -341,7 +342,7 @@ test(`indexPack of a pack with flipped bits agrees with git index-pack --strict 
     const pack = reseal(bad);
     const file = join(folder.path, `bad-${run}.pack`);
     writeFileSync(file, pack);
-    const theirs = tryGit(folder.path, ["index-pack", "--strict", file]);
+    const theirs = tryGit(folder.path, ["index-pack", file]);
     let ours: IndexedPack | undefined;
     try {
       ours = await indexInto(store, pack);
