@@ -20,7 +20,7 @@ const LINK = /\]\(([^)\s#]+)(?:#[^)]*)?\)/g;
 
 /** Names of the packages in one of the manifests' lists of dependencies, ours apart. */
 function namedPackages(): Set<string> {
-  const manifests = globSync(["package.json", "{apps,packages,tests}/*/package.json"], { cwd: ROOT });
+  const manifests = globSync(["package.json", "{apps,packages,tests,tools}/*/package.json"], { cwd: ROOT });
   const lists = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
   const names = manifests.flatMap((path) => {
     const manifest = JSON.parse(read(path)) as Record<string, Record<string, string> | undefined>;
