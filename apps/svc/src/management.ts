@@ -32,7 +32,6 @@ export interface ManagementOptions {
 
 function onlyGet(path: string): Response {
   return problemResponse({
-    status: 405,
     code: "method_not_allowed",
     detail: `${path} takes GET, HEAD`,
     headers: { Allow: "GET, HEAD" },
@@ -51,7 +50,6 @@ export function managementListener(
     if (options.ownHostsOnly && !address.isOwnHost(context.req.header("host"))) {
       // A foreign page whose name was pointed at this machine (DNS rebinding) must find nothing here.
       context.res = problemResponse({
-        status: 421,
         code: "misdirected",
         detail: "In development mode only loopback names and server.base_url are answered",
       });
@@ -94,9 +92,7 @@ export function managementListener(
   addDeviceEndpoints(app, { flow: ui.deviceFlow, limits: ui.limits, address });
   addAdminUi(app, ui);
 
-  app.notFound(() =>
-    problemResponse({ status: 404, code: "no_such_path", detail: "Nothing is at this path" }),
-  );
+  app.notFound(() => problemResponse({ code: "no_such_path", detail: "Nothing is at this path" }));
   app.onError((error) => {
     const problem = problemOf(error);
     if (problem === undefined) logger.error({ err: error }, "a management request failed");

@@ -5,7 +5,7 @@ import { startAdministration, type TestAdministration } from "../assemble-admini
 import type { WarmStart } from "../cache/policy.ts";
 import { createToken } from "../credentials/token-format.ts";
 import { repositorySchema } from "./cached-repos.ts";
-import { openApiDocument } from "./openapi.ts";
+import { administrationDocument } from "./openapi.ts";
 import { mintedTokenSchema, tokenSchema } from "./tokens.ts";
 
 interface Answer {
@@ -639,7 +639,22 @@ describe("GET /api/openapi.json", () => {
     );
     const served = administration.operations.map(({ method, path, id }) => `${method} ${path} ${id}`);
     assert.deepEqual(described.toSorted(), served.toSorted());
-    assert.deepEqual(document, openApiDocument(administration.operations, "0.0.0-test"));
+    assert.deepEqual(document, administrationDocument(administration.operations, "0.0.0-test"));
+  });
+
+  it("the type of a problem is the place of its code's status and title", async () => {
+    const document = (await send("/api/openapi.json")).json;
+    for (const path of ["/api/cached-repos/x", "/api/cached-repos?limit=x", "/api/none"]) {
+      const { json: problem, status } = await send(path);
+      const [place = "", pointer = ""] = String(problem["type"]).split("#");
+      assert.equal(place, "/api/openapi.json");
+      const row = pointer
+        .split("/")
+        .slice(1)
+        .reduce((at, name) => at[name] as typeof document, document);
+      assert.deepEqual(row, { status, title: problem["title"] }, path);
+      assert.equal(problem["status"], status, path);
+    }
   });
 
   it("what it says of access holds: without a credential everything else than public is 401", async () => {

@@ -35,13 +35,12 @@ function parsed(text: string): unknown {
     return JSON.parse(text) as unknown;
   } catch {
     // The parser's message quotes its input, which may be a secret.
-    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body is not valid JSON" });
+    throw new ProblemError({ code: "malformed_body", detail: "The body is not valid JSON" });
   }
 }
 
 function repeatedFields(pointer: string): ProblemError {
   return new ProblemError({
-    status: 400,
     code: "repeated_field",
     detail: `Field "${pointer.slice(1)}": given more than once`,
     errors: [{ pointer, message: "given more than once" }],
@@ -52,7 +51,6 @@ function requireType(request: Request, wanted: string): void {
   const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === wanted) return;
   throw new ProblemError({
-    status: 415,
     code: "not_json",
     detail: `Send the body as Content-Type: ${wanted}`,
   });
@@ -63,7 +61,7 @@ async function readText(request: Request, limit: number): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body is not UTF-8" });
+    throw new ProblemError({ code: "malformed_body", detail: "The body is not UTF-8" });
   }
 }
 
@@ -81,7 +79,6 @@ export async function readBytes(
   }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<Buffer> {
   const tooLarge = new ProblemError({
-    status: 413,
     code: "body_too_large",
     detail: `The body is larger than ${limit} bytes`,
     headers: { Connection: "close" },
@@ -93,7 +90,6 @@ export async function readBytes(
   const giveUp = (): void =>
     late.reject(
       new ProblemError({
-        status: 408,
         code: "request_timeout",
         detail: "The body did not arrive in time",
         headers: { Connection: "close" },
@@ -117,7 +113,6 @@ export async function readBytes(
     void reader.cancel().catch(() => undefined);
     if (error instanceof ProblemError) throw error;
     throw new ProblemError({
-      status: 400,
       code: "malformed_body",
       detail: "The body broke off",
     });

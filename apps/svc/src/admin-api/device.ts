@@ -5,7 +5,7 @@ import { SESSION_LIFETIME_MS } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { readForm } from "./body.ts";
 import { clientOf } from "./client.ts";
-import { problemOf } from "../http/problem.ts";
+import { documentOf, problemOf } from "../http/problem.ts";
 
 const CODE_PATH = "/auth/device/code";
 const TOKEN_PATH = "/auth/device/token";
@@ -125,7 +125,7 @@ async function answer(
     }
     const problem = problemOf(error);
     if (problem === undefined) throw error;
-    const { status, detail, hint } = problem;
+    const { status, detail, hint } = documentOf(problem);
     const code = status === 503 || status === 429 ? "temporarily_unavailable" : "invalid_request";
     const description = [detail, hint].filter((part) => part !== undefined).join(". ");
     return Response.json(

@@ -8,7 +8,7 @@ import { BRAND } from "../brand.ts";
 import { readJson } from "./body.ts";
 import { clientOf } from "./client.ts";
 import type { Access, Operation } from "./operation.ts";
-import { INTERNAL, ProblemError, problemOf, problemResponse } from "../http/problem.ts";
+import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";
 
 export interface RouterParts {
@@ -29,7 +29,6 @@ export function addOperations(app: Hono, operations: readonly Operation[], parts
     const allow = methods.join(", ");
     app.all(honoPath(path), () =>
       problemResponse({
-        status: 405,
         code: "method_not_allowed",
         detail: `This path takes ${allow}`,
         headers: { Allow: allow },
@@ -44,7 +43,7 @@ function addOperation(app: Hono, each: Operation, parts: RouterParts): void {
       return await serve(each, context, parts);
     } catch (error) {
       const problem = problemOf(error);
-      if (problem === undefined || problem.status >= 500) {
+      if (problem === undefined || documentOf(problem).status >= 500) {
         parts.logger.error({ err: error, operation: each.id }, "an administration request failed");
       }
       return problemResponse(problem ?? INTERNAL);
@@ -68,7 +67,6 @@ export function requireAccess(caller: Caller, access: Access): Identity | undefi
   if (caller.kind === "identity") {
     if (access === "admin" && caller.identity.role !== "admin") {
       throw new ProblemError({
-        status: 403,
         code: "forbidden",
         detail: "This needs the admin role",
         ...(caller.identity.device === undefined
@@ -80,10 +78,9 @@ export function requireAccess(caller: Caller, access: Access): Identity | undefi
   }
   if (access === "public") return undefined;
   if (caller.kind === "refused") {
-    throw new ProblemError({ status: 403, code: "forbidden", detail: caller.message });
+    throw new ProblemError({ code: "forbidden", detail: caller.message });
   }
   throw new ProblemError({
-    status: 401,
     code: "unauthorized",
     detail: caller.message,
     headers: { "WWW-Authenticate": `Bearer realm="${BRAND.command}"` },
@@ -123,7 +120,6 @@ async function serve(
   const facts = requestFacts(context);
   if (each.method !== "GET" && authenticator.isForeignPage(facts)) {
     throw new ProblemError({
-      status: 403,
       code: "forbidden",
       detail: "Pages of other origins may not do this",
     });

@@ -23,14 +23,13 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   if (unknown.length > 0) {
     const names = unknown.map(({ pointer }) => `"${pointer.slice(1)}"`).join(", ");
     throw new ProblemError({
-      status: 400,
       code: "unknown_fields",
       detail: `Unknown field${unknown.length > 1 ? "s" : ""}: ${names}`,
       errors: unknown,
     });
   }
   if (issues.some((issue) => issue.path.length === 0 && issue.code === "invalid_type")) {
-    throw new ProblemError({ status: 400, code: "malformed_body", detail: "The body must be a JSON object" });
+    throw new ProblemError({ code: "malformed_body", detail: "The body must be a JSON object" });
   }
   // A field that is wrong in two ways is told one of them.
   const faults = new Map(
@@ -56,7 +55,6 @@ export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): 
   const repeated = names.find((name, at) => names.indexOf(name) !== at);
   if (repeated !== undefined) {
     throw new ProblemError({
-      status: 400,
       code: "bad_parameter",
       detail: `Query parameter "${repeated}": given more than once`,
     });
@@ -65,7 +63,6 @@ export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): 
   const [unstorable] = unstorableTexts(given);
   if (unstorable !== undefined) {
     throw new ProblemError({
-      status: 400,
       code: "bad_parameter",
       detail: `Query parameter "${unstorable.join(".")}": ${UNSTORABLE}`,
     });
@@ -76,7 +73,6 @@ export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): 
   const unknown = issue?.code === "unrecognized_keys";
   const name = unknown ? issue.keys[0] : issue?.path.join(".");
   throw new ProblemError({
-    status: 400,
     code: "bad_parameter",
     detail: `Query parameter "${String(name)}": ${unknown || issue === undefined ? "unknown" : faultOf(issue).message}`,
   });

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { readForm } from "../admin-api/body.ts";
 import { clientOf } from "../admin-api/client.ts";
 import { usernameSchema } from "../admin-api/login.ts";
-import { problemOf } from "../http/problem.ts";
+import { documentOf, problemOf } from "../http/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import { recordEnd } from "../admin-api/sessions.ts";
 import { validateBody } from "../admin-api/validation.ts";
@@ -66,9 +66,10 @@ function addHostLogin(routes: LoginRoutes): void {
   const { app, pages, webLogin, limits, address, loginPage } = routes;
   const fail = async (context: Context, error: unknown, returnTo: string): Promise<Response> => {
     const problem = problemOf(error);
-    const status = FAILURE_STATUS.find((each) => each === problem?.status);
-    if (problem === undefined || status === undefined) return pages.fail(context, error);
-    const failure = { message: problem.detail, hint: problem.hint };
+    const document = problem && documentOf(problem);
+    const status = FAILURE_STATUS.find((each) => each === document?.status);
+    if (document === undefined || status === undefined) return pages.fail(context, error);
+    const failure = { message: document.detail, hint: document.hint };
     return pages.show(context, loginPage(returnTo, EMPTY_FORM, failure), status);
   };
   const loginCookie = (name: string, value: string, maxAgeSeconds: number): string =>

@@ -2,7 +2,7 @@ import type { Logger } from "@devplat/base";
 import type { Assets, Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
 import { readForm } from "../admin-api/body.ts";
-import { INTERNAL, problemOf } from "../http/problem.ts";
+import { INTERNAL, documentOf, problemOf } from "../http/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import type { Authenticator } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";
@@ -74,12 +74,13 @@ export class Pages {
   /** The page for an error that no form is to blame for; faults of ours are logged. */
   async fail(context: Context, error: unknown): Promise<Response> {
     const problem = problemOf(error) ?? INTERNAL;
-    if (problem.status >= 500) this.#options.logger.error({ err: error }, "an administration page failed");
+    const document = documentOf(problem);
+    if (document.status >= 500) this.#options.logger.error({ err: error }, "an administration page failed");
     for (const [name, value] of Object.entries(problem.headers ?? {})) context.header(name, value);
     // A page says what the API says, with the same status.
-    const status = PAGE_STATUSES.find((each) => each === problem.status) ?? 500;
+    const status = PAGE_STATUSES.find((each) => each === document.status) ?? 500;
     const title = status === 404 ? "Not found" : status === 503 ? "Not available now" : "That did not work";
-    const text = [problem.detail, problem.hint].filter((part) => part !== undefined).join(". ");
+    const text = [document.detail, document.hint].filter((part) => part !== undefined).join(". ");
     return this.say(context, status, title, text);
   }
 
@@ -109,7 +110,8 @@ export class Pages {
 
 /** The status of a page that shows its form again. */
 export function refusalStatus(error: unknown): PageStatus {
-  const status = problemOf(error)?.status;
+  const problem = problemOf(error);
+  const status = problem && documentOf(problem).status;
   if (status === 409 || status === 412) return 409;
   return status === 502 ? 502 : 422;
 }

@@ -137,7 +137,7 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
     const detail = `bad request: ${target.reason}`;
     // Git prints only text.
     if (surface === "management" && isManagementPath(url))
-      answerProblem(exchange, { status: 400, code: "malformed_path", detail });
+      answerProblem(exchange, { code: "malformed_path", detail });
     else answerText(exchange, 400, detail);
   } else if (
     surface === "unknown" ||
@@ -172,7 +172,7 @@ function manage(options: ListenerOptions, exchange: Exchange): void {
     const timer = setTimeout(() => {
       if (request.complete) return;
       const detail = "the request's body took too long";
-      answerProblem(exchange, { status: 408, code: "request_timeout", detail });
+      answerProblem(exchange, { code: "request_timeout", detail });
     }, MANAGEMENT_BODY_MS);
     timer.unref();
     response.once("close", () => clearTimeout(timer));

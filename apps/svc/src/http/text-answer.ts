@@ -1,4 +1,5 @@
-import { PROBLEM_TYPE, problemText, type Problem } from "./problem.ts";
+import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit";
+import { documentOf, type Problem } from "./problem.ts";
 import type { Exchange } from "./exchange.ts";
 import { discardUnread } from "./unread-body.ts";
 
@@ -32,8 +33,9 @@ export function answerText(
 
 /** Ends an exchange of the administration, before the administration is asked, as it would: with a problem document. */
 export function answerProblem(exchange: Exchange, problem: Problem): void {
-  const headers = { ...problem.headers, "Content-Type": PROBLEM_TYPE };
-  answerShort(exchange, problem.status, problemText(problem), headers);
+  const headers = { ...problem.headers, "Content-Type": PROBLEM_MEDIA_TYPE };
+  const document = documentOf(problem);
+  answerShort(exchange, document.status, JSON.stringify(document), headers);
 }
 
 function answerShort(

@@ -61,7 +61,6 @@ export class PushReceiver {
     });
     app.all(HOOK_PATH, () =>
       problemResponse({
-        status: 405,
         code: "method_not_allowed",
         detail: `${HOOK_PATH} takes POST`,
         headers: { Allow: "POST" },
@@ -82,7 +81,6 @@ export class PushReceiver {
     const secrets = await this.#secrets();
     if (secrets.length === 0) {
       throw new ProblemError({
-        status: 404,
         code: "no_such_path",
         detail: "No webhook secret is configured: host.webhook_secret, or that of an app",
       });
@@ -99,7 +97,6 @@ export class PushReceiver {
         requestId: from.requestId,
       });
       throw new ProblemError({
-        status: 401,
         code: "unauthorized",
         detail: "The signature is missing, or not made with a secret that is known here",
         ...(body === undefined ? { headers: { Connection: "close" } } : {}),

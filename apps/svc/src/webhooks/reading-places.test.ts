@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { ProblemError } from "../http/problem.ts";
+import { ProblemError, documentOf } from "../http/problem.ts";
 import { ReadingPlaces } from "./reading-places.ts";
 
 describe("places for bodies of webhooks", () => {
@@ -10,7 +10,8 @@ describe("places for bodies of webhooks", () => {
     const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
     return { places: new ReadingPlaces(clock), pass: (ms) => void (now += ms) };
   };
-  const full = (error: unknown): boolean => error instanceof ProblemError && error.problem.status === 503;
+  const full = (error: unknown): boolean =>
+    error instanceof ProblemError && documentOf(error.problem).status === 503;
 
   it("eight slow strangers do not keep the code host out: the oldest of them goes", () => {
     const { places, pass } = at();

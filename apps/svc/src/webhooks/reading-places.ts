@@ -40,8 +40,7 @@ export class ReadingPlaces {
       const slowest = this.#slowest();
       if (slowest === undefined || now - slowest.since < KEPT_MS) {
         throw new ProblemError({
-          status: 503,
-          code: "too_many_requests",
+          code: "busy",
           detail: "Too many deliveries at once",
           headers: { "Retry-After": "5", Connection: "close" },
         });
