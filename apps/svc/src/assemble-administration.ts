@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseDuration, type Clock, type Logger } from "@devplat/base";
+import { type Clock, type Logger } from "@devplat/base";
 import { Assets, addCommonAssets } from "@devplat/web-kit";
 import { adminTokenOperations } from "./admin-api/admin-tokens.ts";
 import { appOperations } from "./admin-api/apps.ts";
@@ -79,7 +79,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     audit,
     clock,
     get maxDurationMs() {
-      return parseDuration(live.current.tokens.max_duration) ?? 0;
+      return live.current.tokens.max_duration;
     },
     get allowUnrestricted() {
       return live.current.tokens.allow_unrestricted;
@@ -96,7 +96,7 @@ export function assembleAdministration(parts: AdministrationParts): {
     audit,
     clock,
     get maxDurationMs() {
-      return parseDuration(live.current.tokens.admin_max_duration) ?? 0;
+      return live.current.tokens.admin_max_duration;
     },
   });
   const assets = new Assets();

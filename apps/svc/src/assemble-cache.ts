@@ -1,4 +1,4 @@
-import { parseDuration, type Clock, type Logger } from "@devplat/base";
+import { type Clock, type Logger } from "@devplat/base";
 import { GitCache } from "./cache/git-cache.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "./cache/warm-credential.ts";
 import type { CachedRepositories } from "./cached-repositories.ts";
@@ -45,10 +45,10 @@ export function assembleCache(options: CacheAssemblyOptions): CacheParts {
     fill: config.cache.fill,
     fillMaxMb: config.cache.fill_max_mb,
     maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
-    dropUnusedAfterMs: parseDuration(config.cache.drop_unused_after) || Infinity,
+    dropUnusedAfterMs: config.cache.drop_unused_after || Infinity,
     detectCollisions: config.cache.detect_sha1_collisions,
     repackIdleMs: config.cache.repack_idle_seconds * 1000,
-    pruneAfterMs: parseDuration(config.cache.prune_unreachable_after) || Infinity,
+    pruneAfterMs: config.cache.prune_unreachable_after || Infinity,
     warming: config.cache.enabled
       ? {
           source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),

@@ -8,7 +8,7 @@ import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
 import { BRAND } from "./brand.ts";
 import { CachedRepositories } from "./cached-repositories.ts";
-import { parseListen, type ListenAddress } from "./config/listen.ts";
+import { formatListen } from "./config/listen.ts";
 import type { LiveConfig } from "./config/live-config.ts";
 import type { Config } from "./config/schema.ts";
 import type { ActivatedSockets } from "./config/socket-activation.ts";
@@ -257,8 +257,8 @@ export async function assemble({
 
   return {
     async start() {
-      const mainAddress = sockets.main ?? listenAddress(config.server.listen);
-      const metricsAddress = sockets.metrics ?? listenAddress(config.metrics.listen);
+      const mainAddress = sockets.main ?? config.server.listen;
+      const metricsAddress = sockets.metrics ?? config.metrics.listen;
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
         if (config.cache.enabled) await cache.prepare();
@@ -274,7 +274,7 @@ export async function assemble({
           metrics:
             metricsAddress.kind === "tcp"
               ? `http://${metricsHost}:${metricsPort}/metrics`
-              : config.metrics.listen,
+              : formatListen(config.metrics.listen),
         };
       } catch (error) {
         await Promise.all([main.close(0), metricsListening.close(0)]);
@@ -304,10 +304,4 @@ export async function assemble({
 
 function certificateFiles({ tls }: Config): CertificateFiles[] {
   return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
-}
-
-function listenAddress(text: string): ListenAddress {
-  const address = parseListen(text);
-  if (address === undefined) throw new TypeError("the schema lets only addresses through");
-  return address;
 }

@@ -1,5 +1,6 @@
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
-const UNITS = ["w", "d", "h", "m", "s", "ms"] as const;
+/** Those that a duration is printed in: 30d says more than 4w2d. */
+const UNITS = ["d", "h", "m", "s", "ms"] as const;
 const FORM = /^(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+$/;
 const PART = /(\d+(?:\.\d+)?)(ms|[smhdw])/g;
 

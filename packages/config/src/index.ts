@@ -8,5 +8,6 @@ export {
   type ConfigPlace,
   type Locate,
 } from "./document.ts";
+export { duration } from "./duration.ts";
 export { environmentKeys, environmentValue, type EnvironmentKey } from "./environment.ts";
 export { keyText, keysAt, schemaAt } from "./issue.ts";

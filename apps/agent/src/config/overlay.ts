@@ -11,7 +11,7 @@ import { z } from "zod";
 import { ruleSchema, type Rule } from "./rule.ts";
 import { enrolmentsSection } from "./enrolment-section.ts";
 import { checkTogether, type Config } from "./schema.ts";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 
 /** Template functions that reach beyond the rule's own secret, or past the check of values. */
 const LOCAL_FUNCTIONS: ReadonlySet<string> = new Set(["env", "secret", "raw"]);

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { z } from "zod";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 import { httpUrl } from "./store-section.ts";
 
 /** Asking a web server more often than this for a file that hardly changes is load without use; in milliseconds. */

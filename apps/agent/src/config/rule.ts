@@ -3,7 +3,7 @@ import { FORMAT_NAMES, iniDialectOf } from "@devplat/document-edit";
 import { checkPath } from "@devplat/secret-store";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 
 /** A rule's name stands in file names, URLs and command lines. */
 const RULE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;

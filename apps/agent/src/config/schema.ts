@@ -2,7 +2,7 @@ import { SecretStoreError, checkPath } from "@devplat/secret-store";
 import { ConfigError, type ConfigProblem, type Locate } from "@devplat/config";
 import { z } from "zod";
 import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./rule.ts";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 import { enrolmentsSection } from "./enrolment-section.ts";
 import { remoteSection } from "./remote-section.ts";
 import { storeSection } from "./store-section.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 
 /** Vault CLI's own callback port: roles that were made for it work here too. */
 const OIDC_CALLBACK_PORT = 8250;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { GIT_HOST_PATTERN } from "./git-host.ts";
 import { PEER_OFFERS } from "./peer-offers.ts";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 import { httpUrl } from "./store-section.ts";
 
 /** A mount or volume that caches longer than this shows credentials that have been replaced; in milliseconds. */

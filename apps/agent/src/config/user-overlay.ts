@@ -1,6 +1,6 @@
 import { keyText, keysAt, parseConfigDocument, validateConfig, type Locate } from "@devplat/config";
 import { z } from "zod";
-import { duration } from "./duration.ts";
+import { duration } from "@devplat/config";
 import { configSchema, type Config } from "./schema.ts";
 import { fuseSection } from "./surface-sections.ts";
 

@@ -6,7 +6,7 @@ import { printResult } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { HttpClientError, boundedRequest } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
-import { parseListen } from "../config/listen.ts";
+import { formatListen } from "../config/listen.ts";
 import type { Config } from "../config/schema.ts";
 import { HostClient } from "../code-host/host-client.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
@@ -172,8 +172,8 @@ async function certificateFinding({ tls }: Config): Promise<Outcome> {
 
 /** Whether the service runs on this machine, by its own listen address. */
 async function serviceFinding(config: Config): Promise<Outcome> {
-  const address = parseListen(config.server.listen);
-  if (address?.kind !== "tcp") return "listens on a socket file; not asked";
+  const address = config.server.listen;
+  if (address.kind !== "tcp") return "listens on a socket file; not asked";
   const isTls = config.tls.certificates.length > 0;
   const name = address.host ?? "localhost";
   const url = `${isTls ? "https" : "http"}://${name.includes(":") ? `[${name}]` : name}:${address.port}/readyz`;
@@ -186,7 +186,7 @@ async function serviceFinding(config: Config): Promise<Outcome> {
     (response) => response.status,
     (error: unknown) => messageOf(error),
   );
-  if (status === 200) return `running and ready at ${config.server.listen}`;
+  if (status === 200) return `running and ready at ${formatListen(address)}`;
   if (status === "ECONNREFUSED") return { warning: "not running; 'svc serve' starts it" };
   return { warning: `${url} answers ${status}` };
 }

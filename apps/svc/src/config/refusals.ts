@@ -1,5 +1,5 @@
 import { isLoopbackHost } from "@devplat/web-kit";
-import { isLoopbackAddress, parseListen } from "./listen.ts";
+import { formatListen, isLoopbackAddress } from "./listen.ts";
 import { SvcError } from "../errors.ts";
 import type { Config } from "./schema.ts";
 
@@ -38,11 +38,11 @@ export function refuseUnusable(config: Config): void {
       "server.proxy_protocol needs server.trusted_proxies: who may say where a connection is from",
     );
   }
-  const address = parseListen(config.server.listen);
-  const explicit = address?.kind === "tcp" && address.host !== undefined;
+  const address = config.server.listen;
+  const explicit = address.kind === "tcp" && address.host !== undefined;
   if (config.dev.mode && !config.dev.mode_unsafe && explicit && !isLoopbackAddress(address)) {
     throw refused(
-      `server.listen is ${config.server.listen}, which other machines can reach, and development mode lets anyone ` +
+      `server.listen is ${formatListen(address)}, which other machines can reach, and development mode lets anyone ` +
         "log in as anyone: listen on a loopback address, or set SVC_DEV_MODE_UNSAFE=true",
     );
   }

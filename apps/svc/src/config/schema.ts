@@ -1,11 +1,26 @@
-import { LOG_FORMATS, LOG_LEVELS, Secret, parseDuration } from "@devplat/base";
+import { LOG_FORMATS, LOG_LEVELS, Secret } from "@devplat/base";
+import { duration } from "@devplat/config";
 import { z } from "zod";
 import { BOUNDS, DEFAULTS } from "./defaults.ts";
 import { addressFault } from "../tokens/address-list.ts";
-import { parseListen } from "./listen.ts";
+import { formatListen, parseListen, type ListenAddress } from "./listen.ts";
 
 const text = z.string().min(1);
-const secret = text.transform((value) => new Secret(value));
+/** Masked when it is printed. */
+const secretOf = (fault: (value: string) => string | undefined, read: (value: string) => string) =>
+  z.codec(text, z.custom<Secret>(), {
+    decode: (value, context) => {
+      const message = fault(value);
+      if (message === undefined) return new Secret(read(value));
+      context.issues.push({ code: "custom", message, input: value });
+      return z.NEVER;
+    },
+    encode: String,
+  });
+const secret = secretOf(
+  () => undefined,
+  (value) => value,
+);
 const bounded = (bounds: { min: number; max: number }): z.ZodInt => z.int().min(bounds.min).max(bounds.max);
 const httpUrl = text
   .refine((value) => {
@@ -13,14 +28,24 @@ const httpUrl = text
     if (url === null || !["http:", "https:"].includes(url.protocol)) return false;
     return url.username === "" && url.password === "" && url.search === "" && url.hash === "";
   }, "expected an http:// or https:// address without user name, query and fragment")
-  .transform((value) => value.replace(/\/+$/, ""));
-const listen = text.refine(
-  (value) => parseListen(value) !== undefined,
-  "expected :PORT, ADDRESS:PORT, [IPV6]:PORT or unix:PATH",
+  .overwrite((value) => value.replace(/\/+$/, ""));
+const listen = z.codec(text, z.custom<ListenAddress>(), {
+  decode: (value, context) => {
+    const address = parseListen(value);
+    if (address !== undefined) return address;
+    const message = "expected :PORT, ADDRESS:PORT, [IPV6]:PORT or unix:PATH";
+    context.issues.push({ code: "custom", message, input: value });
+    return z.NEVER;
+  },
+  encode: formatListen,
+});
+const hexKey = secretOf(
+  (value) =>
+    /^[0-9a-fA-F]{64}$/.test(value)
+      ? undefined
+      : "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)",
+  (value) => value.toLowerCase(),
 );
-const hexKey = text
-  .regex(/^[0-9a-fA-F]{64}$/, "expected 32 bytes as 64 hexadecimal digits (openssl rand -hex 32)")
-  .transform((value) => new Secret(value.toLowerCase()));
 const network = text.refine(
   (value) => addressFault(value) === undefined,
   "expected an address or a network such as 10.0.0.0/8",
@@ -28,10 +53,6 @@ const network = text.refine(
 const pathText = text.regex(
   /^[\w.-]+(?:\/[\w.-]+)*$/,
   "expected names of letters, digits, . _ - joined by /",
-);
-const duration = text.refine(
-  (value) => parseDuration(value) !== undefined,
-  "expected a duration such as 90s, 15m, 12h or 7d",
 );
 
 /** Every key of the configuration. `a.b_c` is set in YAML, or by the environment variable `SVC_A_B_C`. */
@@ -52,7 +73,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   server: z
     .strictObject({
-      listen: listen.default(DEFAULTS.serverListen),
+      listen: listen.prefault(DEFAULTS.serverListen),
       /** The address that users type; default that of `listen`, `http://localhost:<port>` where it names no host. */
       base_url: httpUrl.optional(),
       /** Host name of the management surface; unset: every name that is not the code host's. */
@@ -75,7 +96,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   metrics: z
     .strictObject({
-      listen: listen.default(DEFAULTS.metricsListen),
+      listen: listen.prefault(DEFAULTS.metricsListen),
       /** Whether /metrics on the main port needs no credential. */
       public: z.boolean().default(false),
     })
@@ -165,13 +186,13 @@ export const configSchema = z.strictObject({
       /** Cap on all response files and packs together; unset: none. */
       max_total_size_mb: bounded(BOUNDS.maxTotalSizeMb).optional(),
       /** How long a response file that nobody asks for is kept; 0s: for ever. */
-      drop_unused_after: duration.default(DEFAULTS.dropUnusedAfter),
+      drop_unused_after: duration().prefault(DEFAULTS.dropUnusedAfter),
       /** How long a repository must be without requests before its packs are merged. */
       repack_idle_seconds: bounded(BOUNDS.repackIdleSeconds).default(DEFAULTS.repackIdleSeconds),
       /** Looks for collision attacks on SHA-1 in all that is taken in, at some 30 times the cost of hashing. */
       detect_sha1_collisions: z.boolean().default(false),
       /** How long objects stay that upstream dropped; 0s: for ever. */
-      prune_unreachable_after: duration.default(DEFAULTS.pruneUnreachableAfter),
+      prune_unreachable_after: duration().prefault(DEFAULTS.pruneUnreachableAfter),
     })
     .prefault({}),
   /** What credentials that are not ours may do. */
@@ -187,7 +208,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   tokens: z
     .strictObject({
-      max_duration: duration.default(DEFAULTS.tokenMaxDuration),
+      max_duration: duration().prefault(DEFAULTS.tokenMaxDuration),
       /** Whether a proxy token may be for every repository or every scope (`*`). */
       allow_unrestricted: z.boolean().default(false),
       /** Whether a push needs `workflows:write` beside `contents:write`: nobody looks into it. */
@@ -195,7 +216,7 @@ export const configSchema = z.strictObject({
       /** Whether a token may be without expiry (`never`). */
       allow_never: z.boolean().default(false),
       /** Longest life of an administration token. */
-      admin_max_duration: duration.default(DEFAULTS.adminTokenMaxDuration),
+      admin_max_duration: duration().prefault(DEFAULTS.adminTokenMaxDuration),
       /** Requests of one token per minute, on git and API together; 0: no bound. */
       requests_per_minute: bounded(BOUNDS.requestsPerMinute).default(DEFAULTS.requestsPerMinute),
     })

@@ -4,12 +4,10 @@ import { z } from "zod";
 /** As `parseDuration` takes it, for editors that read the published JSON Schema. */
 const FORM = "^(\\d+(\\.\\d+)?(ms|[smhdw]))+$";
 
-/** A duration key: text such as `15m`, `36h`, `7d` in the file, milliseconds in the program. */
+/** A duration key: text such as `15m`, `36h`, `7d` in the file, milliseconds in the program. Bounds are in milliseconds, inclusive. */
 export function duration(options: { readonly min?: number; readonly max?: number } = {}) {
-  return z
-    .string()
-    .meta({ pattern: FORM })
-    .transform((text, context) => {
+  return z.codec(z.string().meta({ pattern: FORM }), z.number(), {
+    decode: (text, context) => {
       const ms = parseDuration(text);
       const fault =
         ms === undefined
@@ -20,7 +18,9 @@ export function duration(options: { readonly min?: number; readonly max?: number
               ? `must be at most ${formatDuration(options.max)}`
               : undefined;
       if (fault === undefined && ms !== undefined) return ms;
-      context.addIssue({ code: "custom", message: fault ?? "" });
+      context.issues.push({ code: "custom", message: fault ?? "", input: text });
       return z.NEVER;
-    });
+    },
+    encode: formatDuration,
+  });
 }
