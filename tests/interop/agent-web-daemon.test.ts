@@ -14,7 +14,7 @@ import {
   type Finished,
   type TempFolder,
 } from "@devplat/testkit";
-import type { Json } from "../../apps/agent/src/api/json-schemas.ts";
+import type { Json } from "@devplat/web-kit/openapi";
 import { schemaFaults } from "../../apps/agent/src/api/schema.test-kit.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 

@@ -1,47 +1,163 @@
-/** The state of one sync rule, as the API, the UI and `agent status --json` show it. Times are ISO 8601. */
-export interface RuleStatus {
-  readonly state: "ok" | "pending" | "failed" | "missing" | "paused";
-  readonly error: string | null;
-  readonly last_attempt: string | null;
-  readonly last_synced: string | null;
-  readonly next_attempt: string | null;
-  readonly consecutive_failures: number;
-  /** Version of the secret last written; null before the first sync or with several secrets. */
-  readonly version: number | null;
-  /** The last run of the rule's command; absent before the first. Its output is never kept. */
-  readonly run?: {
-    readonly at: string;
-    /** Null when it could not be started or was killed. */
-    readonly exit_code: number | null;
-    readonly timed_out: boolean;
-    readonly duration_ms: number;
-    readonly stdout_bytes: number;
-    readonly stderr_bytes: number;
-  };
-}
+import { z } from "zod";
+
+/*
+ * The documents of the JSON API, the pages and `agent status --json`. The types come from the schemas, and so do the API's
+ * OpenAPI document and what the command line reads from the daemon. Where only types are imported, no schema is made.
+ */
+
+/** The type of a document that is only read. */
+type Immutable<T> = T extends readonly (infer Element)[]
+  ? readonly Immutable<Element>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Immutable<T[Key]> }
+    : T;
+
+const text = z.string();
+const texts = z.array(text);
+/** ISO 8601. */
+const time = text.meta({ format: "date-time" });
+const count = z.int().nonnegative();
+
+/** The state of one sync rule. */
+export const ruleStatusSchema = z
+  .object({
+    state: z.enum(["ok", "pending", "failed", "missing", "paused"]),
+    error: text.nullable(),
+    last_attempt: time.nullable(),
+    last_synced: time.nullable(),
+    next_attempt: time.nullable(),
+    consecutive_failures: count,
+    version: z
+      .int()
+      .nullable()
+      .describe("Of the secret last written; null before the first sync, and with several secrets"),
+    run: z
+      .object({
+        at: time,
+        exit_code: z.int().nullable().describe("Null when it could not be started or was killed"),
+        timed_out: z.boolean(),
+        duration_ms: z.number(),
+        stdout_bytes: count,
+        stderr_bytes: count,
+      })
+      .describe("The last run of the rule's command; absent before the first. Its output is never kept")
+      .exactOptional(),
+  })
+  .meta({ id: "RuleStatus" });
+export type RuleStatus = Immutable<z.infer<typeof ruleStatusSchema>>;
 
 /** A rule as configured, with its state; never a value. */
-export interface RuleView extends RuleStatus {
-  readonly name: string;
-  readonly description: string;
-  readonly key: string;
-  readonly target: { readonly path: string; readonly format: string; readonly mode: string };
-}
+export const ruleViewSchema = z
+  .object({
+    name: text,
+    description: text,
+    key: text,
+    target: z.object({ path: text, format: text, mode: text }),
+    ...ruleStatusSchema.shape,
+  })
+  .meta({ id: "Rule" });
+export type RuleView = Immutable<z.infer<typeof ruleViewSchema>>;
 
 /** The state of one enrolment; never a value. */
-export interface EnrolmentStatus {
-  /** Path of the secret that it makes. */
-  readonly key: string;
-  readonly engine: string;
-  readonly description: string;
-  /** It needs the user. */
-  readonly interactive: boolean;
-  readonly state: "pending" | "running" | "complete" | "failed" | "skipped";
-  /** As the UI names it. */
-  readonly status: "enrolled" | "in progress" | "error" | "not started";
-  readonly skipped: boolean;
-  readonly error: string | null;
-}
+const enrolmentStatusSchema = z
+  .object({
+    key: text.describe("Path of the secret that it makes"),
+    engine: text,
+    description: text,
+    interactive: z.boolean().describe("It needs the user"),
+    state: z.enum(["pending", "running", "complete", "failed", "skipped"]),
+    status: z
+      .enum(["enrolled", "in progress", "error", "not started"])
+      .describe("The state as the pages name it"),
+    skipped: z.boolean(),
+    error: text.nullable(),
+  })
+  .meta({ id: "Enrolment" });
+export type EnrolmentStatus = Immutable<z.infer<typeof enrolmentStatusSchema>>;
+
+/** Container volumes; never a value. */
+const dockerStatusSchema = z.object({
+  enabled: z.boolean(),
+  socket: text.describe("The plugin's socket"),
+  registration: z
+    .object({
+      path: text,
+      expected: text.describe("The line that the file should hold"),
+      state: z.enum(["absent", "agrees", "names a different socket"]),
+    })
+    .describe("The file that sends Docker to the socket"),
+});
+export type DockerStatus = Immutable<z.infer<typeof dockerStatusSchema>>;
+
+const bootstrapSchema = z.object({ active: z.boolean(), method: text.nullable() });
+
+/** The state of the daemon, for somebody who is signed in. */
+export const agentStatusSchema = z.object({
+  version: text,
+  time,
+  uptime_seconds: count,
+  authenticated: z.boolean(),
+  auth: z.object({
+    method: text,
+    token_ttl_seconds: z.int().nullable(),
+    renewable: z.boolean(),
+    expires_at: time.nullable(),
+    source: z.enum(["environment", "file", "embedded", "login", "peer", "none"]),
+    borrowed_from: text.exactOptional(),
+  }),
+  bootstrap: bootstrapSchema,
+  store: z.object({
+    driver: z.enum(["vault", "embedded"]),
+    address: text,
+    kv_mount: text,
+    user_prefix: text,
+    reachable: z.boolean(),
+    last_error: text.nullable(),
+  }),
+  username: text,
+  sync: z.object({
+    state: z.enum(["idle", "running", "waiting", "stale"]),
+    stale_since: time
+      .nullable()
+      .describe(
+        "Since when no cycle could be completed, also while one is tried; null while files follow the store",
+      ),
+    last_cycle_at: time.nullable(),
+    next_cycle_at: time.nullable(),
+    events: z.enum(["connected", "polling", "unsupported"]),
+  }),
+  rules: z.record(text, ruleStatusSchema),
+  enrolments: z.array(enrolmentStatusSchema),
+  remotes: z.array(z.unknown()),
+  docker: dockerStatusSchema.describe("Absent while there is nothing to say").exactOptional(),
+  api: z
+    .object({ socket: text, present: z.boolean() })
+    .describe("The API socket; absent while it is off")
+    .exactOptional(),
+  peers: z
+    .object({
+      socket: text,
+      offers: texts,
+      token_handouts: count,
+      last_token_handout_at: time.nullable(),
+    })
+    .describe("The peer socket; absent while it is off")
+    .exactOptional(),
+  config: z.object({ sources: texts, problems: texts, reload_needed: texts }),
+});
+export type AgentStatus = Immutable<z.infer<typeof agentStatusSchema>>;
+
+/** The state for somebody who is not signed in: nothing about the user, the store or the rules. */
+export const publicStatusSchema = z
+  .object({
+    version: text,
+    time,
+    authenticated: z.literal(false),
+    auth: z.object({ method: text }),
+    bootstrap: bootstrapSchema,
+  })
+  .meta({ id: "PublicStatus" });
+export type PublicStatus = Immutable<z.infer<typeof publicStatusSchema>>;
 
 /** The client certificate under `mtls+os`; never its key. */
 export interface CertificateStatus {
@@ -56,87 +172,26 @@ export interface CertificateStatus {
   readonly fault: string | null;
 }
 
-/** Container volumes; never a value. */
-export interface DockerStatus {
-  readonly enabled: boolean;
-  /** The plugin's socket. */
-  readonly socket: string;
-  /** The file that sends Docker to it. */
-  readonly registration: {
-    readonly path: string;
-    /** The line that it should hold. */
-    readonly expected: string;
-    readonly state: "absent" | "agrees" | "names a different socket";
-  };
-}
-
-/** `GET /api/v1/status` of somebody who is signed in. */
-export interface AgentStatus {
-  readonly version: string;
-  readonly time: string;
-  readonly uptime_seconds: number;
-  readonly authenticated: boolean;
-  readonly auth: {
-    readonly method: string;
-    readonly token_ttl_seconds: number | null;
-    readonly renewable: boolean;
-    readonly expires_at: string | null;
-    readonly source: "environment" | "file" | "embedded" | "login" | "peer" | "none";
-    readonly borrowed_from?: string;
-  };
-  readonly bootstrap: { readonly active: boolean; readonly method: string | null };
-  /** Under `mtls+os`, of the command line: it looks at the certificate instead of signing in. */
+/** `agent status`: the daemon's state as far as it is known, and what the command line finds out itself. */
+export interface CommandStatus extends AgentStatus {
+  /** Under `mtls+os`: the command looks at the certificate instead of signing in. */
   readonly certificate?: CertificateStatus;
-  readonly store: {
-    readonly driver: "vault" | "embedded";
-    readonly address: string;
-    readonly kv_mount: string;
-    readonly user_prefix: string;
-    readonly reachable: boolean;
-    readonly last_error: string | null;
-  };
-  readonly username: string;
-  /** Of the command line: whether this user's daemon answers; absent where it cannot be asked. */
+  /** Whether this user's daemon answers; absent where it cannot be asked. */
   readonly daemon?: { readonly running: boolean };
-  readonly sync: {
-    readonly state: "idle" | "running" | "waiting" | "stale";
-    /** Since when no cycle could be completed, also while one is tried; null while files follow the store. */
-    readonly stale_since: string | null;
-    readonly last_cycle_at: string | null;
-    readonly next_cycle_at: string | null;
-    readonly events: "connected" | "polling" | "unsupported";
-  };
-  readonly rules: Readonly<Record<string, RuleStatus>>;
-  readonly enrolments: readonly EnrolmentStatus[];
-  readonly remotes: readonly unknown[];
-  /** Absent while there is nothing to say. */
-  readonly docker?: DockerStatus;
-  /** The API socket; absent while it is off. */
-  readonly api?: { readonly socket: string; readonly present: boolean };
-  /** The peer socket; absent while it is off. Times are ISO 8601. */
-  readonly peers?: {
-    readonly socket: string;
-    readonly offers: readonly string[];
-    readonly token_handouts: number;
-    readonly last_token_handout_at: string | null;
-  };
-  readonly config: {
-    readonly sources: readonly string[];
-    readonly problems: readonly string[];
-    readonly reload_needed: readonly string[];
-  };
 }
 
 /** What a cycle did, rule by rule. */
-export interface CycleResult {
-  readonly started_at: string;
-  readonly finished_at: string;
-  readonly changed: readonly string[];
-  readonly unchanged: readonly string[];
-  readonly failed: readonly string[];
-  /** Rules whose secret is not stored, each with the path that holds nothing. */
-  readonly missing: readonly { readonly rule: string; readonly key: string }[];
-}
+export const cycleResultSchema = z.object({
+  started_at: time,
+  finished_at: time,
+  changed: texts,
+  unchanged: texts,
+  failed: texts,
+  missing: z
+    .array(z.object({ rule: text, key: text }))
+    .describe("Rules whose secret is not stored, each with the path that holds nothing"),
+});
+export type CycleResult = Immutable<z.infer<typeof cycleResultSchema>>;
 
 /** What the surfaces (web, API, sockets) may ask of the running daemon. Answers come from memory. */
 export interface DaemonView {

@@ -1,19 +1,18 @@
 import type { ServerResponse } from "node:http";
+import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit";
 import type { Context } from "hono";
 import type { Environment } from "./environment.ts";
-import { PROBLEM_STATUS, type Problem } from "./problem.ts";
+import { PROBLEM_TYPES, documentOf, type Problem, type ProblemStatus } from "./problem.ts";
 
 /** Answers with a problem document. */
 export function answerProblem(c: Context<Environment>, problem: Problem): Response {
-  return c.json(problem, problemStatus(c, problem));
+  const headers = { "Content-Type": PROBLEM_MEDIA_TYPE };
+  return c.body(JSON.stringify(documentOf(problem)), problemStatus(c, problem), headers);
 }
 
 /** A problem's status, with the headers that go with it already set. */
-export function problemStatus(
-  c: Context<Environment>,
-  problem: Problem,
-): (typeof PROBLEM_STATUS)[Problem["code"]] {
-  const status = PROBLEM_STATUS[problem.code];
+export function problemStatus(c: Context<Environment>, { code }: Problem): ProblemStatus {
+  const { status } = PROBLEM_TYPES[code];
   if (status === 401) c.header("WWW-Authenticate", 'Bearer realm="daemon"');
   if (status === 413) c.header("Connection", "close");
   return status;
@@ -22,12 +21,13 @@ export function problemStatus(
 /** The same before routing, for a connection that gets nothing else: no page, because its style sheet is refused too. */
 export function refuse(response: ServerResponse, path: string, problem: Problem): void {
   const json = isForPrograms(path);
-  const text = [problem.error, problem.hint ?? ""].join("\n").trim();
-  response.writeHead(PROBLEM_STATUS[problem.code], {
-    "Content-Type": json ? "application/json" : "text/plain; charset=utf-8",
+  const document = documentOf(problem);
+  const { status, detail, hint = "" } = document;
+  response.writeHead(status, {
+    "Content-Type": json ? PROBLEM_MEDIA_TYPE : "text/plain; charset=utf-8",
     Connection: "close",
   });
-  response.end(json ? JSON.stringify(problem) : `${text}\n`);
+  response.end(json ? JSON.stringify(document) : `${`${detail}\n${hint}`.trim()}\n`);
 }
 
 /** Whether a program asks here: it gets problems as documents, where a browser gets a page. */

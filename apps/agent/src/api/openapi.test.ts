@@ -9,7 +9,8 @@ import {
   type RequestOptions,
   type TestServer,
 } from "../web/server.test-kit.ts";
-import type { Json } from "./json-schemas.ts";
+import type { Json } from "@devplat/web-kit/openapi";
+import { PROBLEM_TYPES } from "./problem.ts";
 import { apiRoutes } from "./routes.ts";
 import { schemaFaults } from "./schema.test-kit.ts";
 
@@ -19,7 +20,10 @@ interface OpenApi {
     string,
     Record<string, { responses: Record<string, { content: Record<string, { schema: Json }> }> }>
   >;
-  readonly components: { readonly schemas: Record<string, Json> };
+  readonly components: {
+    readonly schemas: Record<string, Json>;
+    readonly "x-problem-types": Record<string, Json>;
+  };
 }
 
 let server: TestServer;
@@ -130,13 +134,32 @@ describe("/api/openapi.json", () => {
       for (const sample of samples) {
         const answer = await sample();
         const content = (responses[answer.status] ?? responses["default"])?.content ?? {};
-        const schema = content["application/json"]?.schema;
+        const type = answer.status < 400 ? "application/json" : "application/problem+json";
+        assert.equal((answer.headers["content-type"] ?? "").split(";")[0], type);
+        const schema = content[type]?.schema;
         assert.ok(schema !== undefined, `${answer.status} is described`);
-        assert.equal((answer.headers["content-type"] ?? "").split(";")[0], "application/json");
         assert.deepEqual(schemaFaults(JSON.parse(answer.body), schema, document.components.schemas), []);
       }
     });
   }
+
+  it("problems are documents by RFC 9457 that keep error, code and hint", async () => {
+    const unwritable = await change("PUT", "/api/v1/secrets/other/x", { body: '{"fields":{"a":"1"}}' });
+    const foreignHost = await server.send("/api/v1/status", { headers: { Host: "example.test" } });
+    for (const [answer, code] of [
+      [unwritable, "not_editable"],
+      [foreignHost, "host_refused"],
+    ] as const) {
+      assert.equal(answer.headers["content-type"], "application/problem+json", code);
+      const problem = JSON.parse(answer.body) as Record<string, unknown>;
+      const { status, title, hint } = PROBLEM_TYPES[code];
+      const type = `/api/openapi.json#/components/x-problem-types/${code}`;
+      const { detail, ...members } = problem;
+      assert.deepEqual(members, { type, title, status, code, hint, error: detail });
+      assert.equal(answer.status, status);
+      assert.deepEqual(document.components["x-problem-types"][code], { status, title, hint });
+    }
+  });
 
   it("describes the status of somebody who is signed out, and what the events carry", async () => {
     const { schemas } = document.components;

@@ -48,15 +48,15 @@ export function peerRoutes(
       if (fields === undefined) return answerProblem(c, PROBLEMS.unreadableForm);
       const parsed = parseAction(kind, fields);
       if ("fault" in parsed) {
-        const error = `The request was refused: ${parsed.fault}.`;
-        return answerProblem(c, { error, code: "bad_request" });
+        const detail = `The request was refused: ${parsed.fault}.`;
+        return answerProblem(c, { detail, code: "bad_request" });
       }
       const outcome = await actions.perform(parsed.action, surface);
       if (outcome === "done") return c.json({ status: DONE[kind] });
       if (outcome === "busy") return answerProblem(c, PROBLEMS.busy);
       const { message, hint } = failureOf(kind, outcome);
-      const error = `Not done here: ${message}.`;
-      return answerProblem(c, { error, code: "action_failed", hint });
+      const detail = `Not done here: ${message}.`;
+      return answerProblem(c, { detail, code: "action_failed", hint });
     });
   }
   return app;

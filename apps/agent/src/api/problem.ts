@@ -1,272 +1,261 @@
-/**
- * What the JSON API answers when it does not do what was asked.
- * - `already_signed_in`: the daemon holds a token; one signs out first.
- * - `login_refused`: there is no login here, or none under way.
- * - `not_signed_in`: the daemon holds no token for the secrets store.
- * - `unlock_required`: neither session cookie nor web key, where one is needed.
- * - `other_user`: the connection is not from the user that runs the daemon.
- * - `host_refused`: the `Host` header does not name loopback.
- * - `origin_refused`: the request comes from a page that is not ours.
- * - `csrf_refused`: no CSRF token, or one that was used or is too old.
- * - `bad_request`: the request cannot be read.
- * - `unsupported_media_type`: a secret is written as `application/json`.
- * - `bad_path`: the path of a secret or folder breaks its rules.
- * - `unsupported_number`: the store would give another number back than the one written.
- * - `unsupported_text`: the same of a text with half of a surrogate pair.
- * - `body_too_large`: see MAX_BODY_BYTES; or the store takes less in one secret.
- * - `not_editable`: the secret is in no subtree of `web.editable_paths`.
- * - `enrolment_owned`: an enrolment writes this secret.
- * - `exists`: there is a secret already, or a field of that name.
- * - `version_conflict`: the secret has changed since it was read.
- * - `unusable_field`: the row cannot be saved or removed like that.
- * - `confirmation_wrong`: the name typed back is not the secret's.
- * - `clipboard_failed`: nothing here could take the text.
- * - `busy`: an action of this kind runs already.
- * - `action_failed`: this host's desktop has not done it.
- * - `store_denied`: the store does not let the token do that.
- * - `store_refused`: the store answers that it does not take what was asked.
- * - `store_unavailable`: the store cannot answer now.
- * - `not_found`: nothing is served there.
- * - `removed`: something was served there once; the hint says what replaced it.
- * - `sync_failed`: the cycle ended with an error of its own, not of a rule.
- * - `internal`: a fault of ours; the log has it.
- */
-export type ProblemCode =
-  | "already_signed_in"
-  | "login_refused"
-  | "not_signed_in"
-  | "unlock_required"
-  | "other_user"
-  | "host_refused"
-  | "origin_refused"
-  | "csrf_refused"
-  | "bad_request"
-  | "unsupported_media_type"
-  | "bad_path"
-  | "unsupported_number"
-  | "unsupported_text"
-  | "body_too_large"
-  | "not_editable"
-  | "enrolment_owned"
-  | "exists"
-  | "version_conflict"
-  | "unusable_field"
-  | "confirmation_wrong"
-  | "clipboard_failed"
-  | "busy"
-  | "action_failed"
-  | "store_denied"
-  | "store_refused"
-  | "store_unavailable"
-  | "not_found"
-  | "removed"
-  | "sync_failed"
-  | "internal";
+import {
+  problemDocument,
+  type Problem as CommonProblem,
+  type ProblemDocument,
+  type ProblemTypes,
+} from "@devplat/web-kit";
 
-export const PROBLEM_STATUS = {
-  already_signed_in: 409,
-  login_refused: 403,
-  not_signed_in: 401,
-  unlock_required: 401,
-  other_user: 403,
-  host_refused: 403,
-  origin_refused: 403,
-  csrf_refused: 403,
-  bad_request: 400,
-  unsupported_media_type: 415,
-  bad_path: 400,
-  unsupported_number: 400,
-  unsupported_text: 400,
-  body_too_large: 413,
-  not_editable: 403,
-  enrolment_owned: 403,
-  exists: 409,
-  version_conflict: 409,
-  unusable_field: 422,
-  confirmation_wrong: 409,
-  clipboard_failed: 502,
-  busy: 503,
-  action_failed: 502,
-  store_denied: 403,
-  store_refused: 422,
-  store_unavailable: 502,
-  not_found: 404,
-  removed: 404,
-  sync_failed: 502,
-  internal: 500,
-} as const satisfies Record<ProblemCode, number>;
-
-/** The body of an error: what was refused and why, for a program, and what to do about it. */
-export interface Problem {
-  readonly error: string;
-  readonly code: ProblemCode;
-  readonly hint?: string;
-}
-
-export const PROBLEMS = {
-  alreadySignedIn: {
-    error: "The daemon is signed in already.",
-    code: "already_signed_in",
+/** Every error code of the JSON API and of the pages. */
+export const PROBLEM_TYPES = {
+  already_signed_in: {
+    status: 409,
+    title: "The daemon holds a token already.",
     hint: "Sign out first to sign in as somebody else.",
   },
+  login_refused: { status: 403, title: "There is no login here, or none under way." },
+  not_signed_in: {
+    status: 401,
+    title: "The daemon holds no token for the secrets store.",
+    hint: "Run 'agent status' to see why, and sign in.",
+  },
+  unlock_required: {
+    status: 401,
+    title: "A session cookie or the web key is needed.",
+    hint: "Run 'agent open', or send 'Authorization: Bearer' with the content of web.key from the daemon's runtime folder.",
+  },
+  other_user: { status: 403, title: "The connection is not from the user that runs the daemon." },
+  host_refused: {
+    status: 403,
+    title: "The Host header does not name loopback.",
+    hint: "Use http://127.0.0.1, http://localhost or http://[::1] with the daemon's port.",
+  },
+  origin_refused: {
+    status: 403,
+    title: "The request comes from a page of another origin.",
+    hint: "Open the page anew from the daemon's address and try again.",
+  },
+  csrf_refused: {
+    status: 403,
+    title: "The CSRF token is missing, was used before, or is too old.",
+    hint: "GET /api/v1/csrf gives one for a single use.",
+  },
+  bad_request: { status: 400, title: "The request cannot be read." },
+  unsupported_media_type: { status: 415, title: "The body has another media type than is read here." },
+  bad_path: { status: 400, title: "The path of a secret or folder breaks its rules." },
+  unsupported_number: { status: 400, title: "The store would return another number than the one written." },
+  unsupported_text: { status: 400, title: "The store would return another text than the one written." },
+  body_too_large: {
+    status: 413,
+    title: "The body is larger than is read here, or than the store takes in one secret.",
+  },
+  not_editable: {
+    status: 403,
+    title: "The secret is in no subtree of web.editable_paths.",
+    hint: "web.editable_paths names them. 'agent secrets put' is not bound by it.",
+  },
+  enrolment_owned: { status: 403, title: "An enrolment writes this secret." },
+  exists: { status: 409, title: "A secret or a field of this name exists." },
+  version_conflict: {
+    status: 409,
+    title: "The secret has changed since it was read.",
+    hint: "Read it again and repeat the change.",
+  },
+  unusable_field: { status: 422, title: "The field cannot be saved or removed like this." },
+  confirmation_wrong: { status: 409, title: "The name typed back is not the secret's." },
+  clipboard_failed: { status: 502, title: "No clipboard of this host could take the text." },
+  busy: { status: 503, title: "An action of this kind is running.", hint: "Try again in a moment." },
+  action_failed: { status: 502, title: "This host's desktop has not done it." },
+  store_denied: {
+    status: 403,
+    title: "The store does not let the token do this.",
+    hint: "Its policies for your token decide.",
+  },
+  store_refused: {
+    status: 422,
+    title: "The store does not take what was sent.",
+    hint: "Its audit log has the reason; its operators can tell.",
+  },
+  store_unavailable: {
+    status: 502,
+    title: "The store cannot answer now.",
+    hint: "'agent status' says since when. Try again later.",
+  },
+  not_found: { status: 404, title: "Nothing is served or stored there." },
+  removed: { status: 404, title: "What was served there has been removed." },
+  sync_failed: {
+    status: 502,
+    title: "The sync cycle ended with an error of its own, not of a rule.",
+    hint: "The daemon's log has the reason.",
+  },
+  internal: {
+    status: 500,
+    title: "The daemon failed because of a fault of its own.",
+    hint: "The daemon's log has the details.",
+  },
+} as const satisfies ProblemTypes;
+
+export type ProblemCode = keyof typeof PROBLEM_TYPES;
+export type ProblemStatus = (typeof PROBLEM_TYPES)[ProblemCode]["status"];
+
+/** What was refused and why, and what to do about it. */
+export type Problem = CommonProblem<ProblemCode>;
+
+/** The problem document. `error` is the same as `detail`: clients from before RFC 9457 read it. */
+export function documentOf(problem: Problem): ProblemDocument<ProblemCode> & { readonly error: string } {
+  return problemDocument(PROBLEM_TYPES, problem, { error: problem.detail });
+}
+
+/** Problems whose words are always the same. */
+export const PROBLEMS = {
+  alreadySignedIn: {
+    detail: "The daemon is signed in already.",
+    code: "already_signed_in",
+  },
   noLogin: {
-    error: "The configured store asks nobody to sign in.",
+    detail: "The configured store asks nobody to sign in.",
     code: "login_refused",
   },
   noLoginUnderWay: {
-    error: "This answer belongs to no login that this browser has begun.",
+    detail: "This answer belongs to no login that this browser has begun.",
     code: "login_refused",
     hint: "Begin again from the start page; a login has to be finished within 5 minutes.",
   },
   notSignedIn: {
-    error: "The daemon is not signed in to the secrets store.",
+    detail: "The daemon is not signed in to the secrets store.",
     code: "not_signed_in",
-    hint: "Run 'agent status' to see why, and sign in.",
   },
   unlockRequired: {
-    error: "This browser or program has not been let in yet.",
+    detail: "This browser or program has not been let in yet.",
     code: "unlock_required",
-    hint: "Run 'agent open', or send 'Authorization: Bearer' with the content of web.key from the daemon's runtime folder.",
   },
   otherUser: {
-    error: "This connection does not come from the user that runs this daemon.",
+    detail: "This connection does not come from the user that runs this daemon.",
     code: "other_user",
     hint: "Each user runs an own daemon, on an own port.",
   },
   ownerUnknown: {
-    error: "The system does not say which user this connection comes from.",
+    detail: "The system does not say which user this connection comes from.",
     code: "other_user",
     hint: "Keep the connection open until the answer is there, and do not connect from another container or network namespace.",
   },
   hostRefused: {
-    error: "The Host header does not name this machine's loopback address.",
+    detail: "The Host header does not name this machine's loopback address.",
     code: "host_refused",
-    hint: "Use http://127.0.0.1, http://localhost or http://[::1] with the daemon's port.",
   },
   originRefused: {
-    error: "The request does not come from a page of this daemon.",
+    detail: "The request does not come from a page of this daemon.",
     code: "origin_refused",
-    hint: "Open the page anew from the daemon's address and try again.",
   },
   csrfRefused: {
-    error: "The X-CSRF-Token header is missing, was used before, or is older than 10 minutes.",
+    detail: "The X-CSRF-Token header is missing, was used before, or is older than 10 minutes.",
     code: "csrf_refused",
-    hint: "GET /api/v1/csrf gives one for a single use.",
   },
   bodyTooLarge: {
-    error: "The request body is larger than 1 MiB.",
+    detail: "The request body is larger than 1 MiB.",
     code: "body_too_large",
   },
   notFound: {
-    error: "Nothing is served here.",
+    detail: "Nothing is served here.",
     code: "not_found",
   },
   noEnrolment: {
-    error: "There is no enrolment of this engine and key.",
+    detail: "There is no enrolment of this engine and key.",
     code: "not_found",
   },
   notSignedOut: {
-    error: "There is no token here that signing out could take away.",
+    detail: "There is no token here that signing out could take away.",
     code: "login_refused",
     hint: "It comes from the environment, a peer, or a certificate; sign out there.",
   },
   noRule: {
-    error: "There is no rule of this name.",
+    detail: "There is no rule of this name.",
     code: "not_found",
   },
   notJson: {
-    error: "A secret is written with Content-Type: application/json.",
+    detail: "A secret is written with Content-Type: application/json.",
     code: "unsupported_media_type",
   },
   notForm: {
-    error: "A peer action is asked for with Content-Type: application/x-www-form-urlencoded.",
+    detail: "A peer action is asked for with Content-Type: application/x-www-form-urlencoded.",
     code: "unsupported_media_type",
   },
   unreadableForm: {
-    error: "The form cannot be read: a field is there twice, or its encoding is broken.",
+    detail: "The form cannot be read: a field is there twice, or its encoding is broken.",
     code: "bad_request",
   },
   formTooLarge: {
-    error: "The form is larger than 256 KiB.",
+    detail: "The form is larger than 256 KiB.",
     code: "body_too_large",
   },
   busy: {
-    error: "An action of this kind runs already.",
+    detail: "An action of this kind runs already.",
     code: "busy",
-    hint: "Try again in a moment.",
   },
   noWebUi: {
-    error: "This daemon has no web UI.",
+    detail: "This daemon has no web UI.",
     code: "not_found",
     hint: "web.enabled: true starts one.",
   },
   badEncoding: {
-    error: "The path is not percent-encoded UTF-8.",
+    detail: "The path is not percent-encoded UTF-8.",
     code: "bad_path",
   },
   badIfMatch: {
-    error: "If-Match must be the version that the change is based on, a whole number from 1.",
+    detail: "If-Match must be the version that the change is based on, a whole number from 1.",
     code: "bad_request",
   },
   folderPath: {
-    error: "A path that ends in a slash is a folder, and only a secret can be written.",
+    detail: "A path that ends in a slash is a folder, and only a secret can be written.",
     code: "bad_path",
   },
   notEditable: {
-    error: "Secrets can be written here only below the configured editable paths.",
+    detail: "Secrets can be written here only below the configured editable paths.",
     code: "not_editable",
-    hint: "web.editable_paths names them. 'agent secrets put' is not bound by it.",
   },
   enrolmentOwned: {
-    error: "An enrolment writes this secret, so it is read-only here.",
+    detail: "An enrolment writes this secret, so it is read-only here.",
     code: "enrolment_owned",
   },
   secretExists: {
-    error: "There is a secret at this path already.",
+    detail: "There is a secret at this path already.",
     code: "exists",
     hint: "PUT replaces it.",
   },
   nothingStored: {
-    error: "Nothing is stored at this path.",
+    detail: "Nothing is stored at this path.",
     code: "not_found",
     hint: "The path of a folder ends in a slash; POST creates a secret.",
   },
   stale: {
-    error: "The secret has changed since the version that this change is based on.",
+    detail: "The secret has changed since the version that this change is based on.",
     code: "version_conflict",
-    hint: "Read it again and repeat the change.",
   },
   noToken: {
-    error: "The embedded store works without a token.",
+    detail: "The embedded store works without a token.",
     code: "not_found",
   },
   formatUnknown: {
-    error: "The configuration can be downloaded with format=yaml or format=reg.",
+    detail: "The configuration can be downloaded with format=yaml or format=reg.",
     code: "bad_request",
   },
   storeDenied: {
-    error: "The secrets store does not allow this.",
+    detail: "The secrets store does not allow this.",
     code: "store_denied",
-    hint: "Its policies for your token decide.",
   },
   storeRefused: {
-    error: "The secrets store answers that it does not take this.",
+    detail: "The secrets store answers that it does not take this.",
     code: "store_refused",
-    hint: "Its audit log has the reason; its operators can tell.",
   },
   storeUnavailable: {
-    error: "The secrets store cannot answer now.",
+    detail: "The secrets store cannot answer now.",
     code: "store_unavailable",
-    hint: "'agent status' says since when. Try again later.",
   },
   syncFailed: {
-    error: "The sync cycle could not be run.",
+    detail: "The sync cycle could not be run.",
     code: "sync_failed",
-    hint: "The daemon's log has the reason.",
   },
   internal: {
-    error: "The daemon could not answer because of a fault of its own.",
+    detail: "The daemon could not answer because of a fault of its own.",
     code: "internal",
-    hint: "The daemon's log has the details.",
   },
 } as const satisfies Record<string, Problem>;

@@ -13,5 +13,5 @@ const REMOVED: readonly (readonly [path: RegExp, replacement: string])[] = [
 export function removedEndpoint(path: string): Problem | undefined {
   const entry = REMOVED.find(([pattern]) => pattern.test(path));
   if (entry === undefined) return undefined;
-  return { error: "This endpoint has been removed.", code: "removed", hint: `Use ${entry[1]} instead.` };
+  return { detail: "This endpoint has been removed.", code: "removed", hint: `Use ${entry[1]} instead.` };
 }

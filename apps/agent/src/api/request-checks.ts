@@ -8,12 +8,12 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 /** What is wrong with a request on any surface: its target, or the host that it is meant for. */
 export function requestFault(request: IncomingMessage): Problem | undefined {
   const fault = targetFault(request.url ?? "");
-  if (fault !== undefined) return { error: `The request was refused: ${fault}.`, code: "bad_request" };
+  if (fault !== undefined) return { detail: `The request was refused: ${fault}.`, code: "bad_request" };
   // RFC 9112 section 3.2; Node's own refusal would go out without our headers, and of two it takes the first.
   const hosts = request.headersDistinct["host"] ?? [];
   if (hosts.length !== 1) {
     const found = hosts.length === 0 ? "no Host" : "more than one Host";
-    return { error: `The request was refused: it has ${found}.`, code: "bad_request" };
+    return { detail: `The request was refused: it has ${found}.`, code: "bad_request" };
   }
   // A foreign name that resolves to loopback (DNS rebinding) would make a foreign page same-origin with us.
   return isLoopbackHost(request.headers.host) ? undefined : PROBLEMS.hostRefused;

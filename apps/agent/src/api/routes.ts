@@ -1,3 +1,4 @@
+import { OPENAPI_PATH } from "@devplat/web-kit";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { AgentError } from "../errors.ts";
@@ -8,7 +9,6 @@ import { isFromForeignPage } from "./request-checks.ts";
 import { metricsText } from "./metrics.ts";
 import { peerRoutes } from "./peer-routes.ts";
 import { PROBLEMS } from "./problem.ts";
-import { openApiDocument } from "./openapi.ts";
 import { secretRoutes } from "./secret-routes.ts";
 import { API_CHANNEL, statusDocument } from "./status-document.ts";
 import { VERSION } from "../version.ts";
@@ -41,7 +41,11 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.get("/api/v1/csrf", headersOnly, (c) => c.json({ token: csrf.issue() }));
   app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
 
-  app.get("/api/openapi.json", (c) => c.json(openApiDocument(VERSION)));
+  // Made when it is asked for, so that a daemon that nobody asks holds no schemas of its documents.
+  app.get(OPENAPI_PATH, async (c) => {
+    const { apiDocument } = await import("./openapi.ts");
+    return c.json(apiDocument(VERSION));
+  });
 
   app.get("/api/v1/token", signedInOnly, headersOnly, async (c) => {
     const token = signIn.token();
@@ -75,7 +79,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       // It names the key alone.
-      return answerProblem(c, { error: `${error.message}.`, code: "bad_request" });
+      return answerProblem(c, { detail: `${error.message}.`, code: "bad_request" });
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Json } from "./json-schemas.ts";
+import type { Json } from "@devplat/web-kit/openapi";
 
 /**
  * What is wrong with a value by the part of JSON Schema that our own document uses, for tests. Stricter than the
@@ -14,8 +14,9 @@ export function schemaFaults(
     schemaFaults(part, shape as Json, components, where);
   const ref = schema["$ref"];
   if (typeof ref === "string") return faults(value, components[ref.split("/").at(-1) ?? ""] ?? {}, at);
-  if (Array.isArray(schema["oneOf"])) {
-    const tries = schema["oneOf"].map((each) => faults(value, each, at));
+  const choices = schema["oneOf"] ?? schema["anyOf"];
+  if (Array.isArray(choices)) {
+    const tries = choices.map((each) => faults(value, each, at));
     return tries.some((each) => each.length === 0) ? [] : tries.flat();
   }
   const types = [schema["type"] ?? []].flat() as string[];

@@ -34,6 +34,6 @@ export function parseIfMatch(header: string | undefined): Parsed<number | undefi
   return version === undefined ? { problem: PROBLEMS.badIfMatch } : { value: Number(version) };
 }
 
-function bad(error: string): { problem: Problem } {
-  return { problem: { error, code: "bad_request" } };
+function bad(detail: string): { problem: Problem } {
+  return { problem: { detail, code: "bad_request" } };
 }

@@ -1,16 +1,7 @@
-import type { AgentStatus } from "../status.ts";
+import type { AgentStatus, PublicStatus } from "../status.ts";
 
 /** Streams of the API get the status as JSON, on this channel. */
 export const API_CHANNEL = "api";
-
-/** `GET /api/v1/status` without a store token: nothing about the user, the store or the rules. */
-export interface PublicStatus {
-  readonly version: string;
-  readonly time: string;
-  readonly authenticated: false;
-  readonly auth: { readonly method: string };
-  readonly bootstrap: AgentStatus["bootstrap"];
-}
 
 /** What the caller may see of the state: all of it when the daemon is signed in. */
 export function statusDocument(status: AgentStatus): AgentStatus | PublicStatus {

@@ -15,20 +15,20 @@ export function storeProblem(error: unknown): Problem | undefined {
       return PROBLEMS.stale;
     case "bad_path":
       // Names the path and the rule that it breaks.
-      return withHint({ error: `${error.message}.`, code: "bad_path" }, error.hint);
+      return withHint({ detail: `${error.message}.`, code: "bad_path" }, error.hint);
     case "too_large":
       return withHint(
-        { error: "The secret is larger than 1 MiB, or more than the store takes.", code: "body_too_large" },
+        { detail: "The secret is larger than 1 MiB, or more than the store takes.", code: "body_too_large" },
         error.hint,
       );
     case "unsupported_number":
       return withHint(
-        { error: "The store cannot keep a number of this secret as it is.", code: "unsupported_number" },
+        { detail: "The store cannot keep a number of this secret as it is.", code: "unsupported_number" },
         error.hint,
       );
     case "unsupported_text":
       return withHint(
-        { error: "The store cannot keep a text of this secret as it is.", code: "unsupported_text" },
+        { detail: "The store cannot keep a text of this secret as it is.", code: "unsupported_text" },
         error.hint,
       );
     case "refused":

@@ -5,24 +5,23 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Host } from "../host.ts";
 import { DaemonClient } from "../local-api/daemon-client.ts";
 import { apiSocketPath } from "../local-api/places.ts";
-import type { CycleResult, RuleStatus } from "../status.ts";
+import {
+  agentStatusSchema,
+  cycleResultSchema,
+  ruleStatusSchema,
+  type CycleResult,
+  type RuleStatus,
+} from "../status.ts";
 
 /** A whole cycle, with a slow store and the rules' commands, in milliseconds. */
 const CYCLE_TIMEOUT_MS = 120_000;
 
-const resultSchema = z.object({
-  started_at: z.string(),
-  finished_at: z.string(),
-  changed: z.array(z.string()),
-  unchanged: z.array(z.string()),
-  failed: z.array(z.string()),
-  /** Default: a daemon of an older version, which does not tell. */
-  missing: z.array(z.object({ rule: z.string(), key: z.string() })).default([]),
-});
+/** A daemon of an older version does not tell what is missing. */
+const resultSchema = cycleResultSchema.extend({ missing: cycleResultSchema.shape.missing.default([]) });
 /** Whoever is not signed in is not told of rules and store. */
 const statusSchema = z.object({
-  rules: z.record(z.string(), z.object({ error: z.string().nullable() })).optional(),
-  store: z.object({ last_error: z.string().nullable() }).optional(),
+  rules: z.record(z.string(), ruleStatusSchema.pick({ error: true })).optional(),
+  store: agentStatusSchema.shape.store.pick({ last_error: true }).optional(),
 });
 
 /** What a cycle of the running daemon did, and why rules failed. */

@@ -1,12 +1,12 @@
 import { formatDuration } from "@devplat/base";
 import { tableLines } from "@devplat/base/terminal";
-import type { AgentStatus, CertificateStatus } from "../status.ts";
+import type { CommandStatus, CertificateStatus } from "../status.ts";
 
 /**
  * The status for people, block by block.
  * @param staleSince ISO 8601; null while the files are up to date
  */
-export function statusText(status: AgentStatus, staleSince: string | null): string {
+export function statusText(status: CommandStatus, staleSince: string | null): string {
   const { auth, store, sync, config } = status;
   const lines = [
     ...(status.certificate === undefined
@@ -35,13 +35,13 @@ export function statusText(status: AgentStatus, staleSince: string | null): stri
   return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
 }
 
-function staleText(state: AgentStatus["sync"]["state"], since: string | null): string {
+function staleText(state: CommandStatus["sync"]["state"], since: string | null): string {
   if (since !== null) return `, stale since ${since}`;
   return state === "stale" ? ", stale" : "";
 }
 
 /** Every rule's state as a table. */
-export function ruleLines(states: AgentStatus["rules"]): string[] {
+export function ruleLines(states: CommandStatus["rules"]): string[] {
   const rules = Object.entries(states).map(([name, rule]) => [
     name,
     rule.state,
@@ -67,7 +67,7 @@ export function daemonLine({
   daemon,
   uptime_seconds: uptime,
   sync,
-}: Pick<AgentStatus, "daemon" | "uptime_seconds" | "sync">): string[] {
+}: Pick<CommandStatus, "daemon" | "uptime_seconds" | "sync">): string[] {
   if (daemon === undefined) return [];
   if (!daemon.running) return ["Daemon:         not running"];
   const next = sync.next_cycle_at === null ? "" : `, next cycle ${sync.next_cycle_at}`;
@@ -78,7 +78,7 @@ export function daemonLine({
 }
 
 /** Where the daemon can be asked, and who has borrowed its token. */
-function socketLines({ api, peers }: AgentStatus): string[] {
+function socketLines({ api, peers }: CommandStatus): string[] {
   if (api === undefined) return [];
   const lines = [`API socket:     ${api.socket} (${api.present ? "present" : "not present"})`];
   if (peers === undefined) return lines;
@@ -89,7 +89,7 @@ function socketLines({ api, peers }: AgentStatus): string[] {
 }
 
 /** Also with the section off, while a file sends Docker to a socket that nobody serves. */
-function dockerLines({ docker }: AgentStatus): string[] {
+function dockerLines({ docker }: CommandStatus): string[] {
   if (docker === undefined) return [];
   const { path, expected, state } = docker.registration;
   return [
@@ -103,14 +103,14 @@ function dockerLines({ docker }: AgentStatus): string[] {
 }
 
 /** What waits for the user, or went wrong; nothing without enrolments. */
-function enrolmentLines({ enrolments }: AgentStatus): string[] {
+function enrolmentLines({ enrolments }: CommandStatus): string[] {
   if (enrolments.length === 0) return [];
   const open = enrolments.filter(({ state }) => state !== "complete" && state !== "skipped");
   const listed = open.map(({ key, status }) => `${key} (${status})`).join(", ");
   return [`Enrolments:     ${open.length === 0 ? "all dealt with" : listed}`];
 }
 
-function authLine({ authenticated, auth, store }: AgentStatus): string {
+function authLine({ authenticated, auth, store }: CommandStatus): string {
   if (!authenticated) return `not signed in${store.last_error === null ? "" : ` (${store.last_error})`}`;
   if (auth.borrowed_from !== undefined)
     return `authenticated, by a token borrowed from ${auth.borrowed_from}`;

@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
 import { lookAtDaemon, type DaemonLook } from "../local-api/daemon-look.ts";
-import type { AgentStatus, CertificateStatus } from "../status.ts";
+import type { CommandStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./command.ts";
@@ -77,7 +77,7 @@ export const run: RunCommand = async (invocation) => {
 };
 
 /** A store that says no is there. */
-function withFault(status: AgentStatus, fault: SecretStoreError | undefined): AgentStatus {
+function withFault(status: CommandStatus, fault: SecretStoreError | undefined): CommandStatus {
   if (fault === undefined) return status;
   const reachable = fault.code === "denied" && status.store.reachable;
   return { ...status, store: { ...status.store, reachable, last_error: publicMessage(fault) } };
@@ -88,9 +88,9 @@ function withFault(status: AgentStatus, fault: SecretStoreError | undefined): Ag
  * proven here and now. The store can be reached if neither has found the contrary.
  */
 function withDaemon(
-  status: AgentStatus,
+  status: CommandStatus,
   { config, rules = {}, storeFault, ...look }: DaemonLook,
-): AgentStatus {
+): CommandStatus {
   const known = Object.entries(rules).filter(([name]) => Object.hasOwn(status.rules, name));
   const { store } = status;
   return {
@@ -106,7 +106,7 @@ function withDaemon(
   };
 }
 
-function withWarnings(warnings: readonly string[], status: AgentStatus): AgentStatus {
+function withWarnings(warnings: readonly string[], status: CommandStatus): CommandStatus {
   const { config } = status;
   return { ...status, config: { ...config, problems: [...config.problems, ...warnings] } };
 }
@@ -120,12 +120,12 @@ async function certificateOf(
   return await tokens?.certificates?.describe();
 }
 
-function withCertificate(status: AgentStatus, certificate: CertificateStatus | undefined): AgentStatus {
+function withCertificate(status: CommandStatus, certificate: CertificateStatus | undefined): CommandStatus {
   if (certificate === undefined) return status;
   return { ...status, certificate, store: { ...status.store, last_error: null } };
 }
 
-function hasTrouble({ rules, sync, store, authenticated, certificate }: AgentStatus): boolean {
+function hasTrouble({ rules, sync, store, authenticated, certificate }: CommandStatus): boolean {
   const failed = Object.values(rules).some(({ state }) => state === "failed" || state === "missing");
   const canSignIn = certificate === undefined ? authenticated : certificate.enrolled;
   return failed || sync.state === "stale" || !canSignIn || !store.reachable || store.last_error !== null;

@@ -1,63 +1,25 @@
 import { lstat } from "node:fs/promises";
-import { z } from "zod";
+import type { z } from "zod";
 import type { Places } from "../config/places.ts";
 import type { Config } from "../config/schema.ts";
-import type { AgentStatus } from "../status.ts";
+import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../status.ts";
 import { DaemonClient } from "./daemon-client.ts";
 import { apiSocketPath } from "./places.ts";
 
-const texts = z.array(z.string());
-const time = z.string().nullable();
-const ruleSchema = z.object({
-  state: z.enum(["ok", "pending", "failed", "missing", "paused"]),
-  error: z.string().nullable(),
-  last_attempt: time,
-  last_synced: time,
-  next_attempt: time,
-  consecutive_failures: z.number(),
-  version: z.number().nullable(),
-  run: z
-    .object({
-      at: z.string(),
-      exit_code: z.number().nullable(),
-      timed_out: z.boolean(),
-      duration_ms: z.number(),
-      stdout_bytes: z.number(),
-      stderr_bytes: z.number(),
-    })
-    .exactOptional(),
-});
 /** Whoever is not signed in is told of the time alone. */
-const statusSchema = z.object({
-  authenticated: z.boolean().optional(),
-  uptime_seconds: z.number().optional(),
-  sync: z
-    .object({
-      state: z.enum(["idle", "running", "waiting", "stale"]),
-      stale_since: time,
-      last_cycle_at: time,
-      next_cycle_at: time,
-      events: z.enum(["connected", "polling", "unsupported"]),
-    })
-    .optional(),
-  store: z.object({ reachable: z.boolean(), last_error: z.string().nullable() }).optional(),
-  rules: z.record(z.string(), ruleSchema).optional(),
-  config: z.object({ problems: texts, reload_needed: texts }).optional(),
-  peers: z
-    .object({
-      socket: z.string(),
-      offers: texts,
-      token_handouts: z.number(),
-      last_token_handout_at: z.string().nullable(),
-    })
-    .optional(),
-});
+const statusSchema = agentStatusSchema
+  .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true })
+  .extend({
+    store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
+    config: agentStatusSchema.shape.config.pick({ problems: true, reload_needed: true }),
+  })
+  .partial();
 
 /** What the running daemon says of itself. */
 export type DaemonWord = z.infer<typeof statusSchema>;
 
 /** What only the running daemon knows, and what of it shows from outside. */
-export type DaemonLook = Pick<AgentStatus, "daemon" | "api" | "peers"> &
+export type DaemonLook = Pick<CommandStatus, "daemon" | "api" | "peers"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
     /** Why it cannot use the store, or why its files are stale. */
     readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };

@@ -45,8 +45,8 @@ function isInSite(
 }
 
 /** A row that could not be loaded takes the place of a row. */
-function partProblem(c: Context<Environment>, { error }: Problem): Html {
-  const words = html`<span class="error">${error}</span>`;
+function partProblem(c: Context<Environment>, { detail }: Problem): Html {
+  const words = html`<span class="error">${detail}</span>`;
   const part = c.req.query("part");
   if (part !== "edit" && part !== "row") return words;
   return html`<tr role="row">

@@ -3,7 +3,7 @@ import { readCookie, sessionCookie } from "@devplat/web-kit";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { LOGIN_LIMIT_MS } from "../auth/login-flow.ts";
 import { headersOnly } from "../api/headers-only.ts";
-import { PROBLEMS, type Problem } from "../api/problem.ts";
+import { PROBLEMS, documentOf, type Problem } from "../api/problem.ts";
 import { storeProblem } from "../api/store-problem.ts";
 import { AgentError } from "../errors.ts";
 import { publicMessage } from "../sync/records.ts";
@@ -127,6 +127,7 @@ async function form(c: Ctx): Promise<URLSearchParams> {
   return new URLSearchParams(await c.req.text());
 }
 
-function sentence({ error, hint }: Problem): string {
-  return `${error} ${hint ?? ""}`.trim();
+function sentence(problem: Problem): string {
+  const { detail, hint } = documentOf(problem);
+  return `${detail} ${hint ?? ""}`.trim();
 }

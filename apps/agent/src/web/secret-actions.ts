@@ -37,22 +37,22 @@ const BAD_VERSION =
   "Cannot change this secret: the form does not say which version it was made from. Load the page again.";
 
 const EDIT_REFUSALS: Readonly<Record<EditRefusal, Problem>> = {
-  name_taken: { code: "exists", error: "Another field has this name." },
+  name_taken: { code: "exists", detail: "Another field has this name." },
   name_unusable: {
     code: "unusable_field",
-    error:
+    detail:
       "A field name cannot be empty, have a line break or a NUL character, or begin or end with whitespace.",
   },
   text_unusable: {
     code: "unusable_field",
-    error:
+    detail:
       "The text has a character that a page cannot carry, such as the NUL character. It is shown as \u201c\uFFFD\u201d here.",
     hint: "Remove it, or write the secret with the API, which carries it: PUT /api/v1/secrets/{path}.",
   },
-  field_missing: { code: "unusable_field", error: "This field cannot be edited here." },
+  field_missing: { code: "unusable_field", detail: "This field cannot be edited here." },
   last_field: {
     code: "unusable_field",
-    error: "This is the last field. To remove it all, delete the secret.",
+    detail: "This is the last field. To remove it all, delete the secret.",
   },
 };
 
@@ -116,7 +116,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
   ): Promise<Response> {
     const version = wholeNumber(form.get("version"));
     if (version === undefined)
-      return await answerProblem(c, parts, { code: "unusable_field", error: BAD_VERSION });
+      return await answerProblem(c, parts, { code: "unusable_field", detail: BAD_VERSION });
     const saved = (): Response => done(c, path, version === 0 ? "created" : undefined);
     const stored = await read(path);
     const stale = async (): Promise<Response> => {
@@ -236,7 +236,7 @@ export async function answerCopy(
   if (outcome !== "copied") {
     const error = COPY_REFUSALS[outcome];
     if (inPlace) return c.html(html`<span class="error">${error}</span>`);
-    return await answerProblem(c, parts, { error, code: "clipboard_failed" });
+    return await answerProblem(c, parts, { detail: error, code: "clipboard_failed" });
   }
   if (inPlace) return c.html(html`${announcementText(announcement)}`);
   return path === undefined ? c.redirect(`/ui/?done=${announcement}`, 303) : done(c, path, announcement);

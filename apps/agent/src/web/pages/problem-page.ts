@@ -1,5 +1,5 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Problem } from "../../api/problem.ts";
+import { documentOf, type Problem } from "../../api/problem.ts";
 import type { AgentStatus } from "../../status.ts";
 import { plainPage, sectionOf, sitePage } from "./layout.ts";
 
@@ -38,8 +38,9 @@ function titleOf({ code }: Problem, otherwise: string): string {
   return code === "not_found" || code === "removed" ? "Not found" : otherwise;
 }
 
-function words({ error, hint }: Problem, title: string): Html {
+function words(problem: Problem, title: string): Html {
+  const { detail, hint } = documentOf(problem);
   return html`<h1>${title}</h1>
-    <p>${error}</p>
+    <p>${detail}</p>
     ${hint === undefined ? "" : html`<p class="muted">${hint}</p>`}`;
 }

@@ -1,5 +1,5 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Problem } from "../../../api/problem.ts";
+import { documentOf, type Problem } from "../../../api/problem.ts";
 import { carriedText } from "../../../secrets/form-text.ts";
 import { lastName } from "../../../secrets/url-path.ts";
 import type { AgentStatus } from "../../../status.ts";
@@ -24,7 +24,7 @@ export function unsavedPage(
   const title = `${TITLES[draft.action]}: ${draft.action === "new" ? draft.name : lastName(draft.path)}`;
   const content = html`<h1 class="wrap">${title}</h1>
     <div class="banner bad stack tight" role="alert">
-      <p>${problem.error} ${hintOf(problem)}</p>
+      <p>${problem.detail} ${hintOf(problem)}</p>
       ${wayBack(problem)}
     </div>
     ${draft.action === "new" ? nameForm(draft) : fieldForm(draft, problem)}
@@ -45,7 +45,8 @@ const TITLES: Readonly<Record<Draft["action"], string>> = {
 };
 
 /** The hints of these problems are for programs. */
-function hintOf({ code, hint = "" }: Problem): string {
+function hintOf(problem: Problem): string {
+  const { code, hint = "" } = documentOf(problem);
   if (code === "not_signed_in" || code === "unlock_required") return "";
   if (code !== "store_unavailable") return hint;
   return "Try again when it is back. If the text was saved after all, the next try finds that.";
