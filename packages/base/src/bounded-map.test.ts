@@ -85,13 +85,29 @@ describe("BoundedMap", () => {
     at(500);
     map.set("own", 1, { ttlMs: 10 });
     map.set("earlier", 2, { since: 0 });
-    map.set("none", 3, { ttlMs: 0 });
-    assert.equal(map.get("none"), undefined);
     at(510);
     assert.equal(map.get("own"), undefined);
+    at(TTL_MS - 1);
     assert.equal(map.get("earlier"), 2);
     at(TTL_MS);
     assert.equal(map.get("earlier"), undefined);
+  });
+
+  it("an entry without any lifetime is not kept, nor the one before it", () => {
+    const { map } = timed();
+    for (const ttlMs of [0, -1]) {
+      map.set("a", 1);
+      map.set("a", 2, { ttlMs });
+      assert.equal(map.size, 0);
+    }
+  });
+
+  it("entries expire by the system clock when no other is given", async () => {
+    const map = new BoundedMap<string, number>({ max: 2, ttlMs: 5 });
+    map.set("short", 1);
+    map.set("long", 2, { ttlMs: 3_600_000 });
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.deepEqual(keysOf(map), ["long"]);
   });
 
   it("without a lifetime entries stay, whatever the clock says", () => {

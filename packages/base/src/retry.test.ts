@@ -63,6 +63,17 @@ describe("retry", () => {
 });
 
 describe("backoffMs", () => {
+  it("draws evenly from the share both ways: 400, 500 and 600 ms at 20 % of 500 ms", (t) => {
+    for (const [drawn, expected] of [
+      [0, 400],
+      [0.5, 500],
+      [1 - Number.EPSILON, 600],
+    ] as const) {
+      t.mock.method(Math, "random", () => drawn);
+      assert.equal(backoffMs(1, { firstMs: 500, jitter: 0.2 }), expected);
+    }
+  });
+
   it("stays within the jitter and the maximum", () => {
     for (let attempt = 1; attempt < 40; attempt++) {
       const ms = backoffMs(attempt, { firstMs: 500, maxMs: 30_000, jitter: 0.2 });

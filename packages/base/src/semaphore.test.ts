@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { describe, it } from "node:test";
 import { KeyedSemaphore, Semaphore } from "./semaphore.ts";
 
@@ -31,7 +32,7 @@ describe("Semaphore", () => {
     const held = await semaphore.acquire();
     const order: string[] = [];
     const all = [
-      ["late", false],
+      ["late", undefined],
       ["early", true],
       ["second", true],
     ] as const;
@@ -88,6 +89,17 @@ describe("Semaphore", () => {
     release();
     assert.equal(semaphore.taken, 0);
   });
+
+  it("leaves no listener on a signal, which may be the process's own", async () => {
+    const semaphore = new Semaphore(1);
+    const held = await semaphore.acquire();
+    const { signal } = new AbortController();
+    const waiting = semaphore.acquire(signal);
+    assert.equal(getEventListeners(signal, "abort").length, 1);
+    held();
+    await waiting;
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  });
 });
 
 describe("KeyedSemaphore", () => {
@@ -102,6 +114,15 @@ describe("KeyedSemaphore", () => {
     held();
     (await waiting)();
     (await semaphore.acquire("a"))();
+  });
+
+  it("a release gives back one place of the key, and no other", async () => {
+    const semaphore = new KeyedSemaphore<string>(2);
+    const first = await semaphore.acquire("a");
+    await semaphore.acquire("a");
+    first();
+    assert.ok(semaphore.tryAcquire("a") !== undefined);
+    assert.equal(semaphore.tryAcquire("a"), undefined);
   });
 
   it("a release that comes late does not free the place of another", async () => {
