@@ -50,12 +50,12 @@ const events = async (): Promise<string> => {
   const status = (await (await fetch(`${url}/api/v1/status`)).json()) as { sync: { events: string } };
   return status.sync.events;
 };
-const eventsAre = (state: string): Promise<boolean> =>
+const assertEventsAre = (state: string): Promise<boolean> =>
   until(
     async () => (await events()) === state,
     () => running.log(),
   );
-const holds = (value: string): Promise<boolean> =>
+const assertHolds = (value: string): Promise<boolean> =>
   until(
     async () => (await place.read("out.yaml")) === `token: ${value}\n`,
     () => running.log(),
@@ -63,10 +63,10 @@ const holds = (value: string): Promise<boolean> =>
 
 describe("a store with events (a stand-in of the stream before a real Vault)", () => {
   it("a change is in its file at once, without waiting for the poll", async () => {
-    await eventsAre("connected");
+    await assertEventsAre("connected");
     await vault.put("users/ada/k", { token: "two" });
     proxy.events.announce("kv-v2/data-write", "kv/data/users/ada/k");
-    await holds("two");
+    await assertHolds("two");
   });
 
   it("an event of another user's secret asks the store for nothing", async () => {
@@ -86,11 +86,11 @@ describe("a store with events (a stand-in of the stream before a real Vault)", (
   it("a stream that breaks is opened again, and what changed meanwhile is noticed", async () => {
     proxy.events.refuse = 503;
     proxy.events.drop();
-    await eventsAre("polling");
+    await assertEventsAre("polling");
     await vault.put("users/ada/k", { token: "three" });
     proxy.events.refuse = undefined;
-    await eventsAre("connected");
-    await holds("three");
+    await assertEventsAre("connected");
+    await assertHolds("three");
   });
 
   it("a revoked token ends in waiting, and a new one is back on the stream, without a restart", async () => {
@@ -103,8 +103,8 @@ describe("a store with events (a stand-in of the stream before a real Vault)", (
     );
     await vault.put("users/ada/k", { token: "four" });
     await writeFile(join(place.path, ".daemon-token"), await vault.createUserToken("ada", ["reader"]));
-    await holds("four");
-    await eventsAre("connected");
+    await assertHolds("four");
+    await assertEventsAre("connected");
   });
 
   it("stopping ends the stream", async () => {

@@ -46,7 +46,7 @@ const openPage = (
   openWatchedPage(browser, server.url, options);
 
 /** Waits until the server has that many live streams. The test's own time limit ends it otherwise. */
-async function streams(server: TestServer, count: number): Promise<void> {
+async function assertStreams(server: TestServer, count: number): Promise<void> {
   const wanted = new RegExp(`^agent_event_streams ${count}$`, "m");
   while (!wanted.test((await server.send("/metrics")).body)) await sleep(20);
 }
@@ -144,7 +144,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     server.view.set({ rules: [ruleView("npm", { state: "pending", last_synced: null })] });
     const { page, context, complaints } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
-    await streams(server, 1);
+    await assertStreams(server, 1);
     await page.getByRole("button", { name: "Sync Now" }).focus();
     server.view.set({ rules: [ruleView("npm", { error: "cannot be read", state: "failed" })] });
     await page.getByText("cannot be read").waitFor();
@@ -161,16 +161,16 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await using server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
-    await streams(server, 1);
+    await assertStreams(server, 1);
     const hide = (hidden: boolean): Promise<unknown> =>
       page.evaluate(
         `Object.defineProperty(document, "hidden", { value: ${hidden}, configurable: true });
          document.dispatchEvent(new Event("visibilitychange"));`,
       );
     await hide(true);
-    await streams(server, 0);
+    await assertStreams(server, 0);
     await hide(false);
-    await streams(server, 1);
+    await assertStreams(server, 1);
     await context.close();
   });
 
@@ -178,7 +178,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     const server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
-    await streams(server, 1);
+    await assertStreams(server, 1);
     assert.equal(await page.getByText("no longer live").isVisible(), false);
     await server.stop();
     await page.getByText("no longer live").waitFor({ state: "visible" });

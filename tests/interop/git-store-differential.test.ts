@@ -291,7 +291,7 @@ interface Loop {
 }
 
 /** Compares random requests to random repositories until the time is over, at least those of one repository. */
-async function compareAtRandom(loop: Loop): Promise<string> {
+async function assertAlikeAtRandom(loop: Loop): Promise<string> {
   const { format } = loop;
   const deadline = performance.now() + loop.seconds * 1000;
   const firstSeed = testSeed();
@@ -349,6 +349,6 @@ const LOOPS: readonly (Omit<Loop, "seconds"> & { readonly share: number })[] = [
 for (const { share, ...loop } of LOOPS) {
   const files = loop.combined === true ? "combined filters" : loop.large ? "large files" : "small files";
   test(`uploadPackV2Fetch answers random requests as git upload-pack does (${loop.format}, ${files})`, async (t) => {
-    t.diagnostic(await compareAtRandom({ ...loop, seconds: loopSeconds(share) }));
+    t.diagnostic(await assertAlikeAtRandom({ ...loop, seconds: loopSeconds(share) }));
   });
 }

@@ -81,7 +81,7 @@ class Stand {
   }
 
   /** The same steps against our server and against stock git's own; then both clones must be equal. */
-  async compare(name: string, steps: (url: string, path: string) => Promise<void>): Promise<void> {
+  async assertAlike(name: string, steps: (url: string, path: string) => Promise<void>): Promise<void> {
     const [mine, theirs] = [this.path(`${name}-mine`), this.path(`${name}-theirs`)];
     await steps(this.server.url, mine);
     await steps(`file://${this.origin}`, theirs);
@@ -154,18 +154,18 @@ for (const format of ["sha1", "sha256"] as const) {
     after(() => stand.stop());
 
     test("clone gives what a direct clone gives", () =>
-      stand.compare("full", (url, path) => cloneInto(url, path)));
+      stand.assertAlike("full", (url, path) => cloneInto(url, path)));
 
     test("clone --mirror gives every ref", () =>
-      stand.compare("mirror", (url, path) => cloneInto(url, path, "--mirror")));
+      stand.assertAlike("mirror", (url, path) => cloneInto(url, path, "--mirror")));
 
     test("clone --single-branch --no-tags gives one branch", () =>
-      stand.compare("single", (url, path) =>
+      stand.assertAlike("single", (url, path) =>
         cloneInto(url, path, "--single-branch", "--no-tags", "--branch", "side"),
       ));
 
     test("clone --single-branch brings the tags that point into it", () =>
-      stand.compare("following", (url, path) =>
+      stand.assertAlike("following", (url, path) =>
         cloneInto(url, path, "--single-branch", "--branch", "tagged"),
       ));
 
@@ -178,7 +178,7 @@ for (const format of ["sha1", "sha256"] as const) {
       "combine:blob:none+tree:3",
     ]) {
       test(`clone --filter=${filter}, then a check-out that fetches what it lacks`, () =>
-        stand.compare(`filter-${filter.replaceAll(/[^a-z0-9]/gu, "-")}`, async (url, path) => {
+        stand.assertAlike(`filter-${filter.replaceAll(/[^a-z0-9]/gu, "-")}`, async (url, path) => {
           await cloneInto(url, path, `--filter=${filter}`);
           await git(["-C", path, "checkout", "-q", "--detach", "HEAD"]);
           if (filter === "blob:none") await git(["-C", path, "log", "-3", "--stat", "--format=%H", "HEAD"]);
@@ -186,7 +186,7 @@ for (const format of ["sha1", "sha256"] as const) {
     }
 
     test("shallow clone, deepen, deepen by date, unshallow", () =>
-      stand.compare("shallow", async (url, path) => {
+      stand.assertAlike("shallow", async (url, path) => {
         await cloneInto(url, path, "--depth=1", "--no-single-branch");
         for (const step of [
           "--depth=3",
@@ -205,11 +205,11 @@ for (const format of ["sha1", "sha256"] as const) {
       ["exclude", "--shallow-exclude=tagged"],
     ] as const) {
       test(`clone ${option} has git's boundary`, () =>
-        stand.compare(`clone-${name}`, (url, path) => cloneInto(url, path, option)));
+        stand.assertAlike(`clone-${name}`, (url, path) => cloneInto(url, path, option)));
     }
 
     test("fetch of one commit by its id at depth 1, as check-outs of continuous integration do", () =>
-      stand.compare("by-id", async (url, path) => {
+      stand.assertAlike("by-id", async (url, path) => {
         const oid = (await git(["-C", stand.origin, "rev-parse", "main~2"])).trim();
         await git(["init", "-q", `--object-format=${format}`, path]);
         await git([

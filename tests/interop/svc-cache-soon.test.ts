@@ -71,7 +71,7 @@ describe("a service with default settings whose repository is never idle", { tim
   };
   const oidOf = (revision: string): Promise<string> => git(["-C", path, "rev-parse", revision]);
   /** Sends different shallow requests one after the other until one comes from the mirror. */
-  const askUntilHit = async (below: number): Promise<void> => {
+  const assertHitSoon = async (below: number): Promise<void> => {
     const end = performance.now() + SOON_MS;
     for (let asked = 1; ; asked++) {
       assert.ok(performance.now() < end, `no request was a hit within ${SOON_MS} ms`);
@@ -84,7 +84,7 @@ describe("a service with default settings whose repository is never idle", { tim
 
   it("after one full clone, different requests cost the code host nothing", async () => {
     await stock("clone", "-q", "--mirror", url(), at("first"));
-    await askUntilHit(0);
+    await assertHitSoon(0);
     const asked = upstream();
     await stock("clone", "-q", "--depth=1", url(), at("shallow"));
     await stock("clone", "-q", "--bare", "--filter=blob:none", url(), at("partial"));
@@ -101,7 +101,7 @@ describe("a service with default settings whose repository is never idle", { tim
   it("a shallow first check-out fills the mirror, and a different shallow request is a hit", async () => {
     await stock("init", "-q", at("shallow"));
     await stock("-C", at("shallow"), "fetch", "-q", "--depth=1", url(), await oidOf("main"));
-    await askUntilHit(2);
+    await assertHitSoon(2);
   });
 
   it("a push that an ls-refs shows is fetched by the service, and the next clone costs nothing", async () => {

@@ -12,6 +12,6 @@ describe("stock git", () => {
   after(() => stand.stop());
 
   for (const given of [...CHECK_OUT_CASES, ...EVERYDAY_CASES]) {
-    it(titleOf(given.row), () => stand.prove(given));
+    it(titleOf(given.row), () => stand.assertRow(given));
   }
 });

@@ -10,5 +10,5 @@ describe("git clients of other makes", () => {
   });
   after(() => stand.stop());
 
-  for (const given of PROGRAM_CASES) it(titleOf(given.row), () => stand.prove(given));
+  for (const given of PROGRAM_CASES) it(titleOf(given.row), () => stand.assertRow(given));
 });

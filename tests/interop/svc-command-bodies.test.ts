@@ -48,7 +48,7 @@ class SlowPost {
   }
 
   /** Everything that came, once it has an answer of this status. */
-  async answered(status: number): Promise<string> {
+  async assertAnswered(status: number): Promise<string> {
     const line = `HTTP/1.1 ${status} `;
     return await until(
       () => this.#text.includes(line) && this.#text,
@@ -85,7 +85,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
   it("the code host's refusal comes when 70 KiB of 1 MB have arrived", async () => {
     const post = begin(`Content-Length: ${large.length}`);
     post.send(large.subarray(0, 70 * KIB));
-    assert.match(await post.answered(401), /^www-authenticate: Basic/im);
+    assert.match(await post.assertAnswered(401), /^www-authenticate: Basic/im);
     assert.equal(stand.upstream("fetch"), 0);
     assert.equal(stand.upstream("ls-refs"), 1);
     assert.equal(await stand.metric('svc_cache_fetch_total{result="rejected"}'), 1);
@@ -94,14 +94,14 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
   it("the refusal comes early for a body in chunks, and for one that is compressed", async () => {
     const chunked = begin("Transfer-Encoding: chunked");
     chunked.chunk(large.subarray(0, 70 * KIB));
-    await chunked.answered(401);
+    await chunked.assertAnswered(401);
     const wire = gzipSync(large);
     const compressed = begin("Content-Encoding: gzip", `Content-Length: ${wire.length}`);
     compressed.send(wire.subarray(0, 70 * KIB));
-    await compressed.answered(401);
+    await compressed.assertAnswered(401);
     const unknown = begin("Content-Encoding: gzip", "Transfer-Encoding: chunked");
     unknown.chunk(wire.subarray(0, 70 * KIB));
-    await unknown.answered(401);
+    await unknown.assertAnswered(401);
   });
 
   it("a compressed body that inflates to nothing for 70 KiB is not waited for", async () => {
@@ -110,30 +110,30 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     const empty = Buffer.alloc(14_000 * 5, Buffer.from([0, 0, 0, 0xff, 0xff]));
     const post = begin("Content-Encoding: gzip", "Content-Length: 1000000");
     post.send(Buffer.concat([header, empty]));
-    await post.answered(413);
+    await post.assertAnswered(413);
     assert.equal(stand.codeHost.calls.length, 0);
   });
 
   it("Expect: 100-continue: the body is asked for, and refused by its beginning", async () => {
     const post = begin(`Content-Length: ${large.length}`, "Expect: 100-continue");
-    await post.answered(100);
+    await post.assertAnswered(100);
     post.send(large.subarray(0, 70 * KIB));
-    await post.answered(401);
+    await post.assertAnswered(401);
   });
 
   it("after an early refusal the connection serves the next request when the body ends soon", async () => {
     const post = begin(`Content-Length: ${large.length}`);
     post.send(large.subarray(0, 70 * KIB));
-    await post.answered(401);
+    await post.assertAnswered(401);
     post.send(large.subarray(70 * KIB));
     post.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert.match(await post.answered(200), /X-Management: yes/i);
+    assert.match(await post.assertAnswered(200), /X-Management: yes/i);
   });
 
   it("after an early refusal the connection of a longer body is closed", async () => {
     const post = begin("Transfer-Encoding: chunked");
     post.chunk(large.subarray(0, 70 * KIB));
-    await post.answered(401);
+    await post.assertAnswered(401);
     let sent = 0;
     const feed = setInterval(() => {
       if (post.closed || post.socket.writableLength > 0) return;
@@ -156,7 +156,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     const post = begin("Transfer-Encoding: chunked", ...headers);
     for (let from = 0; from < large.length; from += 50_000) post.chunk(large.subarray(from, from + 50_000));
     post.send("0\r\n\r\n");
-    await until(async () => isPack(await post.answered(200)));
+    await until(async () => isPack(await post.assertAnswered(200)));
   });
 
   it("equal large requests, in another order and with duplicates, have one stored answer", async () => {
@@ -245,7 +245,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await until(() => stand.upstream("ls-refs") > 0);
     stand.codeHost.revoke("bob-token");
     post.send(large.subarray(70 * KIB));
-    await post.answered(401);
+    await post.assertAnswered(401);
   });
 
   it("clients that leave before the rest of their bodies leave nothing behind", async () => {
@@ -270,7 +270,7 @@ it("cache.strict_lsrefs: a large fetch without ls-refs is rejected by its beginn
     const body = command("fetch", [...haves(20_000), "done"]);
     const post = new SlowPost(stand, [`Content-Length: ${body.length}`]);
     post.send(body.subarray(0, 70 * KIB));
-    assert.match(await post.answered(200), /ERR fetch needs a preceding ls-refs/);
+    assert.match(await post.assertAnswered(200), /ERR fetch needs a preceding ls-refs/);
     assert.equal(stand.codeHost.calls.length, 0);
     post.socket.destroy();
   } finally {

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
-import { git, gitEnvironment, repositories } from "@devplat/testkit";
+import { git, gitEnvironment, repositories, until } from "@devplat/testkit";
 import { MAX_UPLOADS_PER_CLIENT } from "../../apps/svc/src/git/upload-limit.ts";
 import { MAX_CONNECTIONS } from "../../apps/svc/src/git/upstream.ts";
 import {
@@ -441,12 +441,21 @@ describe("bad input gets a clear error and changes nothing", () => {
   });
 
   it("a client that leaves in the middle of its body leaves nothing behind", async () => {
-    await rawExchange(
-      stand.url,
-      "POST /org/r/git-upload-pack HTTP/1.1\r\nHost: x\r\nGit-Protocol: version=2\r\n" +
-        "Content-Type: application/x-git-upload-pack-request\r\nContent-Length: 100\r\n\r\n0014",
-      50,
+    stand.codeHost.resetCalls();
+    const earlier = stand.access.length;
+    const leaving = Array.from({ length: MAX_CONNECTIONS + 1 }, async () =>
+      rawExchange(
+        stand.url,
+        "POST /org/r/git-upload-pack HTTP/1.1\r\nHost: x\r\nGit-Protocol: version=2\r\n" +
+          "Content-Type: application/x-git-upload-pack-request\r\nContent-Length: 100\r\n\r\n0014",
+        50,
+      ),
     );
+    await Promise.all(leaving);
+    await until(() => stand.access.length - earlier === leaving.length);
+    assert.equal(stand.codeHost.calls.length, 0);
+    assert.equal(stand.cache.stats("org", "r").responseFiles, 0);
+    assert.equal((await stand.post("org/r", command("ls-refs", []))).status, 200);
   });
 
   for (const path of [

@@ -140,7 +140,7 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     [...Object.values(PLANTED), DSN_PASSWORD, ALICE, ...issued].filter(
       (each) => each !== PLANTED.SVC_HOST_CLIENT_ID,
     );
-  const holdsNone = (text: string, where: string): void => {
+  const assertHoldsNone = (text: string, where: string): void => {
     for (const secret of secrets()) {
       for (const form of [secret, Buffer.from(`x-access-token:${secret}`).toString("base64")]) {
         const at = text.indexOf(form);
@@ -154,17 +154,17 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     assert.ok(answers.length > 60);
     // That an unknown field is named is the point of the refusal; here its name was the secret, and the caller's own.
     for (const answer of answers.filter((each) => !each.includes("unknown_fields")))
-      holdsNone(answer, "an answer");
+      assertHoldsNone(answer, "an answer");
   });
 
   it("are in no line of the log", () => {
     assert.match(svc.log(), /"log":"audit"/);
     assert.match(svc.log(), /database_unavailable|did not answer/);
-    holdsNone(svc.log(), "the log");
+    assertHoldsNone(svc.log(), "the log");
   });
 
   it("are in no metric", async () => {
-    holdsNone(await (await fetch(svc.metricsUrl)).text(), "the metrics");
+    assertHoldsNone(await (await fetch(svc.metricsUrl)).text(), "the metrics");
   });
 
   it("are in no audit record", async () => {
@@ -177,12 +177,12 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     assert.match(trail, /"action":"git.fetch"/);
     assert.match(trail, /"action":"access.denied"/);
     assert.match(trail, /"action":"token.created"/);
-    holdsNone(trail, "the audit trail");
+    assertHoldsNone(trail, "the audit trail");
   });
 
   it("are in no title of the process, and not on its command line", () => {
     for (const name of ["cmdline", "comm", "status"]) {
-      holdsNone(readFileSync(`/proc/${svc.pid}/${name}`, "latin1"), name);
+      assertHoldsNone(readFileSync(`/proc/${svc.pid}/${name}`, "latin1"), name);
     }
   });
 
@@ -190,14 +190,14 @@ describe("planted secrets", { timeout: 240_000 }, () => {
     const dump = await run(join(postgresFolder(), "pg_dump"), ["--data-only", "--inserts", dsn]);
     assert.equal(dump.code, 0, dump.stderr);
     assert.match(dump.stdout, /INSERT INTO public.tokens/);
-    holdsNone(dump.stdout, "the database");
+    assertHoldsNone(dump.stdout, "the database");
   });
 
   it("are in no file of the data folder", () => {
     for (const entry of readdirSync(svc.dataDir, { recursive: true, withFileTypes: true })) {
       // A clone's own configuration has the address that it was made with.
       if (!entry.isFile() || /clone\d/.test(entry.parentPath)) continue;
-      holdsNone(readFileSync(join(entry.parentPath, entry.name), "latin1"), entry.name);
+      assertHoldsNone(readFileSync(join(entry.parentPath, entry.name), "latin1"), entry.name);
     }
   });
 
@@ -212,17 +212,17 @@ describe("planted secrets", { timeout: 240_000 }, () => {
       env: { ...env, SVC_DATABASE_DSN: dsn },
     });
     assert.equal(printed.code, 0, printed.stderr);
-    holdsNone(printed.stdout, "config print");
+    assertHoldsNone(printed.stdout, "config print");
     const unreachable = dsn.replace(/:\d+\//, ":1/");
     for (const wrong of [unreachable, dsn.replace("postgres:", "mysql:"), `${dsn}?sslmode=${DSN_PASSWORD}`]) {
       const refused = await run(SVC_LAUNCHER, ["serve"], { env: { ...env, SVC_DATABASE_DSN: wrong } });
       assert.notEqual(refused.code, 0);
-      holdsNone(refused.stdout + refused.stderr, "a refused start");
+      assertHoldsNone(refused.stdout + refused.stderr, "a refused start");
     }
     const key = await run(SVC_LAUNCHER, ["migrate"], {
       env: { ...env, SVC_ENCRYPTION_KEY: `${PLANTED.SVC_ENCRYPTION_KEY}zz` },
     });
     assert.equal(key.code, 2);
-    holdsNone(key.stdout + key.stderr, "a refused key");
+    assertHoldsNone(key.stdout + key.stderr, "a refused key");
   });
 });

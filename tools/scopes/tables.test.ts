@@ -49,9 +49,8 @@ describe("the tables of scopes", () => {
   });
 
   it("the files have the form that the judges read", () => {
-    restTableSchema.parse(githubTable);
-    restTableSchema.parse(giteaTable);
-    graphqlTableSchema.parse(graphqlTable);
+    for (const table of [githubTable, giteaTable]) assert.doesNotThrow(() => restTableSchema.parse(table));
+    assert.doesNotThrow(() => graphqlTableSchema.parse(graphqlTable));
   });
 
   it("every judgement of the published APIs is as before", async () => {

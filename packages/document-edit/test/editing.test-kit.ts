@@ -27,7 +27,7 @@ export function edit(
 }
 
 /** Expects an error of this code whose message quotes nothing of `secrets`. */
-export function refuses(
+export function assertRefuses(
   code: DocumentEditErrorCode,
   act: () => unknown,
   secrets: readonly string[] = [],

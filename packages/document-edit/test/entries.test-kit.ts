@@ -90,7 +90,7 @@ function flat(sections: Sections): Map<string, string> {
 }
 
 /** For any document and content: another reader finds the merged values, and lines that are not managed stay. */
-export function checkEdits(of: EntriesCase): void {
+export function assertEdits(of: EntriesCase): void {
   const changes = anySections(of).chain((sections) => {
     const subset = [...sections].map(([name, entries]) =>
       fc
@@ -126,7 +126,7 @@ export function checkEdits(of: EntriesCase): void {
 }
 
 /** Adding keys and removing them again gives the old text, but for what the end of the file has in blanks. */
-export function checkAddRemove(of: EntriesCase): void {
+export function assertAddRemove(of: EntriesCase): void {
   const format = documentFormat(of.format, { dialect: of.dialect });
   fc.assert(
     fc.property(anySections(of), anySections(of), fc.integer(), (sections, fresh, seed) => {

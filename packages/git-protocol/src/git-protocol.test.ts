@@ -56,7 +56,7 @@ const oid = fc
   .uint8Array({ minLength: 20, maxLength: 20 })
   .map((bytes) => Buffer.from(bytes).toString("hex"));
 
-const throwsCode = (action: () => unknown, code: ProtocolErrorCode): void => {
+const assertThrowsCode = (action: () => unknown, code: ProtocolErrorCode): void => {
   assert.throws(action, (error: unknown) => error instanceof ProtocolError && error.code === code);
 };
 
@@ -121,7 +121,7 @@ test("decodePktLine refuses malformed lengths", () => {
 
 test("encodePktLine takes the longest payload and refuses one byte more", () => {
   assert.equal(encodePktLine(Buffer.alloc(MAX_PAYLOAD_BYTES)).toString("latin1", 0, 4), "fff0");
-  throwsCode(() => encodePktLine(Buffer.alloc(MAX_PAYLOAD_BYTES + 1)), "oversized");
+  assertThrowsCode(() => encodePktLine(Buffer.alloc(MAX_PAYLOAD_BYTES + 1)), "oversized");
 });
 
 test("side-band data of any length comes back whole, in packets of legal size", () => {
@@ -138,8 +138,8 @@ test("side-band data of any length comes back whole, in packets of legal size", 
     }
     assert.deepEqual(Buffer.concat(parts), data);
   }
-  throwsCode(() => decodeSideBand(Buffer.alloc(0)), "bad_side_band");
-  throwsCode(() => decodeSideBand(Buffer.from([4])), "bad_side_band");
+  assertThrowsCode(() => decodeSideBand(Buffer.alloc(0)), "bad_side_band");
+  assertThrowsCode(() => decodeSideBand(Buffer.from([4])), "bad_side_band");
 });
 
 const commandRequest = record({
@@ -312,11 +312,14 @@ test("an ls-refs answer with ERR, foreign bytes, or bytes after its end is refus
     [Buffer.concat([DELIM_PKT, whole]), "unexpected_packet"],
   ];
   for (const [bytes, code] of table) {
-    throwsCode(() => new LsRefsFraming().push(bytes), code);
-    throwsCode(() => decodeLsRefsResponse(bytes), code);
+    assertThrowsCode(() => new LsRefsFraming().push(bytes), code);
+    assertThrowsCode(() => decodeLsRefsResponse(bytes), code);
   }
-  throwsCode(() => decodeLsRefsResponse(Buffer.alloc(0)), "truncated");
-  throwsCode(() => decodeLsRefsResponse(Buffer.concat([encodePktLine("nonsense"), FLUSH_PKT])), "bad_line");
+  assertThrowsCode(() => decodeLsRefsResponse(Buffer.alloc(0)), "truncated");
+  assertThrowsCode(
+    () => decodeLsRefsResponse(Buffer.concat([encodePktLine("nonsense"), FLUSH_PKT])),
+    "bad_line",
+  );
 });
 
 const fetchRequest = record({
@@ -467,11 +470,11 @@ test("a capability advertisement comes back as it was encoded", () => {
       );
     }),
   );
-  throwsCode(
+  assertThrowsCode(
     () => decodeCapabilityAdvertisement(Buffer.concat([encodePktLine("version 1"), FLUSH_PKT])),
     "bad_line",
   );
-  throwsCode(() => decodeCapabilityAdvertisement(encodePktLine("version 2")), "truncated");
+  assertThrowsCode(() => decodeCapabilityAdvertisement(encodePktLine("version 2")), "truncated");
 });
 
 test("requestedProtocolVersion takes the highest version of a colon-separated list", () => {

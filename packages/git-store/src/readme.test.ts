@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -32,7 +33,7 @@ for (const [i, example] of examples.entries()) {
     const before = process.cwd();
     process.chdir(folder.path);
     try {
-      await import(pathToFileURL(file).href);
+      await assert.doesNotReject(import(pathToFileURL(file).href));
     } finally {
       process.chdir(before);
     }

@@ -46,7 +46,7 @@ function render(text: string, data: TemplateData = DATA): string {
 
 const seenCodes = new Set<TemplateErrorCode>();
 
-function failsWith(code: TemplateErrorCode, text: string, data: TemplateData = DATA): TemplateError {
+function assertFailsWith(code: TemplateErrorCode, text: string, data: TemplateData = DATA): TemplateError {
   let caught: unknown;
   try {
     render(text, data);
@@ -83,7 +83,7 @@ describe("missing keys", () => {
     "{{ if upper .absent }}x{{ end }}",
   ]) {
     it(`a missing key is an error when printed or passed on: ${text}`, () => {
-      const error = failsWith("missing_key", text);
+      const error = assertFailsWith("missing_key", text);
       assert.match(error.hint ?? "", /default/);
     });
   }
@@ -134,7 +134,7 @@ describe("missing keys", () => {
   });
 
   it("a null is an error when printed, and can be passed on", () => {
-    failsWith("null_value", "{{ .nothing }}");
+    assertFailsWith("null_value", "{{ .nothing }}");
     assert.equal(render("{{ .nothing | toJSON }}{{ eq .nothing nil }}"), "nulltrue");
   });
 
@@ -146,7 +146,7 @@ describe("missing keys", () => {
     '{{ (secret "other").Data.data.password }}',
   ]) {
     it(`.Data.data gets an error that names the right form: ${text}`, () => {
-      const error = failsWith("missing_key", text);
+      const error = assertFailsWith("missing_key", text);
       if (text.includes("with .Data")) return;
       assert.match(error.hint ?? "", /write \.password instead of \.Data\.data\.password/);
     });
@@ -180,7 +180,7 @@ describe("stored numbers", () => {
       "true true true true true",
     );
     assert.equal(render("{{ gt .big 9223372036854775807 }}"), "true");
-    failsWith("wrong_type", "{{ eq .port `5432` }}");
+    assertFailsWith("wrong_type", "{{ eq .port `5432` }}");
   });
 
   it("serve where an integer is wanted", () => {
@@ -251,7 +251,7 @@ describe("standardFunctions", () => {
     ["{{ .name 1 }}", "wrong_type"],
     ["{{ nowhere 1 }}", "unknown_function"],
   ] as const) {
-    it(`${text} is ${code}`, () => void failsWith(code, text));
+    it(`${text} is ${code}`, () => void assertFailsWith(code, text));
   }
 
   it("every name of the list is there", () => {
@@ -484,13 +484,13 @@ describe("limits", () => {
       `{{ define "t" }}${"{{if 1}}".repeat(190)}{{ template "t" }}${"{{end}}".repeat(190)}{{ end }}{{ template "t" }}`,
     ],
   ] as const) {
-    it(`${what} ends in limit`, () => void failsWith("limit", text));
+    it(`${what} ends in limit`, () => void assertFailsWith("limit", text));
   }
 
   it("output up to the limit is given", () => {
     const data = "x".repeat(MAX_OUTPUT / 2);
     assert.equal(render("{{ . }}{{ . }}", data).length, MAX_OUTPUT);
-    failsWith("limit", "{{ . }}{{ . }}!", data);
+    assertFailsWith("limit", "{{ . }}{{ . }}!", data);
   });
 });
 
@@ -537,7 +537,7 @@ describe("parseTemplate", () => {
     '{{ "\\q" }}',
     "{{ define `t` }}",
   ]) {
-    it(`${text} is syntax`, () => void failsWith("syntax", text));
+    it(`${text} is syntax`, () => void assertFailsWith("syntax", text));
   }
 
   for (const [what, text] of [

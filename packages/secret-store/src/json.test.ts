@@ -57,7 +57,8 @@ describe("parseJson", () => {
   });
 
   it("the same key in different objects is fine", () => {
-    parseJson('[{"a":{"a":1}},{"a":1}]');
+    const text = '[{"a":{"a":1}},{"a":1}]';
+    assert.equal(printJson(parseJson(text)), text);
   });
 
   for (const text of [

@@ -49,13 +49,15 @@ const BAD = [
 ] as const;
 
 describe("checkPath", () => {
-  for (const path of GOOD) it(`takes ${JSON.stringify(path)}`, () => checkPath(path));
+  for (const path of GOOD)
+    it(`takes ${JSON.stringify(path)}`, () => assert.doesNotThrow(() => checkPath(path)));
   for (const [path, why] of BAD) {
     it(`refuses ${JSON.stringify(path.slice(0, 20))}: ${why}`, () =>
       assert.throws(() => checkPath(path), badPath));
   }
   it("refuses a folder", () => assert.throws(() => checkPath("a/"), badPath));
-  it("takes a path of exactly the limit", () => checkPath("x".repeat(MAX_PATH_BYTES)));
+  it("takes a path of exactly the limit", () =>
+    assert.doesNotThrow(() => checkPath("x".repeat(MAX_PATH_BYTES))));
 
   it("what it takes is its own normal form in a URL once encoded, and has no way up", () => {
     fc.assert(
@@ -96,7 +98,7 @@ describe("checkPath", () => {
 
 describe("checkFolder", () => {
   for (const folder of ["", "a/", "a/b/", "..a/"]) {
-    it(`takes ${JSON.stringify(folder)}`, () => checkFolder(folder));
+    it(`takes ${JSON.stringify(folder)}`, () => assert.doesNotThrow(() => checkFolder(folder)));
   }
   for (const folder of ["/", "a", "a//", "/a/", "../", "a/../", "a\0/", "a%2f/"]) {
     it(`refuses ${JSON.stringify(folder)}`, () => assert.throws(() => checkFolder(folder), badPath));

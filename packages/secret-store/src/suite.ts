@@ -19,7 +19,7 @@ export interface SuiteBackend {
 }
 
 /** Rejects with this code, and with an error of the package. */
-export async function rejectsWith(code: SecretStoreErrorCode, action: Promise<unknown>): Promise<void> {
+export async function assertRejectsWith(code: SecretStoreErrorCode, action: Promise<unknown>): Promise<void> {
   await assert.rejects(action, (error: unknown) => {
     assert.ok(error instanceof SecretStoreError, `not a SecretStoreError: ${String(error)}`);
     assert.equal(error.code, code, error.message);
@@ -83,8 +83,8 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
           await store.write(path, parseFields(text));
           assert.equal(await back(), text);
         } else if (number === "9223372036854775808" || number === "1e400") {
-          await rejectsWith("unsupported_number", store.write(path, parseFields(text)));
-          await rejectsWith("not_found", store.read(path));
+          await assertRejectsWith("unsupported_number", store.write(path, parseFields(text)));
+          await assertRejectsWith("not_found", store.read(path));
         } else {
           await store.write(path, parseFields(text));
           // The same number, in the form of Go's encoding/json.
@@ -110,7 +110,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
             assert.doesNotMatch(error.message, /"a["\\]/, "the message goes into logs");
             return true;
           });
-          await rejectsWith("not_found", store.read(path));
+          await assertRejectsWith("not_found", store.read(path));
         } else {
           await store.write(path, parseFields(text));
           assert.equal(printJson((await store.read(path)).fields), text);
@@ -125,7 +125,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       assert.deepEqual((await store.read("deep")).fields, nested(100));
       let value: FieldValue = [];
       for (let depth = 0; depth < MAX_JSON_DEPTH; depth++) value = [value];
-      await rejectsWith("too_large", store.write("deep", fieldsOf({ value })));
+      await assertRejectsWith("too_large", store.write("deep", fieldsOf({ value })));
     });
 
     it("every type of value and any field name survives", async () => {
@@ -145,7 +145,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       assert.deepEqual(await store.write("replaced", fieldsOf({ b: "3" })), { version: 2 });
       assert.deepEqual((await store.read("replaced")).fields, fieldsOf({ b: "3" }));
       assert.deepEqual((await store.read("replaced", { version: 1 })).fields, fieldsOf({ a: "1", b: "2" }));
-      await rejectsWith("not_found", store.read("replaced", { version: 9 }));
+      await assertRejectsWith("not_found", store.read("replaced", { version: 9 }));
     });
 
     it("metadata gives the readable versions, oldest first, and no values", async () => {
@@ -164,17 +164,17 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       for (let count = 1; count <= 12; count++) await store.write("long", fieldsOf({ count: String(count) }));
       const { versions } = await store.metadata("long");
       assert.deepEqual([versions[0]?.version, versions.at(-1)?.version], [3, 12]);
-      await rejectsWith("not_found", store.read("long", { version: 2 }));
+      await assertRejectsWith("not_found", store.read("long", { version: 2 }));
     });
 
     it("ifVersion: the newest version writes, any other is a version conflict and changes nothing", async () => {
       await store.write("cas", fieldsOf({ v: "1" }), { ifVersion: 0 });
       assert.deepEqual(await store.write("cas", fieldsOf({ v: "2" }), { ifVersion: 1 }), { version: 2 });
-      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 1 }));
-      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 7 }));
-      await rejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 0 }));
+      await assertRejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 1 }));
+      await assertRejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 7 }));
+      await assertRejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 0 }));
       assert.deepEqual((await store.read("cas")).fields, fieldsOf({ v: "2" }));
-      await rejectsWith("version_conflict", store.write("absent", fieldsOf({}), { ifVersion: 1 }));
+      await assertRejectsWith("version_conflict", store.write("absent", fieldsOf({}), { ifVersion: 1 }));
     });
 
     it("two simultaneous creates: one succeeds, the other is a version conflict", async () => {
@@ -202,20 +202,20 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await store.write("gone", fieldsOf({ a: "1" }));
       await store.write("gone", fieldsOf({ a: "2" }));
       await store.delete("gone");
-      await rejectsWith("not_found", store.read("gone"));
-      await rejectsWith("not_found", store.read("gone", { version: 1 }));
-      await rejectsWith("not_found", store.metadata("gone"));
-      await rejectsWith("not_found", store.delete("gone"));
+      await assertRejectsWith("not_found", store.read("gone"));
+      await assertRejectsWith("not_found", store.read("gone", { version: 1 }));
+      await assertRejectsWith("not_found", store.metadata("gone"));
+      await assertRejectsWith("not_found", store.delete("gone"));
       assert.ok(!(await store.list("")).includes("gone"));
       assert.deepEqual(await store.write("gone", fieldsOf({ a: "3" }), { ifVersion: 0 }), { version: 1 });
     });
 
     it("an absent secret is not found", async () => {
-      await rejectsWith("not_found", store.read("nothing"));
-      await rejectsWith("not_found", store.read("nothing", { version: 1 }));
-      await rejectsWith("not_found", store.metadata("nothing"));
-      await rejectsWith("not_found", store.delete("nothing"));
-      await rejectsWith("not_found", store.list("nothing/"));
+      await assertRejectsWith("not_found", store.read("nothing"));
+      await assertRejectsWith("not_found", store.read("nothing", { version: 1 }));
+      await assertRejectsWith("not_found", store.metadata("nothing"));
+      await assertRejectsWith("not_found", store.delete("nothing"));
+      await assertRejectsWith("not_found", store.list("nothing/"));
     });
 
     it("list gives the names directly below a folder, by code unit, folders with a slash", async () => {
@@ -227,7 +227,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       assert.deepEqual(await own.list(""), ["Z", "a", "a-", "a/", "a0", "b", "ä", "\u{1f511}", "\u{ff5e}"]);
       assert.deepEqual(await own.list("a/"), ["x", "y/"]);
       assert.deepEqual(await own.list("a/y/"), ["z"]);
-      await rejectsWith("not_found", own.list("b/"));
+      await assertRejectsWith("not_found", own.list("b/"));
       await own.close();
     });
 
@@ -238,7 +238,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await own.delete("twin");
       assert.deepEqual(await own.list(""), ["twin/"]);
       assert.deepEqual((await own.read("twin/inner")).fields, fieldsOf({ is: "inside" }));
-      await rejectsWith("not_found", own.read("twin"));
+      await assertRejectsWith("not_found", own.read("twin"));
       await own.close();
     });
 
@@ -280,19 +280,19 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
         "a\nb",
         "folder/",
       ]) {
-        await rejectsWith("bad_path", store.read(path));
-        await rejectsWith("bad_path", store.metadata(path));
-        await rejectsWith("bad_path", store.write(path, fieldsOf({})));
-        await rejectsWith("bad_path", store.delete(path));
+        await assertRejectsWith("bad_path", store.read(path));
+        await assertRejectsWith("bad_path", store.metadata(path));
+        await assertRejectsWith("bad_path", store.write(path, fieldsOf({})));
+        await assertRejectsWith("bad_path", store.delete(path));
       }
       for (const folder of ["/", "a", "../", "a//", "a/./", "a\\/"])
-        await rejectsWith("bad_path", store.list(folder));
+        await assertRejectsWith("bad_path", store.list(folder));
     });
 
     it("users do not see each other's secrets", async () => {
       const eve = await fresh();
       await store.write("mine", fieldsOf({ a: "1" }));
-      await rejectsWith("not_found", eve.read("mine"));
+      await assertRejectsWith("not_found", eve.read("mine"));
       assert.deepEqual(await eve.list(""), []);
       await eve.close();
     });
@@ -302,17 +302,17 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await store.write("large", fieldsOf({ value }));
       assert.equal((await store.read("large")).fields.get("value"), value);
       const over = fieldsOf({ value: "x".repeat(MAX_DOCUMENT_BYTES) });
-      await rejectsWith("too_large", store.write("large", over));
+      await assertRejectsWith("too_large", store.write("large", over));
       assert.equal((await store.metadata("large")).version, 1);
     });
 
     it("a fired signal ends the call with aborted", async () => {
       const signal = AbortSignal.abort();
-      await rejectsWith("aborted", store.read("first", { signal }));
-      await rejectsWith("aborted", store.list("", { signal }));
-      await rejectsWith("aborted", store.write("first", fieldsOf({}), { signal }));
-      await rejectsWith("aborted", store.metadata("first", { signal }));
-      await rejectsWith("aborted", store.delete("first", { signal }));
+      await assertRejectsWith("aborted", store.read("first", { signal }));
+      await assertRejectsWith("aborted", store.list("", { signal }));
+      await assertRejectsWith("aborted", store.write("first", fieldsOf({}), { signal }));
+      await assertRejectsWith("aborted", store.metadata("first", { signal }));
+      await assertRejectsWith("aborted", store.delete("first", { signal }));
     });
 
     it("ping succeeds", async () => {
@@ -323,7 +323,8 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       const watching = await fresh();
       const writing = await backend.open(`user${users}`);
       const stop = new AbortController();
-      if (backend.events === false) await rejectsWith("unsupported", collect(watching.watch(stop.signal), 1));
+      if (backend.events === false)
+        await assertRejectsWith("unsupported", collect(watching.watch(stop.signal), 1));
       else {
         const changes = watching.watch(stop.signal);
         await store.write("outside", fieldsOf({}));

@@ -38,7 +38,7 @@ export interface ClientStand extends AdminStand {
   /** Adds a repository of `org` to the code host and to the cached ones; gives its folder. */
   add(name: string, options: AddRepositoryOptions): Promise<string>;
   /** Takes a case through its stages at three places and holds its row against what was seen. */
-  prove(given: Case): Promise<void>;
+  assertRow(given: Case): Promise<void>;
 }
 
 /** How long the code host has to be left alone before the service counts as having nothing to do behind. */
@@ -81,7 +81,7 @@ export async function startClientStand(): Promise<ClientStand> {
   const stand: ClientStand = {
     ...base,
     add,
-    async prove({ row, repository, stages, before }) {
+    async assertRow({ row, repository, stages, before }) {
       const name = `case-${++cases}`;
       await before?.(stand);
       const bare = await add(name, repository);

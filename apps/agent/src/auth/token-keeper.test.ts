@@ -120,10 +120,12 @@ describe("TokenKeeper", () => {
     const file = new TokenFile(join(folder, "changing"));
     await writeFile(file.path, "first", { mode: 0o600 });
     const second = Promise.withResolvers<void>();
+    const seen: string[] = [];
     const { subject } = keeper(
       "changing",
       still,
       async (token) => {
+        seen.push(token);
         if (token === "first") {
           await writeFile(file.path, "second", { mode: 0o600 });
           await settled.promise;
@@ -138,6 +140,7 @@ describe("TokenKeeper", () => {
     await second.promise;
     stop.abort();
     await running;
+    assert.deepEqual(seen, ["first", "second"]);
   });
 
   it("renews again and again over a day, each time before the end", async () => {

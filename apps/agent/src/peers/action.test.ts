@@ -101,7 +101,9 @@ describe("parseAction", () => {
   });
 
   it("a clipboard text of exactly 64 KiB is taken", () => {
-    accepted("clipboard", { text: "x".repeat(MAX_CLIPBOARD_BYTES) });
+    const text = "x".repeat(MAX_CLIPBOARD_BYTES);
+    const action = accepted("clipboard", { text });
+    assert.ok(action.kind === "clipboard" && action.text.reveal() === text);
   });
 });
 

@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => w.remove());
 
 describe("where a rule may write", () => {
-  const refused = async (path: string, reason: RegExp, options: EngineOptions = {}): Promise<void> => {
+  const assertRefused = async (path: string, reason: RegExp, options: EngineOptions = {}): Promise<void> => {
     await w.put("k", { token: "t" });
     const result = await w.cycle([yaml("a", "k", path)], options);
     assert.deepEqual(result.failed, ["a"]);
@@ -33,7 +33,7 @@ describe("where a rule may write", () => {
     const outside = await workspace();
     try {
       await symlink(join(outside.home, "f.yaml"), join(w.home, "f.yaml"));
-      await refused("~/f.yaml", /it leads outside of sync.allowed_targets/);
+      await assertRefused("~/f.yaml", /it leads outside of sync.allowed_targets/);
     } finally {
       await outside.remove();
     }
@@ -42,7 +42,7 @@ describe("where a rule may write", () => {
   it("not over a loop of links", async () => {
     await symlink("b", join(w.home, "a"));
     await symlink("a", join(w.home, "b"));
-    await refused("~/a", /more than 16 links/);
+    await assertRefused("~/a", /more than 16 links/);
   });
 
   it("over 16 links, and not over one more", async () => {
@@ -52,22 +52,22 @@ describe("where a rule may write", () => {
     }
     assert.deepEqual((await w.cycle([yaml("a", "k", "~/link-16")])).failed, []);
     assert.equal(await w.read("end.yaml"), "token: t\n");
-    await refused("~/link-17", /more than 16 links/);
+    await assertRefused("~/link-17", /more than 16 links/);
   });
 
   it("not over a folder, not below a file, and not into a pipe", async () => {
     await mkdir(join(w.home, "is-a-folder"));
-    await refused("~/is-a-folder", /it is a folder/);
+    await assertRefused("~/is-a-folder", /it is a folder/);
     await w.file("is-a-file", "x");
-    await refused("~/is-a-file/f.yaml", /is not a folder/);
+    await assertRefused("~/is-a-file/f.yaml", /is not a folder/);
     execFileSync("mkfifo", [join(w.home, "pipe")]);
-    await refused("~/pipe", /it is not a regular file/);
+    await assertRefused("~/pipe", /it is not a regular file/);
   });
 
   it("not over a file of more than 16 MiB, sparse ones too: all of it would be read", async () => {
     await w.file("large.yaml", "a: 1\n");
     await truncate(join(w.home, "large.yaml"), 10 * 1024 ** 3);
-    await refused("~/large.yaml", /it is larger than 16 MiB/);
+    await assertRefused("~/large.yaml", /it is larger than 16 MiB/);
   });
 
   it("not into our own folders, the token file, or what decides who gets in", async () => {
@@ -84,7 +84,7 @@ describe("where a rule may write", () => {
       "~/.ssh/rc",
       "~/.ssh/environment",
     ]) {
-      await refused(path, /no rule may write there/);
+      await assertRefused(path, /no rule may write there/);
     }
   });
 
@@ -110,19 +110,19 @@ describe("where a rule may write", () => {
   it("not into such a file over a hard link", async () => {
     await w.file(".ssh/authorized_keys", "ssh-ed25519 AAAA\n");
     await link(join(w.home, ".ssh/authorized_keys"), join(w.home, "f.yaml"));
-    await refused("~/f.yaml", /no rule may write there/);
+    await assertRefused("~/f.yaml", /no rule may write there/);
   });
 
   it("not into a folder that others can write, and it says what to do", async () => {
     await mkdir(join(w.home, "shared"));
     await chmod(join(w.home, "shared"), 0o777);
-    await refused("~/shared/f.yaml", /others can write its folder .*shared. Run 'chmod go-w /);
+    await assertRefused("~/shared/f.yaml", /others can write its folder .*shared. Run 'chmod go-w /);
   });
 
   it("not below a folder that others can write, unless it is sticky", async () => {
     await mkdir(join(w.home, "open/own"), { recursive: true });
     await chmod(join(w.home, "open"), 0o777);
-    await refused("~/open/own/f.yaml", /others can write the folder above, .*open\. Run 'chmod go-w /);
+    await assertRefused("~/open/own/f.yaml", /others can write the folder above, .*open\. Run 'chmod go-w /);
     await chmod(join(w.home, "open"), 0o1777);
     const { engine } = await w.engine([
       { name: "a", key: "k", target: { path: "~/open/own/f.yaml", format: "yaml" } },
@@ -156,7 +156,7 @@ describe("where a rule may write", () => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a folder away");
     await mkdir(join(w.home, "theirs"));
     await chown(join(w.home, "theirs"), 65534, 65534);
-    await refused("~/theirs/f.yaml", /belongs to another user/);
+    await assertRefused("~/theirs/f.yaml", /belongs to another user/);
   });
 
   it("keeps the owner of a file that root writes", async (context) => {

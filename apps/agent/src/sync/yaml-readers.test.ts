@@ -14,7 +14,7 @@ const READERS = ["PyYAML", "ruamel.yaml"];
 const yaml = documentFormat("yaml");
 
 /** Holds that both readers find the same value in two texts at a path, and each of the other values in the second. */
-async function check(
+async function assertReadAlike(
   cases: readonly {
     before: string;
     after: string;
@@ -52,7 +52,7 @@ test("yaml edit: a block scalar at the end without a line break keeps its value 
     ["in", new Map([["more", "new"]])],
   ]);
   const added = [["added"], ["in", "more"]];
-  await check(
+  await assertReadAlike(
     ["|", ">", "|+", "|-", "|2", ">-"].flatMap((header) =>
       [
         { before: `a: 1\nscript: ${header}\n  one\n  two`, path: ["script"] },
@@ -64,7 +64,7 @@ test("yaml edit: a block scalar at the end without a line break keeps its value 
 });
 
 test("yaml remove: a block scalar that becomes the end of the file keeps its value for other readers", async () => {
-  await check(
+  await assertReadAlike(
     ["|", ">", "|-"].map((header) => {
       const before = `script: ${header}\n  one\nours: 1`;
       const after = yaml.edit(before, new Map(), { remove: [["ours"]] }).text;
@@ -125,7 +125,7 @@ const ODD_TEXTS = [
 ];
 
 /** Holds that each reader finds each text where the edit of its place has put it. */
-async function checkFlow(texts: readonly string[]): Promise<void> {
+async function assertFlow(texts: readonly string[]): Promise<void> {
   const readings = texts.flatMap((text) =>
     FLOW_PLACES.flatMap(({ before, content, lists, path, isKey }) => {
       const after = yaml.edit(before, content(text), lists === undefined ? {} : { lists }).text;
@@ -145,7 +145,7 @@ async function checkFlow(texts: readonly string[]): Promise<void> {
 }
 
 test("yaml edit: readers of 1.1 and 1.2 find odd keys and values in brackets as they are", async () => {
-  await checkFlow(ODD_TEXTS);
+  await assertFlow(ODD_TEXTS);
 });
 
 test("yaml edit: readers of 1.1 and 1.2 find random keys and values in brackets as they are", async () => {
@@ -154,5 +154,5 @@ test("yaml edit: readers of 1.1 and 1.2 find random keys and values in brackets 
     fc.string({ maxLength: 3 }),
   );
   const text = fc.array(piece, { minLength: 1, maxLength: 4 }).map((pieces) => pieces.join(""));
-  await checkFlow(fc.sample(text, 100));
+  await assertFlow(fc.sample(text, 100));
 });

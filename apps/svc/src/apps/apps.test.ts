@@ -323,9 +323,14 @@ describe("apps", () => {
 
     it("a code host that is down during a revocation does not keep it from happening here", async () => {
       const { id } = await register();
-      await tokens.forToken(await agentToken(id));
+      const record = await agentToken(id);
+      const outcome = await tokens.forToken(record);
+      const token = outcome.kind === "token" ? outcome.token.reveal() : "";
       host.inject({ path: /installation\/token$/ }, { status: 500 });
       await tokens.revokeFor("t1");
+      assert.equal(host.apps.revoked.has(token), false);
+      const next = await tokens.forToken(record);
+      assert.ok(next.kind === "token" && next.token.reveal() !== token, "neither remembered nor kept");
     });
 
     it("end with their app", async () => {

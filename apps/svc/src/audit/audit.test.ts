@@ -141,8 +141,8 @@ describe("AuditRecorder", () => {
     const store = new PlayedStore();
     store.append = async () => Promise.reject(new Error("broken"));
     const { trail } = recorder(store);
-    trail.record(EVENT);
-    await trail.flush();
+    assert.doesNotThrow(() => trail.record(EVENT));
+    await assert.doesNotReject(trail.flush());
   });
 });
 

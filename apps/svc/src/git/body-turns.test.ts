@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { BodyTurns } from "./body-turns.ts";
 
 const LONG_MS = 600_000;
+const WAIT_MS = 100;
 
 describe("BodyTurns", () => {
   it("lets the next body in when one is done, in the order in which they came", async () => {
@@ -27,15 +28,18 @@ describe("BodyTurns", () => {
   });
 
   it("slow clients keep nobody out for long", async () => {
-    const turns = new BodyTurns(1, 1);
+    const turns = new BodyTurns(1, WAIT_MS);
     const slow = await turns.take();
     const without = await turns.take();
     without();
-    // It had no turn, so none was given back.
-    const other = new BodyTurns(1, 1);
-    await other.take();
-    (await other.take())();
+    // It had no turn, so none was given back: the next one waits, too.
+    const begun = performance.now();
+    const late = await turns.take();
+    assert.ok(performance.now() - begun >= WAIT_MS - 1);
+    late();
     slow();
+    const free = performance.now();
     (await turns.take())();
+    assert.ok(performance.now() - free < WAIT_MS - 1);
   });
 });

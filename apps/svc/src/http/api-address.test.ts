@@ -8,7 +8,7 @@ import { pathView } from "../api-proxy/api-view.ts";
 type Row = [host: string, target: string, found: string];
 type Kind = "github" | "gitea";
 
-function check(kind: Kind, url: string, rows: readonly Row[]): void {
+function assertFound(kind: Kind, url: string, rows: readonly Row[]): void {
   const host = codeHostFor({ kind, url, api_url: undefined });
   const addresses = new ApiAddresses(host);
   const surfaces = new Surfaces({
@@ -29,7 +29,7 @@ function check(kind: Kind, url: string, rows: readonly Row[]): void {
 
 describe("where the API is", () => {
   it("in front of github.com: three names, and paths of ours", () => {
-    check("github", "https://github.com", [
+    assertFound("github", "https://github.com", [
       ["api.github.com", "/repos/a/b", "rest https://api.github.com/repos/a/b"],
       ["API.github.com:443", "/graphql", "graphql https://api.github.com/graphql"],
       ["api.github.com", "/graphqlx", "rest https://api.github.com/graphqlx"],
@@ -49,7 +49,7 @@ describe("where the API is", () => {
   });
 
   it("in front of Enterprise Server: one name, told apart by path", () => {
-    check("github", "https://git.example", [
+    assertFound("github", "https://git.example", [
       ["git.example", "/api/v3/user", "rest https://git.example/api/v3/user"],
       ["git.example", "/api/graphql", "graphql https://git.example/api/graphql"],
       ["git.example", "/api/uploads/repos/a/b", "uploads https://git.example/api/uploads/repos/a/b"],
@@ -59,7 +59,7 @@ describe("where the API is", () => {
   });
 
   it("in front of Gitea: /api/v1, and neither GraphQL nor uploads", () => {
-    check("gitea", "https://gitea.example", [
+    assertFound("gitea", "https://gitea.example", [
       ["gitea.example", "/api/v1/user", "rest https://gitea.example/api/v1/user"],
       ["svc.example", "/api/v1/user", "rest https://gitea.example/api/v1/user"],
       ["svc.example", "/api/graphql", "no API (management)"],

@@ -57,7 +57,7 @@ describe("requests of one connection", () => {
   };
 
   // A reset while the client still writes is an end, too.
-  const ended = async (): Promise<void> => {
+  const assertEnded = async (): Promise<void> => {
     await until(() => socket.closed);
   };
 
@@ -86,7 +86,7 @@ describe("requests of one connection", () => {
   it("end with it when very many of them wait", async () => {
     await open(() => undefined);
     socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100));
-    await ended();
+    await assertEnded();
   });
 
   it("end when a body comes in thousands of one-byte chunks", async () => {
@@ -96,7 +96,7 @@ describe("requests of one connection", () => {
     });
     socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     socket.write("1\r\nX\r\n".repeat(50_000));
-    await ended();
+    await assertEnded();
     assert.ok(bytes <= 1024, `${bytes} bytes were passed on`);
   });
 

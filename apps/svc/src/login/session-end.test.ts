@@ -64,7 +64,7 @@ describe("ending a session", () => {
     (await svc.store.tokens.get(id))?.revokedAt === undefined;
 
   /** Ends a session that made two tokens, and looks at what became of them. */
-  const endsWith = async (
+  const assertEnd = async (
     device: string | undefined,
     query: string,
     tokens: "revoked" | "kept",
@@ -81,13 +81,13 @@ describe("ending a session", () => {
   };
 
   it("a program's takes the tokens with it that it made, unless tokens=keep", async () => {
-    await endsWith("svc-cli", "", "revoked");
-    await endsWith("svc-cli", "?tokens=keep", "kept");
+    await assertEnd("svc-cli", "", "revoked");
+    await assertEnd("svc-cli", "?tokens=keep", "kept");
   });
 
   it("a browser's leaves its tokens as they are, unless tokens=revoke", async () => {
-    await endsWith(undefined, "", "kept");
-    await endsWith(undefined, "?tokens=revoke", "revoked");
+    await assertEnd(undefined, "", "kept");
+    await assertEnd(undefined, "?tokens=revoke", "revoked");
   });
 
   it("an admin's program takes the administration tokens with it, and what was made with those", async () => {

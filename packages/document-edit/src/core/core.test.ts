@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FORMAT_NAMES, documentFormat, sameShape, type EditMap, type EditValue } from "../index.ts";
-import { assertKeepsLines, refuses } from "../../test/editing.test-kit.ts";
+import { assertKeepsLines, assertRefuses } from "../../test/editing.test-kit.ts";
 import { applySplices, endingNear, wholeLines } from "./splice.ts";
 import { maskLines } from "./mask.ts";
 import { planCuts, withoutPaths } from "./merge.ts";
@@ -151,8 +151,8 @@ for (const name of FORMAT_NAMES) {
   test(`${name}: an error's message has line and column and nothing of the document`, () => {
     if (name === "text") return;
     const bad = name === "properties" ? "a=b\nk=\\uhunter2" : `${content}\n\u0001hunter2{"`;
-    refuses("unparsable_content", () => format.parse(bad), ["hunter2"]);
-    refuses("unparsable_existing", () => format.get(bad, leaf), ["hunter2"]);
+    assertRefuses("unparsable_content", () => format.parse(bad), ["hunter2"]);
+    assertRefuses("unparsable_existing", () => format.get(bad, leaf), ["hunter2"]);
   });
 
   test(`${name}: line endings stay as they are, each for itself, and a new line takes its neighbour's`, () => {
@@ -216,7 +216,7 @@ test("edit: half of a surrogate pair is refused where it would become U+FFFD, an
       assert.ok(text.isWellFormed());
       assert.equal(format.get(text, ["password"]), "a\ud800");
     } else {
-      refuses("unsafe_value", () => format.edit(undefined, content));
+      assertRefuses("unsafe_value", () => format.edit(undefined, content));
     }
   }
 });

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
-import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
+import { assertAddRemove, assertEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const dotenv = documentFormat("dotenv");
 
@@ -67,11 +67,11 @@ const CASE: EntriesCase = {
 const TOP_ONLY: EntriesCase = { ...CASE, sections: fc.constant("") };
 
 test("dotenv edit: for any file and content, the shell finds the merged values and other lines stay", () => {
-  checkEdits(TOP_ONLY);
+  assertEdits(TOP_ONLY);
 });
 
 test("dotenv edit: adding keys and removing them again gives the old text", () => {
-  checkAddRemove(TOP_ONLY);
+  assertAddRemove(TOP_ONLY);
 });
 
 test("dotenv edit: a real file keeps export, quotes where they can carry the value, comments and order", () => {
@@ -126,12 +126,12 @@ test("dotenv edit: a value of several lines is carried in quotes, also in a file
 
 test("dotenv edit: carriage returns, NUL, other names and a managed key that is there twice are refused", () => {
   for (const text of ["hunter2\r\n", "a\rhunter2", "\0hunter2"]) {
-    refuses("unsafe_value", () => edit("dotenv", "", new Map([["A", text]])), ["hunter2"]);
+    assertRefuses("unsafe_value", () => edit("dotenv", "", new Map([["A", text]])), ["hunter2"]);
   }
-  refuses("unsafe_value", () => edit("dotenv", "", new Map([["A B", "x"]])));
-  refuses("unsafe_value", () => edit("dotenv", "", new Map([["A=x\nB", "x"]])));
-  refuses("unsupported", () => edit("dotenv", "", new Map([["A", new Map([["b", "x"]])]])));
-  refuses("unsupported", () => edit("dotenv", "A=1\nA=2\n", "A=3"));
+  assertRefuses("unsafe_value", () => edit("dotenv", "", new Map([["A B", "x"]])));
+  assertRefuses("unsafe_value", () => edit("dotenv", "", new Map([["A=x\nB", "x"]])));
+  assertRefuses("unsupported", () => edit("dotenv", "", new Map([["A", new Map([["b", "x"]])]])));
+  assertRefuses("unsupported", () => edit("dotenv", "A=1\nA=2\n", "A=3"));
   assert.equal(edit("dotenv", "A=1\nA=2\n", "B=3"), "A=1\nA=2\nB=3\n");
 });
 
@@ -145,10 +145,10 @@ test("dotenv parse: malformed input is refused and not quoted", () => {
     "A",
     "A: hunter2",
   ]) {
-    refuses("unparsable_content", () => dotenv.parse(text), ["hunter2"]);
+    assertRefuses("unparsable_content", () => dotenv.parse(text), ["hunter2"]);
   }
-  refuses("unparsable_content", () => dotenv.parse("A=1\nA=2"));
-  refuses("unparsable_existing", () => edit("dotenv", "if hunter2", "A=1"), ["hunter2"]);
+  assertRefuses("unparsable_content", () => dotenv.parse("A=1\nA=2"));
+  assertRefuses("unparsable_existing", () => edit("dotenv", "if hunter2", "A=1"), ["hunter2"]);
 });
 
 test("dotenv mask: values and comments are masked, lines and export stay", () => {

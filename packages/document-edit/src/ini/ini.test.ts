@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat, iniDialectOf, type EditOptions, type IniDialect } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
-import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
+import { assertAddRemove, assertEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const edited = (
   dialect: IniDialect,
@@ -191,10 +191,10 @@ const CASES: Record<string, EntriesCase> = {
 
 for (const [name, of] of Object.entries(CASES)) {
   test(`ini edit: for any ${name} file and content, another reader finds the merged values and other lines stay`, () => {
-    checkEdits(of);
+    assertEdits(of);
   });
   test(`ini edit: adding keys to ${name} files and removing them again gives the old text`, () => {
-    checkAddRemove(of);
+    assertAddRemove(of);
   });
 }
 
@@ -230,8 +230,8 @@ test("ini generic: a key in another letter case is edited, found and removed; a 
 
 test("ini generic: a key that occurs in two letter cases is edited by its exact name, or refused", () => {
   assert.equal(edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nkey = 3"), "[s]\nKey = 1\nkey = 3\n");
-  refuses("unsupported", () => edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nKEY = 3"));
-  refuses("unparsable_content", () => edited("generic", undefined, "[s]\nKey = 1\nkey = 2\n"));
+  assertRefuses("unsupported", () => edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nKEY = 3"));
+  assertRefuses("unparsable_content", () => edited("generic", undefined, "[s]\nKey = 1\nkey = 2\n"));
 });
 
 test("ini npmrc: registry keys, lists and quoted values", () => {
@@ -253,7 +253,7 @@ test("ini npmrc: what a bare value cannot carry is quoted as JSON, or refused in
   for (const value of [" x ", "a\nb", '"q"', "\t"]) {
     const after = edit("ini", "k=old\n", new Map([["k", value]]), {}, { dialect: "npmrc" });
     assert.equal(npm(after).get("k"), value);
-    refuses("unsupported", () =>
+    assertRefuses("unsupported", () =>
       edit("ini", "k=old ; note\n", new Map([["k", value]]), {}, { dialect: "npmrc" }),
     );
   }
@@ -267,10 +267,12 @@ test("ini npmrc: values that npm would read otherwise are quoted, names that it 
     assert.match(after.split("\n")[1] ?? "", /^([^=]+)(=(.*))?$/);
   }
   for (const key of ['"k"', "'k'", "a;b", "a\\#b", "k\u2028", "'"]) {
-    refuses("unsafe_value", () => edit("ini", "a=1\n", new Map([[key, "v"]]), {}, { dialect: "npmrc" }));
+    assertRefuses("unsafe_value", () =>
+      edit("ini", "a=1\n", new Map([[key, "v"]]), {}, { dialect: "npmrc" }),
+    );
   }
   assert.equal(edit("ini", '"k" = old\n', new Map([["k", "v"]]), {}, { dialect: "npmrc" }), '"k" = v\n');
-  refuses("unparsable_existing", () =>
+  assertRefuses("unparsable_existing", () =>
     edit("ini", "[s] ; c\nk=1\n", new Map([["k", "v"]]), {}, { dialect: "npmrc" }),
   );
 });
@@ -278,10 +280,10 @@ test("ini npmrc: values that npm would read otherwise are quoted, names that it 
 test("ini: names with control characters are refused in every dialect: a terminal would obey them", () => {
   for (const dialect of ["generic", "npmrc", "gitconfig", "pip", "aws"] as const) {
     for (const name of ["a\u001b[2J", "a\tb", "a\u009b"]) {
-      refuses("unsafe_value", () =>
+      assertRefuses("unsafe_value", () =>
         edit("ini", "", new Map([["s", new Map([[name, "v"]])]]), {}, { dialect }),
       );
-      refuses("unsafe_value", () =>
+      assertRefuses("unsafe_value", () =>
         edit("ini", "", new Map([[name, new Map([["k", "v"]])]]), {}, { dialect }),
       );
     }
@@ -363,7 +365,7 @@ test("ini edit: values that a dialect cannot carry are refused and not quoted", 
     ["npmrc", "hunter2\0"],
   ];
   for (const [dialect, value] of table) {
-    refuses(
+    assertRefuses(
       "unsafe_value",
       () => edit("ini", "", new Map([["s", new Map([["k", value]])]]), {}, { dialect }),
       ["hunter2"],
@@ -390,16 +392,16 @@ test("ini edit: a line break in a value never makes a key or a section", () => {
     { dialect: "gitconfig" },
   );
   assert.deepEqual([...git(after)], [["a\0x", "1\n[evil]\nk = v"]]);
-  refuses("unsafe_value", () => edit("ini", "", new Map([["a]\n[b", new Map([["x", "1"]])]])));
-  refuses("unsafe_value", () => edit("ini", "", new Map([["a", new Map([["x = 1\ny", "1"]])]])));
+  assertRefuses("unsafe_value", () => edit("ini", "", new Map([["a]\n[b", new Map([["x", "1"]])]])));
+  assertRefuses("unsafe_value", () => edit("ini", "", new Map([["a", new Map([["x = 1\ny", "1"]])]])));
 });
 
 test("ini edit: a managed key or section that is there twice is refused, another one is not", () => {
-  refuses("unsupported", () => edited("generic", "[a]\nx = 1\nx = 2\n", "[a]\nx = 3"));
-  refuses("unsupported", () => edited("aws", "[a]\nx = 1\n[a]\ny = 2\n", "[a]\nx = 3"));
-  refuses("unsupported", () => edited("aws", "[a]\nx = 1\nX = 2\n", "[a]\nx = 3"));
-  refuses("unsupported", () => edited("npmrc", "a=1\na=2\n", "a=3"));
-  refuses("unparsable_content", () => edited("generic", "", "[a]\nx = 3\nx = 4"));
+  assertRefuses("unsupported", () => edited("generic", "[a]\nx = 1\nx = 2\n", "[a]\nx = 3"));
+  assertRefuses("unsupported", () => edited("aws", "[a]\nx = 1\n[a]\ny = 2\n", "[a]\nx = 3"));
+  assertRefuses("unsupported", () => edited("aws", "[a]\nx = 1\nX = 2\n", "[a]\nx = 3"));
+  assertRefuses("unsupported", () => edited("npmrc", "a=1\na=2\n", "a=3"));
+  assertRefuses("unparsable_content", () => edited("generic", "", "[a]\nx = 3\nx = 4"));
   assert.equal(edited("generic", "[a]\nx = 1\nx = 2\n", "[a]\ny = 3"), "[a]\nx = 1\nx = 2\ny = 3\n");
 });
 
@@ -416,8 +418,8 @@ test("ini parse: malformed input is refused and not quoted", () => {
   ];
   for (const [dialect, text] of table) {
     const format = documentFormat("ini", { dialect });
-    refuses("unparsable_content", () => format.parse(text), ["hunter2"]);
-    refuses("unparsable_existing", () => format.edit(text, new Map()), ["hunter2"]);
+    assertRefuses("unparsable_content", () => format.parse(text), ["hunter2"]);
+    assertRefuses("unparsable_existing", () => format.edit(text, new Map()), ["hunter2"]);
   }
 });
 

@@ -10,7 +10,7 @@ import {
   edit,
   plain,
   plainMerge,
-  refuses,
+  assertRefuses,
 } from "../../test/editing.test-kit.ts";
 
 const json = documentFormat("json");
@@ -197,10 +197,10 @@ test("json lists: entries are merged by their field, others stay", () => {
     }),
     '{"l": [{"name": "y", "theirs": true}]}',
   );
-  refuses("unsupported", () =>
+  assertRefuses("unsupported", () =>
     edit("json", '{"l":[{"name":"x"},{"name":"x"}]}', '{"l":[{"name":"x"}]}', { lists: { l: "name" } }),
   );
-  refuses("unsupported", () => edit("json", '{"l":[]}', '{"l":[{"v":"x"}]}', { lists: { l: "name" } }));
+  assertRefuses("unsupported", () => edit("json", '{"l":[]}', '{"l":[{"v":"x"}]}', { lists: { l: "name" } }));
 });
 
 test("json edit: an empty file, no file, and a file of comments get a whole document", () => {
@@ -221,15 +221,15 @@ test("json parse: malformed content and files are refused without being quoted",
     `{"a":01}`,
     '{"a":"\t"}',
   ]) {
-    refuses("unparsable_existing", () => json.edit(text, new Map([["b", "1"]])), [secret]);
-    refuses("unparsable_content", () => json.parse(text), [secret]);
+    assertRefuses("unparsable_existing", () => json.edit(text, new Map([["b", "1"]])), [secret]);
+    assertRefuses("unparsable_content", () => json.parse(text), [secret]);
   }
-  refuses("unparsable_existing", () => json.edit("[".repeat(100_000), new Map()));
-  refuses("unsupported", () => json.edit('{"a":1,"a":2}', new Map()));
-  refuses("unparsable_content", () => json.parse('{"a":1,"a":2}'));
-  refuses("unsupported", () => json.edit("[1]", new Map()));
-  refuses("unparsable_content", () => json.parse("[1]"));
-  refuses("unparsable_content", () => json.parse(""));
+  assertRefuses("unparsable_existing", () => json.edit("[".repeat(100_000), new Map()));
+  assertRefuses("unsupported", () => json.edit('{"a":1,"a":2}', new Map()));
+  assertRefuses("unparsable_content", () => json.parse('{"a":1,"a":2}'));
+  assertRefuses("unsupported", () => json.edit("[1]", new Map()));
+  assertRefuses("unparsable_content", () => json.parse("[1]"));
+  assertRefuses("unparsable_content", () => json.parse(""));
 });
 
 test("json parse: an error names line and column", () => {

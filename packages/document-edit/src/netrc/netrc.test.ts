@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat, type EditMap, type EditValue } from "../index.ts";
-import { Choices, assertKeepsLines, corpus, edit, refuses } from "../../test/editing.test-kit.ts";
+import { Choices, assertKeepsLines, corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const netrc = documentFormat("netrc");
 
@@ -202,12 +202,12 @@ test("netrc remove: the entry goes with its last field, but stays as the owner o
 
 test("netrc edit: a value with a line break or NUL is refused and not quoted", () => {
   for (const value of ["hunter2\n", "a\rhunter2", "\0hunter2", "x\nmachine evil login hunter2"]) {
-    refuses(
+    assertRefuses(
       "unsafe_value",
       () => edit("netrc", "", asContent([{ machine: "a", login: "b", password: value }])),
       ["hunter2"],
     );
-    refuses(
+    assertRefuses(
       "unsafe_value",
       () => edit("netrc", "", asContent([{ machine: "a", login: value, password: "x" }])),
       ["hunter2"],
@@ -226,14 +226,14 @@ test("netrc parse: malformed and ambiguous input is refused and not quoted", () 
     'machine "" login x',
     "machine a password x password hunter2",
   ]) {
-    refuses("unparsable_content", () => netrc.parse(text), ["hunter2"]);
+    assertRefuses("unparsable_content", () => netrc.parse(text), ["hunter2"]);
   }
-  refuses("unparsable_existing", () => edit("netrc", "hunter2 x", "machine a login b password c"), [
+  assertRefuses("unparsable_existing", () => edit("netrc", "hunter2 x", "machine a login b password c"), [
     "hunter2",
   ]);
   const twice = "machine a login b password 1\nmachine a login b password 2\n";
-  refuses("unparsable_content", () => netrc.parse(twice));
-  refuses("unsupported", () => edit("netrc", twice, "machine a login b password c"));
+  assertRefuses("unparsable_content", () => netrc.parse(twice));
+  assertRefuses("unsupported", () => edit("netrc", twice, "machine a login b password c"));
   assert.equal(
     edit("netrc", twice, "machine z login b password c"),
     `${twice}machine z login b password c\n`,

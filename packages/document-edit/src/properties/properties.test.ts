@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { documentFormat } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
-import { anyText, corpus, edit, refuses } from "../../test/editing.test-kit.ts";
+import { assertAddRemove, assertEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { anyText, corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const properties = documentFormat("properties");
 
@@ -66,11 +66,11 @@ const CASE: EntriesCase = {
 };
 
 test("properties edit: for any file and content, a second reader finds the merged values and other lines stay", () => {
-  checkEdits(CASE);
+  assertEdits(CASE);
 });
 
 test("properties edit: adding keys and removing them again gives the old text", () => {
-  checkAddRemove(CASE);
+  assertAddRemove(CASE);
 });
 
 test("properties edit: a real file keeps separators, continuations and escapes of what is not managed", () => {
@@ -91,10 +91,10 @@ test("properties edit: what is written is ASCII, whatever the value", () => {
 });
 
 test("properties parse: malformed and ambiguous input is refused and not quoted", () => {
-  refuses("unparsable_content", () => properties.parse("a=\\u12hunter2"), ["hunter2"]);
-  refuses("unparsable_content", () => properties.parse("a=1\na=2"));
-  refuses("unsupported", () => edit("properties", "a=1\na:2\n", "a=3"));
-  refuses("unsupported", () => edit("properties", "", new Map([["a", new Map([["b", "x"]])]])));
+  assertRefuses("unparsable_content", () => properties.parse("a=\\u12hunter2"), ["hunter2"]);
+  assertRefuses("unparsable_content", () => properties.parse("a=1\na=2"));
+  assertRefuses("unsupported", () => edit("properties", "a=1\na:2\n", "a=3"));
+  assertRefuses("unsupported", () => edit("properties", "", new Map([["a", new Map([["b", "x"]])]])));
 });
 
 test("properties mask: values and comments are masked", () => {

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { DocumentEditError, documentFormat } from "../index.ts";
-import { checkAddRemove, checkEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
-import { corpus, edit, refuses } from "../../test/editing.test-kit.ts";
+import { assertAddRemove, assertEdits, type EntriesCase } from "../../test/entries.test-kit.ts";
+import { corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ssh-config-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -61,11 +61,11 @@ const CASE: EntriesCase = {
 };
 
 test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay", () => {
-  checkEdits(CASE);
+  assertEdits(CASE);
 });
 
 test("ssh_config edit: adding blocks and removing them again gives the old text", () => {
-  checkAddRemove({ ...CASE, runs: 80 });
+  assertAddRemove({ ...CASE, runs: 80 });
 });
 
 test("ssh_config edit: a real file with Match and Include keeps its bytes, a new block goes before the first that matches all", () => {
@@ -144,24 +144,28 @@ test("ssh_config edit: values and criteria that are not one line or have another
     '"hunter2',
     "",
   ]) {
-    refuses("unsafe_value", () => edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])), [
-      "hunter2",
-    ]);
+    assertRefuses(
+      "unsafe_value",
+      () => edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])),
+      ["hunter2"],
+    );
   }
   for (const name of ["Host a\nHost *", "a", "Host", "Host  a", "Match"]) {
-    refuses("unsafe_value", () => edit("ssh_config", "", new Map([[name, new Map([["User", "x"]])]])));
+    assertRefuses("unsafe_value", () => edit("ssh_config", "", new Map([[name, new Map([["User", "x"]])]])));
   }
-  refuses("unsafe_value", () =>
+  assertRefuses("unsafe_value", () =>
     edit("ssh_config", "", new Map([["Host a", new Map([["User x\nHost", "y"]])]])),
   );
-  refuses("unsupported", () => edit("ssh_config", "Host a\n User x\nHost a\n User y\n", "Host a\n User z"));
-  refuses("unsupported", () => edit("ssh_config", "Host a\n User x\n User y\n", "Host a\n User z"));
+  assertRefuses("unsupported", () =>
+    edit("ssh_config", "Host a\n User x\nHost a\n User y\n", "Host a\n User z"),
+  );
+  assertRefuses("unsupported", () => edit("ssh_config", "Host a\n User x\n User y\n", "Host a\n User z"));
 });
 
 test("ssh_config parse: malformed input is refused and not quoted", () => {
   for (const text of ["hunter2", 'User "hunter2', "- hunter2"]) {
-    refuses("unparsable_content", () => sshConfig.parse(text), ["hunter2"]);
-    refuses("unparsable_existing", () => edit("ssh_config", text, "User x"), ["hunter2"]);
+    assertRefuses("unparsable_content", () => sshConfig.parse(text), ["hunter2"]);
+    assertRefuses("unparsable_existing", () => edit("ssh_config", text, "User x"), ["hunter2"]);
   }
 });
 
@@ -174,7 +178,9 @@ test("ssh_config mask: values and comments are masked, criteria and keywords sta
 
 test("ssh_config edit: a value with an open quote or an empty argument is refused, as ssh refuses the file", () => {
   for (const value of ["it's", 'a"b', '""', "''", "a '' b"]) {
-    refuses("unsafe_value", () => edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])));
+    assertRefuses("unsafe_value", () =>
+      edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])),
+    );
   }
   const found = edit("ssh_config", "", new Map([["Host a", new Map([["User", '"it\'s \\"x\\""']])]]));
   assert.equal(openssh(found, "a").get("user"), 'it\'s "x"');
@@ -250,7 +256,7 @@ test("ssh_config edit: keywords that add up are no conflict, those that exclude 
     ["Host *.a\n User top\n", "Host *.b.a\n User new\n"],
     ["Host *\n User old\nHost h\n User old\n", "Host h\n User new\nHost *\n User other\n"],
   ] as const) {
-    refuses("unsupported", () => edit("ssh_config", before, content));
+    assertRefuses("unsupported", () => edit("ssh_config", before, content));
   }
   // The content's own order is what it means, and an exception before a pattern stays.
   edit(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documentFormat } from "../index.ts";
-import { edit, refuses } from "../../test/editing.test-kit.ts";
+import { edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const text = documentFormat("text");
 
@@ -11,7 +11,7 @@ test("text edit: the content is the file, byte for byte", () => {
     assert.equal(edit("text", undefined, content), content);
   }
   assert.deepEqual(text.edit("old", text.parse("new")).managed, [[]]);
-  refuses("unsupported", () => text.edit("old", new Map([["key", "x"]])));
+  assertRefuses("unsupported", () => text.edit("old", new Map([["key", "x"]])));
 });
 
 test("text get: the one leaf is the whole file", () => {

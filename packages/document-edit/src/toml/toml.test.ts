@@ -11,7 +11,7 @@ import {
   corpus,
   edit,
   plainMerge,
-  refuses,
+  assertRefuses,
 } from "../../test/editing.test-kit.ts";
 
 const toml = documentFormat("toml");
@@ -255,9 +255,9 @@ test("toml remove: tables go with their last key, comments and other tables stay
 });
 
 test("toml edit: a table is not replaced by a value, nor is null written", () => {
-  refuses("unsupported", () => edit("toml", "[a]\nx = 1\n", "a = 1"));
-  refuses("unsupported", () => edit("toml", "a.x = 1\n", "a = 1"));
-  refuses("unsupported", () => edit("toml", "", new Map([["a", null]])));
+  assertRefuses("unsupported", () => edit("toml", "[a]\nx = 1\n", "a = 1"));
+  assertRefuses("unsupported", () => edit("toml", "a.x = 1\n", "a = 1"));
+  assertRefuses("unsupported", () => edit("toml", "", new Map([["a", null]])));
 });
 
 test("toml parse: malformed and ambiguous input is refused and not quoted", () => {
@@ -282,8 +282,8 @@ test("toml parse: malformed and ambiguous input is refused and not quoted", () =
     '"""a""" = 1',
     'a = "\u0001"',
   ]) {
-    refuses("unparsable_content", () => toml.parse(text), [secret]);
-    refuses("unparsable_existing", () => toml.edit(text, new Map([["z", "1"]])), [secret]);
+    assertRefuses("unparsable_content", () => toml.parse(text), [secret]);
+    assertRefuses("unparsable_existing", () => toml.edit(text, new Map([["z", "1"]])), [secret]);
   }
   for (const text of [
     "a = 1\na = 2",
@@ -296,10 +296,10 @@ test("toml parse: malformed and ambiguous input is refused and not quoted", () =
     "a = {x = 1, x = 2}",
     "a.b = 1\na.b.c = 2",
   ]) {
-    refuses("unparsable_content", () => toml.parse(text));
-    refuses("unsupported", () => toml.edit(text, new Map([["z", "1"]])));
+    assertRefuses("unparsable_content", () => toml.parse(text));
+    assertRefuses("unsupported", () => toml.edit(text, new Map([["z", "1"]])));
   }
-  refuses("unparsable_existing", () => toml.edit(`a = ${"[".repeat(50_000)}`, new Map()));
+  assertRefuses("unparsable_existing", () => toml.edit(`a = ${"[".repeat(50_000)}`, new Map()));
 });
 
 test("toml parse: numbers and dates are kept as they are written", () => {

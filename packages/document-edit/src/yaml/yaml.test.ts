@@ -14,7 +14,7 @@ import {
   edit,
   plain,
   plainMerge,
-  refuses,
+  assertRefuses,
 } from "../../test/editing.test-kit.ts";
 
 const RUNS = 200;
@@ -237,12 +237,12 @@ test("yaml edit: a compose file keeps anchors, quotes and its four columns", () 
 
 test("yaml edit: a key behind an alias, a shared anchor or a merge key is refused; an own key beside them is set", () => {
   const before = "base: &b\n  x: 1\n  s: &s v\nuse: *b\nthird: *s\nmap:\n  <<: *b\n  own: 1\nlone: &l 5\n";
-  refuses("unsupported", () => edit("yaml", before, "use: {x: 2}"));
-  refuses("unsupported", () => edit("yaml", before, "base: {x: 2}"));
-  refuses("unsupported", () => edit("yaml", before, "base: {y: 2}"));
-  refuses("unsupported", () => edit("yaml", before, "base: {s: w}"));
-  refuses("unsupported", () => edit("yaml", before, "map: {x: 2}"));
-  refuses("unsupported", () => edit("yaml", before, "{}", { remove: [["base", "x"]] }));
+  assertRefuses("unsupported", () => edit("yaml", before, "use: {x: 2}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "base: {x: 2}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "base: {y: 2}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "base: {s: w}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "map: {x: 2}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "{}", { remove: [["base", "x"]] }));
   assert.equal(edit("yaml", before, "map: {own: 2, more: 3}"), before.replace("own: 1", "own: 2\n  more: 3"));
   assert.equal(edit("yaml", before, "lone: 6"), before.replace("&l 5", "&l 6"));
 });
@@ -253,7 +253,7 @@ test("yaml edit: merge keys that multiply, and aliases in aliases, are read in n
     return `l${index + 1}: &l${index + 1}\n  <<: [${sources}]\n`;
   });
   const before = `l0: &l0 {deep: 1}\n${levels.join("")}own: {<<: *l40}\n`;
-  refuses("unsupported", () => edit("yaml", before, "own: {deep: 2}"));
+  assertRefuses("unsupported", () => edit("yaml", before, "own: {deep: 2}"));
   assert.equal(
     edit("yaml", before, "own: {k: v}"),
     before.replace("own: {<<: *l40}", "own: {<<: *l40, k: v}"),
@@ -344,17 +344,17 @@ test("yaml parse: malformed, ambiguous and shared input is refused without being
     `? ${secret}\n: : :\n-`,
     `a: *${secret}`,
   ]) {
-    refuses("unparsable_existing", () => yaml.edit(text, new Map([["b", "1"]])), [secret]);
-    refuses("unparsable_content", () => yaml.parse(text), [secret]);
+    assertRefuses("unparsable_existing", () => yaml.edit(text, new Map([["b", "1"]])), [secret]);
+    assertRefuses("unparsable_content", () => yaml.parse(text), [secret]);
   }
   for (const text of ["a: 1\n---\nb: 2\n", "a: 1\na: 2\n", "- 1\n", "text\n"]) {
-    refuses("unsupported", () => yaml.edit(text, new Map([["b", "1"]])));
-    refuses("unparsable_content", () => yaml.parse(text));
+    assertRefuses("unsupported", () => yaml.edit(text, new Map([["b", "1"]])));
+    assertRefuses("unparsable_content", () => yaml.parse(text));
   }
   for (const text of ["a: &x 1\nb: *x\n", "a: !T 1\n", "{[a]: 1}\n"])
-    refuses("unparsable_content", () => yaml.parse(text));
-  refuses("unsupported", () => yaml.edit("a: !T 1\n", new Map([["a", "2"]])));
-  refuses("unparsable_existing", () => yaml.edit(`a: ${"[".repeat(50_000)}`, new Map()));
+    assertRefuses("unparsable_content", () => yaml.parse(text));
+  assertRefuses("unsupported", () => yaml.edit("a: !T 1\n", new Map([["a", "2"]])));
+  assertRefuses("unparsable_existing", () => yaml.edit(`a: ${"[".repeat(50_000)}`, new Map()));
 });
 
 test("yaml parse: numbers are kept as they are written, and nothing of 1.1 is guessed", () => {

@@ -140,7 +140,7 @@ function remove(path: string): void {
 
 for (const method of ["refresh", "refreshInSlices"] as const) {
   test(`what was acquired stays readable when the packs are replaced (${method})`, () =>
-    replacePacks(method));
+    assertReadableAfterReplacement(method));
 }
 
 test("openInSlices ends with the signal's reason", async () => {
@@ -154,7 +154,7 @@ test("openInSlices ends with the signal's reason", async () => {
   repository.close();
 });
 
-async function replacePacks(method: "refresh" | "refreshInSlices"): Promise<void> {
+async function assertReadableAfterReplacement(method: "refresh" | "refreshInSlices"): Promise<void> {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");

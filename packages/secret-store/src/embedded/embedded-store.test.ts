@@ -21,7 +21,7 @@ import { fileURLToPath } from "node:url";
 import type { SecretStore } from "../contract.ts";
 import { SecretStoreError } from "../errors.ts";
 import { userRoot } from "../paths.ts";
-import { collect, fieldsOf, rejectsWith, secretStoreSuite } from "../suite.ts";
+import { collect, fieldsOf, assertRejectsWith, secretStoreSuite } from "../suite.ts";
 import { openEmbeddedStore } from "./embedded-store.ts";
 
 const top = mkdtempSync(join(tmpdir(), "embedded-store-"));
@@ -110,15 +110,15 @@ describe("openEmbeddedStore", () => {
     await (await open(folder)).close();
     renameSync(join(folder, "embedded.db"), join(folder, "elsewhere.db"));
     symlinkSync(join(folder, "elsewhere.db"), join(folder, "embedded.db"));
-    await rejectsWith("insecure_files", open(folder));
+    await assertRejectsWith("insecure_files", open(folder));
   });
 
   it("a lost key is corrupt, and no new key is made", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     rmSync(join(folder, "embedded.key"));
-    await rejectsWith("corrupt", open(folder));
-    await rejectsWith("corrupt", open(folder));
+    await assertRejectsWith("corrupt", open(folder));
+    await assertRejectsWith("corrupt", open(folder));
   });
 
   it("a damaged key file is corrupt, and its content is not told", async () => {
@@ -137,21 +137,21 @@ describe("openEmbeddedStore", () => {
     const [one, other] = [newFolder(), newFolder()];
     for (const folder of [one, other]) await (await open(folder)).close();
     renameSync(join(other, "embedded.key"), join(one, "embedded.key"));
-    await rejectsWith("corrupt", open(one));
+    await assertRejectsWith("corrupt", open(one));
   });
 
   it("a file that is no database is corrupt", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     writeFileSync(join(folder, "embedded.db"), "this is not a database, only some text\n".repeat(200));
-    await rejectsWith("corrupt", open(folder));
+    await assertRejectsWith("corrupt", open(folder));
   });
 
   it("an emptied database beside its key is corrupt, not a fresh store", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     writeFileSync(join(folder, "embedded.db"), "");
-    await rejectsWith("corrupt", open(folder));
+    await assertRejectsWith("corrupt", open(folder));
   });
 
   it("a crash before the schema was written leaves a store that the next opening completes", async () => {
@@ -183,7 +183,7 @@ describe("openEmbeddedStore", () => {
     const database = new DatabaseSync(join(folder, "embedded.db"));
     database.exec("PRAGMA user_version = 99");
     database.close();
-    await rejectsWith("misconfigured", open(folder));
+    await assertRejectsWith("misconfigured", open(folder));
   });
 
   it("a value moved to another path does not open there", async () => {
@@ -196,7 +196,7 @@ describe("openEmbeddedStore", () => {
       "UPDATE version SET sealed = (SELECT sealed FROM version WHERE path LIKE '%/a') WHERE path LIKE '%/b'",
     );
     database.close();
-    await rejectsWith("corrupt", store.read("b"));
+    await assertRejectsWith("corrupt", store.read("b"));
     assert.equal((await store.read("a")).fields.get("v"), "a");
     await store.close();
   });
@@ -204,7 +204,7 @@ describe("openEmbeddedStore", () => {
   it("after close every call is unavailable", async () => {
     const store = await open(newFolder());
     await store.close();
-    await rejectsWith("unavailable", store.read("a"));
+    await assertRejectsWith("unavailable", store.read("a"));
     await store.close();
   });
 });

@@ -17,7 +17,7 @@ import { Secret } from "@devplat/base";
 import { startForwardProxy } from "@devplat/testkit";
 import { SecretStoreError } from "../errors.ts";
 import { userRoot } from "../paths.ts";
-import { fieldsOf, rejectsWith } from "../suite.ts";
+import { fieldsOf, assertRejectsWith } from "../suite.ts";
 import { parseAddress } from "./address.ts";
 import { VaultClient, type VaultClientOptions } from "./client.ts";
 import { openVaultStore } from "./vault-store.ts";
@@ -116,7 +116,7 @@ describe("VaultClient.request", () => {
 
   it("gives up as unavailable after four tries", async () => {
     const { address, calls } = await fakeServer((_call, response) => json(response, 500, { errors: [] }));
-    await rejectsWith("unavailable", clientOf(address).request(get));
+    await assertRejectsWith("unavailable", clientOf(address).request(get));
     assert.equal(calls.length, 4);
   });
 
@@ -129,14 +129,17 @@ describe("VaultClient.request", () => {
       const { address, calls } = await fakeServer((_call, response) =>
         json(response, status, { errors: [] }),
       );
-      await rejectsWith(code, clientOf(address).request(get));
+      await assertRejectsWith(code, clientOf(address).request(get));
       assert.equal(calls.length, 1);
     }
   });
 
   it("a POST whose connection breaks is not sent again, since it may have been carried out", async () => {
     const { address, calls } = await fakeServer((_call, response) => response.destroy());
-    await rejectsWith("unavailable", clientOf(address).request({ method: "POST", path: "a", body: "{}" }));
+    await assertRejectsWith(
+      "unavailable",
+      clientOf(address).request({ method: "POST", path: "a", body: "{}" }),
+    );
     assert.equal(calls.length, 1);
   });
 
@@ -151,19 +154,19 @@ describe("VaultClient.request", () => {
   it("a server that never answers is unavailable when the call's time is over", async () => {
     const { address } = await fakeServer(() => undefined);
     const timing = { ...QUICK, tryMs: 30, callMs: 100 };
-    await rejectsWith("unavailable", clientOf(address, { timing }).request(get));
+    await assertRejectsWith("unavailable", clientOf(address, { timing }).request(get));
   });
 
   it("a body that stops half-way is unavailable", async () => {
     const { address } = await fakeServer((_call, response) => response.writeHead(200).write('{"data":'));
     const timing = { ...QUICK, tryMs: 30, callMs: 100 };
-    await rejectsWith("unavailable", clientOf(address, { timing }).request(get));
+    await assertRejectsWith("unavailable", clientOf(address, { timing }).request(get));
   });
 
   it("the caller's signal ends a call that hangs as aborted", async () => {
     const stop = new AbortController();
     const { address } = await fakeServer(() => stop.abort());
-    await rejectsWith("aborted", clientOf(address).request({ ...get, signal: stop.signal }));
+    await assertRejectsWith("aborted", clientOf(address).request({ ...get, signal: stop.signal }));
   });
 
   it("an answer that is not JSON is unavailable, and is not quoted", async () => {
@@ -180,7 +183,7 @@ describe("VaultClient.request", () => {
     const { address } = await fakeServer((_call, response) =>
       response.end(Buffer.alloc(9 * 1024 * 1024, 0x20)),
     );
-    await rejectsWith("invalid_response", clientOf(address).request(get));
+    await assertRejectsWith("invalid_response", clientOf(address).request(get));
   });
 
   it("the store's own words and the token are in no error", async () => {
@@ -196,7 +199,7 @@ describe("VaultClient.request", () => {
   it("nobody there is unavailable", async () => {
     const { address } = await fakeServer(() => undefined);
     for (const stop of stops.splice(0)) await stop();
-    await rejectsWith("unavailable", clientOf(address).request(get));
+    await assertRejectsWith("unavailable", clientOf(address).request(get));
   });
 });
 
@@ -228,7 +231,7 @@ describe("VaultClient: redirects of a standby", () => {
         ? json(response, 200, { leader_address: "http://127.0.0.2:8200" })
         : json(response, 307, {}, { location: `${thief.address}${url}` }),
     );
-    await rejectsWith("misconfigured", clientOf(standby.address).request(get));
+    await assertRejectsWith("misconfigured", clientOf(standby.address).request(get));
     assert.equal(thief.calls.length, 0);
   });
 
@@ -265,12 +268,12 @@ describe("VaultClient: redirects of a standby", () => {
     const standby = await fakeServer((_call, response) =>
       json(response, 307, {}, { location: "https://127.0.0.1:1/v1/x" }),
     );
-    await rejectsWith("misconfigured", clientOf(standby.address).request(get));
+    await assertRejectsWith("misconfigured", clientOf(standby.address).request(get));
   });
 
   it("a redirect of another kind than Vault's is unavailable", async () => {
     const page = await fakeServer((_call, response) => json(response, 302, {}, { location: "/login" }));
-    await rejectsWith("unavailable", clientOf(page.address).request(get));
+    await assertRejectsWith("unavailable", clientOf(page.address).request(get));
   });
 
   it("a leader that is gone makes the client ask the configured server again", async () => {
@@ -328,7 +331,7 @@ describe("VaultStore.write after a lost answer", () => {
     const { address } = await forgetful(() => ({ a: "somebody else's" }));
     const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
     stops.push(() => store.close());
-    await rejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
+    await assertRejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
   });
 
   it("without a lost answer, equal content by another is a version conflict", async () => {
@@ -339,7 +342,7 @@ describe("VaultStore.write after a lost answer", () => {
     });
     const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
     stops.push(() => store.close());
-    await rejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
+    await assertRejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
   });
 });
 
@@ -387,7 +390,7 @@ describe("VaultClient: TLS and proxies", () => {
   ] as const) {
     it(`a caCert that holds ${what} is misconfigured, and no token is sent`, async () => {
       const { address, calls } = await secureServer();
-      await rejectsWith("misconfigured", clientOf(address, { caCert }).request(get));
+      await assertRejectsWith("misconfigured", clientOf(address, { caCert }).request(get));
       assert.equal(calls.length, 0);
     });
   }
@@ -405,7 +408,7 @@ describe("VaultClient: TLS and proxies", () => {
     await clientOf(address, { caCert: ca, proxy: url }).request(get);
     assert.deepEqual(seen, [`CONNECT ${new URL(address).host}`]);
     assert.equal(calls[0]?.token, TOKEN);
-    await rejectsWith("misconfigured", clientOf(address, { proxy: url }).request(get));
+    await assertRejectsWith("misconfigured", clientOf(address, { proxy: url }).request(get));
   });
 
   it("goes through the environment's proxy by the common rules, and past it for a host of NO_PROXY", async () => {
@@ -420,7 +423,7 @@ describe("VaultClient: TLS and proxies", () => {
       });
     await client("other.example").request(get);
     assert.equal(calls.length, 1);
-    await rejectsWith("unavailable", client("example").request(get));
+    await assertRejectsWith("unavailable", client("example").request(get));
     assert.equal(calls.length, 1);
   });
 

@@ -11,7 +11,7 @@ import {
 } from "@devplat/testkit";
 import type { SecretChange, SecretStore } from "../contract.ts";
 import { userRoot } from "../paths.ts";
-import { collect, fieldsOf, rejectsWith } from "../suite.ts";
+import { collect, fieldsOf, assertRejectsWith } from "../suite.ts";
 import { changeOf } from "./event.ts";
 import { ResponsePart } from "./response.ts";
 import { openVaultStore } from "./vault-store.ts";
@@ -99,7 +99,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     const stop = new AbortController();
     const changes = await watching(stop);
     proxy.events.drop();
-    await rejectsWith("unavailable", changes.next());
+    await assertRejectsWith("unavailable", changes.next());
     await watching(stop);
     stop.abort();
   });
@@ -124,22 +124,22 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
       [503, "unavailable"],
     ] as const) {
       proxy.events.refuse = status;
-      await rejectsWith(code, watch());
+      await assertRejectsWith(code, watch());
     }
     proxy.events.refuse = undefined;
     proxy.fault = { cut: true };
-    await rejectsWith("unavailable", watch());
+    await assertRejectsWith("unavailable", watch());
     proxy.fault = undefined;
     token = "not-a-token";
     proxy.events.refuse = 403;
-    await rejectsWith("unauthenticated", watch());
+    await assertRejectsWith("unauthenticated", watch());
     proxy.events.refuse = undefined;
     token = vault.rootToken;
   });
 
   it("the community build of Vault itself is `unsupported`", async () => {
     const direct = openVaultStore({ address: vault.address, root, token: () => new Secret(vault.rootToken) });
-    await rejectsWith("unsupported", collect(direct.watch(AbortSignal.timeout(60_000)), 1));
+    await assertRejectsWith("unsupported", collect(direct.watch(AbortSignal.timeout(60_000)), 1));
     await direct.close();
   });
 });

@@ -7,7 +7,7 @@ import { FOREIGN_ANSWERS } from "@devplat/testkit";
 import type { SecretStore } from "../contract.ts";
 import { SecretStoreError } from "../errors.ts";
 import { userRoot } from "../paths.ts";
-import { fieldsOf, rejectsWith } from "../suite.ts";
+import { fieldsOf, assertRejectsWith } from "../suite.ts";
 import { VaultClient } from "./client.ts";
 import { openVaultStore } from "./vault-store.ts";
 
@@ -109,7 +109,7 @@ describe("an answer that Vault did not give", () => {
       if (request.url?.endsWith("lookup-self") === true) response.writeHead(403).end("<html></html>");
       else own(response, 403, { errors: ["permission denied"] });
     };
-    await rejectsWith("denied", store.read("p"));
+    await assertRejectsWith("denied", store.read("p"));
   });
 
   it("a standby's redirect is unavailable when a page answers sys/leader", async () => {
@@ -117,7 +117,7 @@ describe("an answer that Vault did not give", () => {
       if (request.url === "/v1/sys/leader") response.end("<html></html>");
       else response.writeHead(307, { location: "http://127.0.0.2:8200/v1/x" }).end();
     };
-    await rejectsWith("unavailable", store.read("p"));
+    await assertRejectsWith("unavailable", store.read("p"));
   });
 
   it("a POST that got a foreign answer is not sent again", async () => {
@@ -126,7 +126,7 @@ describe("an answer that Vault did not give", () => {
       calls += 1;
       response.writeHead(404).end("<html></html>");
     };
-    await rejectsWith("unavailable", store.write("p", FIELDS));
+    await assertRejectsWith("unavailable", store.write("p", FIELDS));
     assert.equal(calls, 1);
   });
 });
@@ -152,7 +152,7 @@ describe("Vault's own answer that nothing is there", () => {
   ] as const) {
     it(`${name} is not found`, async () => {
       answer = (_request, response) => own(response, 404, body);
-      for (const call of calls) await rejectsWith("not_found", call());
+      for (const call of calls) await assertRejectsWith("not_found", call());
     });
   }
 
@@ -163,7 +163,7 @@ describe("Vault's own answer that nothing is there", () => {
         response.writeHead(404).end(JSON.stringify({ errors: [] }));
       };
       for (const call of [() => store.read("p"), () => store.metadata("p"), () => store.list("f/")]) {
-        await rejectsWith("unavailable", call());
+        await assertRejectsWith("unavailable", call());
       }
     });
   }
@@ -173,11 +173,11 @@ describe("Vault's own answer that nothing is there", () => {
       void response
         .writeHead(200, { "content-type": "application/json" })
         .end('{"request_id":"x","lease_id":"","data":{"data":{"a":"1","a":"2"}}}');
-    await rejectsWith("invalid_response", store.read("p"));
+    await assertRejectsWith("invalid_response", store.read("p"));
   });
 
   it("metadata without the newest version is an invalid response, not a deletion", async () => {
     answer = (_request, response) => own(response, 200, { ...ENVELOPE, data: { current_version: 3 } });
-    await rejectsWith("invalid_response", store.metadata("p"));
+    await assertRejectsWith("invalid_response", store.metadata("p"));
   });
 });

@@ -6,7 +6,7 @@ import type { SecretStore } from "../contract.ts";
 import { SecretStoreError } from "../errors.ts";
 import { parseFields } from "../json.ts";
 import { userRoot } from "../paths.ts";
-import { fieldsOf, rejectsWith, secretStoreSuite } from "../suite.ts";
+import { fieldsOf, assertRejectsWith, secretStoreSuite } from "../suite.ts";
 import { VaultClient } from "./client.ts";
 import { openVaultStore, type VaultStoreOptions } from "./vault-store.ts";
 
@@ -53,8 +53,8 @@ describe("VaultStore", () => {
     await store.write("soft", fieldsOf({ v: "1" }));
     await store.write("soft", fieldsOf({ v: "2" }));
     await vault.request("DELETE", "kv/data/users/ada/soft");
-    await rejectsWith("not_found", store.read("soft"));
-    await rejectsWith("not_found", store.metadata("soft"));
+    await assertRejectsWith("not_found", store.read("soft"));
+    await assertRejectsWith("not_found", store.metadata("soft"));
     assert.deepEqual((await store.read("soft", { version: 1 })).fields, fieldsOf({ v: "1" }));
   });
 
@@ -79,7 +79,7 @@ describe("VaultStore", () => {
     await store.write("shred", fieldsOf({ v: "1" }));
     await store.write("shred", fieldsOf({ v: "2" }));
     await vault.request("PUT", "kv/destroy/users/ada/shred", { versions: [1] });
-    await rejectsWith("not_found", store.read("shred", { version: 1 }));
+    await assertRejectsWith("not_found", store.read("shred", { version: 1 }));
     assert.deepEqual(
       (await store.metadata("shred")).versions.map(({ version }) => version),
       [2],
@@ -88,14 +88,14 @@ describe("VaultStore", () => {
 
   it("a version whose deletion lies in the future can still be read", async () => {
     await vault.request("POST", "kv/metadata/users/ada/timed", { delete_version_after: "1h" });
-    await rejectsWith("not_found", store.metadata("timed"));
+    await assertRejectsWith("not_found", store.metadata("timed"));
     await store.write("timed", fieldsOf({ v: "1" }), { ifVersion: 0 });
     assert.equal((await store.metadata("timed")).versions.length, 1);
   });
 
   it("a mount that demands compare-and-set refuses a write without as a version conflict", async () => {
     await vault.request("POST", "kv/metadata/users/ada/strict", { cas_required: true });
-    await rejectsWith("version_conflict", store.write("strict", fieldsOf({ v: "1" })));
+    await assertRejectsWith("version_conflict", store.write("strict", fieldsOf({ v: "1" })));
     await store.write("strict", fieldsOf({ v: "1" }), { ifVersion: 0 });
   });
 
@@ -106,18 +106,18 @@ describe("VaultStore", () => {
     await store.write("open", fieldsOf({ v: "1" }));
     assert.equal((await narrow.read("open")).version, 1);
     await narrow.ping();
-    await rejectsWith("denied", narrow.write("open", fieldsOf({ v: "2" })));
-    await rejectsWith("denied", narrow.read("closed"));
-    await rejectsWith("denied", narrow.list(""));
-    await rejectsWith("denied", narrow.delete("open"));
+    await assertRejectsWith("denied", narrow.write("open", fieldsOf({ v: "2" })));
+    await assertRejectsWith("denied", narrow.read("closed"));
+    await assertRejectsWith("denied", narrow.list(""));
+    await assertRejectsWith("denied", narrow.delete("open"));
     await narrow.close();
   });
 
   it("no token, and one that Vault does not know, are unauthenticated", async () => {
     for (const token of [undefined, "", "hvs.not-a-token", "line\nbreak"]) {
       const stranger = open(vault, token);
-      await rejectsWith("unauthenticated", stranger.read("first"));
-      await rejectsWith("unauthenticated", stranger.ping());
+      await assertRejectsWith("unauthenticated", stranger.read("first"));
+      await assertRejectsWith("unauthenticated", stranger.ping());
       await stranger.close();
     }
   });
@@ -127,9 +127,9 @@ describe("VaultStore", () => {
     const elsewhere = open(vault, vault.rootToken, {
       root: userRoot({ mount: "nowhere", prefix: "", username: "ada" }),
     });
-    await rejectsWith("misconfigured", elsewhere.ping());
-    await rejectsWith("misconfigured", elsewhere.list(""));
-    await rejectsWith("misconfigured", elsewhere.read("a"));
+    await assertRejectsWith("misconfigured", elsewhere.ping());
+    await assertRejectsWith("misconfigured", elsewhere.list(""));
+    await assertRejectsWith("misconfigured", elsewhere.read("a"));
     await elsewhere.close();
   });
 
@@ -138,7 +138,7 @@ describe("VaultStore", () => {
     const old = open(vault, vault.rootToken, {
       root: userRoot({ mount: "old", prefix: "", username: "ada" }),
     });
-    await rejectsWith("misconfigured", old.ping());
+    await assertRejectsWith("misconfigured", old.ping());
     await old.close();
   });
 
@@ -159,7 +159,7 @@ describe("VaultStore", () => {
         return true;
       });
       assert.ok(performance.now() - asked < 5_000);
-      await rejectsWith("not_found", store.read("much"));
+      await assertRejectsWith("not_found", store.read("much"));
     });
   }
 
@@ -180,7 +180,7 @@ describe("VaultStore", () => {
     const patient = open(vault, vault.rootToken, { timing });
     await patient.ping();
     await vault.pause();
-    await rejectsWith("unavailable", patient.read("first"));
+    await assertRejectsWith("unavailable", patient.read("first"));
     await vault.resume();
     await patient.ping();
     await patient.close();
@@ -206,7 +206,7 @@ describe("VaultClient", () => {
     assert.ok(Math.abs((info.expiresAt ?? 0) - (Date.now() + info.ttlSeconds * 1000)) < 10_000);
     assert.ok((await client.renewSelf()).ttlSeconds > 0);
     await client.revokeSelf();
-    await rejectsWith("unauthenticated", client.lookupSelf());
+    await assertRejectsWith("unauthenticated", client.lookupSelf());
     await client.revokeSelf();
     await client.close();
   });
