@@ -47,9 +47,15 @@ const PROGRAM: Program<object> = {
       1,
       1,
     ),
+    spec("pair", { key: text("A key."), q: { type: "boolean", description: "Has no short form." } }, 2),
+    { name: "version", summary: "Prints the version.", load: nothing },
     completionCommand(() => PROGRAM),
   ],
-  globalOptions: { config: { ...text("A file."), short: "c" } },
+  globalOptions: {
+    config: { ...text("A file."), short: "c" },
+    json: { type: "boolean", description: "JSON.", short: "j" },
+  },
+  notBuilt: { later: "for a time to come" },
   flags: () => ({}),
   notes: "Notes stand at the end.",
   debug: { isOn: () => false, hint: "" },
@@ -93,7 +99,55 @@ describe("parseCommandLine", () => {
     });
   });
 
-  const refused: [string, string[], string][] = [
+  it("options of every command may stand before it, and their values are no commands", () => {
+    for (const args of [
+      ["-c", "thing", "migrate"],
+      ["--config", "thing", "migrate"],
+      ["--config=thing", "migrate"],
+      ["migrate", "-c", "thing"],
+    ]) {
+      const { name, options } = called(...args);
+      assert.deepEqual([name, options], ["migrate", { config: "thing" }]);
+    }
+    for (const flag of ["--json", "-j"])
+      assert.deepEqual(called(flag, "migrate", "status").options, { json: true });
+  });
+
+  it("words behind -- are arguments, and so is a single -", () => {
+    assert.deepEqual(called("pair", "-", "--", "--key").positionals, ["-", "--key"]);
+    assert.deepEqual(called("thing", "add", "x", "--key=k").positionals, ["x"]);
+  });
+
+  it("an option that excludes another may be given alone", () => {
+    assert.deepEqual(called("thing", "add", "x", "--key=k", "--on").options, { key: "k", on: true });
+    assert.deepEqual(called("thing", "add", "x", "--key=k", "--off").options, { key: "k", off: true });
+  });
+
+  it("--version alone is the command version", () => {
+    assert.equal(called("--version").name, "version");
+  });
+
+  const helps: [string, string[], string | undefined, string | undefined][] = [
+    ["no word", [], undefined, undefined],
+    ["--help", ["--help"], undefined, undefined],
+    ["help", ["help"], undefined, undefined],
+    ["a group", ["thing"], undefined, "thing"],
+    ["help of a group", ["help", "thing"], undefined, "thing"],
+    ["a command with --help", ["thing", "add", "--help"], "thing add", undefined],
+    ["--help before a command", ["--help", "migrate"], "migrate", undefined],
+    ["-h, with an argument too many", ["migrate", "-h", "x"], "migrate", undefined],
+    ["help of a command", ["help", "thing", "add"], "thing add", undefined],
+    ["help behind an option", ["--json", "help", "migrate"], "migrate", undefined],
+  ];
+  for (const [name, args, command, group] of helps) {
+    it(`gives help: ${name}`, () => {
+      const parsed = parseCommandLine(PROGRAM, args, {});
+      assert.ok(parsed.kind === "help");
+      assert.deepEqual([parsed.command?.name, parsed.group], [command, group]);
+    });
+  }
+
+  const refused: [string, string[], string, string?][] = [
     ["a missing option", ["thing", "add", "x"], "'thing add' needs: --key <text>"],
     ["a missing argument", ["thing", "add", "--key=k"], "'thing add' needs: THING"],
     [
@@ -109,10 +163,65 @@ describe("parseCommandLine", () => {
       "--size takes a whole number, or 'none'",
     ],
     ["an option of another command", ["migrate", "--size=1"], "--size is an option of 'prog thing add' only"],
+    [
+      "an option of others",
+      ["migrate", "--key=k"],
+      "--key is an option of 'prog thing add', 'prog pair' only",
+    ],
+    ["any argument", ["version", "x"], "'version' takes no arguments", "version"],
+    ["a second argument", ["thing", "add", "x", "y"], "'thing add' takes at most 1 argument", "thing add"],
+    ["a third argument", ["pair", "x", "y", "z"], "'pair' takes at most 2 arguments", "pair"],
+    ["an unknown command", ["thinng"], "unknown command: thinng; did you mean 'thing'?"],
+    ["a command like none", ["zzzzzzzz"], "unknown command: zzzzzzzz"],
+    ["a word that looks like a value", ["hunter2"], "unknown command"],
+    [
+      "an unknown command of a group",
+      ["thing", "ad"],
+      "unknown command below 'thing': ad; did you mean 'add'?",
+      "thing",
+    ],
+    ["a command of another group", ["thing", "status"], "unknown command below 'thing': status", "thing"],
+    ["a command behind --", ["--", "zzzzzzzz"], "unknown command: zzzzzzzz"],
+    ["a word of a later version", ["later"], "'later' is not built yet in this version: for a time to come"],
+    ["such a word below a group", ["thing", "later"], "unknown command below 'thing': later", "thing"],
+    ["an option without its value", ["migrate", "-c"], "--config needs a value", "migrate"],
+    ["an empty value", ["migrate", "--config="], "--config needs a value", "migrate"],
+    ["a value of a flag", ["migrate", "--json=1"], "--json takes no value", "migrate"],
+    [
+      "the first letter of an option that has no short form",
+      ["pair", "-q"],
+      "unknown option of 'prog pair': -q",
+    ],
+    [
+      "a mistyped option",
+      ["migrate", "--confg=x"],
+      "unknown option of 'prog migrate': --confg; did you mean '--config'?",
+    ],
+    [
+      "a mistyped option of the command",
+      ["pair", "--ky=x"],
+      "unknown option of 'prog pair': --ky; did you mean '--key'?",
+    ],
+    [
+      "an unknown option without a command",
+      ["--confg"],
+      "unknown option: --confg; did you mean '--config'?",
+      "",
+    ],
+    [
+      "an unknown option that looks like a value",
+      ["migrate", "--hunter2"],
+      "unknown option of 'prog migrate'",
+    ],
     ["an unknown letter", ["migrate", "-x"], "unknown option of 'prog migrate': -x"],
   ];
-  for (const [name, args, message] of refused) {
-    it(`refuses ${name}`, () => assert.throws(() => called(...args), { name: "Error", message }));
+  for (const [name, args, message, about] of refused) {
+    it(`refuses ${name}`, () =>
+      assert.throws(() => called(...args), {
+        name: "Error",
+        message,
+        ...(about === undefined ? {} : { about }),
+      }));
   }
 
   it("ends in a call, in help or in a UsageError that repeats no long argument, whatever is given", () => {
