@@ -3,7 +3,205 @@ import { describe, it } from "node:test";
 import { createLogger, systemClock } from "@devplat/base";
 import { tempFolder } from "@devplat/testkit";
 import { Metrics } from "../telemetry/metrics.ts";
+import { CachedRepository } from "./cached-repository.ts";
+import { CheckedFiles } from "./checked-files.ts";
+import { Cleanup } from "./cleanup.ts";
 import { GitCache } from "./git-cache.ts";
+import type { CachePolicy } from "./policy.ts";
+import { repositoryId } from "./repository-id.ts";
+import type { StoredFile } from "./response-files.ts";
+import type { Tips } from "./tips.ts";
+
+const MEGABYTE = 2 ** 20;
+const HOUR_MS = 3_600_000;
+const NOW = 1_000 * HOUR_MS;
+
+interface Shop {
+  /** Hours since the last use, by file name; each has a megabyte. */
+  readonly answers?: Readonly<Record<string, number>>;
+  /** Megabytes of packs, and hours since they were used. */
+  readonly packs?: readonly [megabytes: number, hours: number];
+  readonly lastFetchHours?: number;
+  readonly limitMb?: number;
+  readonly isListed?: boolean;
+}
+
+/** A {@link Cleanup} over folders that are only played, of repositories `org/<name>`. */
+function playedCleanup(
+  shops: Readonly<Record<string, Shop>>,
+  options: { totalMb?: number; dropHours?: number } = {},
+) {
+  const clock = { ...systemClock, now: () => NOW };
+  const kept = new Map<string, StoredFile[]>();
+  const repositories = new Map<string, CachedRepository>();
+  const done = {
+    evicted: [] as string[],
+    packs: [] as string[],
+    purged: [] as string[],
+    sizes: new Map<string, number>(),
+    faults: [] as string[],
+  };
+  for (const [name, { answers = {}, lastFetchHours }] of Object.entries(shops)) {
+    const id = repositoryId("org", name);
+    const repository = new CachedRepository(id, {} as Tips, new CheckedFiles(clock));
+    if (lastFetchHours !== undefined) repository.lastFetchAt = NOW - lastFetchHours * HOUR_MS;
+    repositories.set(name, repository);
+    const files = Object.entries(answers).map(([file, hours]) => ({
+      name: file,
+      size: MEGABYTE,
+      mtimeMs: NOW - hours * HOUR_MS,
+    }));
+    kept.set(name, files);
+  }
+  const named = (name: string): CachePolicy => {
+    const maxCacheSizeMb = shops[name]?.limitMb;
+    return { id: name, owner: "org", name, enabled: true, timeoutSeconds: 30, maxCacheSizeMb };
+  };
+  const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
+  const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));
+  /** What removing an answer of this name throws. */
+  const refusals = new Map<string, NodeJS.ErrnoException>();
+  const cleanup = new Cleanup({
+    files: {
+      repositories: all,
+      list: async ({ name }) => [...(kept.get(name) ?? [])],
+      remove: async ({ name }, file) => {
+        const refusal = refusals.get(file);
+        if (refusal !== undefined) throw refusal;
+        kept.set(
+          name,
+          (kept.get(name) ?? []).filter((each) => each.name !== file),
+        );
+      },
+    },
+    objects: {
+      repositories: async () => [],
+      diskUse: async ({ id: { name } }) => {
+        const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
+        return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
+      },
+      remove: async ({ id: { name } }) => void done.packs.push(name),
+    },
+    policies: {
+      find: (_owner, name) => (policies.includes(name) ? named(name) : undefined),
+      all: () => policies.map(named),
+    },
+    metrics: {
+      evicted: (_owner, name, files) => void done.evicted.push(`${name} ${files}`),
+      responseSize: (_owner, name, bytes) => void done.sizes.set(name, bytes / MEGABYTE),
+    },
+    faults: { once: (_repository, _error, message) => void done.faults.push(message) },
+    logger: createLogger({ destination: { write: () => undefined } }),
+    clock,
+    maxTotalBytes: (options.totalMb ?? Infinity) * MEGABYTE,
+    dropUnusedAfterMs: (options.dropHours ?? Infinity) * HOUR_MS,
+    repository: (_owner, name) => repositories.get(name)!,
+    purge: async (_owner, name) => void done.purged.push(name),
+  });
+  const left = (name: string): string[] => (kept.get(name) ?? []).map((file) => file.name).toSorted();
+  return { cleanup, done, left, refusals, repository: (name: string) => repositories.get(name)! };
+}
+
+describe("Cleanup", () => {
+  it("a repository's own limit: the longest unused go, until the rest is exactly the limit", async () => {
+    const played = playedCleanup({
+      a: { answers: { x: 1, y: 3, z: 2 }, limitMb: 2 },
+      b: { answers: { x: 9 } },
+    });
+    await played.cleanup.run();
+    assert.deepEqual(played.left("a"), ["x", "z"]);
+    assert.deepEqual(played.left("b"), ["x"]);
+    assert.deepEqual(played.done.evicted, ["a 1"]);
+    assert.deepEqual(Object.fromEntries(played.done.sizes), { a: 2, b: 1 });
+    assert.deepEqual([...played.repository("a").files.keys()].toSorted(), ["x", "z"]);
+  });
+
+  it("what nobody used for longer than drop_unused_after goes, whatever the limit, and is not counted", async () => {
+    const played = playedCleanup({ a: { answers: { x: 5, y: 4, z: 3 }, limitMb: 1 } }, { dropHours: 4 });
+    await played.cleanup.run();
+    assert.deepEqual(played.left("a"), ["z"]);
+    assert.deepEqual(played.done.evicted, ["a 1"]);
+    const roomy = playedCleanup({ a: { answers: { x: 5, y: 4, z: 3 }, limitMb: 2 } }, { dropHours: 4 });
+    await roomy.cleanup.run();
+    assert.deepEqual(roomy.left("a"), ["y", "z"]);
+    assert.deepEqual(roomy.done.evicted, []);
+  });
+
+  it("the total limit: the longest unused answers of all go, until the rest is exactly the limit", async () => {
+    const shops = { a: { answers: { x: 1, y: 4 } }, b: { answers: { x: 2, y: 3 }, packs: [1, 9] as const } };
+    const played = playedCleanup(shops, { totalMb: 3 });
+    await played.cleanup.run();
+    assert.deepEqual([played.left("a"), played.left("b")], [["x"], ["x"]]);
+    assert.deepEqual(played.done.evicted, ["a 1", "b 1"]);
+    assert.deepEqual(Object.fromEntries(played.done.sizes), { a: 1, b: 1 });
+    assert.deepEqual(played.done.packs, []);
+  });
+
+  it("then packs go that were idle for an hour, the longest unused first, until the rest fits", async () => {
+    const shops = {
+      busy: { packs: [2, 9], lastFetchHours: 0.5 },
+      young: { packs: [1, 1] },
+      old: { packs: [1, 9], lastFetchHours: 2 },
+      oldest: { answers: { x: 0 }, packs: [2, 3] },
+    } as const;
+    const gone = async (totalMb: number): Promise<string[]> => {
+      const played = playedCleanup(shops, { totalMb });
+      const generations = Object.keys(shops).map((name) => played.repository(name).generation);
+      await played.cleanup.run();
+      for (const [at, name] of Object.keys(shops).entries()) {
+        const rose = played.repository(name).generation - generations[at]!;
+        assert.equal(rose, played.done.packs.includes(name) ? 1 : 0, name);
+      }
+      return played.done.packs;
+    };
+    assert.deepEqual(await gone(6), []);
+    assert.deepEqual(await gone(5), ["oldest"]);
+    assert.deepEqual(await gone(4), ["oldest"]);
+    assert.deepEqual(await gone(3), ["oldest", "old"]);
+    assert.deepEqual(await gone(2), ["oldest", "old", "young"]);
+    assert.deepEqual(await gone(0), ["oldest", "old", "young"]);
+  });
+
+  it("data of repositories that are not listed goes, and no other", async () => {
+    const played = playedCleanup({ a: {}, b: { isListed: false } });
+    await played.cleanup.run();
+    assert.deepEqual(played.done.purged, ["b"]);
+  });
+
+  it("an answer that another process removed is not counted; one that cannot be removed is a fault", async () => {
+    const played = playedCleanup({
+      a: { answers: { x: 2, y: 1 }, limitMb: 1 },
+      b: { answers: { z: 1 }, limitMb: 0 },
+    });
+    played.refusals.set("x", Object.assign(new Error("gone"), { code: "ENOENT" }));
+    played.refusals.set("z", Object.assign(new Error("no"), { code: "EACCES" }));
+    await played.cleanup.run();
+    assert.deepEqual(played.done.evicted, []);
+    assert.deepEqual(played.left("a"), ["x", "y"]);
+    assert.deepEqual(played.done.faults, ["the cleanup of a repository failed"]);
+  });
+
+  it("a total size that cannot be kept is a fault, and no error", async () => {
+    const played = playedCleanup({ a: { answers: { x: 1 } } }, { totalMb: 0 });
+    played.refusals.set("x", Object.assign(new Error("no"), { code: "EACCES" }));
+    await assert.doesNotReject(played.cleanup.run());
+    assert.deepEqual(played.done.faults, ["the total size of the cache cannot be kept"]);
+  });
+
+  it("a name that can be no folder is left alone", async () => {
+    const played = playedCleanup({ "a/b": { answers: { x: 9 }, limitMb: 0 } }, { totalMb: 0 });
+    await played.cleanup.run();
+    assert.deepEqual(played.left("a/b"), ["x"]);
+  });
+
+  it("what was evicted is forgotten: a file of that name is checked again", async () => {
+    const played = playedCleanup({ a: { answers: { x: 1 }, limitMb: 0 } });
+    const { checked } = played.repository("a");
+    checked.written("x");
+    await played.cleanup.run();
+    assert.equal(await checked.isSound("x", async () => false), false);
+  });
+});
 
 describe("GitCache.run", () => {
   it("cleans up once at the start, then every ten minutes until it is told to end", async () => {

@@ -12,11 +12,11 @@ const MEGABYTE = 1024 * 1024;
 const IDLE_STORE_MS = 3_600_000;
 
 export interface CleanupParts {
-  readonly files: ResponseFiles;
-  readonly objects: StoredObjects;
+  readonly files: Pick<ResponseFiles, "repositories" | "list" | "remove">;
+  readonly objects: Pick<StoredObjects, "repositories" | "diskUse" | "remove">;
   readonly policies: CachePolicies;
-  readonly metrics: Metrics;
-  readonly faults: FaultLog;
+  readonly metrics: Pick<Metrics, "evicted" | "responseSize">;
+  readonly faults: Pick<FaultLog, "once">;
   readonly logger: Logger;
   readonly clock: Clock;
   /** `cache.max_total_size_mb`, in bytes; Infinity: none. */
