@@ -1,10 +1,22 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { crc32 } from "node:zlib";
 import type { ObjectFormat } from "@devplat/git-protocol";
 import fc from "fast-check";
-import { buildRepository, temporaryFolder } from "../test/git.test-kit.ts";
+import { buildRepository, git, temporaryFolder } from "../test/git.test-kit.ts";
 import { blobOid, PackBuilder, simpleDelta } from "../test/pack-builder.test-kit.ts";
 import { GitStoreError } from "./errors.ts";
 import { createTables } from "./index-pack/tables.ts";
@@ -93,6 +105,145 @@ test("PackIndex.range gives the ids of a prefix", () => {
       prefix,
     );
   }
+});
+
+/** An index of ids at made-up offsets, in the order of the pack. */
+function madeIndex(
+  folder: string,
+  objects: readonly (readonly [oid: string, offset: number, crc?: number])[],
+): Buffer {
+  const tables = createTables("sha1", objects.length);
+  for (const [entry, [oid, offset, crc = 0]] of objects.entries()) {
+    tables.oids.set(Buffer.from(oid, "hex"), entry * 20);
+    tables.offsets[entry] = offset;
+    tables.crcs[entry] = crc;
+  }
+  const path = join(folder, "made.idx");
+  rmSync(path, { force: true });
+  writeIndex(path, tables, sortByOid(tables), Buffer.alloc(20, 7));
+  return readFileSync(path);
+}
+
+const SMALL_TABLES = 8 + 1024;
+
+test("writeIndex and PackIndex: offsets of 2^31 and more stand in the table of 64-bit offsets, by id", () => {
+  using folder = temporaryFolder();
+  const offsets = [12, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 5];
+  const ids = offsets.map((_, entry) => String(9 - entry).repeat(40));
+  const bytes = madeIndex(
+    folder.path,
+    ids.map((oid, entry) => [oid, offsets[entry]!] as const),
+  );
+  const index = new PackIndex(bytes, "sha1", "made.idx");
+  for (const [entry, oid] of ids.entries()) {
+    const position = index.find(Buffer.from(oid, "hex"));
+    assert.equal(position, offsets.length - 1 - entry);
+    assert.equal(index.offsetAt(position), offsets[entry]);
+    assert.equal(bytes.toString("hex", index.oidStartAt(position), index.oidStartAt(position) + 20), oid);
+  }
+  const small = SMALL_TABLES + offsets.length * 24;
+  const words = Array.from(offsets, (_, position) => bytes.readUInt32BE(small + position * 4));
+  assert.deepEqual(words, [2 ** 31, 2 ** 31 + 1, 2 ** 31 + 2, 2 ** 31 + 3, 2 ** 31 - 1, 12]);
+  const large = Array.from({ length: 4 }, (_, n) =>
+    Number(bytes.readBigUInt64BE(small + offsets.length * 4 + n * 8)),
+  );
+  assert.deepEqual(large, [2 ** 40 + 5, 2 ** 32, 2 ** 32 - 1, 2 ** 31]);
+  assert.deepEqual(index.checksum, createHash("sha1").update(index.content).digest());
+});
+
+test("an object behind 4 GiB of a pack is read, as stock git reads it", () => {
+  using folder = temporaryFolder();
+  const repository = join(folder.path, "far.git");
+  git(folder.path, ["init", "-q", "--bare", repository]);
+  const contents = ["near", "far"].map((text) => Buffer.from(text));
+  const offsets = [12, 2 ** 32 + 12];
+  const packs = join(repository, "objects/pack");
+  const crcs: number[] = [];
+  // All between the two is a hole, which takes no room and belongs to the first one.
+  const pack = openSync(join(packs, "pack-far.pack"), "w");
+  for (const [entry, content] of contents.entries()) {
+    const builder = new PackBuilder();
+    builder.object("blob", content);
+    const whole = builder.finish(contents.length);
+    crcs.push(crc32(whole.subarray(12, -20)));
+    writeSync(pack, whole, 0, whole.length, offsets[entry]! - 12);
+  }
+  const { size } = fstatSync(pack);
+  const trailer = Buffer.alloc(20, 7);
+  writeSync(pack, trailer, 0, trailer.length, size - 20);
+  closeSync(pack);
+  const oids = contents.map((content) => blobOid(content));
+  writeFileSync(
+    join(packs, "pack-far.idx"),
+    madeIndex(
+      folder.path,
+      oids.map((oid, entry) => [oid, offsets[entry]!, crcs[entry]!] as const),
+    ),
+  );
+  const database = ObjectDatabase.open(join(repository, "objects"));
+  const far = oids[1]!;
+  assert.deepEqual(database.read(far), { type: "blob", content: contents[1] });
+  assert.deepEqual(git(repository, ["cat-file", "blob", far]), contents[1]);
+  database.close();
+});
+
+test("PackIndex refuses what cannot be an index, and says why", () => {
+  using folder = temporaryFolder();
+  const good = madeIndex(folder.path, [["a".repeat(40), 12]]);
+  assert.equal(new PackIndex(madeIndex(folder.path, []), "sha1", "empty.idx").count, 0);
+  const changed = (at: number, value: number): Buffer => {
+    const bytes = Buffer.from(good);
+    bytes.writeUInt32BE(value, at);
+    return bytes;
+  };
+  const longer = (bytes: number): Buffer => Buffer.concat([good, Buffer.alloc(bytes)]);
+  const table: [Buffer, string][] = [
+    [good.subarray(0, SMALL_TABLES + 39), "it is too short"],
+    [changed(0, 0xff744f64), "it does not start as an index"],
+    [changed(4, 3), "version 3, not 2"],
+    [changed(8, 2), "its fan-out goes down"],
+    [good.subarray(0, -1), "its size does not fit its number of objects"],
+    [longer(4), "its size does not fit its number of objects"],
+    [longer(16), "its size does not fit its number of objects"],
+  ];
+  for (const [bytes, why] of table) {
+    assert.throws(() => new PackIndex(bytes, "sha1", "x.idx"), {
+      code: "corrupt_index",
+      message: `Cannot read the index x.idx: ${why}`,
+      details: { path: "x.idx" },
+    });
+  }
+  assert.equal(new PackIndex(longer(8), "sha1", "x.idx").count, 1);
+});
+
+test("PackIndex: a 64-bit offset outside its table is corrupt_index", () => {
+  using folder = temporaryFolder();
+  const bytes = madeIndex(folder.path, [["a".repeat(40), 2 ** 31]]);
+  for (const [number, isThere] of [
+    [0, true],
+    [1, false],
+    [2, false],
+  ] as const) {
+    bytes.writeUInt32BE(2 ** 31 + number, SMALL_TABLES + 24);
+    const index = new PackIndex(bytes, "sha1", "x.idx");
+    if (isThere) assert.equal(index.offsetAt(0), 2 ** 31);
+    else {
+      assert.throws(() => index.offsetAt(0), {
+        code: "corrupt_index",
+        message: "Cannot read a pack index: a 64-bit offset outside its table",
+      });
+    }
+  }
+});
+
+test("PackIndex.range holds the lowest and the highest id of a prefix", () => {
+  using folder = temporaryFolder();
+  const ids = [`aa${"f".repeat(38)}`, `ab${"0".repeat(38)}`, `ab${"f".repeat(38)}`, `ac${"0".repeat(38)}`];
+  const bytes = madeIndex(
+    folder.path,
+    ids.map((oid, entry) => [oid, 12 + entry * 100] as const),
+  );
+  assert.deepEqual(new PackIndex(bytes, "sha1", "x.idx").range("ab"), { first: 1, end: 3 });
 });
 
 test("sortByOid sorts ids that all start alike, as a hostile pack's may", () => {
