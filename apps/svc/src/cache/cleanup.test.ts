@@ -15,6 +15,7 @@ import type { Tips } from "./tips.ts";
 const MEGABYTE = 2 ** 20;
 const HOUR_MS = 3_600_000;
 const NOW = 1_000 * HOUR_MS;
+const ALL = "all repositories";
 
 interface Shop {
   /** Hours since the last use, by file name; each has a megabyte. */
@@ -59,7 +60,7 @@ function playedCleanup(
   };
   const policies = Object.keys(shops).filter((name) => shops[name]?.isListed !== false);
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));
-  /** What removing an answer of this name throws. */
+  /** What removing an answer of this name throws, or reading the folder of {@link ALL}. */
   const refusals = new Map<string, NodeJS.ErrnoException>();
   const cleanup = new Cleanup({
     files: {
@@ -75,7 +76,11 @@ function playedCleanup(
       },
     },
     objects: {
-      repositories: async () => [],
+      repositories: async () => {
+        const refusal = refusals.get(ALL);
+        if (refusal !== undefined) throw refusal;
+        return [];
+      },
       diskUse: async ({ id: { name } }) => {
         const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
         return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
@@ -108,6 +113,8 @@ describe("Cleanup", () => {
       a: { answers: { x: 1, y: 3, z: 2 }, limitMb: 2 },
       b: { answers: { x: 9 } },
     });
+    // Another process removed it: it counts no more.
+    played.repository("a").files.set("gone", MEGABYTE);
     await played.cleanup.run();
     assert.deepEqual(played.left("a"), ["x", "z"]);
     assert.deepEqual(played.left("b"), ["x"]);
@@ -143,6 +150,7 @@ describe("Cleanup", () => {
       young: { packs: [1, 1] },
       old: { packs: [1, 9], lastFetchHours: 2 },
       oldest: { answers: { x: 0 }, packs: [2, 3] },
+      without: { lastFetchHours: 99 },
     } as const;
     const gone = async (totalMb: number): Promise<string[]> => {
       const played = playedCleanup(shops, { totalMb });
@@ -179,6 +187,14 @@ describe("Cleanup", () => {
     assert.deepEqual(played.done.evicted, []);
     assert.deepEqual(played.left("a"), ["x", "y"]);
     assert.deepEqual(played.done.faults, ["the cleanup of a repository failed"]);
+  });
+
+  it("a cache folder that cannot be read is a fault, and the limits are kept all the same", async () => {
+    const played = playedCleanup({ a: { answers: { x: 1 }, limitMb: 0 } });
+    played.refusals.set(ALL, Object.assign(new Error("no"), { code: "EACCES" }));
+    await played.cleanup.run();
+    assert.deepEqual(played.done.faults, ["the cache folder cannot be read"]);
+    assert.deepEqual(played.left("a"), []);
   });
 
   it("a total size that cannot be kept is a fault, and no error", async () => {
