@@ -8,6 +8,8 @@ import { build, type BuildOptions, type Plugin } from "esbuild";
 
 const SOURCE = resolve(import.meta.dirname, "../../apps/agent/src");
 const RUNTIME_MAJOR = 26;
+/** What the thread for large files runs, in a bundle of its own. */
+const THREAD = "edit-worker.cjs";
 
 /** What a build has made. */
 export interface AgentRelease {
@@ -19,7 +21,7 @@ export interface AgentRelease {
 
 /**
  * Bundles the daemon. `agent.cjs` is what the launcher runs: it answers a suppressed login-check by itself, and loads
- * `main.cjs` for everything else.
+ * `main.cjs` for everything else. `edit-worker.cjs` is what the thread for large files runs.
  * @param folder is made anew
  * @param options `executable`: also a single file with Node in it, about 120 MB
  */
@@ -30,8 +32,15 @@ export async function buildAgent(
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const main = join(folder, "main.cjs");
-  await build({ ...COMMON, entryPoints: [join(SOURCE, "main.ts")], outfile: main });
+  await build({
+    ...COMMON,
+    entryPoints: [join(SOURCE, "main.ts")],
+    outfile: main,
+    plugins: [assetsInside(), thread(`require("node:path").join(__dirname, "${THREAD}"), {`)],
+  });
   await narrow(main);
+  const worker = join(folder, THREAD);
+  await build({ ...COMMON, entryPoints: [join(SOURCE, "sync/edit-worker.ts")], outfile: worker });
   const entry = join(SOURCE, "login-check.cjs");
   const begin = { banner: { js: REFUSE_OLDER_RUNTIMES } };
   await build({
@@ -45,13 +54,13 @@ export async function buildAgent(
   await copyFile(join(import.meta.dirname, "agent-launcher.sh"), launcher);
   await chmod(launcher, 0o755);
   if (!executable) return { launcher, executable: undefined };
-  return { launcher, executable: await singleFile(entry, folder) };
+  return { launcher, executable: await singleFile(entry, worker, folder) };
 }
 
 /**
  * CommonJS: as an ES module it starts twice as slowly. Names stay as they are, because errors show those of classes.
  */
-const COMMON: BuildOptions & { readonly plugins: Plugin[] } = {
+const COMMON: BuildOptions = {
   bundle: true,
   platform: "node",
   format: "cjs",
@@ -64,7 +73,6 @@ const COMMON: BuildOptions & { readonly plugins: Plugin[] } = {
   supported: { "dynamic-import": false },
   // jsonc-parser's main file requires by a name that no bundler sees.
   mainFields: ["module", "main"],
-  plugins: [assetsInside()],
 };
 
 /** The bundle of the small entry leaves the large one where it lies. */
@@ -110,6 +118,21 @@ function assetsInside(): Plugin {
   };
 }
 
+/** Starts the thread for large files from its bundle. @param start takes the place of `new URL(…), {` in `new Worker(…)` */
+function thread(start: string): Plugin {
+  const sources = 'new URL("edit-worker.ts", import.meta.url), {';
+  return {
+    name: "thread",
+    setup: (bundle) => {
+      bundle.onLoad({ filter: /sync\/edit-thread\.ts$/ }, async ({ path }) => {
+        const text = await readFile(path, "utf8");
+        if (!text.includes(sources)) throw new Error(`${path}: starts no thread in the way that is known`);
+        return { contents: text.replace(sources, () => start), loader: "ts" };
+      });
+    },
+  };
+}
+
 /**
  * Writes characters beyond Latin-1 as HTML entities: one alone makes V8 keep the whole text twice as wide, for as long
  * as the daemon runs. esbuild escapes them everywhere but in tagged templates, and ours are `html`.
@@ -123,17 +146,25 @@ async function narrow(file: string): Promise<void> {
 }
 
 /** Node's single executable application, with the code compiled ahead. */
-async function singleFile(entry: string, folder: string): Promise<string> {
+async function singleFile(entry: string, worker: string, folder: string): Promise<string> {
   const bundle = join(folder, "single.cjs");
   const config = join(folder, "single.json");
   const output = join(folder, `agent-${process.platform}-${process.arch}`);
-  await build({ ...COMMON, entryPoints: [entry], outfile: bundle });
+  // A file of the executable is no path: the thread gets its text.
+  const start = `require("node:sea").getAsset("${THREAD}", "utf8"), { eval: true,`;
+  await build({
+    ...COMMON,
+    entryPoints: [entry],
+    outfile: bundle,
+    plugins: [assetsInside(), thread(start)],
+  });
   await narrow(bundle);
   await writeFile(
     config,
     JSON.stringify({
       main: basename(bundle),
       output: basename(output),
+      assets: { [THREAD]: basename(worker) },
       useCodeCache: true,
       disableExperimentalSEAWarning: true,
       execArgv: ["--disable-warning=ExperimentalWarning", ...ENGINE_FLAGS],

@@ -20,6 +20,7 @@ import { AppError } from "@devplat/base";
  * - `target_foreign`: a whole-file target holds content that we did not write.
  * - `target_busy`: the target kept changing while it was written.
  * - `target_unwritable`: the operating system refused the write.
+ * - `edit_failed`: a large file could not be edited: the thread for it ended or ran out of memory.
  * - `overlap`: two rules manage the same key of one file.
  * - `template_failed`: the template does not parse or render.
  * - `value_injection`: a value would change the structure of the document.
@@ -59,6 +60,7 @@ export type AgentErrorCode =
   | "target_foreign"
   | "target_busy"
   | "target_unwritable"
+  | "edit_failed"
   | "overlap"
   | "template_failed"
   | "value_injection"

@@ -61,6 +61,8 @@ export interface EditResult {
  */
 export interface DocumentFormat {
   readonly name: FormatName;
+  /** ini only. */
+  readonly dialect?: IniDialect | undefined;
   readonly values: ValueRules;
   /**
    * Reads rendered content (the output of a template) as the edit that it stands for. For text: one key `""`.
@@ -79,10 +81,10 @@ export interface DocumentFormat {
   leaves(content: EditMap, options?: EditOptions): readonly LeafPath[];
 
   /**
-   * Reads the value of a leaf in a document, for claiming keys after a loss of state; undefined if it is not there.
+   * Reads the values of leaves in a document, for claiming keys after a loss of state; undefined where one is not there.
    * @throws DocumentEditError `unparsable_existing`
    */
-  get(existing: string, leaf: LeafPath): EditValue | undefined;
+  get(existing: string, leaves: readonly LeafPath[]): readonly (EditValue | undefined)[];
   /**
    * The document with every value and every comment's text replaced by `••••`: keys and structure stay. For diffs:
    * it has exactly the lines of the document, so a diff of two documents can be shown with their masked lines.

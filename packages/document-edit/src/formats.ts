@@ -32,7 +32,7 @@ export interface FormatOptions {
 export function documentFormat(name: FormatName, options: FormatOptions = {}): DocumentFormat {
   if (name === "ini") {
     const dialect = options.dialect ?? "generic";
-    return new SurgicalFormat("ini", openIni(dialect), iniValues(dialect));
+    return new SurgicalFormat("ini", openIni(dialect), iniValues(dialect), undefined, dialect);
   }
   return FORMATS[name];
 }

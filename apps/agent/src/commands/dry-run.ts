@@ -3,7 +3,7 @@ import { assemblePreview } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import { previewText } from "../sync/preview-text.ts";
+import { diffOf } from "../sync/large-files.ts";
 import { untilStopped } from "./signals.ts";
 
 export interface DryRunOptions {
@@ -32,10 +32,12 @@ export async function dryRun(
   try {
     await parts.signIn.ensure(stop.signal);
     const { files: previewed, failures, missing } = await parts.engine.preview(stop.signal);
-    const changes = previewed
-      .filter((file) => only === undefined || file.rules.includes(only))
-      .map((file) => ({ path: file.path, rules: file.rules, diff: previewText(file, reveal && !json) }))
-      .filter(({ diff }) => diff !== "");
+    const changes: { path: string; rules: readonly string[]; diff: string }[] = [];
+    for (const file of previewed) {
+      if (only !== undefined && !file.rules.includes(only)) continue;
+      const diff = await diffOf(file, reveal && !json, stop.signal);
+      if (diff !== "") changes.push({ path: file.path, rules: file.rules, diff });
+    }
     const concerned = ([rule]: readonly [string, string]): boolean => only === undefined || rule === only;
     const absent = [...missing].filter(concerned);
     const failed = [...failures].filter(concerned);

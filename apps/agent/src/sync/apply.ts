@@ -3,8 +3,9 @@ import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
 import { readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Backups } from "./backups.ts";
-import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./file-edit.ts";
+import type { MergeContext, MergedFile, Piece } from "./file-edit.ts";
 import type { InPlaceJournal } from "./in-place.ts";
+import { mergeFile } from "./large-files.ts";
 import type { StateFile } from "./state.ts";
 import type { ResolvedTarget } from "./targets.ts";
 import { refuseTracked } from "./tracked.ts";
@@ -42,20 +43,24 @@ export interface ApplyParts {
 
 /**
  * Brings one file up to date.
+ * @param signal ends the edit of a large file as long as nothing has been written
  * @param beforeChange called with the rules that change it, right before it is touched
- * @throws AgentError if nothing at all can be written there; faults of single pieces are in the outcomes
+ * @throws the reason of the signal; AgentError if nothing at all can be written there; faults of single pieces are in the outcomes
  */
 export async function applyPlan(
   plan: FilePlan,
   parts: ApplyParts,
+  signal: AbortSignal,
   beforeChange: (rules: readonly string[]) => Promise<void>,
 ): Promise<AppliedFile> {
   const { path, target, mode, dirMode } = plan;
   const { state, journal, backups, clock } = parts;
   const context = contextOf(plan, state);
   let merged: MergedFile = { content: undefined, outcomes: new Map() };
-  const merge = (existing: Buffer | undefined): Buffer | undefined => {
-    merged = mergePieces(existing, plan.pieces, context);
+  let untouched = true;
+  const merge = async (existing: Buffer | undefined): Promise<Buffer | undefined> => {
+    // Once it has been written, it may lack what an editor has saved just then: that has to get back into it.
+    merged = await mergeFile(existing, plan.pieces, context, untouched ? signal : undefined);
     return merged.content === "remove" ? undefined : merged.content;
   };
   const result = await writeTarget(
@@ -67,6 +72,7 @@ export async function applyPlan(
       dirMode,
       tighten: plan.tighten,
       beforeChange: async (existing) => {
+        untouched = false;
         if (!plan.allowTracked) await refuseTracked(path, target);
         const rules = changedRules(merged);
         if (existing !== undefined) {
@@ -93,10 +99,11 @@ export async function applyPlan(
 export async function previewPlan(
   plan: FilePlan,
   state: StateFile,
+  signal: AbortSignal,
 ): Promise<{ merged: MergedFile; existing: Buffer | undefined }> {
   const { target } = plan;
   const existing = target.existing === undefined ? undefined : await readFile(target.file);
-  const merged = mergePieces(existing, plan.pieces, contextOf(plan, state));
+  const merged = await mergeFile(existing, plan.pieces, contextOf(plan, state), signal);
   const before = existing ?? Buffer.alloc(0);
   const changes = merged.content instanceof Buffer && !merged.content.equals(before);
   if (changes && !plan.allowTracked) await refuseTracked(plan.path, target);

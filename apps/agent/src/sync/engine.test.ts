@@ -650,6 +650,23 @@ describe("a rule's command", () => {
   });
 });
 
+describe("a cycle that is stopped", () => {
+  it("leaves a large file alone, and its rule without a failure", async () => {
+    const text = EXISTING + "# more\n".repeat(10_000);
+    await w.put("k", { token: "new" });
+    await w.file("f.yaml", text);
+    const { engine, state } = await w.engine([yaml("a", "k")]);
+    const stop = new AbortController();
+    const reason = new Error("stopped");
+    const onProgress = (): void => stop.abort(reason);
+    await assert.rejects(engine.cycle(stop.signal, { onProgress }), reason);
+    assert.equal(await w.read("f.yaml"), text);
+    assert.equal(state.document.rules["a"]?.state, "pending");
+    assert.deepEqual((await engine.cycle(never)).changed, ["a"]);
+    assert.equal(await w.read("f.yaml"), text.replace("old", "new"));
+  });
+});
+
 describe("a preview", () => {
   it("writes nothing at all", async () => {
     await w.put("k", { token: "new" });

@@ -1,5 +1,4 @@
 import type { Logger } from "@devplat/base";
-import type { DocumentFormat } from "@devplat/document-edit";
 import type { SecretStore } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
@@ -18,6 +17,7 @@ import {
   publicMessage,
   recordOf,
 } from "./records.ts";
+import type { ChangedFile } from "./preview-text.ts";
 import type { Renderer } from "./render.ts";
 import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/rule.ts";
 import { runCommand, runFailure } from "./run-command.ts";
@@ -57,13 +57,8 @@ export interface CycleOptions {
 }
 
 /** What `--dry-run` shows of one file. Texts, not values: whoever prints them masks them. */
-export interface PreviewedFile {
-  readonly path: string;
+export interface PreviewedFile extends ChangedFile {
   readonly rules: readonly string[];
-  readonly format: DocumentFormat;
-  readonly existing: Buffer | undefined;
-  /** The content that it would get; `remove` if it would be deleted; undefined if it stays. */
-  readonly next: Buffer | "remove" | undefined;
 }
 
 export interface Preview {
@@ -135,7 +130,7 @@ export class SyncEngine {
     try {
       const work = await this.#prepare(signal, options.force ?? false, tally);
       options.onProgress?.();
-      await this.#write(work, tally);
+      await this.#write(work, signal, tally);
       await state.save();
       await this.#runCommands(signal, tally);
       document.stale_since = null;
@@ -181,13 +176,14 @@ export class SyncEngine {
     const files: PreviewedFile[] = [];
     for (const plan of plans) {
       try {
-        const { merged, existing } = await previewPlan(plan, this.#parts.state);
+        const { merged, existing } = await previewPlan(plan, this.#parts.state, signal);
         for (const [rule, outcome] of merged.outcomes) {
           if (outcome.kind === "failed") failed.set(rule, publicMessage(outcome.error));
         }
         const rules = plan.pieces.map((piece) => piece.rule);
         files.push({ path: plan.path, rules, format: plan.format, existing, next: merged.content });
       } catch (error) {
+        if (signal.aborted) throw error;
         for (const piece of plan.pieces) failed.set(piece.rule, publicMessage(error));
       }
     }
@@ -268,25 +264,30 @@ export class SyncEngine {
     return { rule, record, content: undefined, inputs: {}, version: null, environment: [] };
   }
 
-  async #write(work: readonly Work[], tally: Tally): Promise<void> {
+  async #write(work: readonly Work[], signal: AbortSignal, tally: Tally): Promise<void> {
     const { state } = this.#parts;
     const { plans, failures, gone } = await planFiles(work, this.#rules, this.#parts);
     const byRule = new Map(work.map((item) => [item.rule.name, item]));
     for (const [rule, error] of failures) this.#failByName(rule, error, tally);
     const { first, rest } = inWriteOrder(plans);
-    for (const plan of first) await this.#writeFile(plan, byRule, tally);
+    for (const plan of first) await this.#writeFile(plan, byRule, signal, tally);
     // Mostly waiting for the disk; different files have no order.
-    await inParallel(rest, (plan) => this.#writeFile(plan, byRule, tally));
+    await inParallel(rest, (plan) => this.#writeFile(plan, byRule, signal, tally));
     for (const rule of gone) if (!tally.failures.has(rule)) delete state.document.rules[rule];
     const used = new Set(Object.values(state.document.rules).map((record) => record.target.file));
     for (const file of Object.keys(state.document.files))
       if (!used.has(file)) delete state.document.files[file];
   }
 
-  async #writeFile(plan: FilePlan, work: ReadonlyMap<string, Work>, tally: Tally): Promise<void> {
+  async #writeFile(
+    plan: FilePlan,
+    work: ReadonlyMap<string, Work>,
+    signal: AbortSignal,
+    tally: Tally,
+  ): Promise<void> {
     const { state, logger } = this.#parts;
     try {
-      const applied = await applyPlan(await this.#current(plan), this.#parts, async (rules) => {
+      const applied = await applyPlan(await this.#current(plan), this.#parts, signal, async (rules) => {
         // Before the file changes: a crash right after it must not lose the command.
         const withCommand = rules.filter((name) => work.get(name)?.rule.run !== undefined);
         for (const name of withCommand) this.#recordByName(name).run_pending = true;
@@ -299,6 +300,7 @@ export class SyncEngine {
         else this.#noteApplied(rule, plan, outcome, work.get(rule), tally);
       }
     } catch (error) {
+      if (error === signal.reason) throw error;
       for (const piece of plan.pieces) this.#failByName(piece.rule, error, tally);
     }
   }

@@ -34,17 +34,23 @@ export function foundLeaves(
   const found = new Set(known.found.map(keyOf));
   const taken = new Set(ours.map(keyOf));
   const changed = edit.text !== before;
-  return edit.managed.filter((leaf) => {
+  const candidates = edit.managed.filter((leaf) => {
     const part = isListEntryLeaf(leaf);
     const key = keyOf(leaf);
     if (part === undefined || taken.has(key)) return false;
-    if (managed.has(key)) {
-      if (!found.has(key)) return false;
-      if (!changed) return true;
-    } else if (part !== "key" && !changed) return false;
-    const value = format.get(before, leaf);
-    return value !== undefined && equalValues(value, format.get(edit.text, leaf));
+    return managed.has(key) ? found.has(key) : part === "key" || changed;
   });
+  const compared = changed ? candidates : candidates.filter((leaf) => !managed.has(keyOf(leaf)));
+  if (compared.length === 0) return candidates;
+  const values = format.get(before, compared);
+  const after = changed ? format.get(edit.text, compared) : values;
+  const others = new Set(
+    compared.filter((_leaf, index) => {
+      const value = values[index];
+      return value === undefined || !equalValues(value, after[index]);
+    }),
+  );
+  return candidates.filter((leaf) => !others.has(leaf));
 }
 
 function keyOf(leaf: LeafPath): string {

@@ -1,11 +1,20 @@
 import { maskedDiff } from "./diff.ts";
-import type { PreviewedFile } from "./engine.ts";
+import type { DocumentFormat } from "@devplat/document-edit";
+
+/** A file with the content that it would get. */
+export interface ChangedFile {
+  readonly path: string;
+  readonly format: DocumentFormat;
+  readonly existing: Buffer | undefined;
+  /** `remove` if it would be deleted; undefined if it stays. */
+  readonly next: Buffer | "remove" | undefined;
+}
 
 /**
  * What a cycle would change in one file, as a unified diff; empty if nothing.
  * @param reveal show values; else every value is masked, and of a text file only the size is told
  */
-export function previewText({ path, format, existing, next }: PreviewedFile, reveal: boolean): string {
+export function previewText({ path, format, existing, next }: ChangedFile, reveal: boolean): string {
   if (next === undefined || (next !== "remove" && existing?.equals(next) === true)) return "";
   if (format.name === "text" && !reveal) return `${path}: ${sizeOf(existing)} -> ${sizeOf(next)}\n`;
   const masked = (content: Buffer | "remove" | undefined): { text: string | undefined; shown: string } => {

@@ -1,6 +1,6 @@
 import type { Preview } from "./engine.ts";
+import { diffOf } from "./large-files.ts";
 import type { PausedRules } from "./paused-rules.ts";
-import { previewText } from "./preview-text.ts";
 import type { Rule } from "../config/rule.ts";
 
 /** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
@@ -47,7 +47,9 @@ export class RuleSwitch implements RuleControl {
     const problem = failures.get(name) ?? missing.get(name);
     if (problem !== undefined) return { problem };
     const concerned = files.filter((file) => file.rules.includes(name));
-    return { diff: concerned.map((file) => previewText(file, false)).join("\n") };
+    const diffs: string[] = [];
+    for (const file of concerned) diffs.push(await diffOf(file, false, signal));
+    return { diff: diffs.join("\n") };
   }
 
   #rule(name: string): Rule | undefined {

@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import fs, { appendFileSync, writeFileSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  link,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,6 +84,18 @@ describe("writing against an editor that saves at the same time", () => {
     };
     await assert.rejects(write(merge), { code: "target_busy" });
     assert.match(await readFile(file, "utf8"), /^(ours|a|edit)/);
+  });
+
+  it("while the merge of a file with two names takes its time: it is merged anew", async () => {
+    await writeFile(file, "a\n");
+    await link(file, join(home, "second"));
+    let saved = false;
+    await write(async (existing) => {
+      if (!saved) await appendFile(file, "edited\n");
+      saved = true;
+      return append("ours\n")(existing);
+    });
+    assert.equal(await readFile(file, "utf8"), "a\nedited\nours\n");
   });
 
   it("no file of ours is left beside it", async () => {

@@ -4,7 +4,7 @@ import { chmod, mkdir, open, readFile, readdir, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path";
 import { AgentError } from "../errors.ts";
 import { writeInPlace, type InPlaceJournal } from "./in-place.ts";
-import { signatureOf } from "./signature.ts";
+import { fileSignature, signatureOf } from "./signature.ts";
 import { MAX_TARGET_BYTES, type ResolvedTarget } from "./targets.ts";
 
 /** A file that changes under every one of so many tries is being written by a program in a loop. */
@@ -14,7 +14,7 @@ const MAX_TRIES = 5;
  * What is to become of a file's content, or undefined to leave it as it is; called again if somebody else changed
  * the file meanwhile.
  */
-export type Merge = (existing: Buffer | undefined) => Buffer | undefined;
+export type Merge = (existing: Buffer | undefined) => Buffer | undefined | Promise<Buffer | undefined>;
 
 export interface WriteRequest {
   /** As configured, for messages. */
@@ -92,8 +92,9 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
   for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
     const current = await readExisting(target.file);
     if (current === undefined) {
-      const content = merge(undefined);
+      const content = await merge(undefined);
       if (content === undefined) return { changed: false, inPlace: false, content, signature: undefined };
+      if ((await fileSignature(target.file)) !== undefined) continue;
       await announce(undefined);
       const signature = await createNew(request, content);
       if (signature !== undefined) return { changed: true, inPlace: false, content, signature };
@@ -102,11 +103,13 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
     const unfinished = await journal.read(target.file);
     const saved = raced?.ours.equals(current.content) === true ? raced.saved : undefined;
     const base = saved ?? unfinished ?? current.content;
-    const content = merge(base) ?? base;
+    const content = (await merge(base)) ?? base;
     if (content.equals(current.content) && unfinished === undefined) {
       const signature = await tightenUnchanged(request, current);
       return { changed: wrote, inPlace: false, content, signature };
     }
+    // A large file takes seconds to merge, and what is written in place asks nobody what it replaces.
+    if ((await fileSignature(target.file)) !== current.signature) continue;
     await announce({ content: base, mode: current.stats.mode });
     const outcome: Replaced =
       current.stats.nlink > 1 ? { kind: "busy" } : await replace(request, current, content);

@@ -5,6 +5,7 @@ import type {
   EditResult,
   EditValue,
   FormatName,
+  IniDialect,
   LeafPath,
   ValueRules,
 } from "../contract.ts";
@@ -32,6 +33,7 @@ export type EditCheck = (before: string, after: string, content: EditMap) => voi
 /** The rules that all formats share, around one format's syntax. */
 export class SurgicalFormat implements DocumentFormat {
   readonly name: FormatName;
+  readonly dialect: IniDialect | undefined;
   readonly values: ValueRules;
   readonly #openSyntax: OpenSyntax;
   readonly #check: EditCheck;
@@ -39,13 +41,16 @@ export class SurgicalFormat implements DocumentFormat {
   /**
    * @param values what differs from {@link PLAIN_VALUES}
    * @param check see {@link EditCheck}
+   * @param dialect ini only
    */
   constructor(
     name: FormatName,
     openSyntax: OpenSyntax,
     values: Partial<ValueRules> = {},
     check: EditCheck = () => {},
+    dialect?: IniDialect,
   ) {
+    this.dialect = dialect;
     this.#check = check;
     this.name = name;
     this.values = { ...PLAIN_VALUES, ...values };
@@ -97,9 +102,9 @@ export class SurgicalFormat implements DocumentFormat {
     return leavesOf(wantedOf(content, options).content, options);
   }
 
-  get(existing: string, leaf: LeafPath): EditValue | undefined {
+  get(existing: string, leaves: readonly LeafPath[]): readonly (EditValue | undefined)[] {
     const document = this.#open(existing.startsWith(BOM) ? existing.slice(1) : existing, "existing");
-    return lookup(document.value, document.spelling?.(leaf) ?? leaf);
+    return leaves.map((leaf) => lookup(document.value, document.spelling?.(leaf) ?? leaf));
   }
 
   mask(text: string): string {

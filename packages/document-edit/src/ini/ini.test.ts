@@ -220,7 +220,7 @@ test("ini generic: a key in another letter case is edited, found and removed; a 
     ["distutils", "NewKey"],
   ]);
   assert.equal(format.edit(text, content).text, text);
-  assert.equal(format.get(text, ["distutils", "index-servers"]), "mine");
+  assert.deepEqual(format.get(text, [["distutils", "index-servers"]]), ["mine"]);
   const other = format.parse("[distutils]\nINDEX-SERVERS=x\n");
   const moved = format.edit(text, other, { remove: [["distutils", "index-servers"]] });
   assert.equal(moved.text, "[distutils]\nIndex-Servers = x\nNewKey = 1\n");

@@ -238,9 +238,14 @@ test("json parse: an error names line and column", () => {
 
 test("json get: gives the value of a leaf, numbers by source text", () => {
   const text = '{"a": {"b": 9223372036854775808}, "l": [{"name": "x", "v": 1.10}]}';
-  assert.deepEqual(json.get(text, ["a", "b"]), { number: "9223372036854775808" });
-  assert.deepEqual(json.get(text, ["l", "[name=x]", "v"]), { number: "1.10" });
-  assert.equal(json.get(text, ["a", "c"]), undefined);
+  assert.deepEqual(
+    json.get(text, [
+      ["a", "b"],
+      ["l", "[name=x]", "v"],
+      ["a", "c"],
+    ]),
+    [{ number: "9223372036854775808" }, { number: "1.10" }, undefined],
+  );
 });
 
 test("json mask: no value and no comment is left, the lines are", () => {

@@ -242,10 +242,15 @@ test("netrc parse: malformed and ambiguous input is refused and not quoted", () 
 
 test("netrc get: gives password and account of machine and login, and of default", () => {
   const text = 'machine a login b password "c d" account e\ndefault login x password y';
-  assert.equal(netrc.get(text, ["a", "b", "password"]), "c d");
-  assert.equal(netrc.get(text, ["a", "b", "account"]), "e");
-  assert.equal(netrc.get(text, ["", "x", "password"]), "y");
-  assert.equal(netrc.get(text, ["a", "z", "password"]), undefined);
+  assert.deepEqual(
+    netrc.get(text, [
+      ["a", "b", "password"],
+      ["a", "b", "account"],
+      ["", "x", "password"],
+      ["a", "z", "password"],
+    ]),
+    ["c d", "e", "y", undefined],
+  );
 });
 
 test("netrc mask: passwords, accounts, macros and comments are masked", () => {

@@ -15,8 +15,7 @@ test("text edit: the content is the file, byte for byte", () => {
 });
 
 test("text get: the one leaf is the whole file", () => {
-  assert.equal(text.get("all\n", []), "all\n");
-  assert.equal(text.get("all\n", ["a"]), undefined);
+  assert.deepEqual(text.get("all\n", [[], ["a"]]), ["all\n", undefined]);
 });
 
 test("text mask: every line that is not blank is masked, no line is lost", () => {

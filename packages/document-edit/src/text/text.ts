@@ -19,7 +19,7 @@ export const textFormat: DocumentFormat = {
     return { text: inUtf8(text), managed: [[]] };
   },
   leaves: (): readonly LeafPath[] => [[]],
-  get: (existing: string, leaf: LeafPath): EditValue | undefined =>
-    leaf.length === 0 ? existing : undefined,
+  get: (existing: string, leaves: readonly LeafPath[]): readonly (EditValue | undefined)[] =>
+    leaves.map((leaf) => (leaf.length === 0 ? existing : undefined)),
   mask: maskLines,
 };

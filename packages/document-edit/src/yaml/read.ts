@@ -17,7 +17,6 @@ import {
 import type { EditValue } from "../contract.ts";
 import type { Span } from "../core/mask.ts";
 import { errorAt, unparsable, type DocumentEditError, type Origin } from "../errors.ts";
-import { readPlainYaml } from "./plain-read.ts";
 import type { ScalarStyle } from "./scalar.ts";
 import type { YamlNode, YamlPlace, YamlText } from "./text.ts";
 
@@ -33,11 +32,6 @@ const STRING_TAG = "tag:yaml.org,2002:";
 
 /** Reads one YAML 1.2 document. */
 export function readYaml(text: string, origin: Origin): YamlText {
-  return readPlainYaml(text) ?? readAnyYaml(text, origin);
-}
-
-/** Reads with the whole grammar. */
-export function readAnyYaml(text: string, origin: Origin): YamlText {
   const document = parseDocument(text, { keepSourceTokens: true, prettyErrors: false, uniqueKeys: false });
   const error = document.errors[0];
   if (error !== undefined) {
@@ -55,7 +49,7 @@ export function readAnyYaml(text: string, origin: Origin): YamlText {
     root: empty
       ? undefined
       : reader.node(contents, { after: start, entryStart: start, column: 0, inFlow: false, shared: false }),
-    comments: findComments(text),
+    comments: () => findComments(text),
     scalars: findScalars(text, document),
   };
 }

@@ -33,7 +33,8 @@ export type YamlNode = TreeNode<YamlPlace>;
 export interface YamlText {
   /** Undefined for a document without content. */
   readonly root: YamlNode | undefined;
-  readonly comments: readonly Span[];
+  /** Looks for them: a reading for its values alone does not need them. */
+  readonly comments: () => readonly Span[];
   /** The bytes of scalar values, for masking; of a block scalar its lines, not its header. */
   readonly scalars: readonly Span[];
 }

@@ -51,7 +51,8 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
   readonly value: EditMap;
   readonly #text: string;
   readonly #root: YamlNode | undefined;
-  readonly #comments: Comments;
+  readonly #findComments: YamlText["comments"];
+  #foundComments: Comments | undefined;
   readonly #scalars: readonly Span[];
   readonly #style: YamlStyle;
   #splices: Splice[] = [];
@@ -59,10 +60,14 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
   constructor(text: string, { root, comments, scalars }: YamlText) {
     this.#text = text;
     this.#root = root;
-    this.#comments = new Comments(comments);
+    this.#findComments = comments;
     this.#scalars = scalars;
     this.#style = styleOf(root);
     this.value = root?.kind === "map" ? mapValue(root) : new Map();
+  }
+
+  get #comments(): Comments {
+    return (this.#foundComments ??= new Comments(this.#findComments()));
   }
 
   set(content: EditMap, options: EditOptions): string {
