@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { run, tempFolder, until, type TempFolder } from "@devplat/testkit";
 import { buildAgent } from "../../tools/build/agent.ts";
 import manifest from "../../apps/agent/package.json" with { type: "json" };
+import { assertEditsLargeFile, LARGE_RULE } from "./agent-large-file.ts";
 import { Home } from "./agent-stand.ts";
 
 let folder: TempFolder;
@@ -26,7 +27,7 @@ for (const name of ["the bundle with its launcher", "the single executable"]) {
       const home = new Home(join(folder.path, name.replaceAll(" ", "-")), { AGENT_NODE: process.execPath });
       await home.configure(`store: {driver: embedded}
 web: {enabled: true, listen: "127.0.0.1:0"}
-rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}]
+rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}, ${LARGE_RULE}]
 `);
       return home;
     };
@@ -55,7 +56,7 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}]
       );
     });
 
-    it("run syncs, and serves its pages with what they load", async () => {
+    it("run syncs, edits a large file in a thread, and serves its pages with what they load", async () => {
       const home = await place();
       const put = await run(program(), ["secrets", "put", "k", "token=one"], { env: home.env });
       assert.equal(put.code, 0, put.stderr);
@@ -76,6 +77,7 @@ rules: [{name: r, key: k, target: {path: ~/out.json, format: json}}]
           assert.equal(answer.status, 200, path);
           assert.ok((await answer.text()).length > 100, path);
         }
+        await assertEditsLargeFile(home, url, "one", () => output);
       } finally {
         child.kill("SIGTERM");
         await once(child, "close");
