@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { z } from "zod";
-import {
-  ConfigError,
-  environmentKeys,
-  environmentValue,
-  parseConfigDocument,
-  validateConfig,
-} from "./index.ts";
+import { parseConfigDocument } from "./document.ts";
+import { ConfigError, environmentKeys, environmentValue, validateConfig } from "./index.ts";
 
 const schema = z.strictObject({
   cache: z

@@ -9,24 +9,13 @@ import {
   type Document,
   type Node,
 } from "yaml";
-import type { z } from "zod";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
-import { describeIssue, keyText } from "./issue.ts";
+import type { Locate } from "./validate.ts";
 
 /** A configuration larger than this is refused, in bytes: ours have some kilobytes, and a YAML parser is no sandbox. */
 export const MAX_CONFIG_BYTES = 1024 * 1024;
 /** Aliases are resolved at most this often, so that a nest of them cannot fill the memory. */
 const MAX_ALIASES = 100;
-
-/** Place of a key; see {@link ConfigProblem}. */
-export interface ConfigPlace {
-  readonly source: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-/** Gives the place of the key at a path, or of its nearest ancestor that exists. */
-export type Locate = (path: readonly PropertyKey[]) => ConfigPlace;
 
 /** A parsed YAML file that still knows where each key stands. */
 export interface ConfigDocument {
@@ -77,20 +66,6 @@ export function locateIn(source: string, text: string): Locate {
     document ??= parseConfigDocument(source, text);
     return { source, ...document.position(path) };
   };
-}
-
-/** Checks a value against the schema and names each fault by the place that `locate` gives for its key. */
-export function validateConfig<T>(schema: z.ZodType<T>, value: unknown, locate: Locate): T {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const problems = result.error.issues.flatMap((issue) =>
-    describeIssue(schema, issue).map(({ path, message }): ConfigProblem => ({
-      ...locate(path),
-      key: keyText(path),
-      message,
-    })),
-  );
-  throw new ConfigError("config_invalid", problems);
 }
 
 function invalid(problem: ConfigProblem): ConfigError {

@@ -1,4 +1,5 @@
-import { ConfigError, parseConfigDocument, type ConfigProblem, validateConfig } from "@devplat/config";
+import { ConfigError, type ConfigProblem, validateConfig } from "@devplat/config";
+import { parseConfigDocument } from "@devplat/config/document";
 import { printJson, printText, visibleJson } from "@devplat/base/terminal";
 import { parseConfig, type LoadedConfig } from "../config/load.ts";
 import { templateFaults } from "../config/template-faults.ts";

@@ -1,5 +1,6 @@
 import { systemCode } from "@devplat/base";
-import { ConfigError, MAX_CONFIG_BYTES } from "@devplat/config";
+import { ConfigError } from "@devplat/config";
+import { MAX_CONFIG_BYTES } from "@devplat/config/document";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { AgentError } from "../errors.ts";

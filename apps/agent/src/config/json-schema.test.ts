@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { parseConfigDocument } from "@devplat/config";
+import { parseConfigDocument } from "@devplat/config/document";
 import { schemaFaults } from "../api/schema.test-kit.ts";
 import { EVERY_SECTION } from "./every-section.test-kit.ts";
 import { configJsonSchema } from "./json-schema.ts";

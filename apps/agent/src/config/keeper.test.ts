@@ -4,7 +4,7 @@ import type { Logger } from "@devplat/base";
 import { ConfigError } from "@devplat/config";
 import { HandClock } from "../sync/clock.test-kit.ts";
 import { ConfigKeeper, type ConfigState } from "./keeper.ts";
-import { locateIn } from "@devplat/config";
+import { locateIn } from "@devplat/config/document";
 import { parseConfig, type LoadedConfig } from "./load.ts";
 
 const MINUTE_MS = 60_000;

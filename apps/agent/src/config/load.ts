@@ -1,4 +1,5 @@
-import { ConfigError, locateIn, parseConfigDocument, validateConfig } from "@devplat/config";
+import { ConfigError, validateConfig } from "@devplat/config";
+import { locateIn, parseConfigDocument } from "@devplat/config/document";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";

@@ -1,11 +1,5 @@
-import {
-  ConfigError,
-  locateIn,
-  parseConfigDocument,
-  validateConfig,
-  type ConfigProblem,
-  type Locate,
-} from "@devplat/config";
+import { ConfigError, validateConfig, type ConfigProblem, type Locate } from "@devplat/config";
+import { locateIn, parseConfigDocument } from "@devplat/config/document";
 import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
 import { z } from "zod";
 import { ruleSchema, type Rule } from "./rule.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseConfigDocument } from "@devplat/config";
+import { parseConfigDocument } from "@devplat/config/document";
 import fc from "fast-check";
 import { EVERY_SECTION } from "./every-section.test-kit.ts";
 import { parseConfig } from "./load.ts";

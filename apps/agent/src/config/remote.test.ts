@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { systemClock } from "@devplat/base";
-import { locateIn } from "@devplat/config";
+import { locateIn } from "@devplat/config/document";
 import { addRemote, parseConfig, type LoadedConfig } from "./load.ts";
 import { parseRemote } from "./overlay.ts";
 import { RemoteConfig } from "./remote.ts";

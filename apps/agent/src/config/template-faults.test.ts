@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FORMAT_NAMES } from "@devplat/document-edit";
-import { locateIn } from "@devplat/config";
+import { locateIn } from "@devplat/config/document";
 import { parseConfig } from "./load.ts";
 import { parseRemote, withRemote } from "./overlay.ts";
 import { templateFaults } from "./template-faults.ts";

@@ -1,4 +1,5 @@
-import { keyText, keysAt, parseConfigDocument, validateConfig, type Locate } from "@devplat/config";
+import { keyText, keysAt, validateConfig, type Locate } from "@devplat/config";
+import { parseConfigDocument } from "@devplat/config/document";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 import { configSchema, type Config } from "./schema.ts";

@@ -12,20 +12,20 @@ import type { GlobalFlags, RunCommand } from "./command.ts";
 import { readConfig } from "./settings.ts";
 
 /** Ends well, or says what is wrong: with `--json` as a list of problems. */
-export const check: RunCommand = ({ flags, options }) => {
+export const check: RunCommand = async ({ flags, options }) => {
   try {
-    const { file, warnings } = usableConfig(flags);
+    const { file, warnings } = await usableConfig(flags);
     printResult(options, { ok: true, source: file ?? null, warnings, problems: [] }, () => {
       for (const warning of warnings) noteLine(`warning: ${warning}`);
       printLine(`${file ?? "no file; defaults and environment"}: ok`);
     });
-    return Promise.resolve(0);
+    return 0;
   } catch (error) {
     if (!flagOf(options, "json") || !(error instanceof AppError)) throw error;
     const problem = { source: "", line: 0, column: 0, key: "", message: error.message };
     const problems = error instanceof ConfigError ? error.problems : [problem];
     printJson({ ok: false, source: null, warnings: [], problems });
-    return Promise.resolve(WRONG);
+    return WRONG;
   }
 };
 
@@ -33,19 +33,19 @@ export const check: RunCommand = ({ flags, options }) => {
 const WRONG = 2;
 
 /** @throws ConfigError | SvcError `config_refused` | `encryption_key` */
-function usableConfig(flags: GlobalFlags): Pick<LoadedConfig, "file" | "warnings"> {
-  const { config, file, warnings } = readConfig(flags);
+async function usableConfig(flags: GlobalFlags): Promise<Pick<LoadedConfig, "file" | "warnings">> {
+  const { config, file, warnings } = await readConfig(flags);
   refuseUnusable(config);
   const keyless = config.encryption.key === undefined && !config.dev.mode;
   if (keyless && config.database.driver !== "vault") throw noEncryptionKey();
   return { file, warnings: [...warnings, ...ineffective(config)] };
 }
 
-export const print: RunCommand = ({ flags, options }) => {
-  const { config, warnings } = readConfig(flags);
+export const print: RunCommand = async ({ flags, options }) => {
+  const { config, warnings } = await readConfig(flags);
   for (const warning of warnings) noteLine(`warning: ${warning}`);
   printResult(options, maskedConfig(config), () => printText(printConfig(config)));
-  return Promise.resolve(0);
+  return 0;
 };
 
 export const schema: RunCommand = () => {

@@ -34,7 +34,7 @@ export const doctor: RunCommand = async ({ flags, options }) => {
   const findings: Finding[] = [];
   let config: Config | undefined;
   await attempt(findings, "configuration", async () => {
-    const loaded = readConfig(flags);
+    const loaded = await readConfig(flags);
     config = loaded.config;
     refuseUnusable(config);
     const warnings = [...loaded.warnings, ...ineffective(config)];

@@ -26,7 +26,7 @@ export const status: RunCommand = async ({ flags, options }) => {
 };
 
 async function withDatabase<T>(flags: GlobalFlags, action: (database: Database) => Promise<T>): Promise<T> {
-  const { config } = readConfig(flags);
+  const { config } = await readConfig(flags);
   refuseUnusable(config);
   const database = await openDatabase(databaseSettings(config));
   try {

@@ -12,7 +12,7 @@ import { readConfig } from "./settings.ts";
 
 /** Encrypts what is stored under the current key. May run beside the service, and again after it was broken off. */
 export const rekey: RunCommand = async ({ flags, options }) => {
-  const { config } = readConfig(flags);
+  const { config } = await readConfig(flags);
   refuseUnusable(config);
   const keys = async (): ReturnType<typeof encryptionKeys> =>
     encryptionKeys({

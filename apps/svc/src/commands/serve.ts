@@ -14,7 +14,7 @@ const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. */
 export const serve: RunCommand = async ({ flags, options }) => {
   const startedAt = performance.now();
-  const { config, file, warnings } = readConfig(flags);
+  const { config, file, warnings } = await readConfig(flags);
   refuseUnusable(config);
   const live = new LiveConfig(config);
   const version = programVersion();
@@ -49,7 +49,7 @@ export const serve: RunCommand = async ({ flags, options }) => {
     },
     "listening",
   );
-  const reload = (signal: NodeJS.Signals): void => reloadConfig(live, flags, signal, logger);
+  const reload = (signal: NodeJS.Signals): void => void reloadConfig(live, flags, signal, logger);
   for (const signal of RELOAD_SIGNALS) process.on(signal, reload);
   const signal = await stopped;
   logger.info({ signal, drain_seconds: config.server.drain_seconds }, "stopping");
@@ -61,10 +61,15 @@ export const serve: RunCommand = async ({ flags, options }) => {
   setTimeout(() => process.exit(), 0).unref();
 };
 
-/** Checks the configuration first: a faulty one changes nothing, and is in the log. */
-function reloadConfig(live: LiveConfig, flags: GlobalFlags, signal: NodeJS.Signals, logger: Logger): void {
+/** Checks the configuration first: a faulty one changes nothing, and is in the log. Never rejects. */
+async function reloadConfig(
+  live: LiveConfig,
+  flags: GlobalFlags,
+  signal: NodeJS.Signals,
+  logger: Logger,
+): Promise<void> {
   try {
-    const { config, file, warnings } = readConfig(flags);
+    const { config, file, warnings } = await readConfig(flags);
     refuseUnusable(config);
     for (const warning of [...warnings, ...ineffective(config)]) logger.warn({}, warning);
     const { applied, needRestart } = live.adopt(config);

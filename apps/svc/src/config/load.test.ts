@@ -12,14 +12,14 @@ import { ineffective, refuseUnusable } from "./refusals.ts";
 const folder = mkdtempSync(join(tmpdir(), "svc-config-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-function load(text: string, environment: Record<string, string> = {}): LoadedConfig {
+async function load(text: string, environment: Record<string, string> = {}): Promise<LoadedConfig> {
   writeFileSync(join(folder, "c.yaml"), text);
-  return loadConfig({ file: join(folder, "c.yaml"), environment, workingDirectory: folder });
+  return await loadConfig({ file: join(folder, "c.yaml"), environment, workingDirectory: folder });
 }
 
-function faults(text: string, environment: Record<string, string> = {}): string {
+async function faults(text: string, environment: Record<string, string> = {}): Promise<string> {
   try {
-    load(text, environment);
+    await load(text, environment);
     return "";
   } catch (error) {
     assert.ok(error instanceof ConfigError);
@@ -75,20 +75,20 @@ describe("configuration faults", () => {
     ["a section that is a text", "cache: yes\n", {}, "c.yaml:1:1: cache: expected a mapping"],
   ];
   for (const [name, text, environment, expected] of table) {
-    it(name, () => assert.equal(faults(text, environment), expected));
+    it(name, async () => assert.equal(await faults(text, environment), expected));
   }
 
-  it("name a configuration file that is not there", () => {
-    assert.throws(
-      () => loadConfig({ file: join(folder, "none.yaml"), environment: {}, workingDirectory: folder }),
+  it("name a configuration file that is not there", async () => {
+    await assert.rejects(
+      loadConfig({ file: join(folder, "none.yaml"), environment: {}, workingDirectory: folder }),
       { code: "config_unreadable", message: `${join(folder, "none.yaml")}: no such file` },
     );
   });
 });
 
 describe("configuration sources", () => {
-  it("environment is over the file, and an empty variable is not set", () => {
-    const { config } = load("cache: {grant_seconds: 5, tips_seconds: 7}\n", {
+  it("environment is over the file, and an empty variable is not set", async () => {
+    const { config } = await load("cache: {grant_seconds: 5, tips_seconds: 7}\n", {
       SVC_CACHE_GRANT_SECONDS: "6",
       SVC_CACHE_TIPS_SECONDS: "",
     });
@@ -96,8 +96,8 @@ describe("configuration sources", () => {
     assert.equal(config.cache.tips_seconds, 7);
   });
 
-  it("the mission's variable names set their keys", () => {
-    const { config, warnings } = load("", {
+  it("the mission's variable names set their keys", async () => {
+    const { config, warnings } = await load("", {
       SVC_DEV_MODE: "true",
       SVC_HOST_URL: "http://127.0.0.1:3000/",
       SVC_HOST_API_URL: "http://127.0.0.1:3000/api",
@@ -121,23 +121,23 @@ describe("configuration sources", () => {
     assert.deepEqual(config.admins, ["alice", "bob"]);
   });
 
-  it("an unknown variable under the prefix is a warning with a suggestion", () => {
-    assert.deepEqual(load("", { SVC_CACHE_ENABLE: "true", SVC_URL: "u", SVCX: "1" }).warnings, [
+  it("an unknown variable under the prefix is a warning with a suggestion", async () => {
+    assert.deepEqual((await load("", { SVC_CACHE_ENABLE: "true", SVC_URL: "u", SVCX: "1" })).warnings, [
       "SVC_CACHE_ENABLE is not a setting and has no effect; did you mean SVC_CACHE_ENABLED?",
     ]);
   });
 
-  it("the first of ./svc.yaml is read when nothing is named", () => {
+  it("the first of ./svc.yaml is read when nothing is named", async () => {
     writeFileSync(join(folder, "svc.yaml"), "data_dir: here\n");
-    const loaded = loadConfig({ file: undefined, environment: {}, workingDirectory: folder });
+    const loaded = await loadConfig({ file: undefined, environment: {}, workingDirectory: folder });
     assert.equal(loaded.file, join(folder, "svc.yaml"));
     assert.equal(loaded.config.data_dir, "here");
   });
 });
 
 describe("printing the configuration", () => {
-  it("masks every secret", () => {
-    const { config } = load("", {
+  it("masks every secret", async () => {
+    const { config } = await load("", {
       SVC_DEV_HOST_TOKEN: "planted-1",
       SVC_DATABASE_DSN: "planted-2",
       SVC_ENCRYPTION_KEY: "ab".repeat(32),
@@ -153,43 +153,43 @@ describe("printing the configuration", () => {
 });
 
 describe("refusals", () => {
-  const refused = (environment: Record<string, string>): string => {
+  const refused = async (environment: Record<string, string>): Promise<string> => {
     try {
-      refuseUnusable(load("", environment).config);
+      refuseUnusable((await load("", environment)).config);
       return "";
     } catch (error) {
       return (error as Error).message;
     }
   };
 
-  it("a key whose part is not there yet refuses the start with one line", () => {
+  it("a key whose part is not there yet refuses the start with one line", async () => {
     for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "b" }]) {
-      assert.match(refused(environment), /^\S+( \w+)? is set, but this version does not have that part yet/);
-      assert.doesNotMatch(refused(environment), /planted|\n/);
+      assert.match(await refused(environment), /^\S+( \w+)? is set, but this version does not have that part yet/);
+      assert.doesNotMatch(await refused(environment), /planted|\n/);
     }
   });
 
-  it("development mode refuses an explicit address that others reach, unless told to", () => {
-    assert.match(refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }), /SVC_DEV_MODE_UNSAFE/);
+  it("development mode refuses an explicit address that others reach, unless told to", async () => {
+    assert.match(await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }), /SVC_DEV_MODE_UNSAFE/);
     assert.equal(
-      refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1", SVC_DEV_MODE_UNSAFE: "true" }),
+      await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1", SVC_DEV_MODE_UNSAFE: "true" }),
       "",
     );
     for (const listen of [":8080", "127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/s"]) {
-      assert.equal(refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: listen }), "", listen);
+      assert.equal(await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: listen }), "", listen);
     }
-    assert.equal(refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
+    assert.equal(await refused({ SVC_SERVER_LISTEN: "0.0.0.0:1" }), "");
   });
 
-  it("settings without effect, no way to sign in, and nobody to administer are warnings", () => {
-    const { config } = load("", { SVC_DEV_MODE_UNSAFE: "true" });
+  it("settings without effect, no way to sign in, and nobody to administer are warnings", async () => {
+    const { config } = await load("", { SVC_DEV_MODE_UNSAFE: "true" });
     const about = (warnings: readonly string[]): unknown[] => warnings.map((each) => each.split(" ")[0]);
     assert.deepEqual(about(ineffective(config)), ["host.client_id", "admins", "dev.mode_unsafe"]);
     const client = { SVC_HOST_CLIENT_ID: "x", SVC_HOST_CLIENT_SECRET: "planted", SVC_ADMINS: "ada" };
-    assert.deepEqual(about(ineffective(load("", client).config)), ["server.base_url"]);
+    assert.deepEqual(about(ineffective((await load("", client)).config)), ["server.base_url"]);
     const whole = { ...client, SVC_SERVER_BASE_URL: "https://git.example" };
-    assert.deepEqual(ineffective(load("", whole).config), []);
-    assert.deepEqual(ineffective(load("", { SVC_DEV_MODE: "true" }).config), []);
+    assert.deepEqual(ineffective((await load("", whole)).config), []);
+    assert.deepEqual(ineffective((await load("", { SVC_DEV_MODE: "true" })).config), []);
     const unwise = {
       ...client,
       SVC_SERVER_TRUSTED_PROXIES: "10.0.0.1,0.0.0.0/0",
@@ -197,7 +197,7 @@ describe("refusals", () => {
       SVC_ENCRYPTION_KEY: "0".repeat(64),
       SVC_SERVER_BASE_URL: "https://git.example/svc",
     };
-    const warned = ineffective(load("", unwise).config);
+    const warned = ineffective((await load("", unwise)).config);
     assert.deepEqual(about(warned), [
       "server.trusted_proxies",
       "host.url",
@@ -207,18 +207,18 @@ describe("refusals", () => {
     assert.doesNotMatch(warned.join(), /000/);
   });
 
-  it("half an OAuth client, half an app, and an app with Gitea are refused", () => {
+  it("half an OAuth client, half an app, and an app with Gitea are refused", async () => {
     for (const environment of [{ SVC_HOST_CLIENT_ID: "x" }, { SVC_HOST_CLIENT_SECRET: "planted" }]) {
-      assert.match(refused(environment), /^host\.client_id and host\.client_secret belong together/);
-      assert.doesNotMatch(refused(environment), /planted/);
+      assert.match(await refused(environment), /^host\.client_id and host\.client_secret belong together/);
+      assert.doesNotMatch(await refused(environment), /planted/);
     }
     for (const environment of [{ SVC_HOST_APP_ID: "1" }, { SVC_HOST_PRIVATE_KEY: "planted" }]) {
-      assert.match(refused(environment), /^host\.app_id and host\.private_key belong together/);
-      assert.doesNotMatch(refused(environment), /planted/);
+      assert.match(await refused(environment), /^host\.app_id and host\.private_key belong together/);
+      assert.doesNotMatch(await refused(environment), /planted/);
     }
     const app = { SVC_HOST_KIND: "gitea", SVC_HOST_APP_ID: "1", SVC_HOST_PRIVATE_KEY: "x" };
-    assert.match(refused(app), /Gitea knows no apps/);
-    assert.equal(refused({ SVC_HOST_KIND: "gitea" }), "");
+    assert.match(await refused(app), /Gitea knows no apps/);
+    assert.equal(await refused({ SVC_HOST_KIND: "gitea" }), "");
   });
 });
 

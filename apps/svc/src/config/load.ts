@@ -1,14 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, systemCode } from "@devplat/base";
-import {
-  ConfigError,
-  environmentKeys,
-  environmentValue,
-  parseConfigDocument,
-  validateConfig,
-  type ConfigDocument,
-} from "@devplat/config";
+import { ConfigError, environmentKeys, environmentValue, validateConfig } from "@devplat/config";
+import type { ConfigDocument } from "@devplat/config/document";
 import { suggest } from "@devplat/base/suggest";
 import { BRAND } from "../brand.ts";
 import { OTHER_VARIABLES } from "./defaults.ts";
@@ -35,9 +29,9 @@ export interface LoadedConfig {
  *
  * @throws ConfigError naming file, line and key, or the variable
  */
-export function loadConfig(sources: ConfigSources): LoadedConfig {
+export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
   const { environment } = sources;
-  const document = readDocument(sources);
+  const document = await readDocument(sources);
   const value = structuredClone(document?.value ?? {});
   const variableOf = new Map<string, string>();
   const keys = environmentKeys(configSchema, BRAND.environmentPrefix);
@@ -58,7 +52,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return { config, file: document?.source, warnings: unknownVariables(environment, known) };
 }
 
-function readDocument(sources: ConfigSources): ConfigDocument | undefined {
+async function readDocument(sources: ConfigSources): Promise<ConfigDocument | undefined> {
   const named = sources.file ?? nonEmpty(sources.environment[`${BRAND.environmentPrefix}_CONFIG`]);
   const candidates =
     named === undefined
@@ -73,6 +67,8 @@ function readDocument(sources: ConfigSources): ConfigDocument | undefined {
       const problem = { source: path, line: 0, column: 0, key: "", message: unreadable(error) };
       throw new ConfigError("config_unreadable", [problem], error);
     }
+    // The YAML parser is loaded only where there is a file.
+    const { parseConfigDocument } = await import("@devplat/config/document");
     return parseConfigDocument(path, text);
   }
   return undefined;
