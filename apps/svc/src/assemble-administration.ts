@@ -55,12 +55,15 @@ export interface AdministrationParts {
   readonly logger: Logger;
 }
 
-/** The assembly of the management surface: everything that is not git. Part of assemble.ts, on its own for tests. */
-export function assembleAdministration(parts: AdministrationParts): {
+/** Everything that is not git. */
+export interface Administration {
   readonly operations: readonly Operation[];
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
   readonly dashboard: LiveDashboard;
-} {
+}
+
+/** The assembly of the management surface. Part of assemble.ts, on its own for tests. */
+export function assembleAdministration(parts: AdministrationParts): Administration {
   const { live, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
   const config = live.current;
   const { identity } = parts;

@@ -3,9 +3,9 @@ import { GitCache } from "./cache/git-cache.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "./cache/warm-credential.ts";
 import type { CachedRepositories } from "./cached-repositories.ts";
 import type { Config } from "./config/schema.ts";
-import { hostBasePath } from "./git/routes.ts";
 import { Upstream } from "./git/upstream.ts";
 import { WarmUpstream } from "./git/warm-upstream.ts";
+import { basePathOf } from "./http/target.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { InstallationCredentials } from "./tokens/installation-credentials.ts";
 import type { UpstreamConnections } from "./upstream-connections.ts";
@@ -51,7 +51,7 @@ export function assembleCache(options: CacheAssemblyOptions): CacheParts {
     pruneAfterMs: config.cache.prune_unreachable_after || Infinity,
     warming: config.cache.enabled
       ? {
-          source: new WarmUpstream(warmUpstream, hostBasePath(config.host.url), userAgent),
+          source: new WarmUpstream(warmUpstream, basePathOf(config.host.url), userAgent),
           credential: new FirstCredential([
             new AppCredential(options.installations),
             new ServiceToken(config.cache.service_token),

@@ -45,8 +45,6 @@ export interface ProxyAssemblyOptions {
 export interface ProxyParts {
   readonly git: GitRoutes;
   readonly api: ApiRoutes;
-  /** Follows `tokens.requests_per_minute`. */
-  readonly rate: TokenRate;
   /** To be closed after the last request. */
   readonly apiUpstream: ApiUpstream;
 }
@@ -62,6 +60,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     clock,
     new SharedRate(options.counts, clock, logger),
   );
+  live.subscribe((next) => rate.setPerMinute(next.tokens.requests_per_minute));
   const tokenGate = new TokenGate({
     lookup,
     uses,
@@ -108,5 +107,5 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     logger,
     clock,
   });
-  return { git, api, rate, apiUpstream };
+  return { git, api, apiUpstream };
 }

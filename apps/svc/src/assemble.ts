@@ -1,9 +1,7 @@
 import { join, resolve } from "node:path";
 import { systemClock, type Logger } from "@devplat/base";
-import { assembleAdministration } from "./assemble-administration.ts";
 import { assembleCache } from "./assemble-cache.ts";
 import { allowedLogins, assembleIdentity } from "./assemble-identity.ts";
-import { assembleProxy } from "./assemble-proxy.ts";
 import { AuditRecorder } from "./audit/audit-recorder.ts";
 import { AuditedGit } from "./audit/audited-git.ts";
 import { BRAND } from "./brand.ts";
@@ -13,14 +11,16 @@ import type { LiveConfig } from "./config/live-config.ts";
 import type { Config } from "./config/schema.ts";
 import type { ActivatedSockets } from "./config/socket-activation.ts";
 import { SvcError } from "./errors.ts";
-import { hostBasePath } from "./git/routes.ts";
 import { Health } from "./health.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { ApiAddresses } from "./http/api-address.ts";
 import { ClientAddresses } from "./http/client-address.ts";
 import { createListener } from "./http/listener.ts";
 import { Surfaces } from "./http/surface.ts";
+import { basePathOf } from "./http/target.ts";
 import { TlsIdentities, type CertificateFiles } from "./http/tls-identities.ts";
+import { Late } from "./late.ts";
+import { LateAdministration } from "./late-administration.ts";
 import { Listening } from "./listening.ts";
 import { OwnAddress } from "./own-address.ts";
 import { ScopeJudges } from "./scopes/scope-judges.ts";
@@ -110,6 +110,7 @@ export async function assemble({
   const tls = certificates.length === 0 ? undefined : new TlsIdentities(certificates);
   const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
   const connections = new UpstreamConnections({ caFile: config.host.ca_file, environment: process.env });
+  await connections.check(config.host.url);
   const identity = assembleIdentity({
     config,
     store,
@@ -135,50 +136,59 @@ export async function assemble({
     logger,
   });
   const { codeHost } = identity;
+  const apiAddresses = new ApiAddresses(codeHost);
   const judges = new ScopeJudges(codeHost.kind);
-  const { git, api, rate, apiUpstream } = assembleProxy({
-    live,
-    identity,
-    repositories,
-    cache,
-    lookup,
-    uses,
-    counts: store.oneTime,
-    judges,
-    connections,
-    address,
-    audit,
-    userAgent,
-    metrics,
-    clock,
-    logger,
+  // With the first request for a repository or the code host's API, as the administration below.
+  const proxy = new Late(async () => {
+    const { assembleProxy } = await import("./assemble-proxy.ts");
+    return assembleProxy({
+      live,
+      identity,
+      repositories,
+      cache,
+      lookup,
+      uses,
+      counts: store.oneTime,
+      judges,
+      connections,
+      address,
+      audit,
+      userAgent,
+      metrics,
+      clock,
+      logger,
+    });
   });
   let stopping = false;
-  const administration = assembleAdministration({
-    live,
-    store,
-    repositories,
-    maintenance: cache,
-    audit,
-    lookup,
-    judges,
-    identity,
-    probe: new GitRepositoryProbe(codeHost, connections.http),
-    address,
-    renderMetrics: async () => metrics.render(),
-    activity,
-    health: new Health({
+  // With the first request for pages or API: a service that is asked for clones alone needs none of their modules.
+  const administration = new LateAdministration(async () => {
+    const { assembleAdministration } = await import("./assemble-administration.ts");
+    return assembleAdministration({
+      live,
+      store,
+      repositories,
+      maintenance: cache,
+      audit,
+      lookup,
+      judges,
+      identity,
+      probe: new GitRepositoryProbe(codeHost, connections.http),
+      address,
+      renderMetrics: async () => metrics.render(),
       activity,
-      ping: async () => store.ping(),
-      cacheFolder: config.cache.enabled ? storagePath : undefined,
-      certificateEnd: () => tls?.notAfter,
-      codeHost: new URL(config.host.url).host,
+      health: new Health({
+        activity,
+        ping: async () => store.ping(),
+        cacheFolder: config.cache.enabled ? storagePath : undefined,
+        certificateEnd: () => tls?.notAfter,
+        codeHost: new URL(config.host.url).host,
+        clock,
+      }),
+      isStopping: () => stopping,
+      version,
       clock,
-    }),
-    isStopping: () => stopping,
-    version,
-    clock,
-    logger,
+      logger,
+    });
   });
   const clientAddresses = new ClientAddresses(new AddressList(config.server.trusted_proxies));
   const main = new Listening(
@@ -190,9 +200,9 @@ export async function assemble({
           hostUrl: config.host.url,
           apiUrl: codeHost.apiUrl,
           uploadsUrl: codeHost.uploadsUrl,
-          apiPrefixes: new ApiAddresses(codeHost).namedPrefixes,
+          apiPrefixes: apiAddresses.namedPrefixes,
         }),
-        hostBasePath: hostBasePath(config.host.url),
+        hostBasePath: basePathOf(config.host.url),
         addresses: clientAddresses,
         connections: {
           tls,
@@ -201,9 +211,15 @@ export async function assemble({
           max: config.server.max_connections,
           maxPerClient: config.limits.client_requests || undefined,
         },
-        git: new AuditedGit(git, audit),
-        api,
-        management: administration.listener,
+        git: new AuditedGit(
+          { handle: async (...request) => (await proxy.get()).git.handle(...request) },
+          audit,
+        ),
+        api: {
+          accepts: (surface, url) => apiAddresses.accepts(surface, url),
+          handle: async (...request) => (await proxy.get()).api.handle(...request),
+        },
+        management: async (request, response) => administration.answer(request, response),
         metrics,
         telemetry,
         activity,
@@ -225,7 +241,6 @@ export async function assemble({
     async (signal) => uses.run(signal),
     async (signal) => audit.run(signal),
     async (signal) => repositories.run(signal),
-    async (signal) => administration.dashboard.run(signal),
     async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
@@ -243,7 +258,6 @@ export async function assemble({
     tls?.reload(files);
     identity.sessions.setAdmins(next.admins);
     identity.allowed.setAllowed(allowedLogins(next), next.login.recheck_minutes * 60_000);
-    rate.setPerMinute(next.tokens.requests_per_minute);
   });
   let inEffect = live.current;
   live.subscribe((next) => {
@@ -286,13 +300,15 @@ export async function assemble({
     // The reverse of the start: no new requests, the running ones finish, what serves them ends, the store last.
     async stop() {
       stopping = true;
-      administration.dashboard.close();
+      const ended = administration.close();
       await main.close(config.server.drain_seconds * 1000);
+      await ended;
       abort.abort();
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
       await cache.settled();
-      await git.close();
-      await apiUpstream.close();
+      const made = await proxy.ifMade();
+      await made?.git.close();
+      await made?.apiUpstream.close();
       await connections.close();
       await warmUpstream.close();
       await metricsListening.close(0);

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from "@devplat/web-kit";
+import { isLoopbackHost } from "@devplat/web-kit/origin";
 
 /**
  * The address that users type, for redirects, Origin checks and links. Without a configured one it is the address of the

@@ -27,7 +27,7 @@ describe("connections to the code host", () => {
     const ask = async (origin: string, NO_PROXY = ""): Promise<string> => {
       const HTTP_PROXY = `http://ada:planted@127.0.0.1:${proxy.port}`;
       const connections = new UpstreamConnections({ environment: { HTTP_PROXY, NO_PROXY } });
-      const pool = connections.pool(origin, 2);
+      const pool = await connections.pool(origin, 2);
       try {
         const signal = AbortSignal.timeout(NO_PROXY === "" ? 10_000 : 300);
         const { body } = await pool.request({ origin, path: "/x", method: "GET", signal });
@@ -45,14 +45,14 @@ describe("connections to the code host", () => {
     assert.equal(proxy.seen.length, 2);
   });
 
-  it("a variable that is no address of an HTTP proxy refuses the start, names itself and quotes nothing", () => {
+  it("a variable that is no address of an HTTP proxy refuses the start, names itself and quotes nothing", async () => {
     for (const HTTPS_PROXY of [
       "http://u:planted@proxy:xx",
       "socks5://u:planted@proxy:1",
       "http://bad host/",
     ]) {
-      assert.throws(
-        () => new UpstreamConnections({ environment: { HTTPS_PROXY } }).pool("https://git.example", 1),
+      await assert.rejects(
+        new UpstreamConnections({ environment: { HTTPS_PROXY } }).check("https://git.example"),
         {
           code: "config_refused",
           message: "HTTPS_PROXY is not the address of an HTTP proxy",

@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { messageOf } from "@devplat/base";
-import { HttpClient, HttpClientError, type Proxy } from "@devplat/http-client";
-import { connectionsTo } from "@devplat/http-client/connections";
-import { proxyFor } from "@devplat/http-client/proxy";
+import { HttpClient, HttpClientError, findProxy, type Proxy } from "@devplat/http-client";
 import type { Dispatcher } from "undici";
 import { SvcError } from "./errors.ts";
 
@@ -44,16 +42,25 @@ export class UpstreamConnections {
     });
   }
 
+  /** Looks for a proxy to an origin, which is refused now and not by the first request. @throws SvcError `config_refused` */
+  async check(origin: string): Promise<void> {
+    await this.#proxyFor(origin);
+  }
+
   /**
    * Connections to one origin. Time-outs of answers are the caller's: a clone may take hours.
    *
    * @param connections at most so many at once
+   * @throws SvcError `config_refused`: what is set is no address of a proxy
    */
-  pool(origin: string, connections: number): Dispatcher {
+  async pool(origin: string, connections: number): Promise<Dispatcher> {
+    const proxy = await this.#proxyFor(origin);
+    // undici is loaded with the first request: nothing of a start needs it.
+    const { connectionsTo } = await import("@devplat/http-client/connections");
     const trust = this.#trust === undefined ? {} : { secureContext: this.#trust };
     const common = { connections, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: 0, bodyTimeout: 0 };
     const connect = { timeout: CONNECT_TIMEOUT_MS, ...trust };
-    return connectionsTo(origin, this.#proxyFor(origin), { ...common, connect });
+    return connectionsTo(origin, proxy, { ...common, connect });
   }
 
   /** Closes the connections of small requests; pools are their owners'. */
@@ -62,9 +69,9 @@ export class UpstreamConnections {
   }
 
   /** @throws SvcError `config_refused`: what is set is no address of a proxy */
-  #proxyFor(origin: string): Proxy | undefined {
+  async #proxyFor(origin: string): Promise<Proxy | undefined> {
     try {
-      return proxyFor(origin, this.#environment);
+      return await findProxy(origin, this.#environment);
     } catch (error) {
       if (!(error instanceof HttpClientError)) throw error;
       const { message, hint } = error;

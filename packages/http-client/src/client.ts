@@ -3,9 +3,10 @@ import { Agent, request as requestHttp, type IncomingHttpHeaders, type IncomingM
 import type { SecureContext, SecureContextOptions } from "node:tls";
 import { systemCode } from "@devplat/base";
 import { HttpClientError } from "./errors.ts";
+import { findProxy } from "./find-proxy.ts";
 import type { Proxy } from "./proxy-address.ts";
 import { PROXY_AUTHENTICATION_REQUIRED, lostProxy, refusedByProxy } from "./proxy-fault.ts";
-import { proxySetting, type Environment } from "./proxy-setting.ts";
+import type { Environment } from "./proxy-setting.ts";
 
 export interface HttpClientOptions {
   /** Trust and client certificate of connections to hosts. Default: Node's authorities, no client certificate. */
@@ -130,9 +131,7 @@ export class HttpClient {
 
   async #proxyFor(target: URL): Promise<Proxy | undefined> {
     const { proxy, environment = {} } = this.#options;
-    if (proxy !== undefined || proxySetting(target, environment) === undefined) return proxy;
-    const { proxyFor } = await import("./proxy.ts");
-    return proxyFor(target, environment);
+    return proxy ?? (await findProxy(target, environment));
   }
 
   #agentFor(target: URL, proxy: Proxy | undefined): Promise<Agent> {

@@ -8,6 +8,7 @@ export {
   type HttpResponse,
   type TlsSettings,
 } from "./client.ts";
+export { findProxy } from "./find-proxy.ts";
 export { HttpClientError, type HttpClientErrorCode } from "./errors.ts";
 export { proxyText, readProxy, type Proxy } from "./proxy-address.ts";
 export type { Environment } from "./proxy-setting.ts";

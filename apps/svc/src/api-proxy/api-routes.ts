@@ -45,11 +45,7 @@ export class ApiRoutes implements ApiHandler {
   }
 
   accepts(surface: Surface, requestTarget: string): boolean {
-    return (
-      surface === "code_host_api" ||
-      surface === "code_host_uploads" ||
-      this.#addresses.find(surface, requestTarget) !== undefined
-    );
+    return this.#addresses.accepts(surface, requestTarget);
   }
 
   async handle(exchange: Exchange, surface: Surface): Promise<void> {

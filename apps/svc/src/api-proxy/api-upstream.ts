@@ -48,7 +48,10 @@ export class ApiUpstream {
   readonly #metrics: Metrics;
   readonly #idleMs: number;
   readonly #maxConnections: number;
-  readonly #pools = new Map<string, { readonly connections: Dispatcher; readonly places: ClientPlaces }>();
+  readonly #pools = new Map<
+    string,
+    { readonly connections: Promise<Dispatcher>; readonly places: ClientPlaces }
+  >();
 
   /** @param idleMs default {@link API_IDLE_MS} @param maxConnections to one origin; default {@link MAX_CONNECTIONS} */
   constructor(options: {
@@ -118,12 +121,16 @@ export class ApiUpstream {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#pools.values()].map(async ({ connections }) => connections.destroy()));
+    // What could not be made, its requests were told.
+    await Promise.allSettled(
+      [...this.#pools.values()].map(async ({ connections }) => (await connections).destroy()),
+    );
   }
 
   async #send(request: ApiRequest, sink: AnswerSink): Promise<boolean> {
     const { url, client, signal } = request;
-    const { connections, places } = this.#pool(url.origin);
+    const { connections: made, places } = this.#pool(url.origin);
+    const connections = await made;
     if (client === undefined) return this.#dispatch(connections, request, sink);
     const waiting = AbortSignal.any([
       AbortSignal.timeout(this.#idleMs),
@@ -165,7 +172,7 @@ export class ApiUpstream {
     });
   }
 
-  #pool(origin: string): { readonly connections: Dispatcher; readonly places: ClientPlaces } {
+  #pool(origin: string): { readonly connections: Promise<Dispatcher>; readonly places: ClientPlaces } {
     let pool = this.#pools.get(origin);
     if (pool === undefined) {
       const connections = this.#connections.pool(origin, this.#maxConnections);

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from "@devplat/web-kit";
+import { isLoopbackHost } from "@devplat/web-kit/origin";
 
 /** Where to listen: `host` undefined means every interface (in development mode: loopback only). */
 export type ListenAddress =

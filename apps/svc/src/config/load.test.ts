@@ -164,13 +164,19 @@ describe("refusals", () => {
 
   it("a key whose part is not there yet refuses the start with one line", async () => {
     for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "b" }]) {
-      assert.match(await refused(environment), /^\S+( \w+)? is set, but this version does not have that part yet/);
+      assert.match(
+        await refused(environment),
+        /^\S+( \w+)? is set, but this version does not have that part yet/,
+      );
       assert.doesNotMatch(await refused(environment), /planted|\n/);
     }
   });
 
   it("development mode refuses an explicit address that others reach, unless told to", async () => {
-    assert.match(await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }), /SVC_DEV_MODE_UNSAFE/);
+    assert.match(
+      await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }),
+      /SVC_DEV_MODE_UNSAFE/,
+    );
     assert.equal(
       await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1", SVC_DEV_MODE_UNSAFE: "true" }),
       "",

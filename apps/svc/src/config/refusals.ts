@@ -1,4 +1,4 @@
-import { isLoopbackHost } from "@devplat/web-kit";
+import { isLoopbackHost } from "@devplat/web-kit/origin";
 import { formatListen, isLoopbackAddress } from "./listen.ts";
 import { SvcError } from "../errors.ts";
 import type { Config } from "./schema.ts";

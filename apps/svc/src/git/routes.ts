@@ -6,7 +6,7 @@ import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { GitHandler } from "../http/listener.ts";
 import type { Surface } from "../http/surface.ts";
-import { queryValues, splitTarget, type RepositoryTail, type Target } from "../http/target.ts";
+import { basePathOf, queryValues, splitTarget, type RepositoryTail, type Target } from "../http/target.ts";
 import { answerText } from "../http/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
@@ -79,7 +79,7 @@ export class GitRoutes implements GitHandler {
 
   constructor(options: GitRoutesOptions) {
     this.#options = options;
-    this.#basePath = hostBasePath(options.hostUrl);
+    this.#basePath = basePathOf(options.hostUrl);
     const { hostUrl, metrics, network } = options;
     const upstream = new Upstream({ hostUrl, metrics, ...(network === undefined ? {} : { network }) });
     const outcomes = new Outcomes(options.metrics);
@@ -311,11 +311,6 @@ export class GitRoutes implements GitHandler {
       answerText(exchange, 500, `internal error; the log has more under ${exchange.id}`);
     else answerText(exchange, known.status, known.message, known.headers);
   }
-}
-
-/** The path of `host.url`, without a final slash; usually empty. */
-export function hostBasePath(hostUrl: string): string {
-  return new URL(hostUrl).pathname.replace(/\/+$/, "");
 }
 
 /**

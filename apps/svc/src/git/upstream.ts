@@ -3,6 +3,7 @@ import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
 import { ClientPlaces } from "../http/client-places.ts";
+import { Late } from "../late.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
@@ -61,11 +62,15 @@ async function readUpTo(chunks: AsyncIterable<Buffer>, limit: number): Promise<B
   return Buffer.concat(parts).subarray(0, limit);
 }
 
+interface Pools {
+  readonly others: Dispatcher;
+  /** For bodies that clients are still sending. */
+  readonly uploads: Dispatcher;
+}
+
 /** Answers to the git and web requests of the code host. */
 export class Upstream {
-  readonly #pool: Dispatcher;
-  /** For bodies that clients are still sending. */
-  readonly #uploads: Dispatcher;
+  readonly #pools: Late<Pools>;
   readonly #poolPlaces: ClientPlaces;
   readonly #uploadPlaces: ClientPlaces;
   readonly #metrics: Metrics;
@@ -90,8 +95,10 @@ export class Upstream {
     this.#metrics = options.metrics;
     const { network = new UpstreamConnections(), connections = MAX_CONNECTIONS } = options;
     // Their time-outs of answers are off: idle time-outs are per request and count both directions (IdleTimer).
-    this.#pool = network.pool(url.origin, connections);
-    this.#uploads = network.pool(url.origin, connections);
+    this.#pools = new Late(async () => ({
+      others: await network.pool(url.origin, connections),
+      uploads: await network.pool(url.origin, connections),
+    }));
     this.#poolPlaces = new ClientPlaces(connections);
     this.#uploadPlaces = new ClientPlaces(connections);
   }
@@ -116,7 +123,8 @@ export class Upstream {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#pool.destroy(), this.#uploads.destroy()]);
+    const pools = await this.#pools.ifMade();
+    await Promise.all([pools?.others.destroy(), pools?.uploads.destroy()]);
   }
 
   async #sendFresh(request: UpstreamRequest): Promise<UpstreamAnswer> {
@@ -166,10 +174,11 @@ export class Upstream {
         const places = streamed ? this.#uploadPlaces : this.#poolPlaces;
         leavePlace = await places.take(client, controller.signal);
       }
+      const { others, uploads } = await this.#pools.get();
       const sent = streamed
         ? (watched(body, idle, (error) => (bodyError = error)) as unknown as Readable)
         : body;
-      const asked = (streamed ? this.#uploads : this.#pool).request({
+      const asked = (streamed ? uploads : others).request({
         origin: this.origin,
         method: request.method,
         path: request.path,

@@ -47,6 +47,15 @@ export class ApiAddresses {
     return this.#named.map(({ prefix }) => prefix);
   }
 
+  /** Whether a request is the API's to answer, be it with a 404. */
+  accepts(surface: Surface, requestTarget: string): boolean {
+    return (
+      surface === "code_host_api" ||
+      surface === "code_host_uploads" ||
+      this.find(surface, requestTarget) !== undefined
+    );
+  }
+
   /** Undefined: not the API. */
   find(surface: Surface, requestTarget: string): ApiTarget | undefined {
     const { path, query } = splitTarget(requestTarget);

@@ -54,7 +54,7 @@ export interface ListenerOptions {
   /** Undefined: the API is not proxied. */
   readonly api?: ApiHandler;
   /** Everything on the management surface that is not git, LFS or an archive. */
-  readonly management: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly management: (request: IncomingMessage, response: ServerResponse) => Promise<void> | void;
   readonly metrics: Metrics;
   /** Gets one line per request. */
   readonly accessLog: Logger;
@@ -153,7 +153,7 @@ async function route(options: ListenerOptions, exchange: Exchange): Promise<void
   } else if (surface === "code_host_api" || surface === "code_host_uploads" || target.kind === "malformed") {
     answerText(exchange, 404, "this service does not proxy the code host's API on this name");
   } else if (surface === "management" && target.kind === "other") {
-    manage(options, exchange);
+    await manage(options, exchange);
   } else {
     exchange.subject = subjectOf(exchange, target);
     await options.git.handle(exchange, target, surface);
@@ -165,7 +165,7 @@ function subjectOf(exchange: Exchange, target: Exclude<Target, { kind: "malforme
   return { tail: target.tail.kind, repository: exchange.shown(`${target.owner}/${target.name}`) };
 }
 
-function manage(options: ListenerOptions, exchange: Exchange): void {
+async function manage(options: ListenerOptions, exchange: Exchange): Promise<void> {
   const { request, response } = exchange;
   exchange.continue();
   if (!request.complete) {
@@ -178,7 +178,7 @@ function manage(options: ListenerOptions, exchange: Exchange): void {
     response.once("close", () => clearTimeout(timer));
   }
   try {
-    options.management(request, response);
+    await options.management(request, response);
   } catch (error) {
     options.logger.error(
       { request_id: exchange.id, reason: messageOf(error) },

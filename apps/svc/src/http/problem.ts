@@ -1,4 +1,4 @@
-import { PROBLEM_MEDIA_TYPE, problemDocument, type Problem as CommonProblem } from "@devplat/web-kit";
+import { PROBLEM_MEDIA_TYPE, problemDocument, type Problem as CommonProblem } from "@devplat/web-kit/problem";
 import { FieldError, SvcError, type FieldFault } from "../errors.ts";
 import { PROBLEM_TYPES, isOperationProblem, type ProblemCode } from "../problem-types.ts";
 

@@ -173,3 +173,8 @@ function decodePath(path: string): string | undefined {
 function malformed(reason: string): Target {
   return { kind: "malformed", reason };
 }
+
+/** The path of `host.url`, without a final slash; usually empty. */
+export function basePathOf(hostUrl: string): string {
+  return new URL(hostUrl).pathname.replace(/\/+$/, "");
+}

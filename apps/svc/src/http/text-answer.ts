@@ -1,4 +1,4 @@
-import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit";
+import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
 import { documentOf, type Problem } from "./problem.ts";
 import type { Exchange } from "./exchange.ts";
 import { discardUnread } from "./unread-body.ts";

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { Secret, type Clock } from "@devplat/base";
-import { hostCookieName } from "@devplat/web-kit";
+import { hostCookieName } from "@devplat/web-kit/cookies";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { loginRefused, type HostOauth } from "../code-host/host-oauth.ts";

@@ -13,7 +13,7 @@ import {
   DEFAULT_PACK_WINDOW_BYTES,
   type IndexPackLimits,
 } from "./limits.ts";
-import { leadPipeline, type PipelineJob, type PipelineResult } from "./pipeline.ts";
+import type { PipelineJob, PipelineResult } from "./pipeline.ts";
 import { IndexThreads } from "./threads.ts";
 import { IndexWorkers } from "./workers.ts";
 
@@ -163,7 +163,11 @@ async function receive(
     }
     ended = true;
     control.end();
-    if (threads === undefined) return leadPipeline(job, () => undefined);
+    if (threads === undefined) {
+      // Threads load it themselves, and a service has some.
+      const { leadPipeline } = await import("./pipeline.ts");
+      return leadPipeline(job, () => undefined);
+    }
     return await stopper.orStopped(threads.result);
   } finally {
     signal?.removeEventListener("abort", onAbort);
