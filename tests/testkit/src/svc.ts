@@ -23,6 +23,8 @@ export interface SvcOptions {
   readonly configText?: string;
   /** `configText` has certificates for `localhost`: it speaks TLS, and says itself when it is ready. */
   readonly https?: boolean;
+  /** Takes it as ready when its log says so, without a request. Default: `/readyz` is asked. */
+  readonly untilListening?: boolean;
   /** The port of its main listener. Default: a free one. For peers that have to know its address before it runs. */
   readonly port?: number;
   /** A folder to go on with, which then is not removed at the end. Default: a new one. */
@@ -94,7 +96,9 @@ export async function startSvc(options: SvcOptions = {}): Promise<Svc> {
         },
       },
       isReady: (output) =>
-        options.https === true ? output.includes('"listening"') : answers(`${url}/readyz`),
+        options.https === true || options.untilListening === true
+          ? output.includes('"listening"')
+          : answers(`${url}/readyz`),
     };
   });
   const post = async (path: string, body: unknown, token?: string): Promise<Record<string, unknown>> => {
