@@ -15,7 +15,7 @@ const OWN_WAY: Readonly<Record<string, string>> = {
   "apps/agent/src/commands/prompt.ts": "a question of the program's own",
 };
 
-it("what the programs print goes through the terminal-safe printer", () => {
+it("what the programs print goes through the terminal-safe printer [svc 10.14]", () => {
   const writes = readSources(readWorkspaces())
     .filter(({ isTest, path }) => !isTest && /^(?:apps|packages)\//.test(path))
     .filter(({ text }) => /process\.std(?:out|err)\.write|\bconsole\./.test(text))

@@ -52,7 +52,7 @@ async function assertSilent(place: AgentHome, more: NodeJS.ProcessEnv = {}): Pro
 }
 
 describe("login-check rule 1: the suppression marker", () => {
-  it("within AGENT_SUPPRESS_HOURS exits 0 silently, before the configuration is even looked at", async () => {
+  it("within AGENT_SUPPRESS_HOURS exits 0 silently, before the configuration is even looked at [agent 8.1]", async () => {
     const place = await home();
     await place.write(".config/daemon/config.yaml", "not: {a config");
     await age(place, 6 * HOUR_S - 60);
@@ -63,13 +63,13 @@ describe("login-check rule 1: the suppression marker", () => {
     await assertSilent(place, { AGENT_SUPPRESS_HOURS: "9" });
   });
 
-  it("a marker from the future is stale", async () => {
+  it("a marker from the future is stale [agent 8.3]", async () => {
     const place = await home();
     await age(place, -HOUR_S);
     assert.match((await place.agent(["login-check"])).stderr, /no cached token/);
   });
 
-  it("AGENT_SUPPRESS_MARKER and XDG_STATE_HOME say where it is; a relative or empty one counts as unset", async () => {
+  it("AGENT_SUPPRESS_MARKER and XDG_STATE_HOME say where it is; a relative or empty one counts as unset [agent 8.2]", async () => {
     const place = await home();
     const other = await place.write("elsewhere", "");
     await assertSilent(place, { AGENT_SUPPRESS_MARKER: other });
@@ -89,7 +89,7 @@ describe("login-check rule 1: the suppression marker", () => {
 });
 
 describe("login-check rule 2: --no-passwd", () => {
-  it("exits 0 for a user of the passwd file, and refreshes the marker", async () => {
+  it("exits 0 for a user of the passwd file, and refreshes the marker [agent 8.4]", async () => {
     const place = await home();
     const file = await place.write("passwd", `${userInfo().username}:x:0:0::/root:/bin/sh\n`);
     const done = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: file });
@@ -97,7 +97,7 @@ describe("login-check rule 2: --no-passwd", () => {
     assert.ok(await refreshed(place));
   });
 
-  it("goes on for another user, and with a warning where the file cannot be read", async () => {
+  it("goes on for another user, and with a warning where the file cannot be read [agent 8.5]", async () => {
     const place = await home();
     const file = await place.write("passwd", `somebody:x:${userInfo().username}:\n`);
     const other = await place.agent(["login-check", "--no-passwd"], { AGENT_PASSWD_FILE: file });
@@ -110,14 +110,14 @@ describe("login-check rule 2: --no-passwd", () => {
 });
 
 describe("login-check rule 4: the token", () => {
-  it("in the first half of its life is enough, and is not renewed", async () => {
+  it("in the first half of its life is enough, and is not renewed [agent 8.10]", async () => {
     const place = await home();
     await place.write(".daemon-token", await createToken({ ttl: "1h" }));
     await assertSilent(place);
     assert.ok(await refreshed(place));
   });
 
-  it("past halfway it is renewed", async () => {
+  it("past halfway it is renewed [agent 8.11]", async () => {
     const place = await home();
     // Either half is long enough for a program's start on a loaded machine.
     const token = await createToken({ ttl: "24s" });
@@ -128,7 +128,7 @@ describe("login-check rule 4: the token", () => {
     assert.ok((body["data"] as { ttl: number }).ttl > 12);
   });
 
-  it("past halfway and not renewable: warns with the absolute end, exit 0", async () => {
+  it("past halfway and not renewable: warns with the absolute end, exit 0 [agent 8.12]", async () => {
     const place = await home();
     // Its second half is long enough for a program's start on a loaded machine.
     await place.write(".daemon-token", await createToken({ ttl: "22s", renewable: false }));
@@ -141,7 +141,7 @@ describe("login-check rule 4: the token", () => {
     );
   });
 
-  it("none: one line says 'no cached token', and the login is run", async () => {
+  it("none: one line says 'no cached token', and the login is run [agent 8.13]", async () => {
     const place = await home();
     const token = await createToken({ ttl: "1h" });
     const { code, shown } = await place.atTerminal(
@@ -153,7 +153,7 @@ describe("login-check rule 4: the token", () => {
     assert.equal(await place.token(), token);
   });
 
-  it("one that has ended: 'token expired'; one that the store refuses: 'token no longer valid'", async () => {
+  it("one that has ended: 'token expired'; one that the store refuses: 'token no longer valid' [agent 8.13]", async () => {
     const place = await home();
     // Long enough for a loaded machine to use it once, so that its end is known.
     const token = await createToken({ ttl: "15s", renewable: false });
@@ -169,7 +169,7 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /hunter2/);
   });
 
-  it("one of another identity is told as that, from the file and from AGENT_TOKEN", async () => {
+  it("one of another identity is told as that, from the file and from AGENT_TOKEN [agent 8.13]", async () => {
     const place = await home();
     await place.write(".daemon-token", await createToken({ ttl: "1h", display_name: "ada" }));
     await place.ok("secrets", "list");
@@ -188,7 +188,7 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /no longer valid|no cached token/);
   });
 
-  it("a token file that is refused is told as that", async () => {
+  it("a token file that is refused is told as that [agent 8.13]", async () => {
     const place = await home();
     const file = await place.write(".daemon-token", await createToken({ ttl: "1h" }), 0o644);
     const { code, stderr } = await place.agent(["login-check"]);
@@ -205,7 +205,7 @@ describe("login-check rule 4: the token", () => {
     assert.match(stderr, /^the store does not accept the token of AGENT_TOKEN\n/);
   });
 
-  it("the line is yellow on a terminal, plain with NO_COLOR and elsewhere, and gone with --quiet", async () => {
+  it("the line is yellow on a terminal, plain with NO_COLOR and elsewhere, and gone with --quiet [agent 8.14]", async () => {
     const place = await home();
     const shown = async (args: string[], more: NodeJS.ProcessEnv): Promise<string> => {
       await age(place, 7 * HOUR_S);
@@ -225,7 +225,7 @@ describe("login-check rule 4: the token", () => {
     assert.doesNotMatch(stderr, /hunter2/);
   });
 
-  it("the embedded store needs no login", async () => {
+  it("the embedded store needs no login [agent 8.19]", async () => {
     const place = await home();
     await place.configure({ driver: "embedded" });
     await assertSilent(place);
@@ -233,7 +233,7 @@ describe("login-check rule 4: the token", () => {
 });
 
 describe("login-check rules 5 and 6: marker and exit code", () => {
-  it("who declines, a failed login and a store that is away are exit 0 with the marker refreshed", async () => {
+  it("who declines, a failed login and a store that is away are exit 0 with the marker refreshed [agent 8.15]", async () => {
     const place = await home();
     assert.equal((await place.atTerminal(["login-check"], [[/Token/, ""]])).code, 0);
     assert.ok(await refreshed(place));
@@ -249,7 +249,7 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
     assert.ok(await refreshed(place));
   });
 
-  it("a store that does not answer holds a shell's start up for seconds, not for the time of a cycle", async () => {
+  it("a store that does not answer holds a shell's start up for seconds, not for the time of a cycle [agent 8.18]", async () => {
     const place = await home();
     const sockets = new Set<Socket>();
     const mute = createServer((socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
@@ -272,7 +272,7 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
     }
   });
 
-  it("an interrupted login is exit 0 with the marker refreshed", async () => {
+  it("an interrupted login is exit 0 with the marker refreshed [agent 8.15]", async () => {
     const place = await home();
     const { code } = await place.atTerminal(["login-check"], [[/Token/, "\u0003"]]);
     assert.equal(code, 0);
@@ -280,7 +280,7 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
   });
 
   for (const hours of ["0", "-1", "1.5", "x", "1e3"]) {
-    it(`AGENT_SUPPRESS_HOURS=${hours} is exit 1, and the marker is not touched`, async () => {
+    it(`AGENT_SUPPRESS_HOURS=${hours} is exit 1, and the marker is not touched [agent 8.16 19.2]`, async () => {
       const place = await home();
       await age(place, 1000);
       const { code, stderr } = await place.agent(["login-check"], { AGENT_SUPPRESS_HOURS: hours });
@@ -290,7 +290,7 @@ describe("login-check rules 5 and 6: marker and exit code", () => {
     });
   }
 
-  it("a faulty configuration is exit 1, once: the marker is refreshed", async () => {
+  it("a faulty configuration is exit 1, once: the marker is refreshed [agent 8.17]", async () => {
     const place = await home();
     await place.write(".config/daemon/config.yaml", "stroe: {}\n");
     assert.equal((await place.agent(["login-check"])).code, 1);
@@ -302,7 +302,7 @@ const SHELLS = ["sh", "bash", "zsh", "fish"];
 
 describe("agent shell-hook", () => {
   for (const shell of SHELLS) {
-    it(`${shell}: is silent within the window, and calls login-check when the marker is stale, unset or invalid`, async () => {
+    it(`${shell}: is silent within the window, and calls login-check when the marker is stale, unset or invalid [agent 8.20]`, async () => {
       const place = await home();
       const hook = await place.write("hook", await place.ok("shell-hook", shell, "--quiet"));
       // Stands for the command, and tells how it was called.

@@ -68,7 +68,7 @@ const ldap = { auth_method: "ldap" };
 const password = [/Password of ada: /, PASSWORD] as const;
 
 describe("agent login by ldap", () => {
-  it("keeps a token in a 0600 file, and the password nowhere", async () => {
+  it("keeps a token in a 0600 file, and the password nowhere [agent 10.10]", async () => {
     const place = await home(ldap);
     const { code, shown } = await place.atTerminal(["login", "--log-level", "debug"], [password]);
     assert.equal(code, 0, shown);
@@ -127,14 +127,14 @@ describe("agent login by ldap", () => {
     assert.match(stderr, /the login was given up: there is no terminal to ask on/);
   });
 
-  it("warns that AGENT_TOKEN comes before the login", async () => {
+  it("warns that AGENT_TOKEN comes before the login [agent 10.28]", async () => {
     const place = await home(ldap);
     const { code, shown } = await place.atTerminal(["login"], [password], { AGENT_TOKEN: "x" });
     assert.equal(code, 0, shown);
     assert.match(shown, /AGENT_TOKEN is set and comes before this login/);
   });
 
-  it("--dry-run makes no login", async () => {
+  it("--dry-run makes no login [agent 6.6]", async () => {
     const place = await home(ldap);
     assert.match(await place.ok("login", "--dry-run"), /would sign in by ldap/);
     assert.equal(await place.token(), undefined);
@@ -142,7 +142,7 @@ describe("agent login by ldap", () => {
 });
 
 describe("the pinned identity", () => {
-  it("refuses a login as somebody else, revokes its token, and takes it with --switch", async () => {
+  it("refuses a login as somebody else, revokes its token, and takes it with --switch [agent 10.8]", async () => {
     const place = await home(ldap);
     assert.equal((await place.atTerminal(["login"], [password])).code, 0);
     const token = await place.token();
@@ -177,7 +177,7 @@ describe("a second factor", () => {
     return String((digest.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, "0");
   }
 
-  it("a passcode (TOTP by sys/mfa/validate) is asked for, and may be given again after a wrong one", async () => {
+  it("a passcode (TOTP by sys/mfa/validate) is asked for, and may be given again after a wrong one [agent 10.10]", async () => {
     const place = await home({ ...ldap, username: "mia" });
     const mia = [/Password of mia: /, "mia-password"] as const;
     // Her entity comes with the first login, which has no second factor yet.
@@ -206,7 +206,7 @@ describe("a second factor", () => {
     assert.notEqual(await place.token(), first);
   });
 
-  it("a push approval is waited for (simulated: a stub in place of the store, whose answer comes late)", async () => {
+  it("a push approval is waited for (simulated: a stub in place of the store, whose answer comes late) [agent 10.10]", async () => {
     let approve: (() => void) | undefined;
     const stub = await startStub((path, answer) => {
       const id = "the-push-method";
@@ -269,7 +269,7 @@ describe("agent login by oidc", () => {
     return { ...session, visited: await visited };
   }
 
-  it("prints the address, takes the browser's answer on loopback, and keeps the token", async () => {
+  it("prints the address, takes the browser's answer on loopback, and keeps the token [agent 10.9]", async () => {
     const place = await home(oidc());
     const { code, shown, visited } = await login(place, (url) => provider.visit(url, "ada"));
     assert.equal(code, 0, shown);
@@ -281,7 +281,7 @@ describe("agent login by oidc", () => {
     assert.equal((await place.status()).authenticated, true);
   });
 
-  it("an answer with a foreign state does not end the login, and signs nobody in", async () => {
+  it("an answer with a foreign state does not end the login, and signs nobody in [agent 10.9]", async () => {
     const place = await home(oidc());
     const { code, shown } = await login(place, async (url) => {
       const forged = await fetch(`http://127.0.0.1:${callbackPort}/oidc/callback?state=st_forged&code=c`);
@@ -293,7 +293,7 @@ describe("agent login by oidc", () => {
     assert.equal(code, 0, shown);
   });
 
-  it("a code of another login is refused by the store: the nonce is ours alone", async () => {
+  it("a code of another login is refused by the store: the nonce is ours alone [agent 10.9]", async () => {
     const place = await home(oidc());
     const { code, shown } = await login(place, (url) =>
       provider.visit(url, "ada", {
@@ -333,7 +333,7 @@ describe("agent login by oidc", () => {
 });
 
 describe("downscoping", () => {
-  it("the kept token is a child with the policies of store.policies only", async () => {
+  it("the kept token is a child with the policies of store.policies only [agent 4.11]", async () => {
     const place = await home({ ...ldap, policies: ["reader"], no_default_policy: true });
     const { code, shown } = await place.atTerminal(["login"], [password]);
     assert.equal(code, 0, shown);
@@ -345,7 +345,7 @@ describe("downscoping", () => {
     assert.equal((await place.status()).authenticated, true);
   });
 
-  it("failing it fails the login, and nothing is kept", async () => {
+  it("failing it fails the login, and nothing is kept [agent 10.18]", async () => {
     const place = await home({ ...ldap, policies: ["not-mine"] });
     const { code, shown } = await place.atTerminal(["login"], [password]);
     assert.equal(code, 1);
@@ -355,7 +355,7 @@ describe("downscoping", () => {
 });
 
 describe("agent login by token", () => {
-  it("keeps a pasted token that the store accepts, and revokes none that it did not make", async () => {
+  it("keeps a pasted token that the store accepts, and revokes none that it did not make [agent 10.12]", async () => {
     const place = await home({});
     const token = await vault.createUserToken("ada", ["user"]);
     const { code, shown } = await place.atTerminal(["login"], [[/Token for the secrets store: /, token]]);
@@ -382,7 +382,7 @@ describe("agent login by token", () => {
 });
 
 describe("agent logout", () => {
-  it("--revoke ends the token of our own login in the store too", async () => {
+  it("--revoke ends the token of our own login in the store too [agent 10.27]", async () => {
     const place = await home(ldap);
     assert.equal((await place.atTerminal(["login"], [password])).code, 0);
     const token = await place.token();
@@ -405,7 +405,7 @@ describe("a token of a peer", () => {
     return { place, peer };
   }
 
-  it("is used where there is none here, is kept nowhere, and status names the socket", async () => {
+  it("is used where there is none here, is kept nowhere, and status names the socket [agent 9.2 10.35]", async () => {
     const token = await vault.createUserToken("ada", ["user"]);
     const { place, peer } = await lendingHome(token, { borrow_only: true });
     try {
@@ -435,7 +435,7 @@ describe("a token of a peer", () => {
     }
   });
 
-  it("under borrow_only there is no login, ever", async () => {
+  it("under borrow_only there is no login, ever [agent 4.13]", async () => {
     const place = await home({ borrow_only: true });
     const { code, stderr } = await place.agent(["login"]);
     assert.equal(code, 1);
@@ -448,7 +448,7 @@ describe("a token of a peer", () => {
 describe("the daemon", () => {
   const rule = `rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml}}]\n`;
 
-  it("waits with the reason, notices a login at once, forgets after a logout, and keeps the files", async () => {
+  it("waits with the reason, notices a login at once, forgets after a logout, and keeps the files [agent 10.25]", async () => {
     await vault.put("users/ada/k", { value: "one" });
     const place = await home(ldap, rule);
     const daemon = place.daemon();
@@ -480,7 +480,7 @@ describe("the daemon", () => {
     process.kill(Number(await place.read(".local/state/daemon/daemon.pid")), "SIGTERM");
   }
 
-  it("at a terminal, run and sync sign in first; without one they say how", async () => {
+  it("at a terminal, run and sync sign in first; without one they say how [agent 10.29]", async () => {
     await vault.put("users/ada/k", { value: "one" });
     const place = await home(ldap, rule);
     const bare = await place.agent(["sync"]);

@@ -94,7 +94,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     await utimes(join(place.path, MARKER), time, time);
   };
 
-  it("missing: prints the reason and runs the bootstrap, and a declined one is exit 0", async () => {
+  it("missing: prints the reason and runs the bootstrap, and a declined one is exit 0 [agent 8.8]", async () => {
     const { code, stderr } = await place.agent(["login-check"]);
     assert.equal(code, 0, stderr);
     assert.match(
@@ -109,7 +109,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     assert.equal((await hsm.keys()).length, 1);
   });
 
-  it("valid: exit 0 without a word, without a token and without asking the store", async () => {
+  it("valid: exit 0 without a word, without a token and without asking the store [agent 8.7]", async () => {
     await age(7);
     const marked = await stat(join(place.path, MARKER));
     const { code, stdout, stderr } = await place.agent(["login-check"], {
@@ -122,7 +122,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     );
   });
 
-  it("unreadable: prints the reason, and --quiet does not", async () => {
+  it("unreadable: prints the reason, and --quiet does not [agent 8.8]", async () => {
     const kept = await place.read(STORED);
     await place.write(STORED, "planted-text");
     await age(7);
@@ -139,7 +139,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
     await place.write(STORED, kept);
   });
 
-  it("its key gone from the token, or the PIN open to others: unreadable too", async () => {
+  it("its key gone from the token, or the PIN open to others: unreadable too [agent 8.8]", async () => {
     await writeFile(join(place.path, "open-pin"), "x", { mode: 0o644 });
     const pkcs11 = { module: hsm.module, token: hsm.token, pin_file: join(place.path, "open-pin") };
     await place.configure(store({ pkcs11 }), RULE);
@@ -162,7 +162,7 @@ describe("login-check rule 3: under mtls+os the certificate is inspected, not a 
 });
 
 describe("agent under mtls+os", () => {
-  it("signs in with the key in its token, keeps no token at rest, and ends the one of a command", async () => {
+  it("signs in with the key in its token, keeps no token at rest, and ends the one of a command [agent 10.17]", async () => {
     const alive = await liveTokens();
     const got = await place.agent(["secrets", "get", "k", "value"]);
     assert.deepEqual([got.code, got.stdout, got.stderr], [0, "one\n", ""]);
@@ -171,7 +171,7 @@ describe("agent under mtls+os", () => {
     assert.doesNotMatch(await place.read(STORED), /PRIVATE KEY/);
   });
 
-  it("status: certificate enrolled, identity, backend and expiry, and no login", async () => {
+  it("status: certificate enrolled, identity, backend and expiry, and no login [agent 9.1]", async () => {
     const logins = await liveTokens();
     const text = await place.ok("status", "--check");
     assert.match(

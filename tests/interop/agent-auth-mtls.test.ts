@@ -101,7 +101,7 @@ describe("agent login by mtls", () => {
     place = await home({}, RULE);
   });
 
-  it("without a certificate gets one by the bootstrap login, whose token is kept nowhere and ended", async () => {
+  it("without a certificate gets one by the bootstrap login, whose token is kept nowhere and ended [agent 10.13]", async () => {
     const { code, shown } = await place.atTerminal(["login"], [password]);
     assert.equal(code, 0, shown);
     assert.match(shown, /there is no client certificate yet; getting one[^]*Signed in as cert-people/);
@@ -123,7 +123,7 @@ describe("agent login by mtls", () => {
     assert.equal(await serialOf(place), first);
   });
 
-  it("login-check rule 3: plain mtls caches a token and uses the token path, not the certificate", async () => {
+  it("login-check rule 3: plain mtls caches a token and uses the token path, not the certificate [agent 8.9]", async () => {
     const stored = await place.read(STORED);
     await place.ok("login");
     await place.write(STORED, "broken");
@@ -132,7 +132,7 @@ describe("agent login by mtls", () => {
     await place.write(STORED, stored);
   });
 
-  it("a dry run signs nobody in", async () => {
+  it("a dry run signs nobody in [agent 6.6]", async () => {
     await place.ok("logout");
     const { code, stderr } = await place.agent(["sync", "--dry-run"]);
     assert.equal(code, 1);
@@ -156,7 +156,7 @@ describe("the daemon under mtls", () => {
     assert.equal((await place.atTerminal(["login"], [password])).code, 0);
   });
 
-  it("replaces a certificate near its end: a new key, proven, stored, the old one revoked", async () => {
+  it("replaces a certificate near its end: a new key, proven, stored, the old one revoked [agent 10.14]", async () => {
     const long = await serialOf(place);
     const quiet = place.daemon();
     await until(
@@ -186,7 +186,7 @@ describe("the daemon under mtls", () => {
     }
   });
 
-  it("signs in again by itself after its token was revoked", async () => {
+  it("signs in again by itself after its token was revoked [agent 10.26]", async () => {
     const daemon = place.daemon();
     try {
       await until(
@@ -210,7 +210,7 @@ describe("the daemon under mtls", () => {
 });
 
 describe("a certificate of the user's own (byo)", () => {
-  it("signs in, and is never replaced; one that is broken or foreign is refused without quoting it", async () => {
+  it("signs in, and is never replaced; one that is broken or foreign is refused without quoting it [agent 10.15]", async () => {
     const { body } = await vault.request("POST", "pki/issue/own", { common_name: "ada", ttl: "1h" });
     const { certificate, private_key } = body["data"] as { certificate: string; private_key: string };
     const place = await home({ byo: { cert: "~/own.crt", key: "~/own.key" }, reissue_before: "100h" });

@@ -51,7 +51,7 @@ describe("sealing by a TPM", () => {
 });
 
 describe("agent with a +tpm method", () => {
-  it("keeps the token sealed, uses it, and without the TPM says so", async () => {
+  it("keeps the token sealed, uses it, and without the TPM says so [agent 10.7]", async () => {
     const store = {
       address: vault.address,
       ca_cert: vault.caFile,
@@ -76,7 +76,7 @@ describe("agent with a +tpm method", () => {
     assert.match(plain.stderr, /sealed to this host's TPM/);
   });
 
-  it("mtls+tpm keeps the key of the certificate sealed too, and signs in by it", async () => {
+  it("mtls+tpm keeps the key of the certificate sealed too, and signs in by it [agent 10.16]", async () => {
     await vault.request("POST", "sys/mounts/pki", { type: "pki" });
     const root = await vault.request("POST", `pki/${GENERATE_ROOT}`, { common_name: "root" });
     await vault.request("POST", "pki/roles/people", {

@@ -39,8 +39,8 @@ const configured = (rule: string): string =>
   `store: {driver: embedded}\nrules: [{name: a, key: k, ${rule}}]\n`;
 const YAML = "target: {path: ~/f.yaml, format: yaml}";
 
-describe("exit codes and help", () => {
-  it("a reader that goes away leaves no trace, and does not change the exit code", async () => {
+describe("exit codes and help [agent 18.1]", () => {
+  it("a reader that goes away leaves no trace, and does not change the exit code [agent 18.3]", async () => {
     const { path } = await home();
     const env = { PATH: process.env["PATH"], HOME: path, XDG_CONFIG_DIRS: join(path, "etc") };
     const rows: [args: readonly string[], code: number][] = [
@@ -66,13 +66,13 @@ describe("exit codes and help", () => {
     }
   });
 
-  it("no subcommand prints help and exits 0", async () => {
+  it("no subcommand prints help and exits 0 [agent 5.1]", async () => {
     const { code, stdout } = await (await home()).agent();
     assert.equal(code, 0);
     assert.match(stdout, /^Usage: agent/);
   });
 
-  it("run and sync without any configuration exit 1, naming the places looked at and agent init", async () => {
+  it("run and sync without any configuration exit 1, naming the places looked at and agent init [agent 3.9]", async () => {
     const place = await home();
     for (const command of ["run", "sync"]) {
       const { code, stderr } = await place.agent(command);
@@ -84,7 +84,7 @@ describe("exit codes and help", () => {
     assert.deepEqual(await readdir(place.path), [], "and nothing was made");
   });
 
-  it("init, secrets put and sync work as init prints them", async () => {
+  it("init, secrets put and sync work as init prints them [agent 3.10]", async () => {
     const place = await home();
     assert.equal((await place.agent("init")).code, 0);
     assert.equal((await stat(join(place.path, CONFIG))).mode & 0o777, 0o600);
@@ -95,7 +95,7 @@ describe("exit codes and help", () => {
     assert.equal(await place.read("agent-example.yaml"), "service:\n  user: me\n  token: s3cret\n");
   });
 
-  it("secrets put takes no value without end, and none that is not UTF-8", async () => {
+  it("secrets put takes no value without end, and none that is not UTF-8 [agent 5.16]", async () => {
     const place = await home();
     await place.agent("init");
     const endless = await place.agent("secrets", "put", "k", "v=@/dev/zero");
@@ -132,7 +132,7 @@ describe("exit codes and help", () => {
     assert.equal((await stat(join(place.path, "f.yaml"))).mode & 0o777, 0o600);
   });
 
-  it("a wrong configuration names file, line, column and key", async () => {
+  it("a wrong configuration names file, line, column and key [agent 3.11]", async () => {
     const place = await home();
     await place.write(CONFIG, "store: {driver: embedded}\nsync:\n  intervall: 15m\n");
     for (const args of [["sync"], ["run"], ["status"], ["config", "check"]]) {
@@ -175,7 +175,7 @@ describe("exit codes and help", () => {
     assert.equal((await place.agent("sync")).code, 1);
   });
 
-  it("config schema is a JSON Schema that names the sections", async () => {
+  it("config schema is a JSON Schema that names the sections [agent 3.17]", async () => {
     const { code, stdout } = await (await home()).agent("config", "schema");
     assert.equal(code, 0);
     const schema = JSON.parse(stdout);
@@ -185,7 +185,7 @@ describe("exit codes and help", () => {
 });
 
 describe("--dry-run", () => {
-  it("shows a masked diff and makes no write of any kind", async () => {
+  it("shows a masked diff and makes no write of any kind [agent 6.4]", async () => {
     const place = await home();
     await place.write(CONFIG, configured(YAML));
     await place.write("f.yaml", "# hunter1\nt: hunter2 # hunter3\nother: hunter4\n");
@@ -199,7 +199,7 @@ describe("--dry-run", () => {
     assert.match(await place.read("f.yaml"), /hunter2/);
   });
 
-  it("makes neither store nor state where there is none", async () => {
+  it("makes neither store nor state where there is none [agent 6.4]", async () => {
     const place = await home();
     await place.write(CONFIG, configured(YAML));
     const { code, stdout } = await place.agent("run", "--dry-run");
@@ -208,7 +208,7 @@ describe("--dry-run", () => {
     assert.deepEqual(await readdir(place.path), [".config"]);
   });
 
-  it("shows only the sizes of text files", async () => {
+  it("shows only the sizes of text files [agent 6.5]", async () => {
     const place = await home();
     await place.write(CONFIG, configured('target: {path: ~/key, format: text, template: "{{ .t }}"}'));
     await place.agent("secrets", "put", "k", "t=hunter5");
@@ -220,7 +220,7 @@ describe("--dry-run", () => {
 });
 
 describe("agent restore", () => {
-  it("brings back the file as it was before the rule first touched it", async () => {
+  it("brings back the file as it was before the rule first touched it [agent 5.22]", async () => {
     const place = await home();
     await place.write(CONFIG, configured(YAML));
     await place.write("f.yaml", "t: mine\n");
@@ -244,7 +244,7 @@ describe("agent restore", () => {
 });
 
 describe("a user who is not root", () => {
-  it("is told of a read-only folder and of a file of somebody else, and other rules go on", async (context) => {
+  it("is told of a read-only folder and of a file of somebody else, and other rules go on [agent 12.12]", async (context) => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to become another user");
     const place = await home();
     const rules = ["locked/f.yaml", "theirs.yaml", "good.yaml"]

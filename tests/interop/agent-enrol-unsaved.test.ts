@@ -70,7 +70,7 @@ async function visit(path: string, action: (page: Page) => Promise<void>): Promi
 const again = (page: Page) => page.getByRole("button", { name: "Try again" });
 
 describe("what was typed for an enrolment when the store fails", { timeout: TIMEOUT_MS }, () => {
-  it("store down: the page says so, and Try again stores it when the store is back, without asking anew", async () => {
+  it("store down: the page says so, and Try again stores it when the store is back, without asking anew [agent 1.4]", async () => {
     await visit("tools/page", async (page) => {
       await page.getByRole("button", { name: "Start" }).click();
       await page.getByLabel("user").fill("ada");
@@ -97,7 +97,7 @@ describe("what was typed for an enrolment when the store fails", { timeout: TIME
     assert.ok(!daemon.log().includes("typed-in-page"));
   });
 
-  it("token revoked: after another sign-in Try again stores it", async () => {
+  it("token revoked: after another sign-in Try again stores it [agent 1.4]", async () => {
     await visit("tools/revoked", async (page) => {
       await page.getByRole("button", { name: "Start" }).click();
       await page.getByLabel("token").fill("typed-before");
@@ -115,7 +115,7 @@ describe("what was typed for an enrolment when the store fails", { timeout: TIME
     });
   });
 
-  it("at a terminal: asks whether to try again, and stores it when the store is back", async () => {
+  it("at a terminal: asks whether to try again, and stores it when the store is back [agent 1.4]", async () => {
     const { code, shown } = await runAtTerminal(AGENT_LAUNCHER, ["enrol", "run", "tools/terminal"], {
       env: home.env,
       answers: [

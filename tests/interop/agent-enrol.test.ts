@@ -78,7 +78,7 @@ describe("an enrolment by oauth-pkce against a real OpenID provider", () => {
     client_id: ${NATIVE_CLIENT_ID}
     scopes: [openid]
 `;
-  it("stores the token, and is complete then", async () => {
+  it("stores the token, and is complete then [agent 17.10]", async () => {
     const place = await home(config());
     assert.match(await place.ok("enrol", "list"), /tools\/api +oauth-pkce +not started/);
     assert.equal(await enrol(place, "tools/api", (url) => provider.visit(url, "ada")), 0);
@@ -103,7 +103,7 @@ describe("an enrolment by oauth-pkce against a real OpenID provider", () => {
 });
 
 describe("agent enrol", () => {
-  it("github's device flow (a stub of its two endpoints), skip and reset", async () => {
+  it("github's device flow (a stub of its two endpoints), skip and reset [agent 1.3 5.21 17.2]", async () => {
     const place = await home(
       `enrolments: {tools/hub: {engine: github, host: "${server.url}", client_id: abc}}\n`,
     );
@@ -127,7 +127,7 @@ describe("agent enrol", () => {
     }
   });
 
-  it("github against the test code host: the token clones over git-credential, and is renewed past half of its life", async () => {
+  it("github against the test code host: the token clones over git-credential, and is renewed past half of its life [agent 17.7]", async () => {
     const host = await startCodeHost();
     try {
       await host.addRepository("acme", "secret", { private: true, build: repositories.linear });
@@ -201,7 +201,7 @@ git_credentials: [{host: "${host.host}", key: tools/hub, username_field: none, p
     assert.match(await place.ok("secrets", "get", "open", "public_key"), /^ssh-ed25519 /);
   });
 
-  it("a secret of an enrolment is not for 'agent secrets' without --force", async () => {
+  it("a secret of an enrolment is not for 'agent secrets' without --force [agent 5.18]", async () => {
     const place = await home("enrolments: {tools/key: {engine: ssh}}\n");
     const { code, stderr } = await place.agent(["secrets", "put", "tools/key", "a=b"]);
     assert.equal(code, 1);
@@ -221,7 +221,7 @@ rules:
   - {name: b, key: tools/b, target: {path: ~/b.yaml, format: yaml}}
 `;
 
-  it("runs what needs nobody once, and logs what is missing and where to get it", async () => {
+  it("runs what needs nobody once, and logs what is missing and where to get it [agent 1.3]", async () => {
     const place = await home(TEXT);
     const holds = async (): Promise<boolean> => (await place.read("key.yaml")).includes("PRIVATE KEY");
     const named = /"tools\/a","tools\/b".*agent enrol run KEY.*credentials are missing/;
@@ -259,7 +259,7 @@ rules:
     assert.equal(await place.ok("secrets", "get", "machine/key", "fingerprint"), first, "made once");
   });
 
-  it("asks at a terminal for the others, one after the other, while rules are synced", async () => {
+  it("asks at a terminal for the others, one after the other, while rules are synced [agent 1.3]", async () => {
     const place = await home(TEXT);
     const file = (name: string): Promise<string> => place.read(name).catch(() => "");
     const session = await runAtTerminal(AGENT_LAUNCHER, ["run"], {
@@ -294,7 +294,7 @@ rules:
 });
 
 describe("a copy enrolment in the running daemon", () => {
-  it("mirrors without anybody, and a rule that uses it is synced", async () => {
+  it("mirrors without anybody, and a rule that uses it is synced [agent 1.3]", async () => {
     const text = `enrolments: {mine/copy: {engine: copy, from: shared/x, fields: {token: "{{ .token }}!"}}}
 rules: [{name: a, key: mine/copy, target: {path: ~/a.yaml, format: yaml}}]
 sync: {interval: 10s}

@@ -22,7 +22,7 @@ async function home(text = ""): Promise<Home> {
 }
 
 describe("agent exec", () => {
-  it("sets fields and the variables of dotenv rules, hides AGENT_TOKEN, and gives the command's exit code", async () => {
+  it("sets fields and the variables of dotenv rules, hides AGENT_TOKEN, and gives the command's exit code [agent 5.23]", async () => {
     const rule = `rules: [{name: e, key: tools/api, target: {path: ~/.env, format: dotenv, template: "API_USER={{ .username }}\\n"}}]\n`;
     const place = await home(rule);
     const script = 'echo "$T:$API_USER:$AGENT_TOKEN"; exit 7';
@@ -54,7 +54,7 @@ describe("agent exec", () => {
     ["starts it again", ["--restart"]],
     ["sends the signal", ["--signal", "USR1"]],
   ] as const) {
-    it(`${how} when a secret changes, and passes on SIGTERM`, async () => {
+    it(`${how} when a secret changes, and passes on SIGTERM [agent 5.24]`, async () => {
       const place = await home();
       const script = `trap 'echo usr1' USR1; trap 'exit 0' TERM; echo "has $T"; while :; do sleep 0.05; done`;
       const args = ["exec", ...option, "--env", "T=tools/api#token", "--", "sh", "-c", script];
@@ -76,7 +76,7 @@ describe("agent exec", () => {
 });
 
 describe("agent git-credential", () => {
-  it("answers git for its hosts, and for no other host, user or plain http", async () => {
+  it("answers git for its hosts, and for no other host, user or plain http [agent 4.19 5.25]", async () => {
     const credentials = `git_credentials:
   - {host: git.example, key: tools/api, password_field: token}
   - {host: "*.corp.example", key: tools/api, password_field: token}
@@ -118,7 +118,7 @@ describe("agent git-credential", () => {
     await place.ok("secrets", "put", "tools/api", "token=@/dev/null");
   });
 
-  it("answers nothing to requests that git does not send", async () => {
+  it("answers nothing to requests that git does not send [agent 4.20]", async () => {
     const place = await home(
       "git_credentials: [{host: '*.corp.example', key: tools/api, password_field: token}]\n",
     );
@@ -145,7 +145,7 @@ describe("agent git-credential", () => {
     }
   });
 
-  it("refuses a value that would add lines of its own", async () => {
+  it("refuses a value that would add lines of its own [agent 5.25]", async () => {
     const place = await home("git_credentials: [{host: git.example, key: tools/x}]\n");
     const file = await place.write("value", "a\nhost=evil");
     await place.ok("secrets", "put", "tools/x", `password=@${file}`);
@@ -160,7 +160,7 @@ describe("agent git-credential", () => {
 });
 
 describe("agent doctor", () => {
-  it("finds what is wrong with targets, commands, folders and enrolments, and says so in JSON too", async () => {
+  it("finds what is wrong with targets, commands, folders and enrolments, and says so in JSON too [agent 5.26]", async () => {
     const place = await home(`rules:
   - {name: fine, key: tools/api, target: {path: ~/fine.yaml, format: yaml}}
   - {name: bad, key: tools/api, target: {path: ~/.ssh/authorized_keys, format: text, template: "x"}}

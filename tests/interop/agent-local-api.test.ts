@@ -70,12 +70,12 @@ rules:
     await folder.remove();
   });
 
-  it("has mode 0600 in a folder with mode 0700", async () => {
+  it("has mode 0600 in a folder with mode 0700 [agent 33.1]", async () => {
     for (const path of [socket, peerSocket]) assert.equal((await lstat(path)).mode & 0o777, 0o600);
     assert.equal((await lstat(join(folder.path, "daemon"))).mode & 0o777, 0o700);
   });
 
-  it("serves the JSON API to its user without a login, with the CSRF handshake for changes", async () => {
+  it("serves the JSON API to its user without a login, with the CSRF handshake for changes [agent 33.3]", async () => {
     const status = JSON.parse((await curl(socket, "/api/v1/status")).stdout) as {
       api: unknown;
       peers: unknown;
@@ -112,7 +112,7 @@ rules:
     assert.match((await curl(socket, "/metrics")).stdout, /^# HELP/);
   });
 
-  it("serves no pages, and its errors are JSON with the headers of every answer", async () => {
+  it("serves no pages, and its errors are JSON with the headers of every answer [agent 32.4]", async () => {
     for (const path of ["/", "/ui/", "/setup/", "/login/token", "/static/x"]) {
       const { stdout } = await curl(socket, path, "--include");
       assert.match(stdout, /^HTTP\/1\.1 404 /);
@@ -193,7 +193,7 @@ rules:
     assert.equal((await curl(peerSocket, path, "--data", "text=third")).stdout, '{"status":"copied"}');
   });
 
-  it("a second daemon is refused, and the first goes on", async () => {
+  it("a second daemon is refused, and the first goes on [agent 13.10 33.2]", async () => {
     const same = await place.agent(["run"]);
     assert.equal(same.code, 1);
     assert.match(same.stderr, /another agent holds/);
@@ -206,7 +206,7 @@ rules:
     assert.equal((await curl(socket, "/healthz")).stdout, '{"status":"ok"}');
   });
 
-  it("status reports the API socket path and whether it is present", async () => {
+  it("status reports the API socket path and whether it is present [agent 9.3]", async () => {
     assert.match(await place.ok("status"), new RegExp(`^API socket: +${socket} \\(present\\)$`, "m"));
     const { api } = JSON.parse(await place.ok("status", "--json")) as { api: unknown };
     assert.deepEqual(api, { socket, present: true });
@@ -214,7 +214,7 @@ rules:
     assert.match(await idle.ok("status"), /^API socket: .*elsewhere\/daemon\/api\.sock \(not present\)$/m);
   });
 
-  it("'agent open' and 'agent sync' go over it, also where the web key is gone", async () => {
+  it("'agent open' and 'agent sync' go over it, also where the web key is gone [agent 5.4 33.7]", async () => {
     const key = join(folder.path, "daemon/web.key");
     const saved = await readFile(key);
     await writeFile(key, "wrong\n");
@@ -223,7 +223,7 @@ rules:
     await writeFile(key, saved);
   });
 
-  it("a stale socket of a killed daemon is replaced; at the end nothing is left", async () => {
+  it("a stale socket of a killed daemon is replaced; at the end nothing is left [agent 33.2]", async () => {
     const { ino } = await lstat(socket);
     process.kill(agent.pid ?? 0, "SIGKILL");
     await until(
@@ -251,7 +251,7 @@ describe("the local API socket, where it is configured", { timeout: TIMEOUT_MS }
   const configure = (api: string): Promise<string> =>
     place.configure(`store: { driver: embedded }\napi: ${api}\n`);
 
-  it("api.unix.path and api.peer.path move the sockets; api.peer.enabled alone opens the peer socket alone", async () => {
+  it("api.unix.path and api.peer.path move the sockets; api.peer.enabled alone opens the peer socket alone [agent 4.17]", async () => {
     await configure(
       '{ enabled: true, unix: { path: "~/sockets/a.sock" }, peer: { path: "~/sockets/p.sock" } }',
     );
@@ -372,7 +372,7 @@ describe("the local API by socket activation", { timeout: TIMEOUT_MS }, () => {
     };
   }
 
-  it("serves on the sockets that it was given, by their names, and leaves them to the supervisor", async () => {
+  it("serves on the sockets that it was given, by their names, and leaves them to the supervisor [agent 33.4]", async () => {
     const { descriptors, release } = await open("p.sock", "a.sock");
     const started = activate(descriptors, "peer:api");
     try {
@@ -430,14 +430,14 @@ describe("tokens over the sockets, with a real store", { timeout: TIMEOUT_MS }, 
     await folder.remove();
   });
 
-  it("a command without a token of its own takes that of the user's daemon, and status names the socket", async () => {
+  it("a command without a token of its own takes that of the user's daemon, and status names the socket [agent 10.2]", async () => {
     await place.ok("secrets", "put", "tools/example", "token=s3cret");
     assert.equal(await place.ok("secrets", "get", "tools/example", "token"), "s3cret\n");
     assert.match(await place.ok("status"), new RegExp(`authenticated, by a token borrowed from ${socket}`));
     await assert.rejects(place.read(".daemon-token"), { code: "ENOENT" });
   });
 
-  it("a remote host borrows it over the forwarded peer socket; each hand-out is logged and shown in status", async () => {
+  it("a remote host borrows it over the forwarded peer socket; each hand-out is logged and shown in status [agent 9.8 33.6]", async () => {
     const remote = new Home(join(folder.path, "remote"));
     await remote.configure(`store: { address: "${vault.address}", username: ada }\n`);
     await mkdir(join(remote.path, ".ssh"), { mode: 0o700 });

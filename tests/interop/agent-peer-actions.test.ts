@@ -67,7 +67,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
   const succeedsInSilence = ({ code, stdout, stderr }: Finished): void =>
     assert.deepEqual([code, stdout, stderr], [0, "", ""]);
 
-  it("browse opens the URL in the default browser; success is silent with exit 0", async () => {
+  it("browse opens the URL in the default browser; success is silent with exit 0 [agent 5.7 7.7 30.7]", async () => {
     const url = "https://example.com/?a=$(touch%20/tmp/x)&b='c'#d";
     succeedsInSilence(await place.agent(["browse", url]));
     await until(
@@ -77,7 +77,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     assert.deepEqual(await browser.opened(), [url]);
   });
 
-  it("notify raises a desktop notification, controls stripped and markup neutralized; the URL stands in the body", async () => {
+  it("notify raises a desktop notification, controls stripped and markup neutralized; the URL stands in the body [agent 5.8 29.9]", async () => {
     const title = "--<b>Build\u001b</b> &";
     const body = "-x <i>\\074b\\076</i>\u0007\nnext ü";
     const url = "https://example.com/?a=1&b=2";
@@ -100,13 +100,13 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     ["64 KiB and a newline are the most", `${"é".repeat(KIB_64 / 2)}\n`, "é".repeat(KIB_64 / 2)],
   ];
   for (const [name, input, expected] of texts) {
-    it(`clipboard from standard input: ${name}`, async () => {
+    it(`clipboard from standard input: ${name} [agent 5.9 30.9]`, async () => {
       succeedsInSilence(await withInput(place, ["clipboard"], input));
       assert.ok((await desktop.clipboard()).equals(Buffer.from(expected)));
     });
   }
 
-  it("clipboard from standard input when the argument is -, and from the argument as it is", async () => {
+  it("clipboard from standard input when the argument is -, and from the argument as it is [agent 5.9 30.9]", async () => {
     succeedsInSilence(await withInput(place, ["clipboard", "-"], "dash\n"));
     assert.equal((await desktop.clipboard()).toString(), "dash");
     succeedsInSilence(await place.agent(["clipboard", "argument\r\n"]));
@@ -146,7 +146,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     ["clipboard: over 64 KiB", ["clipboard", "x".repeat(KIB_64 + 1)], /longer than 64 KiB/],
   ];
   for (const [name, args, message] of invalid) {
-    it(`invalid input exits 1: ${name}`, async () => {
+    it(`invalid input exits 1: ${name} [agent 7.5 30.5]`, async () => {
       const { code, stdout, stderr } = await place.agent(args);
       assert.equal(code, 1);
       assert.equal(stdout, "");
@@ -164,7 +164,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     ["far over 64 KiB", "x".repeat(10 * KIB_64), /longer than 64 KiB/],
   ];
   for (const [name, input, message] of invalidInput) {
-    it(`invalid input exits 1: clipboard from standard input, ${name}`, async () => {
+    it(`invalid input exits 1: clipboard from standard input, ${name} [agent 19.1]`, async () => {
       const { code, stderr } = await withInput(place, ["clipboard"], input);
       assert.equal(code, 1);
       assert.match(stderr, message);
@@ -180,7 +180,7 @@ describe("agent browse, notify and clipboard on this host", { timeout: TIMEOUT_M
     assert.match(stderr, /not valid UTF-8/);
   });
 
-  it("a configuration-load failure degrades to the local action with a warning", async () => {
+  it("a configuration-load failure degrades to the local action with a warning [agent 7.6 30.6]", async () => {
     for (const args of [["--config", join(place.path, "absent.yaml")], []]) {
       await place.configure("store: { drive: embedded }\n");
       const { code, stdout, stderr } = await place.agent([...args, "clipboard", "degraded"]);
@@ -288,14 +288,14 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
   const one = (): Workstation => stations[0] as Workstation;
   const two = (): Workstation => stations[1] as Workstation;
 
-  it("with several workstations connected, clipboard text lands on all of their clipboards", async () => {
+  it("with several workstations connected, clipboard text lands on all of their clipboards [agent 7.8 30.8]", async () => {
     const text = `a\r\nb\t&=+%ü\uFEFF${"é".repeat(30_000)}`;
     const done = await forwarded(["one", "two"], () => withInput(remote, ["clipboard"], text));
     assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);
     for (const { desktop } of stations) assert.equal((await desktop.clipboard()).toString(), text);
   });
 
-  it("the request goes to every live socket, and a URL opens in each default browser", async () => {
+  it("the request goes to every live socket, and a URL opens in each default browser [agent 7.1 30.1]", async () => {
     const done = await forwarded(["one", "two"], () => remote.agent(["browse", "https://example.com/peer"]));
     assert.deepEqual([done.code, done.stdout, done.stderr], [0, "", ""]);
     for (const { browser } of stations) {
@@ -307,7 +307,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     }
   });
 
-  it("the command succeeds if at least one peer accepts: a 4xx answer counts as not accepted", async () => {
+  it("the command succeeds if at least one peer accepts: a 4xx answer counts as not accepted [agent 7.2 30.2]", async () => {
     // The second one offers no notifications.
     const done = await forwarded(["two", "one"], () =>
       remote.agent(["notify", "attention", "Touch the key", "now"]),
@@ -319,7 +319,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     assert.deepEqual(await two().desktop.notifications(), []);
   });
 
-  it("only when no peer accepted is the action done on this host", async () => {
+  it("only when no peer accepted is the action done on this host [agent 7.4 30.4]", async () => {
     // This host has no desktop, so that doing it here fails.
     const refused = await forwarded(["two"], () => remote.agent(["notify", "info", "nobody takes it"]));
     assert.equal(refused.code, 1);
@@ -331,7 +331,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     assert.equal((await two().desktop.clipboard()).toString(), "one is enough");
   });
 
-  it("invalid input is sent to no peer", async () => {
+  it("invalid input is sent to no peer [agent 7.5 30.5]", async () => {
     await forwarded(["one"], async () => {
       await remote.ok("clipboard", "valid");
       assert.equal((await withInput(remote, ["clipboard"], "in\0valid")).code, 1);
@@ -368,7 +368,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
     await rm(socket);
   });
 
-  it("a page's Copy button goes the same way: to the peers, without the value in the browser", async () => {
+  it("a page's Copy button goes the same way: to the peers, without the value in the browser [agent 30.10]", async () => {
     await remote.configure('store: { driver: embedded }\nweb: { enabled: true, listen: "127.0.0.1:0" }\n');
     await remote.ok("secrets", "put", "example", "token=copied\r\nfrom a page");
     await forwarded(["one", "two"], async () => {
@@ -394,7 +394,7 @@ describe("agent browse, notify and clipboard with peers", { timeout: TIMEOUT_MS 
       assert.equal((await desktop.clipboard()).toString(), "copied\r\nfrom a page");
   });
 
-  it("the peer's log has lengths and level, no word of what was sent", async () => {
+  it("the peer's log has lengths and level, no word of what was sent [agent 29.12]", async () => {
     await forwarded(["one"], async () => {
       await remote.ok("clipboard", "hunter2-text");
       await remote.ok("notify", "info", "hunter2-title", "hunter2-body", "--action-url", "https://h/hunter2");

@@ -85,7 +85,7 @@ describe("agent behind a forward proxy", () => {
     ["HTTPS_PROXY", "HTTP_PROXY"],
     ["https_proxy", "http_proxy"],
   ] as const) {
-    it(`rules of a server come through ${names[0]}, by CONNECT`, async () => {
+    it(`rules of a server come through ${names[0]}, by CONNECT [agent 4.4]`, async () => {
       const place = await home({ [names[0]]: through(proxy.port) });
       const { code, stderr } = await place.agent(["sync"]);
       assert.equal(code, 0, stderr);
@@ -94,7 +94,7 @@ describe("agent behind a forward proxy", () => {
       assert.doesNotMatch(stderr, /planted/);
     });
 
-    it(`an enrolment goes through ${names[1]}, with whole URLs`, async () => {
+    it(`an enrolment goes through ${names[1]}, with whole URLs [agent 4.4]`, async () => {
       const place = await home({ [names[1]]: through(proxy.port) });
       const child = spawn(AGENT_LAUNCHER, ["enrol", "run", "tools/hub"], {
         env: place.env,
@@ -121,7 +121,7 @@ describe("agent behind a forward proxy", () => {
     });
   }
 
-  it("a host in NO_PROXY is reached directly", async () => {
+  it("a host in NO_PROXY is reached directly [agent 4.5]", async () => {
     const place = await home({ ALL_PROXY: through(proxy.port), NO_PROXY: ".example" });
     assert.match(
       (await place.agent(["sync"])).stderr,
@@ -132,7 +132,7 @@ describe("agent behind a forward proxy", () => {
     assert.deepEqual(proxy.seen, []);
   });
 
-  it("a proxy that is down, or refuses, is named with its variable and without its password", async () => {
+  it("a proxy that is down, or refuses, is named with its variable and without its password [agent 4.6]", async () => {
     const port = await freePort();
     const down = await home({ ALL_PROXY: through(port) });
     const name = `the proxy http://127.0.0.1:${port} (ALL_PROXY)`;

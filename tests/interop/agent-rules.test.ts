@@ -43,13 +43,13 @@ async function central(more: Record<string, unknown> = {}): Promise<AgentHome> {
 }
 
 describe("command line rules", () => {
-  it("agent version: prints the build version and exits", async () => {
+  it("agent version: prints the build version and exits [agent 5.11]", async () => {
     const place = await embedded("broken: [");
     assert.equal(await place.ok("version"), `${manifest.version}\n`);
     assert.deepEqual(JSON.parse(await place.ok("version", "--json")), { version: manifest.version });
   });
 
-  it("agent run --once: one sync cycle, then exit; --once is accepted by run only", async () => {
+  it("agent run --once: one sync cycle, then exit; --once is accepted by run only [agent 1.2 5.3]", async () => {
     const place = await embedded();
     await place.ok("secrets", "put", "k", "token=one");
     assert.match(await place.ok("run", "--once"), /^1 changed, 0 unchanged, 0 failed\n$/);
@@ -61,7 +61,7 @@ describe("command line rules", () => {
     }
   });
 
-  it("agent run in this order: configuration, sign-in by the cached token, web UI, enrolments, sync", async () => {
+  it("agent run in this order: configuration, sign-in by the cached token, web UI, enrolments, sync [agent 5.2]", async () => {
     const place = await central();
     await place.configure(
       { address: vault.address, username: "ada" },
@@ -84,7 +84,7 @@ describe("command line rules", () => {
     }
   });
 
-  it("agent login: a fresh login, ignoring a cached token that is still good", async () => {
+  it("agent login: a fresh login, ignoring a cached token that is still good [agent 5.5]", async () => {
     const place = await central();
     const [cached, fresh] = [
       await vault.createUserToken("ada", ["user"]),
@@ -96,7 +96,7 @@ describe("command line rules", () => {
     assert.equal(await place.token(), fresh);
   });
 
-  it("agent status: authentication state, token TTL and per-rule sync status", async () => {
+  it("agent status: authentication state, token TTL and per-rule sync status [agent 2.7 5.6]", async () => {
     const place = await central();
     await vault.put("users/ada/k", { token: "one" });
     assert.match(
@@ -112,7 +112,7 @@ describe("command line rules", () => {
     assert.match(text, /^r +ok +\d+ +\d{4}-\d\d-\d\dT\S+Z$/m);
   });
 
-  it("agent status --check: exits 1 when a rule has failed, and 0 when none has", async () => {
+  it("agent status --check: exits 1 when a rule has failed, and 0 when none has [agent 9.7]", async () => {
     const place = await embedded();
     await place.ok("secrets", "put", "k", "token=one");
     await place.ok("sync");
@@ -125,7 +125,7 @@ describe("command line rules", () => {
     assert.match(checked.stdout, /^r +failed /m);
   });
 
-  it("a key that holds nothing: sync names key and rule, and status --check exits 1", async () => {
+  it("a key that holds nothing: sync names key and rule, and status --check exits 1 [agent 14.28]", async () => {
     const place = await embedded();
     await place.ok("secrets", "put", "k", "token=one");
     await place.ok("sync");
@@ -145,7 +145,7 @@ rules:
     await place.ok("status", "--check");
   });
 
-  it("agent secrets put: field asks without echo, field=@file and field=- read, field=value is hinted at on a terminal", async () => {
+  it("agent secrets put: field asks without echo, field=@file and field=- read, field=value is hinted at on a terminal [agent 5.15]", async () => {
     const place = await AgentHome.create({ driver: "embedded" });
     homes.push(place);
     const asked = await place.atTerminal(
@@ -173,7 +173,7 @@ rules:
     assert.deepEqual(fields, { typed: "hunter2", given: "as it is", read: "from a file\n", in: "piped" });
   });
 
-  it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named", async () => {
+  it("reg-export and reg-import: YAML to the registry format and back, also of a file that is named [agent 3.31 5.12]", async () => {
     const place = await embedded();
     // UTF-16: by way of a file, as a shell does it.
     const exported = await run("/bin/sh", ["-c", '"$0" reg-export >policy.reg', AGENT_LAUNCHER], {
@@ -193,7 +193,7 @@ rules:
 });
 
 describe("global flag rules", () => {
-  it("--config: another file; --log-level: what is below is not logged; --log-format: text or json", async () => {
+  it("--config: another file; --log-level: what is below is not logged; --log-format: text or json [agent 6.2]", async () => {
     const place = await embedded("rules: []\n");
     await place.write("other.yaml", `store: {driver: embedded}\n${RULE}`);
     await place.ok("secrets", "put", "k", "token=one");
@@ -216,7 +216,7 @@ describe("global flag rules", () => {
     }
   });
 
-  it("logs go to standard error only: text on a terminal, JSON otherwise", async () => {
+  it("logs go to standard error only: text on a terminal, JSON otherwise [agent 18.2]", async () => {
     const place = await embedded();
     await place.ok("secrets", "put", "k", "token=one");
     const piped = await place.agent(["sync"]);
@@ -231,7 +231,7 @@ describe("global flag rules", () => {
 });
 
 describe("status block rules", () => {
-  it("docker disabled: a block only if a registration file exists anyway, with path, expected line and state", async () => {
+  it("docker disabled: a block only if a registration file exists anyway, with path, expected line and state [agent 9.5]", async () => {
     const place = await embedded();
     const plugins = join(place.path, "plugins");
     await mkdir(plugins);
@@ -260,7 +260,7 @@ describe("agent status while the configuration cannot be used", () => {
   const RUNNING = `web: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`;
   const FAULT = /^agent: \S+config\.yaml:2:1: rules: expected a list$/m;
 
-  it("exits 1 with the fault, and tells what the running daemon still does and how each rule is", async () => {
+  it("exits 1 with the fault, and tells what the running daemon still does and how each rule is [agent 9.6]", async () => {
     const place = await embedded(RUNNING);
     await place.ok("secrets", "put", "k", "token=one");
     const running = await daemon(place, async () => (await place.read("out.yaml")) === "token: one\n");
@@ -299,7 +299,7 @@ describe("agent status while the configuration cannot be used", () => {
     }
   });
 
-  it("without a daemon tells how the last cycle left each rule; without that the fault alone", async () => {
+  it("without a daemon tells how the last cycle left each rule; without that the fault alone [agent 9.6]", async () => {
     const place = await embedded();
     await place.ok("sync");
     await place.configure("store: {driver: embedded}\nrules: 3\n");
@@ -320,7 +320,7 @@ describe("agent status while the configuration cannot be used", () => {
 });
 
 describe("login-check rule 2: --no-passwd refreshes the marker, with AGENT_PASSWD_FILE or /etc/passwd", () => {
-  it("the present user stands in /etc/passwd: exit 0 without a look at the configuration", async () => {
+  it("the present user stands in /etc/passwd: exit 0 without a look at the configuration [agent 8.4]", async () => {
     const place = await embedded("broken: [");
     const { code, stderr } = await place.agent(["login-check", "--no-passwd"]);
     assert.deepEqual([code, stderr], [0, ""]);
@@ -335,8 +335,8 @@ describe("login-check rule 2: --no-passwd refreshes the marker, with AGENT_PASSW
   });
 });
 
-describe("sync rules: an initial sync, then a hybrid loop of events plus polling", () => {
-  it("the poll brings what no event tells of", async () => {
+describe("sync rules: an initial sync, then a hybrid loop of events plus polling [agent 1.1]", () => {
+  it("the poll brings what no event tells of [agent 1.1 4.14]", async () => {
     const place = await central();
     await place.configure({ address: vault.address, username: "ada" }, `sync: {interval: 10s}\n${RULE}`);
     await place.write(".daemon-token", await vault.createUserToken("ada", ["user"]));
@@ -353,7 +353,7 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     }
   });
 
-  it("an event brings a change at once, whatever the interval", async () => {
+  it("an event brings a change at once, whatever the interval [agent 1.1]", async () => {
     const place = await embedded(`sync: {interval: 1h}\n${RULE}`);
     await place.ok("secrets", "put", "k", "token=one");
     const holds = (value: string) => async (): Promise<boolean> =>
@@ -367,7 +367,7 @@ describe("sync rules: an initial sync, then a hybrid loop of events plus polling
     }
   });
 
-  it("sync never waits for an enrolment that needs the user; a deletion in the store is an event too", async () => {
+  it("sync never waits for an enrolment that needs the user; a deletion in the store is an event too [agent 1.5]", async () => {
     const place = await embedded(
       `enrolments: {tools/pin: {engine: prompt, fields: [{name: pin}]}}
 rules: [{name: r, key: k, target: {path: ~/out.yaml, format: yaml, on_missing: remove}}]

@@ -40,7 +40,7 @@ describe("a secret that is changed on the command line beside a running daemon",
     return stdout;
   };
 
-  it("secrets put ends when its files are written, and names those that changed", async () => {
+  it("secrets put ends when its files are written, and names those that changed [agent 5.17]", async () => {
     for (let round = 0; round < 5; round++) {
       const shown = await shell(
         `"$0" secrets put demo/registry token=hello${round}; cat ~/registry.yaml ~/both.env`,

@@ -62,7 +62,7 @@ const assertHolds = (value: string): Promise<boolean> =>
   );
 
 describe("a store with events (a stand-in of the stream before a real Vault)", () => {
-  it("a change is in its file at once, without waiting for the poll", async () => {
+  it("a change is in its file at once, without waiting for the poll [agent 16.3]", async () => {
     await assertEventsAre("connected");
     await vault.put("users/ada/k", { token: "two" });
     proxy.events.announce("kv-v2/data-write", "kv/data/users/ada/k");
@@ -83,7 +83,7 @@ describe("a store with events (a stand-in of the stream before a real Vault)", (
     );
   });
 
-  it("a stream that breaks is opened again, and what changed meanwhile is noticed", async () => {
+  it("a stream that breaks is opened again, and what changed meanwhile is noticed [agent 11.7]", async () => {
     proxy.events.refuse = 503;
     proxy.events.drop();
     await assertEventsAre("polling");

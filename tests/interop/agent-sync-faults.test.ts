@@ -66,7 +66,7 @@ async function syncAndStatus(url: string): Promise<Status> {
 }
 
 describe("a store that fails under a running daemon", () => {
-  it("files stay, the status says what, and it recovers without a restart", async () => {
+  it("files stay, the status says what, and it recovers without a restart [agent 11.3 16.5]", async () => {
     const proxy = await startVaultProxy(vault.address);
     const place = await home(proxy.url, 'web: {enabled: true, listen: "127.0.0.1:0"}\n');
     await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
@@ -218,7 +218,7 @@ describe("a clock that is wrong", () => {
 });
 
 describe("a store that does not answer", () => {
-  it("a cycle ends after its time-out, the files stay, and the next one works", async () => {
+  it("a cycle ends after its time-out, the files stay, and the next one works [agent 16.5]", async () => {
     const { Secret, systemClock } = await import("@devplat/base");
     const { openVaultStore, userRoot } = await import("@devplat/secret-store");
     const { workspace } = await import("../../apps/agent/src/sync/workspace.test-kit.ts");
@@ -270,7 +270,7 @@ async function selfSigned(folder: string, name: string): Promise<{ key: string; 
 }
 
 describe("a disk that is full", () => {
-  it("leaves the file as it was, names the reason, and the next sync works", async () => {
+  it("leaves the file as it was, names the reason, and the next sync works [agent 13.8]", async () => {
     const place = await home(vault.address);
     await place.write(".daemon-token", await vault.createUserToken("ada", ["reader"]));
     const lines = Array.from({ length: 20_000 }, (_, i) => `key${i}: value ${i}\n`).join("");
@@ -307,7 +307,7 @@ for (let i = 0; i < Number(count); i++) {
 
 describe("an editor that saves the same file at the same time", () => {
   for (const how of ["rename", "in place"]) {
-    it(`by ${how}: its edits are kept, and the file is never torn`, async (t) => {
+    it(`by ${how}: its edits are kept, and the file is never torn [agent 13.6]`, async (t) => {
       const { InPlaceJournal } = await import("../../apps/agent/src/sync/in-place.ts");
       const { TargetPolicy } = await import("../../apps/agent/src/sync/targets.ts");
       const { writeTarget } = await import("../../apps/agent/src/sync/writer.ts");

@@ -8,7 +8,7 @@ import { generator } from "./agent-sync-random.ts";
 const KILLS = 300;
 
 describe("kill -9 at random points of a sync loop", () => {
-  it(`${KILLS} times: never a truncated or wrong-mode file`, async () => {
+  it(`${KILLS} times: never a truncated or wrong-mode file [agent 13.2]`, async () => {
     const home = await tempFolder("agent-kill");
     try {
       const hit = await killLoop(home.path, generator(testSeed()), (kills) => kills < KILLS);

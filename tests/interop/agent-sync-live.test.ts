@@ -24,7 +24,7 @@ async function home(): Promise<Home> {
 }
 
 describe("a running daemon", () => {
-  it("puts a target right that somebody has changed or removed, without waiting for the poll", async () => {
+  it("puts a target right that somebody has changed or removed, without waiting for the poll [agent 16.4]", async () => {
     const place = await home();
     const holds = async (): Promise<boolean> => (await place.read("a.yaml")).includes("token: one\n");
     const running = await daemon(place, holds);
@@ -39,7 +39,7 @@ describe("a running daemon", () => {
     }
   });
 
-  it("reload takes up rules, keeps the old ones when the new file is wrong, and names what needs a start", async () => {
+  it("reload takes up rules, keeps the old ones when the new file is wrong, and names what needs a start [agent 3.27]", async () => {
     const place = await home();
     const running = await daemon(place, async () => (await place.read("a.yaml")) !== "");
     const config = async (): Promise<{ problems: string[]; reload_needed: string[] }> => {
@@ -83,7 +83,7 @@ describe("a running daemon", () => {
     }
   });
 
-  it("rules pause holds a rule over restarts, and resume lets it go on", async () => {
+  it("rules pause holds a rule over restarts, and resume lets it go on [agent 5.19]", async () => {
     const place = await home();
     const holds = (text: string) => async (): Promise<boolean> => (await place.read("a.yaml")).includes(text);
     const running = await daemon(place, holds("one"));
@@ -105,7 +105,7 @@ describe("a running daemon", () => {
 });
 
 describe("the command line", () => {
-  it("every reading command gives JSON too, with values masked as in its text", async () => {
+  it("every reading command gives JSON too, with values masked as in its text [agent 3.16 5.13]", async () => {
     const place = await home();
     type Printed = { sources: string[]; config: { store: { driver: string } } };
     const printed = JSON.parse(await place.ok("config", "print", "--json")) as Printed;
@@ -128,7 +128,7 @@ describe("the command line", () => {
     assert.match(await place.ok("status"), /^Daemon: +not running$/m);
   });
 
-  it("a rule or an enrolment that is not there is named, with where to look", async () => {
+  it("a rule or an enrolment that is not there is named, with where to look [agent 5.20 18.1]", async () => {
     const place = await home();
     for (const action of ["pause", "resume", "diff"]) {
       const { code, stderr } = await place.agent(["rules", action, "nope"]);
@@ -144,7 +144,7 @@ describe("the command line", () => {
     }
   });
 
-  it("rules diff masks values, and --reveal is for terminals only", async () => {
+  it("rules diff masks values, and --reveal is for terminals only [agent 5.19 6.7]", async () => {
     const place = await home();
     const shown = await place.ok("rules", "diff", "a");
     assert.match(shown, /^\+token: ••••$/m);
@@ -153,7 +153,7 @@ describe("the command line", () => {
     assert.match(revealed.stderr, /on a terminal only/);
   });
 
-  it("config check --json gives every fault with its place", async () => {
+  it("config check --json gives every fault with its place [agent 3.15]", async () => {
     const place = await home();
     assert.equal((JSON.parse(await place.ok("config", "check", "--json")) as { ok: boolean }).ok, true);
     await place.configure("store: {driver: embedded}\nweb: {enabled: 3}\n");
@@ -163,7 +163,7 @@ describe("the command line", () => {
     assert.deepEqual([problems[0]?.line, problems[0]?.key], [2, "web.enabled"]);
   });
 
-  it("config check refuses templates that cannot work; the other rules sync", async () => {
+  it("config check refuses templates that cannot work; the other rules sync [agent 3.16]", async () => {
     const place = await home();
     const broken = `  - {name: b, key: k, target: {path: ~/b.txt, format: text, template: "x {{ .token | qoute }}"}}\n`;
     const file = await place.configure(`${STORE}rules:\n${rule("a")}${broken}`);
@@ -179,7 +179,7 @@ describe("the command line", () => {
     assert.equal(await place.read("a.yaml"), "token: one\n");
   });
 
-  it("refusals of a rule and of the configuration name a line, and of which text", async () => {
+  it("refusals of a rule and of the configuration name a line, and of which text [agent 3.12]", async () => {
     const place = await home();
     const broken = (name: string, format: string, template: string): string =>
       `  - {name: ${name}, key: k, target: {path: ~/${name}, format: ${format}, template: ${JSON.stringify(template)}}}\n`;
@@ -221,7 +221,7 @@ describe("the command line", () => {
     );
   });
 
-  it("an overlay that asks for what is not built, or holds other sections, warns and nothing fails", async () => {
+  it("an overlay that asks for what is not built, or holds other sections, warns and nothing fails [agent 3.21]", async () => {
     const place = await home();
     await place.write("etc/daemon/config.yaml", `${STORE}rules:\n${rule("a")}`);
     const file = await place.configure("fuse:\n  enabled: true\nrules: []\n");
@@ -234,7 +234,7 @@ describe("the command line", () => {
     assert.equal(await place.read("a.yaml"), "token: one\n");
   });
 
-  it("completion is a script that the shell takes", async () => {
+  it("completion is a script that the shell takes [agent 5.28]", async () => {
     const { run } = await import("@devplat/testkit");
     const place = await home();
     const script = await place.ok("completion", "bash");

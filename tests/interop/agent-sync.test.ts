@@ -83,7 +83,7 @@ for (const [driver, prepare] of Object.entries(DRIVERS)) {
       assert.match(await place.ok("run", "--once"), /0 changed, 1 unchanged, 0 failed/);
     });
 
-    it("secrets: put merges, get hides, list and rm", async () => {
+    it("secrets: put merges, get hides, list and rm [agent 5.14]", async () => {
       const place = await home();
       await prepare(place);
       await place.ok("secrets", "put", "a/b", "x=1", "y=2");
@@ -109,7 +109,7 @@ for (const [driver, prepare] of Object.entries(DRIVERS)) {
 }
 
 describe("signing in with a token", () => {
-  it("AGENT_TOKEN comes before the token file, and an invalid one is passed over with a warning", async () => {
+  it("AGENT_TOKEN comes before the token file, and an invalid one is passed over with a warning [agent 10.1]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await place.write(".daemon-token", "hvs.not-a-token");
@@ -123,7 +123,7 @@ describe("signing in with a token", () => {
     assert.doesNotMatch(second.stderr, /hvs\./);
   });
 
-  it("the store's own standard variable is ignored", async () => {
+  it("the store's own standard variable is ignored [agent 10.4]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await writeFile(join(place.path, ".daemon-token"), "");
@@ -132,7 +132,7 @@ describe("signing in with a token", () => {
     assert.match(stderr, /not signed in to the secrets store: no token found/);
   });
 
-  it("a token file that others can read is refused, and says what to do", async () => {
+  it("a token file that others can read is refused, and says what to do [agent 10.5]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await chmod(join(place.path, ".daemon-token"), 0o644);
@@ -141,7 +141,7 @@ describe("signing in with a token", () => {
     assert.match(stderr, /refused the token file .*others can read or write it.*chmod 600/);
   });
 
-  it("--dry-run without a valid token exits 1 and says so", async () => {
+  it("--dry-run without a valid token exits 1 and says so [agent 6.6]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await place.write(".daemon-token", "hvs.bad");
@@ -153,7 +153,7 @@ describe("signing in with a token", () => {
 });
 
 describe("a planted secret", () => {
-  it("is in no output, log, state file, dry run, or process title", async () => {
+  it("is in no output, log, state file, dry run, or process title [agent 18.4]", async () => {
     const place = await home();
     await DRIVERS.vault(place);
     await place.write("app.yaml", EXISTING.replace("none yet", `${PLANTED}-old`));
@@ -187,7 +187,7 @@ describe("a planted secret", () => {
     assert.equal(written["registry"]?.["token"], `${PLANTED}\nadmin: true`);
   });
 
-  it("is gone from the process title while a command waits", async () => {
+  it("is gone from the process title while a command waits [agent 5.31]", async () => {
     const place = await home();
     await DRIVERS.embedded(place);
     const child = spawn(AGENT_LAUNCHER, ["secrets", "put", "k", `a=${PLANTED}`, "b=-"], { env: place.env });
@@ -208,7 +208,7 @@ describe("a planted secret", () => {
 });
 
 describe("agent run", () => {
-  it("syncs at once, follows the embedded store's changes, answers sync, and stops on SIGTERM", async () => {
+  it("syncs at once, follows the embedded store's changes, answers sync, and stops on SIGTERM [agent 1.2 5.4]", async () => {
     const place = await home();
     await place.configure(`store: {driver: embedded}\nweb: {enabled: true, listen: "127.0.0.1:0"}\n${RULE}`);
     await place.ok("secrets", "put", "work/registry", "token=one", "port=1");
@@ -237,7 +237,7 @@ describe("agent run", () => {
     assert.match(await place.ok("sync"), /0 changed, 1 unchanged, 0 failed/);
   });
 
-  it("keeps files and says stale since when while the store is down, and recovers without a restart", async () => {
+  it("keeps files and says stale since when while the store is down, and recovers without a restart [agent 9.7]", async () => {
     const place = await home();
     const own = await startVault();
     // A cycle may fall between the store's return and the value's: the next one is to come within this test.
@@ -272,7 +272,7 @@ describe("agent run", () => {
 });
 
 describe("kill -9 at random points of a sync loop", () => {
-  it("never leaves a truncated or wrong-mode file, and the next sync works", async () => {
+  it("never leaves a truncated or wrong-mode file, and the next sync works [agent 13.2]", async () => {
     const place = await home();
     const end = performance.now() + loopSeconds(0.004) * 1000;
     const more = (kills: number): boolean => kills < 10 || performance.now() < end;

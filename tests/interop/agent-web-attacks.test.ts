@@ -19,7 +19,7 @@ const EVIL = `"><img src=x onerror="document.title='owned'"><script>document.tit
 const TOKEN = "hvs.held";
 
 /** The attacks on the web port; each is refused, and nothing has happened. */
-describe("attacks on the web port, each refused", { timeout: TIMEOUT_MS }, () => {
+describe("attacks on the web port, each refused [agent 32.17]", { timeout: TIMEOUT_MS }, () => {
   let server: TestServer;
   let out: TestServer;
   before(async () => {
@@ -113,7 +113,7 @@ describe("attacks on the web port, each refused", { timeout: TIMEOUT_MS }, () =>
     });
   }
 
-  it("CSRF reuse: a token that was used", async () => {
+  it("CSRF reuse: a token that was used [agent 32.2]", async () => {
     await using fresh = await startTestServer();
     const { token } = JSON.parse((await fresh.send("/api/v1/csrf")).body) as { token: string };
     const options = { method: "POST", headers: { "X-CSRF-Token": token } };
@@ -122,7 +122,7 @@ describe("attacks on the web port, each refused", { timeout: TIMEOUT_MS }, () =>
     assert.equal(fresh.view.cycles, 1);
   });
 
-  it("a foreign identity's token at the login form", async () => {
+  it("a foreign identity's token at the login form [agent 31.9]", async () => {
     const options = { method: "POST", headers: { Origin: out.url }, body: `token=${FOREIGN_TOKEN}` };
     assert.equal((await out.send("/login/token", options)).status, 403);
     assert.equal(out.view.status().authenticated, false);
@@ -163,7 +163,7 @@ describe("attacks on the web port, each refused", { timeout: TIMEOUT_MS }, () =>
 });
 
 describe("DNS rebinding in Chromium", { timeout: TIMEOUT_MS }, () => {
-  it("a foreign name that has come to mean this host reads nothing and changes nothing", async () => {
+  it("a foreign name that has come to mean this host reads nothing and changes nothing [agent 32.6]", async () => {
     await using server = await startTestServer({ token: TOKEN, editablePaths: ["tools"] });
     const browser = await launchChromium(["--host-resolver-rules=MAP rebound.test 127.0.0.1"]);
     try {
@@ -234,7 +234,7 @@ enrolments:
     await browser.close();
   });
 
-  it("names, values, Markdown, rules, host names, enrolments and what they say", async () => {
+  it("names, values, Markdown, rules, host names, enrolments and what they say [agent 26.19]", async () => {
     const { page, context, complaints } = await openWatchedPage(browser, server.url);
     const key = server.enrolments.list()[0]?.key ?? "";
     const prompt = `/ui/enrolments/prompt/${key.split("/").map(encodeURIComponent).join("/")}/`;

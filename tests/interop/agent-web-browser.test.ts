@@ -104,7 +104,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     ["nothing found", "/nothing", () => undefined],
   ];
   for (const [name, path, prepare] of pages) {
-    it(`${name}: no fault of accessibility, no complaint, no sideways scrolling, on phone and desk`, async () => {
+    it(`${name}: no fault of accessibility, no complaint, no sideways scrolling, on phone and desk [agent 26.15]`, async () => {
       await using server = await startTestServer({
         texts: {
           login: "# Help\n\nAsk **ops** at [help](https://help.example.test/).",
@@ -139,7 +139,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     });
   }
 
-  it("follow the daemon without being loaded again, and keep the focus", async () => {
+  it("follow the daemon without being loaded again, and keep the focus [agent 26.2]", async () => {
     await using server = await startTestServer();
     server.view.set({ rules: [ruleView("npm", { state: "pending", last_synced: null })] });
     const { page, context, complaints } = await openPage(server);
@@ -157,7 +157,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await context.close();
   });
 
-  it("close their stream while hidden, and open it again", async () => {
+  it("close their stream while hidden, and open it again [agent 34.3]", async () => {
     await using server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
@@ -174,7 +174,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await context.close();
   });
 
-  it("say so when the daemon is gone", async () => {
+  it("say so when the daemon is gone [agent 34.4]", async () => {
     const server = await startTestServer();
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
@@ -201,7 +201,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
   }
 
   for (const javaScriptEnabled of [true, false]) {
-    it(`Sync Now starts a cycle ${javaScriptEnabled ? "by keyboard alone" : "without scripting"}, and shows its outcome`, async () => {
+    it(`Sync Now starts a cycle ${javaScriptEnabled ? "by keyboard alone" : "without scripting"}, and shows its outcome [agent 26.3]`, async () => {
       await using server = await startTestServer();
       server.view.set({ rules: [ruleView("npm", { state: "pending" })] });
       server.view.cycle = async () => {
@@ -224,7 +224,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     });
   }
 
-  it("open with the link of 'agent open' where web.require_unlock is true, and lock when it is used again", async () => {
+  it("open with the link of 'agent open' where web.require_unlock is true, and lock when it is used again [agent 32.14]", async () => {
     await using server = await startTestServer({ requireUnlock: true });
     const { page, context } = await openPage(server);
     await page.goto(`${server.url}/ui/`);
@@ -243,7 +243,7 @@ describe("the daemon's pages in Chromium", { timeout: TIMEOUT_MS }, () => {
     await thief.context.close();
   });
 
-  it("answer no form that another site posts", async () => {
+  it("answer no form that another site posts [agent 32.1]", async () => {
     await using server = await startTestServer();
     await using other = await startTestServer();
     const { page, context } = await openPage(server);

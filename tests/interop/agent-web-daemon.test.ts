@@ -124,14 +124,14 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     return JSON.parse(stdout) as { code?: string; version?: number };
   }
 
-  it("a secret written over the JSON API reaches its file, every digit of it", async () => {
+  it("a secret written over the JSON API reaches its file, every digit of it [agent 24.24]", async () => {
     assert.equal((await change("PUT", "elsewhere", '{"fields":{"a":"1"}}')).code, "not_editable");
     assert.equal((await change("PUT", "tools/example", '{"fields":{"big":9223372036854775808}}')).version, 2);
     const out = join(home.folder.path, "out.yaml");
     while (!(await readFile(out, "utf8")).includes("9223372036854775808")) await sleep(20);
   });
 
-  it("a rule that the page pauses leaves its file alone, shows the next change masked, and goes on when resumed", async () => {
+  it("a rule that the page pauses leaves its file alone, shows the next change masked, and goes on when resumed [agent 26.10]", async () => {
     const out = join(home.folder.path, "out.yaml");
     const page = `${daemon.url}/ui/rules/example/`;
     const post = (action: string): Promise<Finished> =>
@@ -156,7 +156,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.doesNotMatch(diff.stdout, /while-paused|edited-by-hand/);
   });
 
-  it("a secret of an enrolment that a reload brings is read-only from then on", async () => {
+  it("a secret of an enrolment that a reload brings is read-only from then on [agent 28.20]", async () => {
     await home.configure("127.0.0.1:0", "enrolments: { owned: { engine: copy, from: nothing } }\n");
     daemon.child.kill("SIGHUP");
     const config = (): Promise<Finished> => run("curl", ["--silent", `${daemon.url}/api/v1/config`]);
@@ -170,7 +170,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.match(answer.stdout, /"code":"other_user"/);
   });
 
-  it("gives a link with 'agent open' that leads into the site once", async () => {
+  it("gives a link with 'agent open' that leads into the site once [agent 5.27]", async () => {
     const link = (await home.agent("open")).stdout.trim();
     assert.ok(link.startsWith(`${daemon.url}/unlock?code=`), link);
     const status = ["--silent", "--output", "/dev/null", "--write-out", "%{http_code}"];
@@ -178,7 +178,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.equal((await run("curl", [...status, link])).stdout, "403");
   });
 
-  it("exits 1 and names port and owner when the port is in use", async () => {
+  it("exits 1 and names port and owner when the port is in use [agent 35.26]", async () => {
     const other = new Home(await tempFolder("agent-web-"));
     await other.configure(new URL(daemon.url).host);
     const refused = await other.agent("run");
@@ -188,7 +188,7 @@ describe("agent run with the web UI", { timeout: TIMEOUT_MS }, () => {
     assert.match(refused.stderr, new RegExp(`port ${port} is in use by process ${daemon.child.pid} \\(`));
   });
 
-  it("exits 1 for an address that is not loopback, with no way around", async () => {
+  it("exits 1 for an address that is not loopback, with no way around [agent 4.16 32.3]", async () => {
     const other = new Home(await tempFolder("agent-web-"));
     await other.configure("0.0.0.0:8200");
     const refused = await other.agent("run");

@@ -47,7 +47,7 @@ describe("the first run, as the guide tells it", () => {
   after(() => run[Symbol.asyncDispose]());
 
   it(
-    "signs in and enrols with scripting off, every page of it fit for phone and desk, light and dark",
+    "signs in and enrols with scripting off, every page of it fit for phone and desk, light and dark [agent 21.7 31.8]",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, false);
@@ -130,7 +130,7 @@ describe("the first run, as the guide tells it", () => {
   );
 
   it(
-    "the wizard is live with scripting: the passphrase's form stays while the daemon works",
+    "the wizard is live with scripting: the passphrase's form stays while the daemon works [agent 21.6]",
     { timeout: TIMEOUT_MS },
     async () => {
       const { page, context, complaints } = await openDesk(browser, run, true);

@@ -27,13 +27,13 @@ describe("the web port and another user of the host, web.require_unlock auto", (
   });
   after(() => server.stop());
 
-  it("lets curl of the daemon's user in without a cookie", async () => {
+  it("lets curl of the daemon's user in without a cookie [agent 32.12]", async () => {
     const answer = await run("curl", [...CURL, `${server.url}/api/v1/status`]);
     assert.equal(statusOf(answer), 200, answer.stderr);
     assert.match(answer.stdout, /"username":"ada"/);
   });
 
-  it("refuses another user with 403 and a reason in words, on every path but the probes", async () => {
+  it("refuses another user with 403 and a reason in words, on every path but the probes [agent 32.8]", async () => {
     for (const path of [
       "/",
       "/ui/",
@@ -65,7 +65,7 @@ describe("the web port and another user of the host, web.require_unlock auto", (
     assert.doesNotMatch(answer.stdout, /ada/);
   });
 
-  it("refuses another user that sends a form and closes at once, when the kernel shows uid 0", async () => {
+  it("refuses another user that sends a form and closes at once, when the kernel shows uid 0 [agent 32.8]", async () => {
     const { hostname, port } = new URL(server.url);
     const form = `POST /ui/sync HTTP/1.1\\r\\nHost: ${server.host}\\r\\nOrigin: ${server.url}\\r\\nContent-Length: 0\\r\\n\\r\\n`;
     const once20 = `for i in $(seq 20); do exec 3<>/dev/tcp/${hostname}/${port}; printf '${form}' >&3; exec 3>&-; done`;
@@ -76,27 +76,27 @@ describe("the web port and another user of the host, web.require_unlock auto", (
     assert.equal(server.view.cycles, 0);
   });
 
-  it("serves the own user while another user holds connections", async () => {
+  it("serves the own user while another user holds connections [agent 32.10]", async () => {
     await using held = await connectAsNobody(server.url, { count: HELD_CONNECTIONS });
     assert.equal(statusOf(await run("curl", [...CURL, `${server.url}/api/v1/status`])), 200);
     // Those beyond a few are closed when they are accepted, the few when they have had time for a request.
     await until(() => held.closed === HELD_CONNECTIONS);
   });
 
-  it("answers a probe of another user while others hold connections", async () => {
+  it("answers a probe of another user while others hold connections [agent 32.10]", async () => {
     await using held = await connectAsNobody(server.url, { count: HELD_CONNECTIONS });
     assert.equal(statusOf(await runAsNobody("curl", [...CURL, `${server.url}/healthz`])), 200);
     await until(() => held.closed === HELD_CONNECTIONS);
   });
 
-  it("keeps the web key from another user", async () => {
+  it("keeps the web key from another user [agent 32.16]", async () => {
     const answer = await runAsNobody("cat", [`${server.runtimeFolder}/web.key`]);
     assert.notEqual(answer.code, 0);
   });
 });
 
 describe("the web port of a daemon that is not root's", () => {
-  it("refuses root, and serves its own user", async () => {
+  it("refuses root, and serves its own user [agent 32.8]", async () => {
     const folder = await tempFolder("agent-web-");
     await chmod(folder.path, 0o777);
     const [program = "", ...words] = asNobody;
@@ -139,7 +139,7 @@ describe("web.require_unlock true, with another user", () => {
 describe("the web port where the users of connections cannot be read", () => {
   const unreadable = { uid: undefined, read: () => Promise.reject(new Error("no list")) };
   for (const path of ["", "/healthz"]) {
-    it(`serves who has the key while others hold connections, ${path === "" ? "silent" : "after a probe"}`, async () => {
+    it(`serves who has the key while others hold connections, ${path === "" ? "silent" : "after a probe"} [agent 32.10]`, async () => {
       await using server = await startTestServer({ guard: new PortGuard(unreadable) });
       const key = (await run("cat", [`${server.runtimeFolder}/web.key`])).stdout.trim();
       const bearer = ["--header", `Authorization: Bearer ${key}`];
@@ -154,7 +154,7 @@ describe("the web port where the users of connections cannot be read", () => {
 });
 
 describe("web.listen localhost on a host without IPv6", () => {
-  it("says so and prints the address that is bound", async () => {
+  it("says so and prints the address that is bound [agent 32.11]", async () => {
     const folder = await tempFolder("agent-web-");
     const script = fileURLToPath(new URL("agent-web/serve.ts", import.meta.url));
     // A network of its own, in which IPv6 can be switched off.

@@ -56,7 +56,7 @@ describe("the web port and another user who gives up a connection before it is l
     ["no sync is started", "/ui/sync", ""],
   ];
   for (const [name, path, form] of requests) {
-    it(`${name} when an own process takes the same source port`, async () => {
+    it(`${name} when an own process takes the same source port [agent 32.9]`, async () => {
       const table = new HeldTable();
       await using server = await startTestServer({
         guard: new PortGuard(table),

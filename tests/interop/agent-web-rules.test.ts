@@ -44,7 +44,7 @@ async function start(): Promise<{
 }
 
 describe("the pages of rules", () => {
-  it("show the state, the last error and the command's end of a rule, and lead to its secret", async () => {
+  it("show the state, the last error and the command's end of a rule, and lead to its secret [agent 26.10]", async () => {
     const { server } = await start();
     const { body } = await server.send("/ui/rules/npm/");
     assert.match(body, /cannot be read/);
@@ -54,7 +54,7 @@ describe("the pages of rules", () => {
     await server.stop();
   });
 
-  it("show what the next cycle would change, or why it could not", async () => {
+  it("show what the next cycle would change, or why it could not [agent 26.10]", async () => {
     const { server } = await start();
     assert.match(
       (await server.send("/ui/rules/npm/?diff=true")).body,
@@ -77,7 +77,7 @@ describe("the pages of rules", () => {
     await server.stop();
   });
 
-  it("Sync this rule starts a cycle that tries it, and leads back to it", async () => {
+  it("Sync this rule starts a cycle that tries it, and leads back to it [agent 26.10]", async () => {
     const { server, post } = await start();
     const { status, headers } = await post("/ui/rules/npm/", "sync");
     assert.deepEqual([status, headers.location], [303, "/ui/rules/npm/?done=synced"]);

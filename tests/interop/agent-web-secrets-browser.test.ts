@@ -96,7 +96,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     ["a search", "?q=t"],
     ["the configuration", "../config/"],
   ];
-  it("have no fault of accessibility, no complaint, no sideways scrolling, on phone and desk, light and dark", async () => {
+  it("have no fault of accessibility, no complaint, no sideways scrolling, on phone and desk, light and dark [agent 26.15]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/tricky", '{"old":"1"}');
@@ -126,7 +126,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("folders open in place, and lead to the secret", async () => {
+  it("folders open in place, and lead to the secret [agent 26.5]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/deep/one", '{"a":"1"}');
@@ -142,7 +142,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 1: a revealed value is hidden again after 30 seconds, one by one and all together", async () => {
+  it("rule 1: a revealed value is hidden again after 30 seconds, one by one and all together [agent 28.3]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a","b":"value-b"}');
@@ -177,7 +177,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 1: copy leaves the value out of the browser, and says what it did", async () => {
+  it("rule 1: copy leaves the value out of the browser, and says what it did [agent 28.4]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');
@@ -195,7 +195,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 7: whatever is stored, opening its row and saving it unedited leaves it byte for byte", async () => {
+  it("rule 7: whatever is stored, opening its row and saving it unedited leaves it byte for byte [agent 28.17]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/tricky", TRICKY);
@@ -211,7 +211,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 3: a row is edited by keyboard: the value has the focus, Save loads the page anew, Cancel does not", async () => {
+  it("rule 3: a row is edited by keyboard: the value has the focus, Save loads the page anew, Cancel does not [agent 28.9]", async () => {
     await using visit = await Visit.start();
     const { page } = visit;
     await visit.put("tools/s", '{"a":"1","b":"2"}');
@@ -291,7 +291,7 @@ describe("the pages of secrets in Chromium", { timeout: TIMEOUT_MS }, () => {
     visit.assertNoComplaints();
   });
 
-  it("rule 4: without scripting one can read, reveal and delete, and nothing else is offered", async () => {
+  it("rule 4: without scripting one can read, reveal and delete, and nothing else is offered [agent 28.10]", async () => {
     await using visit = await Visit.start({ javaScriptEnabled: false });
     const { page } = visit;
     await visit.put("tools/s", '{"a":"value-a"}');

@@ -126,20 +126,20 @@ for (const stand of stands) {
       });
     }
 
-    it("lifecycle: absent, POST inside an editable path: exists; refused with 409 if one exists", async () => {
+    it("lifecycle: absent, POST inside an editable path: exists; refused with 409 if one exists [agent 23.1]", async () => {
       assert.equal((await change("POST", "tools/posted", '{"a":1}')).status, 201);
       assert.equal((await change("POST", "tools/posted", '{"a":2}')).status, 409);
       assert.equal(await stored("tools/posted"), '{"a":1}');
     });
 
-    it("lifecycle: exists, PUT inside an editable path: whole document replaced; 404 if absent", async () => {
+    it("lifecycle: exists, PUT inside an editable path: whole document replaced; 404 if absent [agent 23.4]", async () => {
       const path = await put('{"a":1,"b":2}');
       assert.equal((await change("PUT", path, '{"c":"3"}')).status, 200);
       assert.equal(await stored(path), '{"c":"3"}');
       assert.equal((await change("PUT", "tools/never", '{"a":"1"}')).status, 404);
     });
 
-    it("lifecycle: exists, DELETE over the API: absent, every version removed", async () => {
+    it("lifecycle: exists, DELETE over the API: absent, every version removed [agent 23.7]", async () => {
       const path = await put('{"a":1}');
       await change("PUT", path, '{"a":2}');
       assert.equal((await change("DELETE", path)).status, 200);
@@ -147,7 +147,7 @@ for (const stand of stands) {
       await assert.rejects(server.store.metadata(path), { code: "not_found" });
     });
 
-    it("lifecycle: outside an editable path POST, PUT and DELETE are 403 and change nothing", async () => {
+    it("lifecycle: outside an editable path POST, PUT and DELETE are 403 and change nothing [agent 23.8]", async () => {
       await server.store.write("other/kept", parseFields('{"a":1}'));
       for (const method of ["POST", "PUT", "DELETE"]) {
         const json = method === "DELETE" ? undefined : "{}";
@@ -156,14 +156,14 @@ for (const stand of stands) {
       assert.equal(await stored("other/kept"), '{"a":1}');
     });
 
-    it("field names with line breaks or surrounding whitespace are carried by the API", async () => {
+    it("field names with line breaks or surrounding whitespace are carried by the API [agent 24.16]", async () => {
       // In the order in which Vault gives names back.
       const json = `{" c ":"2","a\\nb":"1"}`;
       assert.equal((await change("POST", "tools/odd-names", json)).status, 201);
       assert.equal(await stored("tools/odd-names"), json);
     });
 
-    it("half of a surrogate pair comes back from the API as it went in, or is 400 with the field's name", async () => {
+    it("half of a surrogate pair comes back from the API as it went in, or is 400 with the field's name [agent 35.22]", async () => {
       const bodies = [
         ['{"a":"x\\ud800"}', "a"],
         ['{"b\\udc00":"x"}', "b\\udc00"],
@@ -186,7 +186,7 @@ for (const stand of stands) {
       }
     });
 
-    it("lifecycle: absent, UI first field added, nothing exists there: the secret exists", async () => {
+    it("lifecycle: absent, UI first field added, nothing exists there: the secret exists [agent 23.2]", async () => {
       assert.match((await pages.get("tools/first")).body, /The first field creates the secret/);
       const created = await pages.post("tools/first", { action: "add", version: "0", name: "a", text: "1" });
       assert.equal(created.status, 303);
@@ -194,7 +194,7 @@ for (const stand of stands) {
       assert.equal(await stored("tools/first"), '{"a":"1"}');
     });
 
-    it("lifecycle: two simultaneous creates cannot both succeed", async () => {
+    it("lifecycle: two simultaneous creates cannot both succeed [agent 23.3]", async () => {
       const create = (text: string): Promise<Answer> =>
         pages.post("tools/race", { action: "add", version: "0", name: "a", text });
       const answers = await Promise.all([create("x"), create("y")]);
@@ -202,7 +202,7 @@ for (const stand of stands) {
       assert.equal((await server.store.read("tools/race")).version, 1);
     });
 
-    it("lifecycle: UI row save, version carried equals stored version: new version, page reloads", async () => {
+    it("lifecycle: UI row save, version carried equals stored version: new version, page reloads [agent 23.5]", async () => {
       const path = await put('{"a":"1","b":"2"}');
       const saved = await pages.save(path, 1, "a", "a", "new");
       assert.equal(saved.status, 303);
@@ -211,7 +211,7 @@ for (const stand of stands) {
       assert.equal((await server.store.read(path)).version, 2);
     });
 
-    it("lifecycle: UI row save, stored version has moved on: unchanged, refused with an explanation, current content shown, typed text lost", async () => {
+    it("lifecycle: UI row save, stored version has moved on: unchanged, refused with an explanation, current content shown, typed text lost [agent 23.6]", async () => {
       const path = await put('{"a":"1"}');
       await server.store.write(path, parseFields('{"a":"theirs","fresh":"x"}'), { ifVersion: 1 });
       const stale = await pages.save(path, 1, "a", "a", "typed-by-me");
@@ -223,14 +223,14 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"theirs","fresh":"x"}');
     });
 
-    it("lifecycle: a row of a secret that was deleted meanwhile is stale, and does not bring it back", async () => {
+    it("lifecycle: a row of a secret that was deleted meanwhile is stale, and does not bring it back [agent 23.6]", async () => {
       const path = await put('{"a":"1"}');
       await server.store.delete(path);
       assert.equal((await pages.save(path, 1, "a", "a", "x")).status, 409);
       await assert.rejects(server.store.read(path), { code: "not_found" });
     });
 
-    it("lifecycle: DELETE in the UI removes every version", async () => {
+    it("lifecycle: DELETE in the UI removes every version [agent 23.7]", async () => {
       const path = await put('{"a":"1"}');
       await server.store.write(path, parseFields('{"a":"2"}'), { ifVersion: 1 });
       const gone = await pages.post(path, { action: "delete", confirm: path.slice("tools/".length) });
@@ -241,7 +241,7 @@ for (const stand of stands) {
 
     // Secret browsing and editing rules
 
-    it("rule 1: values are hidden by default, ?reveal=true reveals", async () => {
+    it("rule 1: values are hidden by default, ?reveal=true reveals [agent 28.1]", async () => {
       const path = await put('{"password":"hunter2"}');
       const hidden = await pages.get(path);
       assert.match(hidden.body, /password/);
@@ -255,7 +255,7 @@ for (const stand of stands) {
       );
     });
 
-    it("rule 1: copy puts the value on this host's clipboard, and the browser never gets it", async () => {
+    it("rule 1: copy puts the value on this host's clipboard, and the browser never gets it [agent 28.4]", async () => {
       const path = await put('{"multi":"a\\r\\nb","n":1.10}');
       for (const [field, text] of [
         ["multi", "a\r\nb"],
@@ -269,19 +269,19 @@ for (const stand of stands) {
       }
     });
 
-    it("rule 2: editable subtrees are listed in the sidebar although they do not exist", async () => {
+    it("rule 2: editable subtrees are listed in the sidebar although they do not exist [agent 28.5]", async () => {
       const { body } = await pages.get("");
       assert.match(body, /href="\/ui\/secrets\/team\/shared\/"/);
     });
 
-    it("rule 2: a listing failure inside a configured subtree counts as empty, elsewhere it is an error", async () => {
+    it("rule 2: a listing failure inside a configured subtree counts as empty, elsewhere it is an error [agent 28.6]", async () => {
       const inside = await pages.get("team/shared/");
       assert.equal(inside.status, 200);
       assert.match(inside.body, /Nothing is stored here/);
       assert.equal((await pages.get("nowhere/")).status, 404);
     });
 
-    it("rule 3: the pencil reveals that field's value only, and the log has the path only", async () => {
+    it("rule 3: the pencil reveals that field's value only, and the log has the path only [agent 28.8]", async () => {
       const path = await put('{"one":"value-one","two":"value-two"}');
       const row = await pages.get(`${path}?part=edit&field=%22one%22`, { "HX-Request": "true" });
       assert.equal(row.status, 200);
@@ -294,7 +294,7 @@ for (const stand of stands) {
       assert.doesNotMatch(log, /value-one|value-new|"one"|renamed-one/);
     });
 
-    it("rule 5: a new secret's name is one segment; a nested one is refused", async () => {
+    it("rule 5: a new secret's name is one segment; a nested one is refused [agent 28.12]", async () => {
       const begin = (name: string): Promise<Answer> => pages.post("tools/", { action: "new", name });
       assert.equal((await begin("fresh")).headers.location, "/ui/secrets/tools/fresh");
       for (const name of ["a/b", "/a", "a/", "", ".", "..", "a\\b", "%2f"]) {
@@ -304,7 +304,7 @@ for (const stand of stands) {
       assert.equal((await begin(path.slice("tools/".length))).status, 409);
     });
 
-    it("rule 6: the field can be renamed, and the old name is removed", async () => {
+    it("rule 6: the field can be renamed, and the old name is removed [agent 28.13]", async () => {
       const path = await put('{"a":"1","b":"2","c":"3"}');
       assert.equal((await pages.save(path, 1, "b", "renamed", "2")).status, 303);
       assert.equal(
@@ -313,7 +313,7 @@ for (const stand of stands) {
       );
     });
 
-    it("rule 6: a field can be removed, the last one cannot", async () => {
+    it("rule 6: a field can be removed, the last one cannot [agent 28.14]", async () => {
       const path = await put('{"a":"1","b":"2"}');
       const remove = (version: string, field: string): Promise<Answer> =>
         pages.post(path, { action: "remove", version, field: JSON.stringify(field) });
@@ -324,7 +324,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"b":"2"}');
     });
 
-    it("rule 6: adding onto an existing name, or renaming onto one, is refused; a blank row adds a new field", async () => {
+    it("rule 6: adding onto an existing name, or renaming onto one, is refused; a blank row adds a new field [agent 28.16]", async () => {
       const path = await put('{"a":"1","b":"2"}');
       assert.equal((await pages.save(path, 1, "a", "b", "1")).status, 409);
       const add = (name: string): Promise<Answer> =>
@@ -336,7 +336,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"1","b":"2","c":"typed"}');
     });
 
-    it("rule 7: a value that is not edited is written back unchanged: numbers, structures and CRLF stay", async () => {
+    it("rule 7: a value that is not edited is written back unchanged: numbers, structures and CRLF stay [agent 28.17]", async () => {
       const path = await put('{"crlf":"a\\r\\nb","list":[1,{"x":null}],"n":42,"t":true}');
       let version = 1;
       for (const [field, text] of [
@@ -351,14 +351,14 @@ for (const stand of stands) {
       assert.equal((await server.store.read(path)).version, 5);
     });
 
-    it("rule 7: editing a structured value makes it a string, editing a multi-line value stores LF", async () => {
+    it("rule 7: editing a structured value makes it a string, editing a multi-line value stores LF [agent 28.18]", async () => {
       const path = await put('{"crlf":"a\\r\\nb","list":[1]}');
       await pages.save(path, 1, "list", "list", "[1,2]");
       await pages.save(path, 2, "crlf", "crlf", "a\nb\nc");
       assert.equal(await stored(path), '{"crlf":"a\\nb\\nc","list":"[1,2]"}');
     });
 
-    it("rule 8: a name with a line break or whitespace at its ends has no pencil, the page says so, and Delete works", async () => {
+    it("rule 8: a name with a line break or whitespace at its ends has no pencil, the page says so, and Delete works [agent 28.19]", async () => {
       const path = await put('{" lead":"1","br\\nk":"2","fine":"3"}');
       const { body } = await pages.get(path);
       assert.equal(body.match(/aria-label="Edit /g)?.length, 1);
@@ -369,7 +369,7 @@ for (const stand of stands) {
       assert.equal((await pages.post(path, { action: "delete", confirm })).status, 303);
     });
 
-    it("rule 9: a secret of an enrolment is read-only, before it has run and after", async () => {
+    it("rule 9: a secret of an enrolment is read-only, before it has run and after [agent 28.20]", async () => {
       const form = { action: "add", version: "0", name: "a", text: "1" };
       const missing = await pages.get(OWNED[0] ?? "");
       assert.equal(missing.status, 404);
@@ -388,7 +388,7 @@ for (const stand of stands) {
       }
     });
 
-    it("rule 9: nothing outside configured subtrees is editable, nor is the root", async () => {
+    it("rule 9: nothing outside configured subtrees is editable, nor is the root [agent 28.21]", async () => {
       for (const path of ["loose", "team/x", "toolsbox"]) {
         assert.equal(
           (await pages.post(path, { action: "add", version: "0", name: "a", text: "1" })).status,
@@ -406,7 +406,7 @@ for (const stand of stands) {
       assert.doesNotMatch((await pages.get("")).body, /New secret/);
     });
 
-    it("rule 10: Delete asks for the name typed back; a wrong one is refused and the page shown again", async () => {
+    it("rule 10: Delete asks for the name typed back; a wrong one is refused and the page shown again [agent 28.22]", async () => {
       const path = await put('{"a":"1"}');
       for (const confirm of ["", "x", path, `${path.slice("tools/".length)} `]) {
         const refused = await pages.post(path, { action: "delete", confirm });
@@ -418,7 +418,7 @@ for (const stand of stands) {
 
     // What goes with them
 
-    it("a save without a version that can be read is 422", async () => {
+    it("a save without a version that can be read is 422 [agent 35.6]", async () => {
       const path = await put('{"a":"1"}');
       for (const version of ["", "x", "-1", "1.0", "99999999999"]) {
         const form = { action: "save", version, field: '"a"', name: "a", text: "2" };
@@ -427,7 +427,7 @@ for (const stand of stands) {
       assert.equal(await stored(path), '{"a":"1"}');
     });
 
-    it("history lists the versions, shows an old one hidden, and restores it by compare-and-set", async () => {
+    it("history lists the versions, shows an old one hidden, and restores it by compare-and-set [agent 26.11]", async () => {
       const path = await put('{"a":"old-value"}');
       await server.store.write(path, parseFields('{"a":"new-value","b":"2"}'), { ifVersion: 1 });
       const history = await pages.get(`${path}?history=true`);
@@ -443,7 +443,7 @@ for (const stand of stands) {
       assert.equal((await server.store.read(path)).version, 3);
     });
 
-    it("search finds names in every folder, never values", async () => {
+    it("search finds names in every folder, never values [agent 26.12]", async () => {
       await server.store.write("tools/deep/Needle-1", parseFields('{"a":"1"}'), { ifVersion: 0 });
       await put('{"hay":"needle"}');
       const { body } = await pages.get("?q=NEEDLE");
@@ -457,7 +457,7 @@ for (const stand of stands) {
       assert.match(part.body, /^<li><a href="\/ui\/secrets\/tools\/fold\/inner" ?>inner<\/a><\/li>\s*$/);
     });
 
-    it("a page that another site opens shows no value, and the own page does", async () => {
+    it("a page that another site opens shows no value, and the own page does [agent 28.2]", async () => {
       const path = await put('{"a":"on-the-screen"}');
       for (const query of [
         "?reveal=true",
@@ -481,7 +481,7 @@ for (const stand of stands) {
       assert.equal(server.log.length, lines, "no reveal is logged");
     });
 
-    it("restoring a version without fields is refused", async () => {
+    it("restoring a version without fields is refused [agent 28.15]", async () => {
       const path = await put("{}");
       await server.store.write(path, parseFields('{"a":"1"}'), { ifVersion: 1 });
       assert.equal((await pages.post(path, { action: "restore", version: "2", from: "1" })).status, 422);
@@ -543,7 +543,7 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
     ["unavailable", 502, "Could not be listed: the store does not answer."],
     ["sealed", 502, "Could not be listed: the store is sealed."],
   ] as const) {
-    it(`rule 2: ${fault} inside a configured subtree counts as empty, elsewhere it is ${status}`, async () => {
+    it(`rule 2: ${fault} inside a configured subtree counts as empty, elsewhere it is ${status} [agent 26.17 28.7]`, async () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
       const store = { list: failing, read: failing } as unknown as SecretStore;
       await using server = await startTestServer({ store, editablePaths: EDITABLE });
@@ -571,7 +571,7 @@ describe("the pages of secrets, when the store refuses or does not answer", () =
 });
 
 describe("the pages of secrets, signed out", () => {
-  it("a page leads to the start, a part and a form are 401", async () => {
+  it("a page leads to the start, a part and a form are 401 [agent 26.14]", async () => {
     await using server = await startTestServer({ editablePaths: EDITABLE });
     server.view.set({ status: { authenticated: false } });
     const pages = new Pages(server);
@@ -589,7 +589,7 @@ describe("the pages of secrets, signed out", () => {
 });
 
 describe("copying the store token", () => {
-  it("puts it on the clipboard of this host, and the browser never gets it", async () => {
+  it("puts it on the clipboard of this host, and the browser never gets it [agent 26.4]", async () => {
     await using server = await startTestServer({ token: "s.token" });
     assert.match((await server.send("/ui/")).body, /Copy token/);
     const copied = await server.send("/ui/copy-token", { method: "POST", headers: { Origin: server.url } });
@@ -621,7 +621,7 @@ describe("copying the store token", () => {
 });
 
 describe("/ui/config/", () => {
-  it("shows the configuration in force with its defaults and where it is from", async () => {
+  it("shows the configuration in force with its defaults and where it is from [agent 26.9]", async () => {
     await using server = await startTestServer({
       configuration: "store: { driver: embedded }\nsync: { interval: 90s }",
     });

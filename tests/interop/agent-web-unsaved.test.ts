@@ -102,7 +102,7 @@ async function assertGood(page: Page, name: string): Promise<void> {
 }
 
 describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
-  it("store down: the text comes back with the reason, and Try again saves it when the store is back", async () => {
+  it("store down: the text comes back with the reason, and Try again saves it when the store is back [agent 35.7]", async () => {
     await visit(async (page) => {
       await edit(page, "token", TYPED);
       await vault.pause();
@@ -144,7 +144,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
-  it("store hangs: says so within five seconds; by keyboard, with the focus on Try again", async () => {
+  it("store hangs: says so within five seconds; by keyboard, with the focus on Try again [agent 35.7]", async () => {
     await visit(async (page) => {
       await page.getByRole("button", { name: "Edit token", exact: true }).focus();
       await page.keyboard.press("Enter");
@@ -168,7 +168,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     });
   });
 
-  it("token revoked: a link to sign in in a second tab, and then Try again saves", async () => {
+  it("token revoked: a link to sign in in a second tab, and then Try again saves [agent 35.8]", async () => {
     await visit(async (page) => {
       await field(page).fill("user");
       await value(page).fill(TYPED);
@@ -192,7 +192,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/fresh");
   });
 
-  it("name clash and bad names: the text stays, the focus is on the name, and the corrected name is saved", async () => {
+  it("name clash and bad names: the text stays, the focus is on the name, and the corrected name is saved [agent 35.9]", async () => {
     await vault.put("users/ada/tools/names", { a: "1", b: "2" });
     await visit(async (page) => {
       await edit(page, "a", "typed");
@@ -217,7 +217,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/names");
   });
 
-  it("takes the largest secret that the API takes, and gives back what is larger", async () => {
+  it("takes the largest secret that the API takes, and gives back what is larger [agent 35.10]", async () => {
     await vault.put("users/ada/tools/large", { a: "1" });
     await visit(async (page) => {
       // 200 bytes in the document and three times as many in the form. Vault's storage needs a little of its 1 MiB.
@@ -247,7 +247,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/large");
   });
 
-  it("line ends become LF; NUL is refused with a hint at the API, and never stored as another character", async () => {
+  it("line ends become LF; NUL is refused with a hint at the API, and never stored as another character [agent 35.12]", async () => {
     await vault.put("users/ada/tools/ends", { a: "1", nul: "x\0y" });
     await visit(async (page) => {
       await page.getByRole("button", { name: "Edit a", exact: true }).click();
@@ -273,7 +273,7 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
     }, "tools/ends");
   });
 
-  it("is kept nowhere: not in the browser's storage, address, history or profile, nor by the daemon", async () => {
+  it("is kept nowhere: not in the browser's storage, address, history or profile, nor by the daemon [agent 35.13]", async () => {
     const needle = `needle-${process.pid}-${Date.now()}`;
     await vault.put("users/ada/tools/secret", { a: "1" });
     const profile = await tempFolder("profile");

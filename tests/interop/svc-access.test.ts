@@ -84,7 +84,7 @@ for (const [title, grantSeconds] of rounds) {
       return git(["-C", path, "rev-parse", "main"]);
     };
 
-    it("a caller revoked while it is joined to another's fetch gets no byte of it", async () => {
+    it("a caller revoked while it is joined to another's fetch gets no byte of it [svc 1.10]", async () => {
       const { fetch } = await add(stand, name, template);
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -103,7 +103,7 @@ for (const [title, grantSeconds] of rounds) {
       assertRefused(await joined);
     });
 
-    it("callers that still have access after they were joined share one probe", async () => {
+    it("callers that still have access after they were joined share one probe [svc 1.11]", async () => {
       const { fetch } = await add(stand, name, template);
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -122,7 +122,7 @@ for (const [title, grantSeconds] of rounds) {
       assert.equal(stand.upstream("ls-refs") - probes, 1);
     });
 
-    it("a caller revoked while its objects come for another gets none of them from the mirror", async () => {
+    it("a caller revoked while its objects come for another gets none of them from the mirror [svc 1.10]", async () => {
       const tip = await warmAndPush();
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -141,7 +141,7 @@ for (const [title, grantSeconds] of rounds) {
       assertRefused(await shallow);
     });
 
-    it("a caller revoked while keepalive packets reach it gets an error in band, and no object", async () => {
+    it("a caller revoked while keepalive packets reach it gets an error in band, and no object [svc 1.10]", async () => {
       const tip = await warmAndPush();
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       await stand.post(`org/${name}`, LS_REFS, BOB);
@@ -169,7 +169,7 @@ for (const [title, grantSeconds] of rounds) {
       await until(() => stand.access.some(isRejected));
     });
 
-    it("a caller revoked while it waits for a turn gets the code host's refusal", async () => {
+    it("a caller revoked while it waits for a turn gets the code host's refusal [svc 1.10]", async () => {
       const { fetch } = await add(stand, name, template);
       const other = await add(stand, `${name}-other`, template);
       await stand.post(`org/${name}-other`, LS_REFS, ALICE);
@@ -189,7 +189,7 @@ for (const [title, grantSeconds] of rounds) {
       assertRefused(await queued);
     });
 
-    it("a caller revoked while it sends its body gets no cached byte", async () => {
+    it("a caller revoked while it sends its body gets no cached byte [svc 1.10]", async () => {
       const { fetch } = await warm(stand, name, template);
       await stand.post(`org/${name}`, LS_REFS, BOB);
       const { outgoing, answer } = openPost(stand, name, BOB);
@@ -202,7 +202,7 @@ for (const [title, grantSeconds] of rounds) {
       assert.equal(response.statusCode, 401);
     });
 
-    it("an ls-refs in the same body opens the fetch behind it only as long as it counts", async () => {
+    it("an ls-refs in the same body opens the fetch behind it only as long as it counts [svc 1.10]", async () => {
       const { fetch } = await warm(stand, name, template);
       const both = Buffer.concat([LS_REFS, fetch]);
       const first = await stand.post(`org/${name}`, both, BOB);
@@ -239,11 +239,11 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
   });
   after(() => stand.stop());
 
-  it("the default is five seconds", () => {
+  it("the default is five seconds [svc 1.9]", () => {
     assert.equal(DEFAULTS.grantSeconds, 5);
   });
 
-  it("an exact replay after the repository turned private is refused after five seconds at the latest", async () => {
+  it("an exact replay after the repository turned private is refused after five seconds at the latest [svc 1.33]", async () => {
     const { fetch } = await warm(stand, name, template, false);
     await stand.post(`org/${name}`, LS_REFS);
     assert.equal((await stand.post(`org/${name}`, fetch)).headers["x-svc-cache"], "hit");
@@ -252,7 +252,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     for (let time = 0; time < 3; time++) assertRefused(await stand.post(`org/${name}`, fetch));
   });
 
-  it("a credential revoked between two fetches opens nothing after five seconds", async () => {
+  it("a credential revoked between two fetches opens nothing after five seconds [svc 1.9]", async () => {
     const { fetch } = await warm(stand, name, template);
     await stand.post(`org/${name}`, LS_REFS, BOB);
     assert.match((await stand.post(`org/${name}`, fetch, BOB)).text, /PACK/);
@@ -261,7 +261,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     assertRefused(await stand.post(`org/${name}`, fetch, BOB));
   });
 
-  it("rounds of a slow negotiation cost one probe in five seconds, and each decision is younger", async () => {
+  it("rounds of a slow negotiation cost one probe in five seconds, and each decision is younger [svc 1.12]", async () => {
     const { fetch } = await warm(stand, name, template);
     await stand.post(`org/${name}`, LS_REFS, BOB);
     stand.codeHost.resetCalls();
@@ -275,7 +275,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     assertRefused(await stand.post(`org/${name}`, fetch, BOB));
   });
 
-  it("a credential that was refused and renewed opens nothing for a caller that presents it", async () => {
+  it("a credential that was refused and renewed opens nothing for a caller that presents it [svc 1.7]", async () => {
     const { fetch } = await warm(stand, name, template);
     const token = { Authorization: basic(PROXY_TOKEN) };
     const lsRefs = await stand.post(`org/${name}`, LS_REFS, token);
@@ -354,7 +354,7 @@ describe("authorizations with the default of grant_seconds", { timeout: 240_000 
     ["a batch of LFS answered 401", post("info/lfs/objects/batch", batch, ALICE), { status: 401 }],
   ];
   for (const [title, send, fault] of refusals) {
-    it(`${title} deletes the authorization`, async () => {
+    it(`${title} deletes the authorization [svc 1.5]`, async () => {
       const { fetch } = await warm(stand, name, template);
       await stand.post(`org/${name}`, LS_REFS, ALICE);
       assert.equal((await stand.post(`org/${name}`, fetch, ALICE)).headers["x-svc-cache"], "hit");

@@ -163,7 +163,7 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 480_000 },
     await theirs.close();
   });
 
-  it("an end of a program's session offers to revoke its tokens, with their number, and does", async () => {
+  it("an end of a program's session offers to revoke its tokens, with their number, and does [svc 8.10]", async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await signIn(page);

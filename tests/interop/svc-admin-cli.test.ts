@@ -28,7 +28,7 @@ async function svc(args: readonly string[], more: Record<string, string> = {}): 
 }
 
 describe("svc command line", { timeout: 240_000 }, () => {
-  it("version and help end with 0, a wrong use with 2", async () => {
+  it("version and help end with 0, a wrong use with 2 [svc 10.12]", async () => {
     const version = await svc(["version"]);
     assert.match(version.stdout, /^svc \d+\.\d+\.\d+\n$/);
     assert.match((await svc(["--help"])).stdout, /Examples:/);
@@ -48,7 +48,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     }
   });
 
-  it("config check names file, line and key, and ends with 2", async () => {
+  it("config check names file, line and key, and ends with 2 [svc 7.3]", async () => {
     await writeFile(join(folder.path, "bad.yaml"), "cache:\n  enabld: true\nserver:\n  listen: nowhere\n");
     const { code, stderr } = await svc(["--config", "bad.yaml", "config", "check"]);
     assert.equal(code, 2);
@@ -60,7 +60,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.deepEqual([missing.code, missing.stderr], [2, "svc: none.yaml: no such file\n"]);
   });
 
-  it("config check refuses what serve would: no encryption key", async () => {
+  it("config check refuses what serve would: no encryption key [svc 7.10]", async () => {
     const { code, stderr } = await svc(["config", "check"]);
     assert.equal(code, 2);
     assert.match(stderr, /^svc: encryption\.key \(SVC_ENCRYPTION_KEY\) is not set$/m);
@@ -112,7 +112,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     });
   }
 
-  it("migrate applies once, status tells, and a database that is ahead is refused", async () => {
+  it("migrate applies once, status tells, and a database that is ahead is refused [svc 7.6 7.11]", async () => {
     const env = { SVC_DATABASE_DSN: `file:${join(folder.path, "m/own.db")}`, SVC_ENCRYPTION_KEY: KEY };
     assert.equal((await svc(["migrate", "status"], env)).code, 1);
     assert.equal(
@@ -171,7 +171,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     assert.match(tokenless.stderr, /Not signed in to .*\nRun 'svc auth login', or set SVC_TOKEN/);
   });
 
-  it("a command that meets no service behind its address says what it met, and what to do", async () => {
+  it("a command that meets no service behind its address says what it met, and what to do [svc 10.12]", async () => {
     const names = ["-subj", "/CN=svc", "-addext", "subjectAltName=DNS:localhost"];
     const files = ["-keyout", join(folder.path, "key.pem"), "-out", join(folder.path, "cert.pem")];
     const made = await run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names]);
@@ -202,7 +202,7 @@ describe("svc command line", { timeout: 240_000 }, () => {
     for (const server of servers) server.close();
   });
 
-  it("development mode on :PORT answers on 127.0.0.1 and ::1 only, and warns of unknown variables", async () => {
+  it("development mode on :PORT answers on 127.0.0.1 and ::1 only, and warns of unknown variables [svc 7.5]", async () => {
     const port = await freePort();
     const child = start({
       SVC_DEV_MODE: "true",

@@ -46,7 +46,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     }
   });
 
-  it("the code host sees the stored credential in its own form, and never the token", async () => {
+  it("the code host sees the stored credential in its own form, and never the token [svc 8.15]", async () => {
     const { token } = await stand.mint(REPOSITORY, READ);
     stand.host.resetCalls();
     await stand.clone(REPOSITORY, `x:${token}`);
@@ -88,7 +88,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.equal(pushed.code, 0, pushed.stderr);
   });
 
-  it("a revoked token opens nothing from then on", async () => {
+  it("a revoked token opens nothing from then on [svc 1.14]", async () => {
     const { token, id } = await stand.mint(REPOSITORY, READ);
     assert.equal((await stand.clone(REPOSITORY, `x:${token}`)).code, 0);
     assert.equal((await stand.call("DELETE", `/api/tokens/${id}`)).status, 204);
@@ -103,7 +103,7 @@ describe("proxy tokens on git routes, with stock git", { timeout: 240_000 }, () 
     assert.match(await refused(`x:${token}`), /Authentication failed/);
   });
 
-  it("a session token does not open repositories: 403", async () => {
+  it("a session token does not open repositories: 403 [svc 8.16]", async () => {
     assert.match(await refused(`x:${stand.admin}`), /403/);
   });
 

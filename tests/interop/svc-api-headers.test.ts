@@ -67,7 +67,7 @@ const given = (answer: Response, names: object): (string | null)[] =>
   Object.keys(names).map((name) => answer.headers.get(name));
 
 describe("headers of answers of the API", () => {
-  it("tell a token of the service about itself, and nothing of the credential behind it", async () => {
+  it("tell a token of the service about itself, and nothing of the credential behind it [svc 10.5]", async () => {
     planted(/issues$/);
     const answer = await stand.ask(token, "GET", "/api/v3/repos/acme/widgets/issues");
     const expiry = "GitHub-Authentication-Token-Expiration";
@@ -199,7 +199,7 @@ describe("GET /user", () => {
     is_admin: true,
     last_login: "2026-01-01T00:00:00Z",
   });
-  it("gives a limited token the public profile of its account, and the caller's own credential all of it", async () => {
+  it("gives a limited token the public profile of its account, and the caller's own credential all of it [svc 10.5]", async () => {
     stand.codeHost.inject(
       { path: /\/user$/ },
       { status: 200, headers: { "content-type": "application/json" }, body },
@@ -212,7 +212,7 @@ describe("GET /user", () => {
 });
 
 describe("docs/svc.md", () => {
-  it("lists the headers that cross, as the program has them", async () => {
+  it("lists the headers that cross, as the program has them [svc 10.6]", async () => {
     const text = await readFile(new URL("../../docs/svc.md", import.meta.url), "utf8");
     const section = text.slice(text.indexOf("### Headers that cross"), text.indexOf("## Agent tokens"));
     const rows = section.split("\n").filter((line) => /^\| (?:API|git)/.test(line));

@@ -9,7 +9,7 @@ describe("SVC_HOST_APP_ID, SVC_HOST_PRIVATE_KEY: seed an app registration from c
     return (await answer.json()) as Record<string, unknown>[];
   };
 
-  it("registers it at the start, once, and takes a new key", { timeout: 240_000 }, async () => {
+  it("registers it at the start, once, and takes a new key [svc 7.9]", { timeout: 240_000 }, async () => {
     const [host, folder] = [await startCodeHost(), await tempFolder("svc-seed")];
     const app = host.apps.addApp("seeded");
     const start = async (): Promise<Svc> =>

@@ -41,7 +41,7 @@ describe("border policy on the wire", () => {
     });
   }
 
-  it("places of credentials that are not forwarded at all never reach the code host", async () => {
+  it("places of credentials that are not forwarded at all never reach the code host [svc 8.12]", async () => {
     stand.codeHost.resetCalls();
     const answer = await fetch(`${stand.svc.url}${repository}`, {
       headers: {

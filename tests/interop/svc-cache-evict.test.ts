@@ -74,7 +74,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
   const evicted = (name: string): Promise<number> =>
     stand.metric(`svc_cache_eviction_total{owner="org",repo="${name}"}`);
 
-  it("a limit that was just set counts at once: the longest unused goes, and is counted", async () => {
+  it("a limit that was just set counts at once: the longest unused goes, and is counted [svc 4.12]", async () => {
     await fill("a");
     const [first = ""] = await responses(stand, "a");
     await age(join(stand.storagePath, "_responses", "org", "a", first), HOUR_MS);
@@ -90,7 +90,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     assert.ok(size > BLOB_BYTES && size < 1.5 * BLOB_BYTES, `${size}`);
   });
 
-  it("without a limit nothing is evicted, however large; what nobody asked for in drop_unused_after goes uncounted", async () => {
+  it("without a limit nothing is evicted, however large; what nobody asked for in drop_unused_after goes uncounted [svc 4.11]", async () => {
     await fill("a");
     await ageResponses(stand, "a", 1000 * HOUR_MS);
     await stand.cache.cleanup();
@@ -103,7 +103,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     assert.equal(await evicted("a"), 0);
   });
 
-  it("cache.max_total_size_mb: the longest unused answers of all repositories go first, then packs that are idle", async () => {
+  it("cache.max_total_size_mb: the longest unused answers of all repositories go first, then packs that are idle [svc 4.13]", async () => {
     await fill("a");
     await fill("b");
     await ageResponses(stand, "a", 3 * HOUR_MS);
@@ -135,7 +135,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
     }
   });
 
-  it("an answer and a store that go while they are being served are served to the end", async () => {
+  it("an answer and a store that go while they are being served are served to the end [svc 4.14]", async () => {
     // More than the sockets' buffers hold.
     const bytes = 16 * 2 ** 20;
     const { path } = await stand.codeHost.addRepository("org", "large", {

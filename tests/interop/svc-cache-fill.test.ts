@@ -65,7 +65,7 @@ const packs = async (store: string): Promise<number> =>
     .length;
 
 describe("an empty store behind a request that cannot fill it", () => {
-  it("cache.fill full: a check-out by id brings branches and tags, once; the next ids cost no upstream fetch", async () => {
+  it("cache.fill full: a check-out by id brings branches and tags, once; the next ids cost no upstream fetch [svc 2.18]", async () => {
     await withCold({}, async ({ stand, path, store, fetch }) => {
       const [tip, below] = [await oidOf(path, "main"), await oidOf(path, "main~1")];
       assert.equal((await stand.post("org/r", fetch(tip))).headers["x-svc-cache"], "miss");
@@ -81,7 +81,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("what others propose is not stored ahead", async () => {
+  it("what others propose is not stored ahead [svc 2.18]", async () => {
     await withCold({}, async ({ stand, path, store, fetch }) => {
       await stand.post("org/r", command("ls-refs", []));
       await stand.post("org/r", fetch(await oidOf(path, "main")));
@@ -111,7 +111,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("one fill at a time for a repository", async () => {
+  it("one fill at a time for a repository [svc 2.18]", async () => {
     await withCold({}, async ({ stand, path, store, fetch }) => {
       const oids = await Promise.all(["main", "main~1", "main~2"].map((name) => oidOf(path, name)));
       stand.codeHost.inject({ command: "fetch" }, { delayMs: 100 });
@@ -123,7 +123,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("a slow client of a full clone does not hold up the fill once a different request arrives", async () => {
+  it("a slow client of a full clone does not hold up the fill once a different request arrives [svc 2.13]", async () => {
     await withCold({}, async ({ stand, fetch }) => {
       const { path } = await stand.codeHost.addRepository("org", "slow", {
         build: (dir) => repositories.bigBlobs(dir, { blobs: 8, bytes: 2 ** 20 }),
@@ -141,7 +141,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("a change that an ls-refs shows before the mirror is filled is fetched once it is", async () => {
+  it("a change that an ls-refs shows before the mirror is filled is fetched once it is [svc 4.2]", async () => {
     await withCold({ serviceToken: "service-token" }, async ({ stand, path, store, fetch }) => {
       stand.codeHost.addUser("svc", "service-token");
       const go = Promise.withResolvers<void>();
@@ -160,7 +160,7 @@ describe("an empty store behind a request that cannot fill it", () => {
     });
   });
 
-  it("a repository larger than cache.fill_max_mb is not stored, said once, and not tried again", async () => {
+  it("a repository larger than cache.fill_max_mb is not stored, said once, and not tried again [svc 2.18]", async () => {
     await withCold({ fillMaxMb: 0.0001 }, async ({ stand, path, store, fetch }) => {
       for (const name of ["main", "main~1"]) {
         await stand.post("org/r", fetch(await oidOf(path, name)));

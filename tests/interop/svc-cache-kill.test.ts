@@ -23,7 +23,7 @@ function randomFrom(seed: number): () => number {
 }
 
 describe("a store whose filler is killed", () => {
-  it("is clean, complete and usable after kill -9 at any moment, and the next fill goes on from there", async () => {
+  it("is clean, complete and usable after kill -9 at any moment, and the next fill goes on from there [svc 3.2]", async () => {
     const folder = await tempFolder("svc-kill");
     const random = randomFrom(testSeed());
     const source = join(folder.path, "source.git");

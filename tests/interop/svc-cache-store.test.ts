@@ -41,7 +41,7 @@ describe("the object store behind a miss", () => {
     sha256: repositories.sha256,
     submodules: repositories.submodules,
   })) {
-    it(`a miss of ${name} fills a bare repository that stock git reads: same refs, same objects, fsck clean`, async () => {
+    it(`a miss of ${name} fills a bare repository that stock git reads: same refs, same objects, fsck clean [svc 2.11 3.1]`, async () => {
       const path = await warm(stand, name, (dir) => build(dir));
       assert.equal(await contentOf(storeOf(stand, name)), await contentOf(path));
       assert.equal(stand.cache.stats("org", name).packs, 1);
@@ -56,7 +56,7 @@ describe("the object store behind a miss", () => {
     "a clone without trees": ["--filter=tree:0", "--no-checkout"],
   };
   for (const [title, options] of Object.entries(kinds)) {
-    it(`${title} comes from stored packs without an upstream fetch, and equals a direct one`, async () => {
+    it(`${title} comes from stored packs without an upstream fetch, and equals a direct one [svc 2.7]`, async () => {
       const name = `kind-${title.replaceAll(" ", "-")}`;
       const path = await warm(stand, name, (dir) => repositories.tags(dir));
       await clone(stand, name, name, options);
@@ -77,7 +77,7 @@ describe("the object store behind a miss", () => {
     });
   }
 
-  it("an answer from packs counts as a hit, is timed, and is stored: the same again comes from its file", async () => {
+  it("an answer from packs counts as a hit, is timed, and is stored: the same again comes from its file [svc 2.7]", async () => {
     await warm(stand, "counted");
     const earlier = {
       made: await stand.metric("svc_cache_pack_seconds_count"),
@@ -96,7 +96,7 @@ describe("the object store behind a miss", () => {
     assert.equal(await stand.metric(`svc_cache_request_total{owner="org",repo="counted",result="hit"}`), 2);
   });
 
-  it("20 shallow clones at once share one answer", async () => {
+  it("20 shallow clones at once share one answer [svc 2.10]", async () => {
     await warm(stand, "shared");
     const made = await stand.metric("svc_cache_pack_seconds_count");
     await Promise.all(
@@ -108,7 +108,7 @@ describe("the object store behind a miss", () => {
     assert.equal((await stand.metric("svc_cache_pack_seconds_count")) - made, 1);
   });
 
-  it("a fetch that is behind is negotiated here", async () => {
+  it("a fetch that is behind is negotiated here [svc 2.7]", async () => {
     const path = await warm(stand, "behind");
     await stand.git(["init", "-q", "--bare", "behind"]);
     const old = await git(["-C", path, "rev-parse", "refs/heads/main~2"]);
@@ -129,7 +129,7 @@ describe("the object store behind a miss", () => {
     assert.equal(await contentOf(stand.folder("behind")), await contentOf(path));
   });
 
-  it("a commit below a tip of a recent yes is served by its id; one that was purged there is forwarded", async () => {
+  it("a commit below a tip of a recent yes is served by its id; one that was purged there is forwarded [svc 1.29]", async () => {
     const path = await warm(stand, "purged", (dir) => repositories.linear(dir, { commits: 6 }));
     const tip = await git(["-C", path, "rev-parse", "refs/heads/main"]);
     const below = await git(["-C", path, "rev-parse", "refs/heads/main~1"]);
@@ -159,7 +159,7 @@ describe("the object store behind a miss", () => {
     assert.deepEqual(await packsOf(storeOf(stand, "cut")), []);
   });
 
-  it("purge and a delisted repository's cleanup remove the store", async () => {
+  it("purge and a delisted repository's cleanup remove the store [svc 4.15]", async () => {
     await warm(stand, "removed");
     assert.equal((await packsOf(storeOf(stand, "removed"))).length, 1);
     await stand.cache.purge("org", "removed");
@@ -197,7 +197,7 @@ describe("the object store of an earlier process", () => {
     }
   });
 
-  it("is noticed when another process removes it, and when it makes a new one", async () => {
+  it("is noticed when another process removes it, and when it makes a new one [svc 3.3]", async () => {
     const path = await warm(stand, "twice");
     const second = await next("twice");
     try {
@@ -246,7 +246,7 @@ describe("the object store of an earlier process", () => {
     }
   });
 
-  it("that came from another code host is set aside", async () => {
+  it("that came from another code host is set aside [svc 1.28]", async () => {
     await warm(stand, "moved");
     const second = await startStand({ storagePath: stand.storagePath, listed: ["moved"] });
     try {

@@ -57,7 +57,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     return [(await warmed("success")) - earlier[0], (await warmed("error")) - earlier[1]];
   };
 
-  it("a push that an ls-refs shows is fetched ahead, only what is new, and the next clone is a hit", async () => {
+  it("a push that an ls-refs shows is fetched ahead, only what is new, and the next clone is a hit [svc 4.1]", async () => {
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 2 })), [1, 0]);
     const fetched = stand.codeHost.calls.filter((call) => call.command === "fetch");
     assert.equal(fetched.length, 1);
@@ -67,7 +67,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(stand.folder(`${name}-second`)), await contentOf(path));
   });
 
-  it("the warming asks for HEAD, branches and tags with the service's token, never the caller's", async () => {
+  it("the warming asks for HEAD, branches and tags with the service's token, never the caller's [svc 4.4 8.7]", async () => {
     await git(["-C", path, "update-ref", "refs/pull/1/head", "HEAD"]);
     await stand.codeHost.push("org", name, { commits: 1 });
     const proposal = await git(["-C", path, "commit-tree", "-m", "proposal", "HEAD^{tree}"]);
@@ -84,13 +84,13 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     await git(["-C", store, "fsck", "--full"]);
   });
 
-  it("refs that are as at the last fetch start nothing", async () => {
+  it("refs that are as at the last fetch start nothing [svc 4.3]", async () => {
     assert.deepEqual(await change(async () => undefined, EVERYTHING), [0, 0]);
     assert.deepEqual(await change(async () => undefined), [0, 0]);
     assert.equal(warmCalls("ls-refs"), 0);
   });
 
-  it("absence counts only in an answer without prefixes", async () => {
+  it("absence counts only in an answer without prefixes [svc 4.3]", async () => {
     await change(() => git(["-C", path, "branch", "gone", "HEAD~1"]));
     const drop = (): Promise<string> => git(["-C", path, "branch", "-D", "gone"]);
     assert.deepEqual(await change(drop), [0, 0]);
@@ -106,7 +106,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.deepEqual(await change(propose, EVERYTHING), [0, 0]);
   });
 
-  it("one at a time for a repository: twenty ls-refs at once fetch once", async () => {
+  it("one at a time for a repository: twenty ls-refs at once fetch once [svc 4.5]", async () => {
     await stand.codeHost.push("org", name, { commits: 1 });
     stand.codeHost.inject({ path: new RegExp(name), command: "fetch" }, { delayMs: 150 });
     await Promise.all(Array.from({ length: 20 }, () => stand.post(`org/${name}`, HEADS, ada)));
@@ -131,7 +131,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     );
   });
 
-  it("a refused token counts as an error, says so, and is not tried again at once", async () => {
+  it("a refused token counts as an error, says so, and is not tried again at once [svc 4.6]", async () => {
     stand.codeHost.inject({ path: new RegExp(`${name}.git/info`) }, { status: 403 });
     assert.deepEqual(await change(() => stand.codeHost.push("org", name, { commits: 1 })), [0, 1]);
     assert.match(stand.cache.stats("org", name).lastError ?? "", /answered 403 when the warming token/);
@@ -153,7 +153,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(stand.folder(`${name}-after`)), await contentOf(path));
   });
 
-  it("what was warmed gives nobody access", async () => {
+  it("what was warmed gives nobody access [svc 4.8]", async () => {
     await change(() => stand.codeHost.push("org", name, { commits: 1 }));
     const tip = await git(["-C", path, "rev-parse", "HEAD"]);
     const fetch = command("fetch", [`want ${tip}`, "done"]);
@@ -199,7 +199,7 @@ describe("warming with cache.service_token", { timeout: 480_000 }, () => {
 });
 
 describe("warming without a token", () => {
-  it("does not happen, and warm says why", async () => {
+  it("does not happen, and warm says why [svc 4.7]", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
       await stand.codeHost.addRepository("org", "r", { build: (dir) => repositories.linear(dir) });

@@ -113,7 +113,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
   };
 
   for (const mode of ["records", "refusals"] as const) {
-    it(`holds no control character of others' ${mode}, on stdout and stderr, as text and as JSON`, async () => {
+    it(`holds no control character of others' ${mode}, on stdout and stderr, as text and as JSON [svc 10.14]`, async () => {
       service.mode = mode;
       await forEach(variants, async ({ args, input }) => {
         const name = args.join(" ");
@@ -164,7 +164,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
     );
   });
 
-  it("a reader that goes away leaves no trace, and neither the work nor the exit code changes", async () => {
+  it("a reader that goes away leaves no trace, and neither the work nor the exit code changes [svc 10.15]", async () => {
     service.mode = "long";
     const both = ["stdout", "stderr"] as const;
     const all = [
@@ -222,7 +222,7 @@ describe("output of svc", { timeout: 600_000 }, () => {
     }
   });
 
-  it("serve goes on when nobody reads its log any more", async () => {
+  it("serve goes on when nobody reads its log any more [svc 10.15]", async () => {
     const port = await freePort();
     const env = {
       ...(await environment("serve")),

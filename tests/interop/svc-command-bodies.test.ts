@@ -82,7 +82,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
   };
   const isPack = (text: string): boolean => text.includes("packfile\n") && text.includes("PACK");
 
-  it("the code host's refusal comes when 70 KiB of 1 MB have arrived", async () => {
+  it("the code host's refusal comes when 70 KiB of 1 MB have arrived [svc 1.18]", async () => {
     const post = begin(`Content-Length: ${large.length}`);
     post.send(large.subarray(0, 70 * KIB));
     assert.match(await post.assertAnswered(401), /^www-authenticate: Basic/im);
@@ -91,7 +91,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(await stand.metric('svc_cache_fetch_total{result="rejected"}'), 1);
   });
 
-  it("the refusal comes early for a body in chunks, and for one that is compressed", async () => {
+  it("the refusal comes early for a body in chunks, and for one that is compressed [svc 1.18]", async () => {
     const chunked = begin("Transfer-Encoding: chunked");
     chunked.chunk(large.subarray(0, 70 * KIB));
     await chunked.assertAnswered(401);
@@ -104,7 +104,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await unknown.assertAnswered(401);
   });
 
-  it("a compressed body that inflates to nothing for 70 KiB is not waited for", async () => {
+  it("a compressed body that inflates to nothing for 70 KiB is not waited for [svc 1.18]", async () => {
     // Blocks of DEFLATE without a byte (RFC 1951 section 3.2.4) after the header of gzip (RFC 1952).
     const header = gzipSync("").subarray(0, 10);
     const empty = Buffer.alloc(14_000 * 5, Buffer.from([0, 0, 0, 0xff, 0xff]));
@@ -121,7 +121,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     await post.assertAnswered(401);
   });
 
-  it("after an early refusal the connection serves the next request when the body ends soon", async () => {
+  it("after an early refusal the connection serves the next request when the body ends soon [svc 1.21]", async () => {
     const post = begin(`Content-Length: ${large.length}`);
     post.send(large.subarray(0, 70 * KIB));
     await post.assertAnswered(401);
@@ -130,7 +130,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.match(await post.assertAnswered(200), /X-Management: yes/i);
   });
 
-  it("after an early refusal the connection of a longer body is closed", async () => {
+  it("after an early refusal the connection of a longer body is closed [svc 1.21]", async () => {
     const post = begin("Transfer-Encoding: chunked");
     post.chunk(large.subarray(0, 70 * KIB));
     await post.assertAnswered(401);
@@ -174,7 +174,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(stand.cache.stats("org", "private").responseFiles, files);
   });
 
-  it("broken framing far behind is 400 for who is authorized, and 401 for who is not", async () => {
+  it("broken framing far behind is 400 for who is authorized, and 401 for who is not [svc 1.18]", async () => {
     const broken = Buffer.concat([large.subarray(0, -4), Buffer.from("zzzz")]);
     assert.equal((await stand.post("org/private", broken)).status, 401);
     const answer = await stand.post("org/private", broken, AUTH);
@@ -238,7 +238,7 @@ describe("a body over 64 KiB is read after the caller is authorized", () => {
     assert.equal(stand.codeHost.calls.length, 0);
   });
 
-  it("a revocation while the rest of the body is on its way counts", async () => {
+  it("a revocation while the rest of the body is on its way counts [svc 1.19]", async () => {
     stand.codeHost.addUser("bob", "bob-token");
     const post = begin(`Content-Length: ${large.length}`, `Authorization: ${basic("bob-token")}`);
     post.send(large.subarray(0, 70 * KIB));

@@ -350,7 +350,7 @@ describe("proxies in front (server.trusted_proxies, server.proxy_protocol)", () 
   });
 });
 
-it("limits.client_requests: one client's requests beyond are refused while its others run, and others are served", async () => {
+it("limits.client_requests: one client's requests beyond are refused while its others run, and others are served [svc 11.11]", async () => {
   const svc = await startSvc({
     codeHost,
     env: { SVC_LIMITS_CLIENT_REQUESTS: "2", SVC_SERVER_TRUSTED_PROXIES: "127.0.0.1" },

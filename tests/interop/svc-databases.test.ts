@@ -89,7 +89,7 @@ describe("SVC_DATABASE_DRIVER=vault", { timeout: 240_000 }, () => {
     assert.equal((await svc(["migrate", "status"], env)).code, 0);
   });
 
-  it("SVC_ENCRYPTION_KEY is not needed: it serves without, a token clones, and both outlive a restart", async () => {
+  it("SVC_ENCRYPTION_KEY is not needed: it serves without, a token clones, and both outlive a restart [svc 7.6]", async () => {
     const { SVC_DATA_DIR: _, ...vaultEnv } = env;
     const options = { codeHost: host, env: { ...vaultEnv, SVC_ENCRYPTION_KEY: undefined } };
     const first = await startSvc(options);
@@ -222,7 +222,7 @@ describe("tokens, keys and audit of a service on SQLite", { timeout: 240_000 }, 
     );
   });
 
-  it("rekey: with both keys it encrypts anew beside the service, then the old key may go", async () => {
+  it("rekey: with both keys it encrypts anew beside the service, then the old key may go [svc 7.10]", async () => {
     await service.stop();
     const data = { SVC_DATA_DIR: dataDir() };
     const wrong = await svc(["rekey"], { ...data, SVC_ENCRYPTION_KEY: NEW_KEY });

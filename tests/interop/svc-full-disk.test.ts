@@ -43,7 +43,7 @@ describe("clones while the disk of the cache is full", () => {
     });
   }
 
-  it("are stored again when there is room", () => {
+  it("are stored again when there is room [svc 2.31]", () => {
     const { right, leftovers, stored } = said.room;
     assert.deepEqual({ right, leftovers }, { right: [true, true, true], leftovers: [] });
     assert.ok(stored > 0);

@@ -66,7 +66,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 10));
   };
 
-  it("ls-refs and a fetch: one miss, then one hit", async () => {
+  it("ls-refs and a fetch: one miss, then one hit [svc 5.2]", async () => {
     for (const result of ["miss", "hit"]) {
       await stand.post(`org/${name}`, LS_REFS, AUTH);
       const answer = await stand.post(`org/${name}`, fetch, AUTH);
@@ -76,7 +76,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
   });
 
   for (const status of [401, 403, 404]) {
-    it(`an ls-refs that is refused with ${status} counts once, as rejected, and its answer says so`, async () => {
+    it(`an ls-refs that is refused with ${status} counts once, as rejected, and its answer says so [svc 1.4]`, async () => {
       stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs" }, { status });
       const answer = await stand.post(`org/${name}`, LS_REFS, AUTH);
       stand.codeHost.clearFaults();
@@ -94,7 +94,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     });
   }
 
-  it("an ls-refs that fails otherwise is not counted: the log and the answer say error", async () => {
+  it("an ls-refs that fails otherwise is not counted: the log and the answer say error [svc 1.4]", async () => {
     stand.codeHost.inject({ path: new RegExp(name), command: "ls-refs", times: 1 }, { status: 500 });
     assert.equal((await stand.post(`org/${name}`, LS_REFS, AUTH)).headers["x-svc-cache"], "error");
     stand.list("org", name, { timeoutSeconds: 1 });
@@ -123,7 +123,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     assert.deepEqual(await counts(), { miss: 1 });
   });
 
-  it("a client that leaves while it waits for its turn counts as a miss", async () => {
+  it("a client that leaves while it waits for its turn counts as a miss [svc 5.4]", async () => {
     const other = `${name}-busy`;
     const busy = await stand.codeHost.addRepository("org", other);
     stand.list("org", other);
@@ -143,7 +143,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     await first;
   });
 
-  it("a flush-pkt alone, git's probe before a large body, is not counted, in any version of the protocol", async () => {
+  it("a flush-pkt alone, git's probe before a large body, is not counted, in any version of the protocol [svc 5.3]", async () => {
     await stand.post(`org/${name}`, FLUSH_PKT, AUTH);
     await stand.post(`org/${name}`, FLUSH_PKT, { ...AUTH, "Git-Protocol": "version=0" });
     stand.list("org", name, { enabled: false });
@@ -159,7 +159,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
     assert.deepEqual(await counts(), { passthrough: 1 });
   });
 
-  it("a 401 on info/refs and pushes are not counted", async () => {
+  it("a 401 on info/refs and pushes are not counted [svc 5.7]", async () => {
     assert.equal((await stand.ask(`/org/${name}/info/refs?service=git-upload-pack`)).status, 401);
     await stand.ask(`/org/${name}/git-receive-pack`, { method: "POST", body: FLUSH_PKT, headers: AUTH });
     await stand.ask(`/org/${name}/info/refs?service=git-receive-pack`, { headers: AUTH });
@@ -168,7 +168,7 @@ describe("one clone is one count", { timeout: 240_000 }, () => {
 });
 
 describe("what cannot be forwarded", { timeout: 240_000 }, () => {
-  it("counts like what can: nocache, bypass, error", async () => {
+  it("counts like what can: nocache, bypass, error [svc 5.6]", async () => {
     const stand = await startStand({ hostUrl: "http://127.0.0.1:1", listed: ["cached"] });
     try {
       stand.list("org", "off", { enabled: false });
@@ -189,7 +189,7 @@ describe("what cannot be forwarded", { timeout: 240_000 }, () => {
 });
 
 describe("what the code host does not offer", { timeout: 240_000 }, () => {
-  it("is forwarded, also where the answer could be made here", async () => {
+  it("is forwarded, also where the answer could be made here [svc 2.9]", async () => {
     const stand = await startStand({ listed: ["r"] });
     try {
       const { path } = await stand.codeHost.addRepository("org", "r", {

@@ -81,7 +81,7 @@ describe("one upstream fetch for identical misses", () => {
   const counted = (result: string): Promise<number> =>
     stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="${result}"}`);
 
-  it("20 at once give one upstream fetch, equal bytes, one miss and 19 hits", async () => {
+  it("20 at once give one upstream fetch, equal bytes, one miss and 19 hits [svc 2.20]", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, post));
     assert.equal(stand.upstream("fetch"), 1);
     for (const answer of answers) assert.ok(answer.body.equals(answers[0]?.body ?? Buffer.alloc(0)));
@@ -104,7 +104,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(await contentOf(stand.folder(`${name}-7`)), await contentOf(one.path));
   });
 
-  it("a leader that stops reading holds nobody up", async () => {
+  it("a leader that stops reading holds nobody up [svc 2.22]", async () => {
     const outgoing = httpRequest(`${stand.url}/org/${name}/git-upload-pack`, {
       method: "POST",
       agent: false,
@@ -121,7 +121,7 @@ describe("one upstream fetch for identical misses", () => {
     outgoing.destroy();
   });
 
-  it("the leader leaving does not end the fetch for the others", async () => {
+  it("the leader leaving does not end the fetch for the others [svc 2.22]", async () => {
     const go = Promise.withResolvers<void>();
     stand.codeHost.inject({ command: "fetch" }, { until: go.promise });
     const earlier = stand.planned();
@@ -151,7 +151,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal((await post()).headers["x-svc-cache"], "miss");
   });
 
-  it("a leader's 500 is not shared: the next follower leads", async () => {
+  it("a leader's 500 is not shared: the next follower leads [svc 2.25]", async () => {
     const go = Promise.withResolvers<void>();
     const fault = { until: go.promise, status: 500, body: "broken" };
     stand.codeHost.inject({ command: "fetch", times: 1 }, fault);
@@ -168,7 +168,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("a cut in the middle ends every reader with an error in band, and stores nothing", async () => {
+  it("a cut in the middle ends every reader with an error in band, and stores nothing [svc 2.19]", async () => {
     const go = Promise.withResolvers<void>();
     stand.codeHost.inject({ command: "fetch", times: 1 }, { until: go.promise, cutAfterBytes: 1_000_000 });
     const earlier = stand.planned();
@@ -214,7 +214,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.deepEqual(await stored(one.folder), []);
   });
 
-  it("an answer whose pack is damaged on the way is not stored", async () => {
+  it("an answer whose pack is damaged on the way is not stored [svc 2.4]", async () => {
     const whole = await post();
     await stand.cache.settled();
     await stand.cache.purge("org", name);
@@ -228,7 +228,7 @@ describe("one upstream fetch for identical misses", () => {
     assert.deepEqual(await stored(one.folder), []);
   });
 
-  it("a stored answer that the disk damaged is set aside, and the clone comes from the code host", async () => {
+  it("a stored answer that the disk damaged is set aside, and the clone comes from the code host [svc 2.28]", async () => {
     await post();
     await stand.cache.settled();
     const second = await startStand({
@@ -250,7 +250,7 @@ describe("one upstream fetch for identical misses", () => {
     }
   });
 
-  it("a cache folder that cannot be written passes clones through, outcome error, logged once", async () => {
+  it("a cache folder that cannot be written passes clones through, outcome error, logged once [svc 2.28 10.4]", async () => {
     await rm(one.folder, { recursive: true, force: true });
     await mkdir(join(one.folder, ".."), { recursive: true });
     await writeFile(one.folder, "a file where the folder should be");
@@ -263,7 +263,7 @@ describe("one upstream fetch for identical misses", () => {
 });
 
 describe("time-outs, turns and eviction", () => {
-  it("a code host that stays silent for timeout_seconds gives 504 with its name", async () => {
+  it("a code host that stays silent for timeout_seconds gives 504 with its name [svc 2.34]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "slow", 1);
@@ -286,7 +286,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("past queue_seconds a cold fetch gets 503 with Retry-After", async () => {
+  it("past queue_seconds a cold fetch gets 503 with Retry-After [svc 2.27]", async () => {
     const stand = await startStand({ maxUpstreamFetches: 1, queueSeconds: 1 });
     try {
       const first = await cold(stand, "first");
@@ -353,7 +353,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("cleanup evicts the longest unused until the total is under the limit, and counts", async () => {
+  it("cleanup evicts the longest unused until the total is under the limit, and counts [svc 4.10 11.3]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "big");
@@ -379,7 +379,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("a hit touches the file, so that it is evicted last", async () => {
+  it("a hit touches the file, so that it is evicted last [svc 2.5]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "touched");
@@ -396,7 +396,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("purge and a delisted repository's cleanup remove the data; the next fetch is a miss", async () => {
+  it("purge and a delisted repository's cleanup remove the data; the next fetch is a miss [svc 4.15]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "gone");
@@ -416,7 +416,7 @@ describe("time-outs, turns and eviction", () => {
     }
   });
 
-  it("leftovers of an interrupted run are removed at start, whole files stay", async () => {
+  it("leftovers of an interrupted run are removed at start, whole files stay [svc 3.5]", async () => {
     const stand = await startStand();
     try {
       const one = await cold(stand, "crash");

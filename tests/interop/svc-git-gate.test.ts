@@ -55,7 +55,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
   const rejected = (): Promise<number> =>
     stand.metric(`svc_cache_request_total{owner="org",repo="${name}",result="rejected"}`);
 
-  it("an anonymous caller that replays a private repository's exact fetch bytes gets the code host's 401", async () => {
+  it("an anonymous caller that replays a private repository's exact fetch bytes gets the code host's 401 [svc 1.33]", async () => {
     const answer = await stand.post(`org/${name}`, warmed.fetch);
     assert.equal(answer.status, 401);
     assert.match(String(answer.headers["www-authenticate"]), /^Basic/);
@@ -64,7 +64,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.access.at(-1)?.["cache_state"], "rejected");
   });
 
-  it("another credential without access gets 404, and one with access a hit after a question of its own", async () => {
+  it("another credential without access gets 404, and one with access a hit after a question of its own [svc 1.8]", async () => {
     stand.codeHost.addUser("bob", "bob-token", { repositories: ["org/other"] });
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, OTHER)).status, 404);
     stand.codeHost.addUser("bob", "bob-token", { repositories: [`org/${name}`] });
@@ -76,7 +76,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.match(stand.codeHost.calls[0]?.headers["user-agent"] ?? "", /^svc\//);
   });
 
-  it("a grant lasts for its seconds, and info/refs answered 401 ends it at once", async () => {
+  it("a grant lasts for its seconds, and info/refs answered 401 ends it at once [svc 1.5]", async () => {
     stand.codeHost.revoke("alice-token");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).headers["x-svc-cache"], "hit");
     const refs = await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`, { headers: AUTH });
@@ -86,14 +86,14 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.doesNotMatch(answer.text, /PACK/);
   });
 
-  it("a refused push ends the grant too", async () => {
+  it("a refused push ends the grant too [svc 1.6]", async () => {
     stand.codeHost.setVisibility("org", name, "forbidden");
     const push = await stand.ask(`/org/${name}.git/info/refs?service=git-receive-pack`, { headers: AUTH });
     assert.equal(push.status, 403);
     assert.equal((await stand.post(`org/${name}`, warmed.fetch, AUTH)).status, 403);
   });
 
-  it("a refused or missing archive or object deletes the authorization", async () => {
+  it("a refused or missing archive or object deletes the authorization [svc 1.5]", async () => {
     const lsRefs = command("ls-refs", ["ref-prefix refs/heads/"]);
     const object = `objects/00/${"0".repeat(38)}`;
     stand.codeHost.resetCalls();
@@ -111,7 +111,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     }
   });
 
-  it("a stranger's refusals on other routes do not refuse those who wait for an anonymous fetch", async () => {
+  it("a stranger's refusals on other routes do not refuse those who wait for an anonymous fetch [svc 1.6]", async () => {
     stand.codeHost.setVisibility("org", name, "public");
     await stand.cache.purge("org", name);
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]));
@@ -136,7 +136,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     stand.codeHost.clearFaults();
   });
 
-  it("who waits for a fetch and is refused meanwhile gets the code host's own answer", async () => {
+  it("who waits for a fetch and is refused meanwhile gets the code host's own answer [svc 2.21]", async () => {
     await stand.cache.purge("org", name);
     stand.codeHost.addUser("bob", "bob-token");
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
@@ -159,7 +159,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     stand.codeHost.clearFaults();
   });
 
-  it("a renamed repository's old name gets the redirect, rewritten, and no bytes", async () => {
+  it("a renamed repository's old name gets the redirect, rewritten, and no bytes [svc 1.33]", async () => {
     stand.codeHost.rename("org", name, "org", `${name}-new`);
     const refs = await stand.ask(`/org/${name}.git/info/refs?service=git-upload-pack`, { headers: AUTH });
     assert.equal(refs.status, 301);
@@ -172,7 +172,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.doesNotMatch(answer.text, /PACK/);
   });
 
-  it("a repository deleted and made anew by another is not served from the old one's answers", async () => {
+  it("a repository deleted and made anew by another is not served from the old one's answers [svc 1.31]", async () => {
     await stand.codeHost.remove("org", name);
     await stand.codeHost.addRepository("org", name, {
       private: true,
@@ -225,7 +225,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("a want that is no tip any more is forwarded, though its answer is stored", async () => {
+  it("a want that is no tip any more is forwarded, though its answer is stored [svc 1.29]", async () => {
     await stand.codeHost.push("org", name, { commits: 2 });
     await stand.post(`org/${name}`, command("ls-refs", ["ref-prefix refs/heads/"]), AUTH);
     const answer = await stand.post(`org/${name}`, warmed.fetch, AUTH);
@@ -233,14 +233,14 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 1);
   });
 
-  it("a public repository turned private stops serving strangers", async () => {
+  it("a public repository turned private stops serving strangers [svc 1.33]", async () => {
     stand.codeHost.setVisibility("org", name, "public");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch)).headers["x-svc-cache"], "hit");
     stand.codeHost.setVisibility("org", name, "private");
     assert.equal((await stand.post(`org/${name}`, warmed.fetch)).status, 401);
   });
 
-  it("concurrent lone fetches of one credential share one question", async () => {
+  it("concurrent lone fetches of one credential share one question [svc 1.16]", async () => {
     stand.codeHost.addUser("bob", "bob-token");
     stand.codeHost.inject({ command: "ls-refs" }, { delayMs: 150 });
     const answers = await Promise.all(
@@ -290,7 +290,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     ],
   ];
   for (const [title, fault, status] of noYes) {
-    it(`an ls-refs answered ${title} is no yes: relayed, no grant, and a fetch gets no cached byte`, async () => {
+    it(`an ls-refs answered ${title} is no yes: relayed, no grant, and a fetch gets no cached byte [svc 1.3 10.1]`, async () => {
       const fresh = { Authorization: basic("carol-token") };
       stand.codeHost.addUser("carol", "carol-token");
       stand.codeHost.inject({ command: "ls-refs" }, fault);
@@ -308,7 +308,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     });
   }
 
-  it("a body with ls-refs before fetch gets both answers, from one forwarded ls-refs", async () => {
+  it("a body with ls-refs before fetch gets both answers, from one forwarded ls-refs [svc 1.23]", async () => {
     const body = Buffer.concat([command("ls-refs", ["ref-prefix refs/heads/"]), warmed.fetch]);
     const answer = await stand.post(`org/${name}`, body, AUTH);
     assert.equal(answer.status, 200);
@@ -318,7 +318,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(stand.upstream("fetch"), 0);
   });
 
-  it("a body with ls-refs before fetch is refused as the code host refuses the ls-refs", async () => {
+  it("a body with ls-refs before fetch is refused as the code host refuses the ls-refs [svc 1.23]", async () => {
     const body = Buffer.concat([command("ls-refs", []), warmed.fetch]);
     const answer = await stand.post(`org/${name}`, body);
     assert.equal(answer.status, 401);
@@ -326,7 +326,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(await rejected(), 1);
   });
 
-  it("a fetch placed before its ls-refs gets 200 with one ERR packet, and is rejected", async () => {
+  it("a fetch placed before its ls-refs gets 200 with one ERR packet, and is rejected [svc 1.24]", async () => {
     const body = Buffer.concat([warmed.fetch, command("ls-refs", [])]);
     const answer = await stand.post(`org/${name}`, body, AUTH);
     assert.equal(answer.status, 200);
@@ -336,7 +336,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal(await rejected(), 1);
   });
 
-  it("a lone flush-pkt is forwarded and leaves no grant", async () => {
+  it("a lone flush-pkt is forwarded and leaves no grant [svc 1.25]", async () => {
     const fresh = { Authorization: basic("dave-token") };
     stand.codeHost.addUser("dave", "dave-token");
     assert.equal((await stand.post(`org/${name}`, Buffer.from("0000"), fresh)).status, 200);
@@ -346,7 +346,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
     assert.equal((await stand.post(`org/${name}`, Buffer.from("0000"))).status, 401);
   });
 
-  it("a well-formed body with another command is forwarded, outcome passthrough", async () => {
+  it("a well-formed body with another command is forwarded, outcome passthrough [svc 1.26]", async () => {
     await stand.post(`org/${name}`, command("object-info", ["size", `oid ${warmed.oid}`]), AUTH);
     assert.equal(stand.upstream("object-info"), 1);
     const series = `svc_cache_request_total{owner="org",repo="${name}",result="passthrough"}`;
@@ -364,7 +364,7 @@ describe("gate: no byte from cache without the code host's yes", () => {
 });
 
 describe("gate: with grants that are not kept", () => {
-  it("grant_seconds 0 asks before the fetch is planned and before its first byte", async () => {
+  it("grant_seconds 0 asks before the fetch is planned and before its first byte [svc 1.9]", async () => {
     const stand = await startStand({ grantSeconds: 0 });
     try {
       const { fetch } = await warm(stand, "r");
@@ -377,7 +377,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("a question of our own leaves no grant: the next lone fetch is asked about again", async () => {
+  it("a question of our own leaves no grant: the next lone fetch is asked about again [svc 1.12]", async () => {
     const stand = await startStand();
     try {
       const { fetch } = await warm(stand, "r");
@@ -390,7 +390,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("tips that are older than tips_seconds serve nothing until the code host shows them again", async () => {
+  it("tips that are older than tips_seconds serve nothing until the code host shows them again [svc 1.30]", async () => {
     const stand = await startStand({ tipsSeconds: 2 });
     try {
       const same = await warm(stand, "same");
@@ -406,7 +406,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("cache.strict_lsrefs rejects every fetch without an ls-refs before it in its body", async () => {
+  it("cache.strict_lsrefs rejects every fetch without an ls-refs before it in its body [svc 1.22 10.2]", async () => {
     const stand = await startStand({ strictLsRefs: true });
     try {
       await stand.codeHost.addRepository("org", "r");
@@ -423,7 +423,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("a client address over its share of questions gets 429", async () => {
+  it("a client address over its share of questions gets 429 [svc 1.17]", async () => {
     const stand = await startStand({ probesPerMinute: 2 });
     try {
       const { fetch } = await warm(stand, "r");
@@ -437,7 +437,7 @@ describe("gate: with grants that are not kept", () => {
     }
   });
 
-  it("data that came from another code host is set aside", async () => {
+  it("data that came from another code host is set aside [svc 1.28]", async () => {
     const first = await startStand();
     try {
       const { fetch } = await warm(first, "r");

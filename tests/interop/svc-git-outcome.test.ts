@@ -26,7 +26,7 @@ interface Row {
   readonly counted: boolean;
 }
 
-describe("X-Svc-Cache, svc_cache_request_total and cache_state", { timeout: 240_000 }, () => {
+describe("X-Svc-Cache, svc_cache_request_total and cache_state [svc 5.9]", { timeout: 240_000 }, () => {
   let stand: Stand;
   let name: string;
   let fetch: Buffer;

@@ -35,7 +35,7 @@ describe("requests that pass through", () => {
   after(() => stand.stop());
 
   for (const version of ["0", "1"]) {
-    it(`a clone with protocol v${version} equals a direct one, outcome passthrough, counted once`, async () => {
+    it(`a clone with protocol v${version} equals a direct one, outcome passthrough, counted once [svc 5.5]`, async () => {
       const earlier = await stand.metric(series("passthrough"));
       const options = ["-c", `protocol.version=${version}`, "clone", "-q", "--mirror"];
       assert.equal((await stand.git([...options, url, `v${version}`])).code, 0);
@@ -50,7 +50,7 @@ describe("requests that pass through", () => {
     });
   }
 
-  it("a clone over dumb HTTP works, outcome passthrough, counted once", async () => {
+  it("a clone over dumb HTTP works, outcome passthrough, counted once [svc 5.5 10.3]", async () => {
     const earlier = await stand.metric(series("passthrough"));
     const env = { ...gitEnvironment(), GIT_SMART_HTTP: "0" };
     const result = await stand.git(["clone", "-q", "--mirror", url, "dumb"], env);
@@ -358,7 +358,7 @@ describe("clients that send a head and no body", () => {
   });
 });
 
-describe("bad input gets a clear error and changes nothing", () => {
+describe("bad input gets a clear error and changes nothing [svc 1.27]", () => {
   let stand: Stand;
   before(async () => {
     stand = await startStand({ gitCommandBytes: 1_000_000, bodyIdleMs: 300 });

@@ -34,7 +34,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
   const state = async (...args: string[]): Promise<unknown> => (await post(...args)).headers["x-svc-cache"];
   const lsRefs = (): Promise<Answer> => stand.post(`org/${name}`, command("ls-refs", ["peel", "symrefs"]));
 
-  it("info/refs is always forwarded; status, challenge and body are the code host's", async () => {
+  it("info/refs is always forwarded; status, challenge and body are the code host's [svc 1.1]", async () => {
     const url = `/org/${name}/info/refs?service=git-upload-pack`;
     const direct = await fetch(`${stand.codeHost.url}${url}`, { headers: V2 });
     for (let time = 0; time < 2; time++) {
@@ -49,7 +49,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(stand.codeHost.calls.filter((call) => call.path.endsWith("info/refs")).length, 4);
   });
 
-  it("ls-refs is always forwarded, with the caller's own credential", async () => {
+  it("ls-refs is always forwarded, with the caller's own credential [svc 1.2 8.6]", async () => {
     stand.codeHost.addUser("ada", "ada-token");
     const headers = { Authorization: basic("ada-token") };
     for (let time = 0; time < 3; time++) {
@@ -63,7 +63,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(await stand.metric("svc_cache_lsrefs_total"), 3);
   });
 
-  it("want-ref: the names are resolved anew each time, and an answer for what they were is not given again", async () => {
+  it("want-ref: the names are resolved anew each time, and an answer for what they were is not given again [svc 2.2]", async () => {
     await lsRefs();
     const args = ["want-ref refs/heads/main", "done"];
     assert.equal(await state(...args), "miss");
@@ -74,7 +74,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.match(answer.text, new RegExp(`${await at("main")} refs/heads/main`));
   });
 
-  it("deepen-not: an answer for what the name was is not given again", async () => {
+  it("deepen-not: an answer for what the name was is not given again [svc 2.2]", async () => {
     await git(["-C", path, "tag", "v1", "main~5"]);
     await lsRefs();
     const args = ["deepen-not v1", `want ${await at("main")}`, "done"];
@@ -87,7 +87,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.match(moved.text, new RegExp(`shallow ${await at("main~1")}`));
   });
 
-  it("include-tag: an answer with other tags than there are now is not given again", async () => {
+  it("include-tag: an answer with other tags than there are now is not given again [svc 2.3]", async () => {
     await lsRefs();
     const args = ["include-tag", `want ${await at("main")}`, "done"];
     const earlier = objectsIn(await post(...args));
@@ -100,7 +100,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(objectsIn(await post(...args)), earlier + 1);
   });
 
-  it("an argument that is not known is forwarded each time, and its answer is not stored", async () => {
+  it("an argument that is not known is forwarded each time, and its answer is not stored [svc 2.8]", async () => {
     await lsRefs();
     for (let time = 0; time < 2; time++) await post("of-the-future", `want ${await at("main")}`, "done");
     assert.equal(stand.upstream("fetch"), 2);
@@ -108,7 +108,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(stand.cache.stats("org", name).responseFiles, 0);
   });
 
-  it("disabling keeps the data: requests pass, and count as bypass, until it is enabled again", async () => {
+  it("disabling keeps the data: requests pass, and count as bypass, until it is enabled again [svc 4.16]", async () => {
     await lsRefs();
     const args = [`want ${await at("main")}`, "done"];
     await post(...args);
@@ -121,7 +121,7 @@ describe("what is asked of the code host", { timeout: 240_000 }, () => {
     assert.equal(stand.upstream("fetch"), 2);
   });
 
-  it("answers say where they came from, with a request id and timings; bytes are counted by source", async () => {
+  it("answers say where they came from, with a request id and timings; bytes are counted by source [svc 2.35]", async () => {
     await lsRefs();
     const tip = await at("main");
     const bytes = (source: string): Promise<number> =>
@@ -187,7 +187,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
   const main = { name: "refs/heads/main", oid, symrefTarget: undefined, peeled: undefined, unknown: [] };
   const refs = encodeLsRefsResponse([main]);
 
-  it("a fetch without a grant sets off an ls-refs for HEAD with the fetch's object format and server options", async () => {
+  it("a fetch without a grant sets off an ls-refs for HEAD with the fetch's object format and server options [svc 1.15]", async () => {
     answer = (response, what) => response.end(what === "ls-refs" ? refs : "");
     const capabilities = ["object-format=sha256", "agent=git/9", "server-option=a", "server-option=b"];
     await stand.post("org/r", command("fetch", [`want ${"2".repeat(64)}`, "done"], capabilities));
@@ -202,7 +202,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
     assert.ok(question.capabilities.includes("agent=svc/0.0.0"));
   });
 
-  it("timeout_seconds counts silence, not the whole: an answer in drops over a longer time is whole", async () => {
+  it("timeout_seconds counts silence, not the whole: an answer in drops over a longer time is whole [svc 2.34]", async () => {
     stand.list("org", "r", { timeoutSeconds: 4 });
     answer = (response) => {
       void (async () => {
@@ -219,7 +219,7 @@ describe("with a code host played by the test", { timeout: 240_000 }, () => {
     assert.equal(slow.text, refs.toString("latin1"));
   });
 
-  it("timeout_seconds takes effect at once", async () => {
+  it("timeout_seconds takes effect at once [svc 2.34]", async () => {
     answer = () => undefined;
     stand.list("org", "r", { timeoutSeconds: 1 });
     const late = await stand.post("org/r", command("ls-refs", []));

@@ -85,7 +85,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     return (await run("git", ["ls-remote", "--quiet", url], { env: gitEnvironment() })).code;
   };
 
-  it("a session that began at one is good at the other, and ends at both", async () => {
+  it("a session that began at one is good at the other, and ends at both [svc 7.6]", async () => {
     const body = { username: "bob", role: "user" };
     const bob = String((await call(one, "POST", "/auth/test-login", "", body))["session_token"]);
     assert.equal((await send(two, "GET", "/api/tokens", bob)).status, 200);
@@ -93,7 +93,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     assert.equal((await send(one, "GET", "/api/tokens", bob)).status, 401);
   });
 
-  it("a token minted at one opens the other; revoked there, it is dead here within 2 seconds", async () => {
+  it("a token minted at one opens the other; revoked there, it is dead here within 2 seconds [svc 9.5]", async () => {
     const { token, id } = await mint(one);
     assert.equal(await lsRemote(one, token), 0);
     assert.equal(await lsRemote(two, token), 0);
@@ -129,7 +129,7 @@ describe("two instances on one Postgres", { timeout: 240_000 }, () => {
     }
   });
 
-  it("a database that is down answers 503 with Retry-After, not ready, and the service goes on when it is back", async () => {
+  it("a database that is down answers 503 with Retry-After, not ready, and the service goes on when it is back [svc 10.10]", async () => {
     const { token } = await mint(one);
     const path = "/acme/widgets.git/info/refs?service=git-upload-pack";
     const database = new URL(dsn).pathname.slice(1);

@@ -61,14 +61,14 @@ describe("slow and giant requests do no harm", () => {
     assert.equal(await svc.stop(), 0);
   });
 
-  it("a head over 32 KiB is refused with 431", async () => {
+  it("a head over 32 KiB is refused with 431 [svc 11.8]", async () => {
     const { socket, text, ended } = await open(svc);
     socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"x".repeat(40_000)}\r\n\r\n`);
     await ended;
     assert.match(text(), /^HTTP\/1\.1 431 /);
   });
 
-  it("a hundred clients that drip their heads are cut off after 20 s, and clones are served meanwhile", async () => {
+  it("a hundred clients that drip their heads are cut off after 20 s, and clones are served meanwhile [svc 11.8]", async () => {
     const drips = await Promise.all(Array.from({ length: 100 }, async () => open(svc)));
     const startedAt = performance.now();
     const dripping = setInterval(() => {
@@ -111,7 +111,7 @@ describe("slow and giant requests do no harm", () => {
   });
 });
 
-it("server.max_connections: connections beyond are closed at once, and those before go on", async () => {
+it("server.max_connections: connections beyond are closed at once, and those before go on [svc 11.11]", async () => {
   const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
   const all = await Promise.all(
     Array.from({ length: 30 }, async (_, index) => open(svc, `127.0.0.${(index % 2) + 1}`)),
@@ -129,7 +129,7 @@ it("server.max_connections: connections beyond are closed at once, and those bef
   assert.equal(await svc.stop(), 0);
 });
 
-it("server.max_connections: three quarters are of one address at most; what it holds beyond is closed, and others are served", async () => {
+it("server.max_connections: three quarters are of one address at most; what it holds beyond is closed, and others are served [svc 11.9]", async () => {
   const svc = await startSvc({ codeHost, env: { SVC_SERVER_MAX_CONNECTIONS: "20" } });
   const held = await Promise.all(Array.from({ length: 30 }, async () => open(svc, "127.0.0.2")));
   let closed = 0;

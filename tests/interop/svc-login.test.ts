@@ -78,7 +78,7 @@ describe("svc in production mode, with logins at a code host", { timeout: 480_00
     return run("git", ["clone", "--quiet", url, join(folder.path, path)], { env: gitEnvironment() });
   };
 
-  it("a person signs in in a browser, mints a token that clones, and signs out", async () => {
+  it("a person signs in in a browser, mints a token that clones, and signs out [svc 7.8]", async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await signIn(page, "ada", "/admin/tokens");

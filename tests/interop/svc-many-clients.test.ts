@@ -87,7 +87,7 @@ describe("200 clones at once", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(folder), await contentOf(path));
   };
 
-  it("cold and warm: one upstream fetch, every answer equal and whole, one count each", async () => {
+  it("cold and warm: one upstream fetch, every answer equal and whole, one count each [svc 2.20]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "r", {
       build: (dir) => repositories.linear(dir, { commits: 200 }),
     });
@@ -114,7 +114,7 @@ describe("200 clones at once", { timeout: 480_000 }, () => {
     assert.equal(await contentOf(`${stand.storagePath}/org/r.git`), await contentOf(path));
   });
 
-  it("fetches of many kinds while the repository moves on and its packs are replaced: no answer is cut, all is right", async () => {
+  it("fetches of many kinds while the repository moves on and its packs are replaced: no answer is cut, all is right [svc 3.4]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "moving", {
       build: (dir) => repositories.merges(dir),
     });

@@ -200,7 +200,7 @@ describe("a damaged file of a mirror", () => {
   for (const { file, path, damages, outcome } of rows) {
     describe(file, () => {
       for (const kind of damages) {
-        it(`does no harm to a process that starts later (${kind.name})`, async () => {
+        it(`does no harm to a process that starts later (${kind.name}) [svc 2.30]`, async () => {
           await restore();
           await kind.apply(join(mirror(), await path(mirror())));
           const next = await startNext();
@@ -223,7 +223,7 @@ describe("a damaged file of a mirror", () => {
     });
   }
 
-  it("does no harm in a process that has it open, whatever it is", async () => {
+  it("does no harm in a process that has it open, whatever it is [svc 2.30]", async () => {
     for (const { file, path, damages } of rows) {
       for (const kind of damages.filter((_, index) => index % 4 === 0)) {
         await restore();
@@ -245,7 +245,7 @@ describe("a damaged file of a mirror", () => {
     }
   });
 
-  it("does no harm wherever bits change, before a start", async () => {
+  it("does no harm wherever bits change, before a start [svc 2.30]", async () => {
     let state = testSeed();
     const random = (limit: number): number => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;

@@ -72,7 +72,7 @@ describe("administration API against its own OpenAPI document (schemathesis)", {
     assert.match(stdout, /\d+ generated/);
   };
 
-  it("as an admin: every answer is one that the document describes, and none is a fault of ours", async () => {
+  it("as an admin: every answer is one that the document describes, and none is a fault of ours [svc 6.13]", async () => {
     const made = await stand.call("POST", "/api/admin-tokens", { name: "contract", duration: "1h" });
     await hold(String(made.body["token"]), "examples,coverage,fuzzing", 0.005);
     assert.doesNotMatch(stand.svc.log(), /an administration request failed/);

@@ -149,7 +149,7 @@ describe("a command that calls svc", () => {
     return finished;
   }
 
-  it("takes the proxy of the environment, for reads and for changes", async () => {
+  it("takes the proxy of the environment, for reads and for changes [svc 10.13]", async () => {
     for (const name of ["HTTP_PROXY", "all_proxy"]) {
       const { code, stdout, stderr } = await command(["repo", "list", "--json"], { [name]: through() });
       assert.equal(code, 0, stderr);
@@ -168,7 +168,7 @@ describe("a command that calls svc", () => {
     }
   });
 
-  it("asks for a tunnel to an https service", async () => {
+  it("asks for a tunnel to an https service [svc 10.13]", async () => {
     const env = { SVC_URL: "https://svc.example", HTTPS_PROXY: through() };
     const { code, stderr } = await command(["repo", "list"], env);
     assert.equal(code, 1);
@@ -177,7 +177,7 @@ describe("a command that calls svc", () => {
     assert.deepEqual(open.seen, ["CONNECT svc.example:443"]);
   });
 
-  it("does not take the proxy for a host of NO_PROXY, nor for one on this machine", async () => {
+  it("does not take the proxy for a host of NO_PROXY, nor for one on this machine [svc 10.13]", async () => {
     const port = await freePort();
     const past = await command(["repo", "list"], {
       SVC_URL: `http://[::ffff:7f00:1]:${port}`,
@@ -191,7 +191,7 @@ describe("a command that calls svc", () => {
     assert.deepEqual(open.seen, []);
   });
 
-  it("names a proxy that is down, wants other credentials, or is not an address", async () => {
+  it("names a proxy that is down, wants other credentials, or is not an address [svc 10.13]", async () => {
     const port = await freePort();
     for (const [value, fault] of [
       [

@@ -82,7 +82,7 @@ after(async () => {
   await folder.remove();
 });
 
-it("SIGHUP: admins count for sessions that run, the certificate is read again, the log level follows; the rest is named", async () => {
+it("SIGHUP: admins count for sessions that run, the certificate is read again, the log level follows; the rest is named [svc 7.12]", async () => {
   const login = await curl(
     "-H",
     "Content-Type: application/json",

@@ -129,7 +129,7 @@ describe("a damaged stored response", () => {
     lines.filter(({ message }) => message === "a stored answer is damaged and was set aside").length;
 
   for (const kind of kinds) {
-    it(`is not sent by a process that starts later (${kind.name})`, async () => {
+    it(`is not sent by a process that starts later (${kind.name}) [svc 2.29]`, async () => {
       await kind.apply(file);
       const next = await startStand({
         storagePath: stand.storagePath,
@@ -165,7 +165,7 @@ describe("a damaged stored response", () => {
     });
   }
 
-  it("in the middle of sending ends in an error that names this service, and the next try is right", async () => {
+  it("in the middle of sending ends in an error that names this service, and the next try is right [svc 2.29]", async () => {
     const outgoing = httpRequest(`${stand.url}/org/one/git-upload-pack`, {
       method: "POST",
       agent: false,
@@ -188,7 +188,7 @@ describe("a damaged stored response", () => {
     assert.ok(isWhole(await stand.post("org/one", fetch)));
   });
 
-  it("shows stock git the reason, and its next clone is right", async () => {
+  it("shows stock git the reason, and its next clone is right [svc 2.29]", async () => {
     const clone = (to: string): ReturnType<Stand["git"]> =>
       stand.git(["clone", "-q", "--bare", `${stand.url}/org/one`, to]);
     assert.equal((await clone("git-1")).code, 0);

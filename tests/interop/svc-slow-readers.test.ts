@@ -61,7 +61,7 @@ describe("clients that read slowly", { timeout: 240_000 }, () => {
     return begun;
   };
 
-  it(`${READERS} readers of different shallow histories have all begun within the limit`, async () => {
+  it(`${READERS} readers of different shallow histories have all begun within the limit [svc 2.22]`, async () => {
     const commits = await add("many", READERS, 1 * MEGABYTE);
     stand.codeHost.inject({ command: "fetch" }, { delayMs: HOST_MS });
     const startedAt = performance.now();
@@ -78,7 +78,7 @@ describe("clients that read slowly", { timeout: 240_000 }, () => {
     assert.deepEqual([...new Set(begun)], [200]);
   });
 
-  it("readers of answers that are never stored hold no turn at the code host", async () => {
+  it("readers of answers that are never stored hold no turn at the code host [svc 2.22]", async () => {
     const commits = await add("large", 6, 24 * MEGABYTE);
     const begun = read(
       "large",

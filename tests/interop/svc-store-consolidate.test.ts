@@ -42,7 +42,7 @@ for (const format of ["sha1", "sha256"] as const) {
       assert.equal((await stand.packs()).length, stand.steps.length);
     });
 
-    it("has few packs after a consolidation, the same objects, and another process that serves it notices", async () => {
+    it("has few packs after a consolidation, the same objects, and another process that serves it notices [svc 3.4]", async () => {
       const other = stand.open();
       const held = await other.view(format);
       assert.ok(held !== undefined);
@@ -136,7 +136,7 @@ describe("cache.prune_unreachable_after", () => {
     for (const oid of side) assert.equal(await git(["-C", stand.path, "cat-file", "-t", oid]), "commit");
   });
 
-  it("before the time is over a consolidation drops nothing; after it, exactly what nothing reaches", async () => {
+  it("before the time is over a consolidation drops nothing; after it, exactly what nothing reaches [svc 4.17]", async () => {
     stand.now += KEPT_MS - DAY_MS;
     assert.equal((await consolidate(stand, store)).dropped, 0);
     stand.now += 2 * DAY_MS;
@@ -176,7 +176,7 @@ describe("consolidations at the same time as others", () => {
   });
   after(() => stand.stop());
 
-  it("of two processes one merges, the other leaves it alone", async () => {
+  it("of two processes one merges, the other leaves it alone [svc 3.3]", async () => {
     const [one, two] = [stand.open(), stand.open()];
     await fillAll(stand, one);
     const objects = await stand.objects();

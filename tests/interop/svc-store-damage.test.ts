@@ -96,7 +96,7 @@ describe("a damaged pack while the service runs", () => {
   });
   after(() => stand.stop());
 
-  it("is set aside alone; what it held is fetched again, and the store is clean", async () => {
+  it("is set aside alone; what it held is fetched again, and the store is clean [svc 2.32]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "one", {
       build: (dir) => repositories.linear(dir),
     });
@@ -160,7 +160,7 @@ describe("a damaged pack while the service runs", () => {
     }
   });
 
-  it("does not get to a client: the code host answers, and nothing of it is stored", async () => {
+  it("does not get to a client: the code host answers, and nothing of it is stored [svc 2.32]", async () => {
     const { path } = await stand.codeHost.addRepository("org", "served", {
       build: (dir) => repositories.linear(dir),
     });

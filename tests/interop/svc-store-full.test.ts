@@ -46,7 +46,7 @@ describe("a store on a disk that is full", () => {
     assert.deepEqual({ clean, served, leftovers }, { clean: true, served: true, leftovers: [] });
   });
 
-  it("a fill that finds no room for its lock leaves nothing behind", () => {
+  it("a fill that finds no room for its lock leaves nothing behind [svc 2.32]", () => {
     const { code, clean, at, served, leftovers } = said.locked;
     assert.equal(code, "ENOSPC");
     assert.equal(at, said.full.at);

@@ -27,7 +27,7 @@ const unauthorized = (path: RegExp, headers: Record<string, string>, body: strin
 };
 
 describe("a 401 of the code host to the credential behind a token", () => {
-  it("of the API about something else is 403 with the code host's words first", async () => {
+  it("of the API about something else is 403 with the code host's words first [svc 10.7]", async () => {
     unauthorized(
       /\/user$/,
       { ...JSON_TYPE, "X-GitHub-OTP": "required; app" },

@@ -137,14 +137,14 @@ describe("requests that stock git costs the code host", { timeout: 480_000 }, ()
     ],
   ];
   for (const [title, commands] of kinds) {
-    it(`${title} needs no request that a direct one does not need, and no fetch`, async (t) => {
+    it(`${title} needs no request that a direct one does not need, and no fetch [svc 1.13]`, async (t) => {
       const { direct, cached } = await compared(commands);
       t.diagnostic(JSON.stringify({ direct, cached }));
       assert.deepEqual(cached, { ...direct, fetches: 0 });
     });
   }
 
-  it("lazy fetches long after the clone cost one probe in five seconds", async (t) => {
+  it("lazy fetches long after the clone cost one probe in five seconds [svc 1.13]", async (t) => {
     const folder = await run(stand.url, ["clone", "-q", "--no-checkout", "--filter=blob:none", "/org/r"]);
     stand.codeHost.resetCalls();
     const blobs = (await git(["-C", stand.folder(folder), "rev-list", "-10", "HEAD"])).split("\n");
@@ -158,7 +158,7 @@ describe("requests that stock git costs the code host", { timeout: 480_000 }, ()
     assert.ok(requests.probes <= (blobs.length * 2) / DEFAULTS.grantSeconds + 1, `${requests.probes} probes`);
   });
 
-  it("a clone of many refs over a slow link costs one probe", async (t) => {
+  it("a clone of many refs over a slow link costs one probe [svc 1.13]", async (t) => {
     const { url, server } = await slowLink(stand, clock);
     stand.codeHost.resetCalls();
     await run(url, ["clone", "-q", "--bare", "/org/many"]);
@@ -169,7 +169,7 @@ describe("requests that stock git costs the code host", { timeout: 480_000 }, ()
     assert.equal(requests.probes, 1);
   });
 
-  it("a negotiation of many rounds over a slow link costs one probe in five seconds", async (t) => {
+  it("a negotiation of many rounds over a slow link costs one probe in five seconds [svc 1.13]", async (t) => {
     const folder = await run(stand.url, ["clone", "-q", "--bare", "/org/r"]);
     await repositories.append(stand.folder(folder), { commits: LOCAL_COMMITS, seed: 99 });
     await stand.codeHost.push("org", "r", { commits: 1 });

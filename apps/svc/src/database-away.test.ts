@@ -45,7 +45,7 @@ describe("while the database does not answer", () => {
   });
   after(async () => svc.stop());
 
-  it("a page is a 503 with Retry-After that names the database", async () => {
+  it("a page is a 503 with Retry-After that names the database [svc 10.10]", async () => {
     const headers = { cookie: `svc_session=${token}`, origin: svc.url };
     const rows = [
       ...PAGES.map((path) => [path, undefined] as const),
@@ -67,7 +67,7 @@ describe("while the database does not answer", () => {
     }
   });
 
-  it("an operation of the API is a 503 problem with Retry-After that names the database", async () => {
+  it("an operation of the API is a 503 problem with Retry-After that names the database [svc 10.10]", async () => {
     for (const each of svc.operations) {
       if (each.access === "public") continue;
       const answer = await fetch(svc.url + each.path.replaceAll(/\{\w+\}/g, ID), {

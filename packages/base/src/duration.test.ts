@@ -14,7 +14,8 @@ describe("parseDuration", () => {
     ["1.5h", 5_400_000],
     ["0s", 0],
   ];
-  for (const [text, ms] of good) it(`reads ${text}`, () => assert.equal(parseDuration(text), ms));
+  for (const [text, ms] of good)
+    it(`reads ${text} [agent 3.14]`, () => assert.equal(parseDuration(text), ms));
 
   const bad = [
     "",
@@ -31,7 +32,8 @@ describe("parseDuration", () => {
     ".5s",
     "99999999999999999w",
   ];
-  for (const text of bad) it(`refuses "${text}"`, () => assert.equal(parseDuration(text), undefined));
+  for (const text of bad)
+    it(`refuses "${text}" [agent 3.14]`, () => assert.equal(parseDuration(text), undefined));
 
   it("reads back what formatDuration prints", () => {
     fc.assert(

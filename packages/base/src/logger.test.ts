@@ -21,7 +21,7 @@ describe("createLogger", () => {
     assert.equal(parsed["msg"], "written");
   });
 
-  it("writes text on a terminal under auto, and JSON elsewhere", () => {
+  it("writes text on a terminal under auto, and JSON elsewhere [agent 18.2]", () => {
     const write = (log: ReturnType<typeof createLogger>): void => log.warn({ path: "/a b", n: 1 }, "slow");
     assert.match(
       lines({ isTerminal: true }, write)[0] ?? "",

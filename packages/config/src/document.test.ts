@@ -60,7 +60,7 @@ describe("a configuration file", () => {
     it(name, () => assert.deepEqual(faults(text), expected));
   }
 
-  it("never quotes what it could not read", () => {
+  it("never quotes what it could not read [agent 18.5]", () => {
     const text = 'cache:\n  storage_path: "hunter2-secret\n  enabled: *hunter2\n';
     const found = faults(text).join("\n");
     assert.notEqual(found, "");

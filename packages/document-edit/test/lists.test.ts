@@ -34,7 +34,7 @@ const asContent = (list: readonly Item[]): EditMap =>
   new Map([["deep", new Map([["list", list.map((item) => new Map(Object.entries(item)))]])]]);
 
 for (const [name, write] of Object.entries(FORMATS) as [keyof typeof FORMATS, (typeof FORMATS)["yaml"]][]) {
-  test(`${name} lists: for any lists, entries are merged by their name, in their order, and new ones come last`, () => {
+  test(`${name} lists: for any lists, entries are merged by their name, in their order, and new ones come last [agent 14.14]`, () => {
     fc.assert(
       fc.property(anyList, anyList, (present, wanted) => {
         const expected = [

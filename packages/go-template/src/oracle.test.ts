@@ -334,7 +334,7 @@ describe("oracle: Go's own engine", () => {
     assert.ok(TEMPLATES.length >= 200, String(TEMPLATES.length)));
 
   for (const template of TEMPLATES) {
-    it(`agrees on ${JSON.stringify(template.slice(0, 90))}`, async () => {
+    it(`agrees on ${JSON.stringify(template.slice(0, 90))} [agent 15.1]`, async () => {
       assert.deepEqual(ours(template, DATA), await go(template, DATA));
     });
   }
@@ -435,7 +435,7 @@ describe("oracle: generated templates", () => {
     );
   });
 
-  it("agrees on templates put together at random", async () => {
+  it("agrees on templates put together at random [agent 15.1]", async () => {
     const data = ".  .name .list .map .deep.a .deep.a.b.c $ $x $.name .one .yes .empty".split(/ +/);
     const literals = ["1", "-2", "1.5", '"s"', "`r`", "'c'", "true", "nil"];
     const parentheses = ["(print 1 2)", "(index .list 0)", "(len .name)", "(.deep).a"];

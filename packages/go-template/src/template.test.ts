@@ -82,7 +82,7 @@ describe("missing keys", () => {
     "{{ (upper .absent) | default `x` }}",
     "{{ if upper .absent }}x{{ end }}",
   ]) {
-    it(`a missing key is an error when printed or passed on: ${text}`, () => {
+    it(`a missing key is an error when printed or passed on: ${text} [agent 15.4]`, () => {
       const error = assertFailsWith("missing_key", text);
       assert.match(error.hint ?? "", /default/);
     });
@@ -119,7 +119,7 @@ describe("missing keys", () => {
     ["{{ $x := .absent }}{{ $x | default `d` }}", "d"],
     ["{{ if or .absent (not .empty) }}a{{ end }}", "a"],
   ] as const) {
-    it(`as direct input of default, if, with, and, or, not it is empty: ${text}`, () => {
+    it(`as direct input of default, if, with, and, or, not it is empty: ${text} [agent 15.5]`, () => {
       assert.equal(render(text), expected);
     });
   }
@@ -145,7 +145,7 @@ describe("missing keys", () => {
     '{{ with secret "other" }}{{ .Data.data.password }}{{ end }}',
     '{{ (secret "other").Data.data.password }}',
   ]) {
-    it(`.Data.data gets an error that names the right form: ${text}`, () => {
+    it(`.Data.data gets an error that names the right form: ${text} [agent 15.6]`, () => {
       const error = assertFailsWith("missing_key", text);
       if (text.includes("with .Data")) return;
       assert.match(error.hint ?? "", /write \.password instead of \.Data\.data\.password/);
@@ -161,7 +161,7 @@ describe("missing keys", () => {
 });
 
 describe("stored numbers", () => {
-  it("print as stored, alone and inside of lists and maps", () => {
+  it("print as stored, alone and inside of lists and maps [agent 15.7]", () => {
     assert.equal(
       render("{{ .price }} {{ .huge }} {{ .big }} {{ .zero }} {{ .list }}"),
       "1.10 1e400 9223372036854775808 -0.0e5 [b a 3]",
@@ -228,7 +228,7 @@ describe("standardFunctions", () => {
     ["{{ raw .lines }}", "one\ntwo"],
     ["{{ toYAML .map }}", 'z: last\na: true\nnumber: "7"'],
   ] as const) {
-    it(`${text} gives ${JSON.stringify(expected)}`, () => assert.equal(render(text), expected));
+    it(`${text} gives ${JSON.stringify(expected)} [agent 15.2]`, () => assert.equal(render(text), expected));
   }
 
   for (const [text, code] of [
@@ -254,7 +254,7 @@ describe("standardFunctions", () => {
     it(`${text} is ${code}`, () => void assertFailsWith(code, text));
   }
 
-  it("every name of the list is there", () => {
+  it("every name of the list is there [agent 15.2]", () => {
     assert.deepEqual([...functions.keys()].toSorted(), [...STANDARD_FUNCTION_NAMES].toSorted());
   });
 
@@ -343,7 +343,7 @@ describe("TemplateError", () => {
     });
   }
 
-  it("quotes no value of the data", () => {
+  it("quotes no value of the data [agent 15.11]", () => {
     const secret = "hunter2";
     const data: TemplateData = new Map<string, TemplateData>([
       ["s", secret],
@@ -484,7 +484,7 @@ describe("limits", () => {
       `{{ define "t" }}${"{{if 1}}".repeat(190)}{{ template "t" }}${"{{end}}".repeat(190)}{{ end }}{{ template "t" }}`,
     ],
   ] as const) {
-    it(`${what} ends in limit`, () => void assertFailsWith("limit", text));
+    it(`${what} ends in limit [agent 19.5]`, () => void assertFailsWith("limit", text));
   }
 
   it("output up to the limit is given", () => {

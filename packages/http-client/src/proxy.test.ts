@@ -82,7 +82,7 @@ describe("the proxy of a URL", () => {
     [" , ,", V6, false],
   ];
   for (const [noProxy, url, direct] of exceptions) {
-    it(`NO_PROXY=${JSON.stringify(noProxy)} ${direct ? "exempts" : "does not exempt"} ${url}`, () => {
+    it(`NO_PROXY=${JSON.stringify(noProxy)} ${direct ? "exempts" : "does not exempt"} ${url} [agent 4.5]`, () => {
       for (const NO_PROXY of ["NO_PROXY", "no_proxy"]) {
         assert.equal(proxyFor(url, { ALL_PROXY: P, [NO_PROXY]: noProxy }) === undefined, direct);
       }

@@ -24,7 +24,7 @@ function plain(value: FieldValue): unknown {
 }
 
 describe("parseJson", () => {
-  it("keeps numbers as their text", () => {
+  it("keeps numbers as their text [agent 2.4]", () => {
     const text = "[9223372036854775808,1e400,-0,1.10,0.1e+05,-12.5E-3,0,123456789012345678901234567890.5]";
     assert.equal(printJson(parseJson(text)), text);
     assert.deepEqual(parseJson(" 1.10 "), { number: "1.10" });

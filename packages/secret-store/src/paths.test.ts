@@ -50,9 +50,9 @@ const BAD = [
 
 describe("checkPath", () => {
   for (const path of GOOD)
-    it(`takes ${JSON.stringify(path)}`, () => assert.doesNotThrow(() => checkPath(path)));
+    it(`takes ${JSON.stringify(path)} [agent 2.1]`, () => assert.doesNotThrow(() => checkPath(path)));
   for (const [path, why] of BAD) {
-    it(`refuses ${JSON.stringify(path.slice(0, 20))}: ${why}`, () =>
+    it(`refuses ${JSON.stringify(path.slice(0, 20))}: ${why} [agent 2.3]`, () =>
       assert.throws(() => checkPath(path), badPath));
   }
   it("refuses a folder", () => assert.throws(() => checkPath("a/"), badPath));
@@ -79,7 +79,7 @@ describe("checkPath", () => {
     );
   });
 
-  it("joins of good segments are good, and one bad segment spoils them", () => {
+  it("joins of good segments are good, and one bad segment spoils them [agent 2.3]", () => {
     const segment = fc.constantFrom(...GOOD.filter((path) => !path.includes("/")));
     const bad = fc.constantFrom("", ".", "..", "a\0", "a\\b", "%2F", "\u{e000}");
     fc.assert(
@@ -106,7 +106,7 @@ describe("checkFolder", () => {
 });
 
 describe("userRoot", () => {
-  it("joins prefix and user name to a folder", () => {
+  it("joins prefix and user name to a folder [agent 2.1]", () => {
     assert.deepEqual(userRoot({ mount: "team/kv", prefix: "a/users/", username: "ada.l" }), {
       mount: "team/kv",
       folder: "a/users/ada.l/",
@@ -115,7 +115,7 @@ describe("userRoot", () => {
   });
 
   for (const username of ["", ".", "..", "a/b", "a\\b", "a\0", "/", "a\n"]) {
-    it(`refuses the user name ${JSON.stringify(username)}`, () => {
+    it(`refuses the user name ${JSON.stringify(username)} [agent 2.2]`, () => {
       assert.throws(() => userRoot({ mount: "kv", prefix: "users/", username }), badPath);
     });
   }

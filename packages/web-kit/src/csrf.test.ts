@@ -17,7 +17,7 @@ function setClock(): Clock & { time: number } {
 }
 
 describe("CsrfTokens", () => {
-  it("redeems a token once", () => {
+  it("redeems a token once [agent 24.13]", () => {
     const tokens = new CsrfTokens();
     const token = tokens.issue();
     assert.equal(tokens.redeem(token), true);
@@ -31,7 +31,7 @@ describe("CsrfTokens", () => {
     assert.equal(tokens.redeem("x".repeat(43)), false);
   });
 
-  it("refuses a token after 10 minutes", () => {
+  it("refuses a token after 10 minutes [agent 24.13]", () => {
     const clock = setClock();
     const tokens = new CsrfTokens(clock);
     const [early, late] = [tokens.issue(), tokens.issue()];
@@ -41,7 +41,7 @@ describe("CsrfTokens", () => {
     assert.equal(tokens.redeem(late), false);
   });
 
-  it("keeps 1000 and drops the oldest", () => {
+  it("keeps 1000 and drops the oldest [agent 24.13]", () => {
     const tokens = new CsrfTokens();
     const issued = Array.from({ length: 1001 }, () => tokens.issue());
     assert.equal(tokens.redeem(issued[0]), false);

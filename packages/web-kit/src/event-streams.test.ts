@@ -66,7 +66,7 @@ describe("EventStreams", () => {
     assert.equal(streams.size, 0);
   });
 
-  it("closes the oldest for one too many", async () => {
+  it("closes the oldest for one too many [agent 34.5]", async () => {
     const streams = new EventStreams({ max: 2 });
     const oldest = await open(streams, { channel: "a" });
     await open(streams, { channel: "a" });
@@ -86,7 +86,7 @@ describe("EventStreams", () => {
     streams.closeAll();
   });
 
-  it("sends a heartbeat", async () => {
+  it("sends a heartbeat [agent 34.5]", async () => {
     const streams = new EventStreams({ heartbeatMs: 5 });
     const stream = await open(streams, { channel: "a" });
     let text = "";

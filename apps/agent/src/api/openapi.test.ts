@@ -114,7 +114,7 @@ const SAMPLES: Readonly<Record<string, readonly (() => Promise<Answer>)[]>> = {
 };
 
 describe("/api/openapi.json", () => {
-  it("describes exactly the routes below /api/ that are served", () => {
+  it("describes exactly the routes below /api/ that are served [agent 24.21]", () => {
     assert.equal(document.openapi, "3.1.0");
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -128,7 +128,7 @@ describe("/api/openapi.json", () => {
   });
 
   for (const [operation, samples] of Object.entries(SAMPLES)) {
-    it(`${operation} answers as it says`, async () => {
+    it(`${operation} answers as it says [agent 24.21]`, async () => {
       const [method = "", path = ""] = operation.split(" ");
       const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
       for (const sample of samples) {
@@ -161,7 +161,7 @@ describe("/api/openapi.json", () => {
     }
   });
 
-  it("describes the status of somebody who is signed out, and what the events carry", async () => {
+  it("describes the status of somebody who is signed out, and what the events carry [agent 2.7]", async () => {
     const { schemas } = document.components;
     const stream = await server.open("/api/v1/events");
     let sent = "";

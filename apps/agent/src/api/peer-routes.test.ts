@@ -66,7 +66,7 @@ describe("the peer actions of the JSON API", () => {
   ): Promise<Answer> =>
     server.send(path, { method: "POST", body, headers: { "Content-Type": FORM, ...headers } });
 
-  it("remote/browse opens the URL, without a CSRF token and without an Origin", () =>
+  it("remote/browse opens the URL, without a CSRF token and without an Origin [agent 29.2]", () =>
     ended(async () => {
       const answer = await post(BROWSE, "url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b");
       assert.deepEqual([answer.status, answer.body], [200, '{"status":"opened"}']);
@@ -82,7 +82,7 @@ describe("the peer actions of the JSON API", () => {
       ]);
     }));
 
-  it("remote/clipboard writes the text verbatim: CRLF, tabs, a byte order mark, 64 KiB of it", () =>
+  it("remote/clipboard writes the text verbatim: CRLF, tabs, a byte order mark, 64 KiB of it [agent 29.11]", () =>
     ended(async () => {
       for (const text of ["a\r\nb\t \n", "\uFEFFü", "%41+&=", "é".repeat(KIB_64 / 2)]) {
         const answer = await post(CLIPBOARD, `text=${encodeURIComponent(text)}`);
@@ -114,7 +114,7 @@ describe("the peer actions of the JSON API", () => {
     ["clipboard: form over its limit", CLIPBOARD, `text=${"x".repeat(256 * 1024)}`, 413],
   ];
   for (const [name, path, body, status] of refused) {
-    it(`refused without quoting it: ${name}`, () =>
+    it(`refused without quoting it: ${name} [agent 29.1]`, () =>
       ended(async () => {
         const answer = await post(path, body);
         assert.equal(answer.status, status);
@@ -133,7 +133,7 @@ describe("the peer actions of the JSON API", () => {
       assert.equal(desktop.calls, 0);
     }));
 
-  it("Origin check: the daemon's own origin passes, under every loopback name and with its own port alone", () =>
+  it("Origin check: the daemon's own origin passes, under every loopback name and with its own port alone [agent 29.3]", () =>
     ended(async () => {
       const { port } = new URL(server.url);
       for (const origin of ["127.0.0.1", "localhost", "[::1]"].map((host) => `http://${host}:${port}`)) {
@@ -170,7 +170,7 @@ describe("the peer actions of the JSON API", () => {
       assert.equal(desktop.calls, 0);
     }));
 
-  it("a second concurrent request gets 503, and the next one after the end is done", () =>
+  it("a second concurrent request gets 503, and the next one after the end is done [agent 29.4]", () =>
     ended(async () => {
       const gate = Promise.withResolvers<DesktopOutcome>();
       const started = Promise.withResolvers<void>();
@@ -207,7 +207,7 @@ describe("the peer actions of the JSON API", () => {
     }));
 
   for (const outcome of ["failed", "no_program"] as const) {
-    it(`an action that the desktop has not done is 502, scrubbed of the text: ${outcome}`, () =>
+    it(`an action that the desktop has not done is 502, scrubbed of the text: ${outcome} [agent 29.13]`, () =>
       ended(async () => {
         desktop.outcome = () => outcome;
         for (const [path, body] of [
@@ -223,7 +223,7 @@ describe("the peer actions of the JSON API", () => {
       }));
   }
 
-  it("log lines record level and lengths only", () =>
+  it("log lines record level and lengths only [agent 29.12]", () =>
     ended(async () => {
       await post(NOTIFY, "level=error&title=hunter2&body=ab");
       await post(CLIPBOARD, "text=hunter2");

@@ -73,7 +73,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal((await server.store.read("tools/once")).fields.get("a"), "first");
   });
 
-  it("of two simultaneous POSTs one succeeds", async () => {
+  it("of two simultaneous POSTs one succeeds [agent 23.3]", async () => {
     const answers = await Promise.all(
       ["x", "y"].map((v) => post(server, "tools/race", `{"fields":{"a":"${v}"}}`)),
     );
@@ -91,7 +91,7 @@ describe("the secrets of the JSON API", () => {
     await assert.rejects(server.store.read("tools/absent"), { code: "not_found" });
   });
 
-  it("POST and PUT without a field are refused: 400", async () => {
+  it("POST and PUT without a field are refused: 400 [agent 28.15]", async () => {
     await post(server, "tools/filled", '{"fields":{"a":"1"}}');
     for (const [method, path] of [
       ["POST", "tools/empty"],
@@ -105,7 +105,7 @@ describe("the secrets of the JSON API", () => {
     assert.equal((await server.store.read("tools/filled")).version, 1);
   });
 
-  it("a secret beside an editable folder is refused, also under the folder's name: 403", async () => {
+  it("a secret beside an editable folder is refused, also under the folder's name: 403 [agent 28.11]", async () => {
     for (const path of ["tools", "toolsbox"]) {
       const answer = await post(server, path, '{"fields":{"a":"1"}}');
       assert.equal(answer.status, 403, path);
@@ -115,7 +115,7 @@ describe("the secrets of the JSON API", () => {
   });
 
   for (const header of ["1", '"1"']) {
-    it(`If-Match ${header} on PUT is compare-and-set: 409 when stale`, async () => {
+    it(`If-Match ${header} on PUT is compare-and-set: 409 when stale [agent 24.10]`, async () => {
       const path = `tools/cas-${header.length}`;
       await post(server, path, '{"fields":{"a":"1"}}');
       const put = (): Promise<Answer> =>
@@ -131,7 +131,7 @@ describe("the secrets of the JSON API", () => {
     });
   }
 
-  it("If-Match on DELETE is checked; DELETE removes every version", async () => {
+  it("If-Match on DELETE is checked; DELETE removes every version [agent 24.10]", async () => {
     await post(server, "tools/gone", '{"fields":{"a":"1"}}');
     const stale = await change(server, "tools/gone", { method: "DELETE", headers: { "If-Match": "7" } });
     assert.equal(stale.status, 409);
@@ -176,7 +176,7 @@ describe("the secrets of the JSON API", () => {
     ["over 1 MiB", `{"fields":{"a":"${"x".repeat(1024 * 1024)}"}}`, 413, "body_too_large"],
   ];
   for (const [name, body, status, expected] of badBodies) {
-    it(`a body with a fault is refused and not quoted: ${name}`, async () => {
+    it(`a body with a fault is refused and not quoted: ${name} [agent 35.21]`, async () => {
       const refused = await post(server, "tools/bad", body);
       assert.equal(refused.status, status);
       assert.equal(code(refused), expected);
@@ -184,7 +184,7 @@ describe("the secrets of the JSON API", () => {
     });
   }
 
-  it("another content type than application/json is refused", async () => {
+  it("another content type than application/json is refused [agent 24.14]", async () => {
     for (const type of ["text/plain", "application/x-www-form-urlencoded", ""]) {
       const headers = { "Content-Type": type };
       const refused = await change(server, "tools/type", {
@@ -224,7 +224,7 @@ describe("the secrets of the JSON API", () => {
     `tools/${"x".repeat(1100)}`,
   ];
   for (const path of badPaths) {
-    it(`paths are never normalised: ${path.slice(0, 30)} is 400`, async () => {
+    it(`paths are never normalised: ${path.slice(0, 30)} is 400 [agent 24.22]`, async () => {
       assert.equal((await server.send(BASE + path)).status, 400);
       assert.equal((await post(server, path, '{"fields":{"a":"1"}}')).status, 400);
     });
@@ -262,7 +262,7 @@ describe("the secrets of the JSON API", () => {
     assert.ok(!server.log.some((line) => line.includes("s.token")));
   });
 
-  it("the log names paths and versions, never a field or a value", async () => {
+  it("the log names paths and versions, never a field or a value [agent 24.23]", async () => {
     await post(server, "tools/logged", '{"fields":{"fieldname":"fieldvalue"}}');
     await server.send(`${BASE}tools/logged?reveal=true`);
     const log = server.log.join("\n");
@@ -273,7 +273,7 @@ describe("the secrets of the JSON API", () => {
 });
 
 describe("the secrets of the JSON API, when something is wrong", () => {
-  it("without a store token every route says not_signed_in", async () => {
+  it("without a store token every route says not_signed_in [agent 35.14]", async () => {
     await using server = await startTestServer();
     server.view.set({ status: { authenticated: false } });
     for (const path of [BASE, `${BASE}x`, "/api/v1/token", "/api/v1/config", "/api/v1/config/download"]) {
@@ -296,7 +296,7 @@ describe("the secrets of the JSON API, when something is wrong", () => {
     ["refused", 422, "store_refused"],
   ];
   for (const [fault, status, expected] of faults) {
-    it(`the store's ${fault} is ${status} ${expected}, without the store's words`, async () => {
+    it(`the store's ${fault} is ${status} ${expected}, without the store's words [agent 35.15]`, async () => {
       const failing = (): Promise<never> => Promise.reject(new SecretStoreError(fault, "words of the store"));
       const store = { list: failing, read: failing, write: failing } as unknown as SecretStore;
       await using server = await startTestServer({ store, editablePaths: ["tools"] });
@@ -309,21 +309,25 @@ describe("the secrets of the JSON API, when something is wrong", () => {
     });
   }
 
-  it("a read of a store that hangs ends as one for a page does", { timeout: 30_000 }, async () => {
-    // Ends only by the signal that the route gives along.
-    const hanging = async (_path: string, { signal }: { signal?: AbortSignal } = {}): Promise<never> => {
-      if (signal?.aborted === false) await once(signal, "abort");
-      throw new SecretStoreError("aborted", "the caller gave up");
-    };
-    await using server = await startTestServer({
-      store: { list: hanging, read: hanging } as unknown as SecretStore,
-    });
-    for (const answer of await Promise.all([server.send(BASE), server.send(`${BASE}x`)])) {
-      assert.equal(answer.status, 502);
-      assert.equal(code(answer), "store_unavailable");
-    }
-    assert.match(server.view.status().store.last_error ?? "", /not answered within 4 s/);
-  });
+  it(
+    "a read of a store that hangs ends as one for a page does [agent 35.20]",
+    { timeout: 30_000 },
+    async () => {
+      // Ends only by the signal that the route gives along.
+      const hanging = async (_path: string, { signal }: { signal?: AbortSignal } = {}): Promise<never> => {
+        if (signal?.aborted === false) await once(signal, "abort");
+        throw new SecretStoreError("aborted", "the caller gave up");
+      };
+      await using server = await startTestServer({
+        store: { list: hanging, read: hanging } as unknown as SecretStore,
+      });
+      for (const answer of await Promise.all([server.send(BASE), server.send(`${BASE}x`)])) {
+        assert.equal(answer.status, 502);
+        assert.equal(code(answer), "store_unavailable");
+      }
+      assert.match(server.view.status().store.last_error ?? "", /not answered within 4 s/);
+    },
+  );
 
   it("GET /api/v1/token with an embedded store is 404", async () => {
     await using server = await startTestServer();
@@ -332,7 +336,7 @@ describe("the secrets of the JSON API, when something is wrong", () => {
 });
 
 describe("the configuration over the JSON API", () => {
-  it("is shown as it applies, and as a file that can be read again", async () => {
+  it("is shown as it applies, and as a file that can be read again [agent 24.17]", async () => {
     await using server = await startTestServer({
       configuration: "store: { driver: embedded }\nsync: { interval: 90s }",
     });

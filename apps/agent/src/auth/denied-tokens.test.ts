@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000;
 const token = (n: number): Secret => new Secret(`token-${n}`);
 
 describe("DeniedTokens", () => {
-  it("remembers a refused token for 15 minutes", () => {
+  it("remembers a refused token for 15 minutes [agent 10.21]", () => {
     const clock = new HandClock();
     const subject = new DeniedTokens(clock);
     subject.add(token(1));
@@ -21,7 +21,7 @@ describe("DeniedTokens", () => {
     assert.equal(subject.has(token(1)), false);
   });
 
-  it("remembers 16 of them, and forgets the one that was refused longest ago", () => {
+  it("remembers 16 of them, and forgets the one that was refused longest ago [agent 10.22]", () => {
     const subject = new DeniedTokens(new HandClock());
     for (let n = 1; n <= 16; n++) subject.add(token(n));
     subject.add(token(1));
@@ -32,7 +32,7 @@ describe("DeniedTokens", () => {
     );
   });
 
-  it("keeps a SHA-256 of a token, not the token", () => {
+  it("keeps a SHA-256 of a token, not the token [agent 10.22]", () => {
     assert.match(tokenDigest(token(1)), /^[A-Za-z0-9_-]{43}$/);
     assert.notEqual(tokenDigest(token(1)), tokenDigest(token(2)));
   });

@@ -78,7 +78,7 @@ describe("a login whose answer is not from Vault", () => {
     ],
   ] as const) {
     for (const foreign of FOREIGN_ANSWERS) {
-      it(`${name}: ${foreign.name} blames neither user nor credentials`, async () => {
+      it(`${name}: ${foreign.name} blames neither user nor credentials [agent 11.3]`, async () => {
         answer = (path, response) => {
           if (path === first) response.end(JSON.stringify(SECOND_FACTOR));
           else foreign.send(response);

@@ -34,7 +34,7 @@ describe("LoginFlow", () => {
     assert.deepEqual(states.slice(-2), ["starting", "done"]);
   });
 
-  it("ends as cancelled when the user gives up, and as failed when the time is over", async () => {
+  it("ends as cancelled when the user gives up, and as failed when the time is over [agent 10.11]", async () => {
     const { flow } = withPasscode();
     await turn();
     flow.cancel();
@@ -44,14 +44,14 @@ describe("LoginFlow", () => {
     await assert.rejects(late.done, { code: "login_failed" });
   });
 
-  it("ends also when the user gives up before the passcode is asked for", async () => {
+  it("ends also when the user gives up before the passcode is asked for [agent 10.11]", async () => {
     const { flow } = withPasscode();
     flow.cancel();
     await assert.rejects(flow.done, { code: "login_cancelled" });
     assert.equal(flow.state().kind, "failed");
   });
 
-  it("has five minutes", async (t) => {
+  it("has five minutes [agent 10.11]", async (t) => {
     const asked: number[] = [];
     t.mock.method(AbortSignal, "timeout", (ms: number) => {
       asked.push(ms);

@@ -59,7 +59,7 @@ function pool(patterns = ["~/.ssh/daemon.sock", "~/.ssh/daemon.*.sock"]) {
 const lends = (token: string): string => JSON.stringify({ token, expires_at: null });
 
 describe("PeerPool", () => {
-  it("asks every socket that matches a pattern, and nothing else", async () => {
+  it("asks every socket that matches a pattern, and nothing else [agent 4.10]", async () => {
     await peer("daemon.sock", 200, lends("one"));
     await peer("daemon.host.sock", 200, lends("two"));
     const foreign = await peer("other.sock", 200, lends("three"));
@@ -68,7 +68,7 @@ describe("PeerPool", () => {
     assert.equal(foreign.asked(), 0);
   });
 
-  it("passes over a peer without a token and one that answers nonsense, and asks them again", async () => {
+  it("passes over a peer without a token and one that answers nonsense, and asks them again [agent 10.33]", async () => {
     const without = await peer("daemon.a.sock", 401, "{}");
     const nonsense = await peer("daemon.b.sock", 200, "hello");
     const subject = pool();
@@ -76,7 +76,7 @@ describe("PeerPool", () => {
     assert.deepEqual([without.asked(), nonsense.asked()], [2, 2]);
   });
 
-  it("asks the one that answered last first, and before any answer the one made last", async () => {
+  it("asks the one that answered last first, and before any answer the one made last [agent 10.32]", async () => {
     await peer("daemon.old.sock", 200, lends("old"));
     await peer("daemon.new.sock", 200, lends("new"));
     await utimes(join(home, ".ssh/daemon.old.sock"), 1000, 1000);
@@ -90,7 +90,7 @@ describe("PeerPool", () => {
     assert.deepEqual(await subject.tokens(), ["old", "new"]);
   });
 
-  it("leaves one that cannot be reached alone for five minutes", async () => {
+  it("leaves one that cannot be reached alone for five minutes [agent 10.33]", async () => {
     const flaky = await peer("daemon.sock", 200, undefined);
     const subject = pool();
     assert.deepEqual(await subject.tokens(), []);
@@ -101,7 +101,7 @@ describe("PeerPool", () => {
     assert.deepEqual([await subject.tokens(), flaky.asked()], [["one"], 2]);
   });
 
-  it("asks again at once when its socket is made anew", async () => {
+  it("asks again at once when its socket is made anew [agent 10.34]", async () => {
     const flaky = await peer("daemon.sock", 200, undefined);
     const subject = pool();
     assert.deepEqual(await subject.tokens(), []);
@@ -111,21 +111,21 @@ describe("PeerPool", () => {
     assert.deepEqual([await subject.tokens(), flaky.asked()], [["anew"], 1]);
   });
 
-  it("leaves none alone because we ourselves gave up", async () => {
+  it("leaves none alone because we ourselves gave up [agent 10.33]", async () => {
     const slow = await peer("daemon.sock", 200, lends("one"));
     const subject = pool();
     assert.deepEqual(await subject.tokens(AbortSignal.abort()), []);
     assert.deepEqual([await subject.tokens(), slow.asked()], [["one"], 1]);
   });
 
-  it("takes nothing from a folder that others can write", async () => {
+  it("takes nothing from a folder that others can write [agent 10.30]", async () => {
     const asked = await peer("daemon.sock", 200, lends("one"));
     await chmod(join(home, ".ssh"), 0o770);
     assert.deepEqual(await pool().tokens(), []);
     assert.equal(asked.asked(), 0);
   });
 
-  it("takes nothing from a socket of another user", async (t) => {
+  it("takes nothing from a socket of another user [agent 10.30]", async (t) => {
     const asked = await peer("daemon.sock", 200, lends("one"));
     const uid = process.geteuid?.() ?? 0;
     t.mock.method(process as { geteuid(): number }, "geteuid", () => uid + 1);
@@ -133,7 +133,7 @@ describe("PeerPool", () => {
     assert.equal(asked.asked(), 0);
   });
 
-  it("waits for three seconds", async (t) => {
+  it("waits for three seconds [agent 10.31]", async (t) => {
     await peer("daemon.sock", 200, lends("one"));
     const asked: number[] = [];
     t.mock.method(AbortSignal, "timeout", (ms: number) => {

@@ -73,7 +73,7 @@ const down = (): Promise<never> =>
   Promise.reject(new SecretStoreError("unavailable", "down", { remedy: "retry" }));
 
 describe("token order", () => {
-  it("AGENT_TOKEN, then the token file, each proven by the store", async () => {
+  it("AGENT_TOKEN, then the token file, each proven by the store [agent 10.1]", async () => {
     await writeFile(tokenFile, "file\n", { mode: 0o600 });
     const first = signIn({ AGENT_TOKEN: "env" }, { env: {}, file: {} });
     await first.subject.ensure(never);
@@ -85,7 +85,7 @@ describe("token order", () => {
     assert.equal(second.subject.token()?.reveal(), "file");
   });
 
-  it("then a peer's token, then one by certificate", async () => {
+  it("then a peer's token, then one by certificate [agent 10.3]", async () => {
     const lent = { token: new Secret("lent"), borrowedFrom: "/p.sock" };
     async function* borrow() {
       yield lent;
@@ -111,7 +111,7 @@ describe("token order", () => {
     assert.equal(subject.token(), undefined);
   });
 
-  it("a token file that is wider than 0600 is not even read", async () => {
+  it("a token file that is wider than 0600 is not even read [agent 10.5]", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     await chmod(tokenFile, 0o640);
     const { subject, asked } = signIn({}, { file: {} });
@@ -119,7 +119,7 @@ describe("token order", () => {
     assert.deepEqual(asked, []);
   });
 
-  it("a token file of another user is not read, and neither is a pipe in its place", async (t) => {
+  it("a token file of another user is not read, and neither is a pipe in its place [agent 10.6]", async (t) => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const uid = process.geteuid?.() ?? 0;
     const owner = t.mock.method(process as { geteuid(): number }, "geteuid", () => uid + 1);
@@ -130,7 +130,7 @@ describe("token order", () => {
     await assert.rejects(signIn({}, {}).subject.ensure(never), /it is not a regular file/);
   });
 
-  it("a sealed token is never taken for a token where nothing can unseal it", async () => {
+  it("a sealed token is never taken for a token where nothing can unseal it [agent 10.7]", async () => {
     await writeFile(tokenFile, `${SEAL_MARKER}abc`, { mode: 0o600 });
     const { subject, asked } = signIn({}, {});
     await assert.rejects(subject.ensure(never), /sealed to this host's TPM/);
@@ -161,7 +161,7 @@ describe("token order", () => {
     assert.deepEqual([subject.state().reason, subject.state().storeAway], [null, undefined]);
   });
 
-  it("a store that is silent is the reason while it is still waited for", async (t) => {
+  it("a store that is silent is the reason while it is still waited for [agent 20.5]", async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const asked = Promise.withResolvers<void>();
@@ -236,7 +236,7 @@ describe("a token at hand", () => {
     assert.equal((await file.read())?.reveal(), "own-2");
   });
 
-  it("a caller that gives up does not wait for the look of another one, which goes on", async () => {
+  it("a caller that gives up does not wait for the look of another one, which goes on [agent 35.20]", async () => {
     const { promise: answer, resolve } = Promise.withResolvers<void>();
     await writeFile(tokenFile, "file\n", { mode: 0o600 });
     const { subject } = signIn(
@@ -262,7 +262,7 @@ describe("a token at hand", () => {
 });
 
 describe("the list of denied tokens", () => {
-  it("a refused token is proven again after 15 minutes, or when another one takes its place", async () => {
+  it("a refused token is proven again after 15 minutes, or when another one takes its place [agent 10.21]", async () => {
     await writeFile(tokenFile, "bad", { mode: 0o600 });
     const valid: Record<string, Partial<TokenInfo>> = {};
     const { subject, asked, clock } = signIn({}, valid);
@@ -282,7 +282,7 @@ describe("the list of denied tokens", () => {
 
 describe("renewIfDue", () => {
   const halfLife = { renewable: true, creationTtlSeconds: 100 };
-  it("renews in the last quarter, and not before", async () => {
+  it("renews in the last quarter, and not before [agent 10.19]", async () => {
     await writeFile(tokenFile, "file", { mode: 0o600 });
     const valid = { file: { ...halfLife, expiresAt: 1_000_000 + 26_000 } };
     const { subject, renewed, clock } = signIn({}, valid);
@@ -302,7 +302,7 @@ describe("renewIfDue", () => {
     assert.equal(await subject.renewIfDue(0.25, never), "not possible");
   });
 
-  it("leaves a borrowed token to its owner, and does nothing where renewal is disabled", async () => {
+  it("leaves a borrowed token to its owner, and does nothing where renewal is disabled [agent 4.12]", async () => {
     const info = { ...halfLife, expiresAt: 1_000_000 + 10_000 };
     async function* borrow() {
       yield { token: new Secret("lent"), borrowedFrom: "/p" };
@@ -318,7 +318,7 @@ describe("renewIfDue", () => {
 });
 
 describe("the pinned identity", () => {
-  it("another identity's token is refused from whatever source", async () => {
+  it("another identity's token is refused from whatever source [agent 10.8]", async () => {
     await writeFile(tokenFile, "ada", { mode: 0o600 });
     const valid = { ada: { entityId: "e-1" }, bob: { entityId: "e-2" }, root: {} };
     await signIn({}, valid).subject.ensure(never);
@@ -332,7 +332,7 @@ describe("the pinned identity", () => {
     assert.doesNotMatch(await readFile(join(folder, "identity.json"), "utf8"), /"(ada|bob)"/);
   });
 
-  it("without an entity the display name decides", async () => {
+  it("without an entity the display name decides [agent 10.8]", async () => {
     await writeFile(tokenFile, "one", { mode: 0o600 });
     const valid = {
       one: { displayName: "token-x" },

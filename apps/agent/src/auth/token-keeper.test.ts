@@ -84,7 +84,7 @@ class FastClock implements Clock {
 }
 
 describe("TokenKeeper", () => {
-  it("notices a new token file at once, not at the next look", async () => {
+  it("notices a new token file at once, not at the next look [agent 10.23]", async () => {
     const { subject, signIn, path } = keeper(
       "noticed",
       systemClock,
@@ -143,7 +143,7 @@ describe("TokenKeeper", () => {
     assert.deepEqual(seen, ["first", "second"]);
   });
 
-  it("renews again and again over a day, each time before the end", async () => {
+  it("renews again and again over a day, each time before the end [agent 10.19]", async () => {
     const clock = new FastClock();
     let end = clock.wall + 3_600_000;
     const stop = new AbortController();
@@ -168,7 +168,7 @@ describe("TokenKeeper", () => {
     assert.equal(signIn.state().authenticated, true);
   });
 
-  it("looks every five minutes, also after a token without end", async () => {
+  it("looks every five minutes, also after a token without end [agent 10.20]", async () => {
     const clock = new HandClock();
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     let looks = 0;
@@ -193,7 +193,7 @@ describe("TokenKeeper", () => {
     await running;
   });
 
-  it("looks again when the wall clock has moved against the steady one (sleep, a clock that was set)", async () => {
+  it("looks again when the wall clock has moved against the steady one (sleep, a clock that was set) [agent 10.24]", async () => {
     const clock = new FastClock();
     const { subject, wakes } = keeper("slept", clock, () => undefined);
     const stop = new AbortController();

@@ -8,7 +8,7 @@ import { run } from "./login-check.ts";
 import { PROGRAM } from "./program.ts";
 
 describe("login-check rule 2: --no-passwd", () => {
-  it("is ignored with a warning on Windows", async (t) => {
+  it("is ignored with a warning on Windows [agent 8.6]", async (t) => {
     const home = await mkdtemp(join(tmpdir(), "login-check-"));
     t.after(() => rm(home, { recursive: true, force: true }));
     await mkdir(join(home, ".config/daemon"), { recursive: true, mode: 0o700 });

@@ -19,7 +19,7 @@ describe("the command line", () => {
     assert.throws(() => parse("help", "snyc"), /unknown command: snyc/);
   });
 
-  it("takes global flags before and after the command, with = or without", () => {
+  it("takes global flags before and after the command, with = or without [agent 6.1]", () => {
     for (const args of [
       ["--config", "c.yaml", "--dry-run", "sync", "--log-level=warn"],
       ["sync", "--config=c.yaml", "--log-level", "warn", "--dry-run"],
@@ -69,7 +69,7 @@ describe("the command line", () => {
     ["too few arguments", ["secrets", "get"], /'secrets get' needs: KEY/],
   ];
   for (const [name, args, message] of refused)
-    it(`refuses ${name}`, () => assert.throws(() => parse(...args), message));
+    it(`refuses ${name} [agent 5.10 6.3]`, () => assert.throws(() => parse(...args), message));
 
   it("a wrong line of a command leads to that command's help, any other to the list", () => {
     const aboutOf = (...args: string[]): string => {
@@ -108,7 +108,7 @@ describe("the command line", () => {
     assert.throws(() => parse("sync", "--version"), /unknown option of 'agent sync': --version/);
   });
 
-  it("repeats nothing that could be a value", () => {
+  it("repeats nothing that could be a value [agent 5.30]", () => {
     for (const args of [
       ["S3cret!"],
       ["sync", "--S3cret!"],
@@ -122,7 +122,7 @@ describe("the command line", () => {
     }
   });
 
-  it("every command of the table stands in the guide", () => {
+  it("every command of the table stands in the guide [agent 5.29]", () => {
     const guide = readFileSync(new URL("../../../../docs/agent.md", import.meta.url), "utf8");
     const missing = PROGRAM.commands.filter(({ name }) => !new RegExp(`\\bagent ${name}\\b`).test(guide));
     assert.deepEqual(

@@ -63,7 +63,7 @@ afterEach(async () => {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the running daemon's configuration", () => {
-  it("is read again every five minutes, without being asked", async () => {
+  it("is read again every five minutes, without being asked [agent 3.28]", async () => {
     running = keeper().run(stop.signal);
     await turn();
     clock.advance(5 * MINUTE_MS - 1);
@@ -76,7 +76,7 @@ describe("the running daemon's configuration", () => {
     }
   });
 
-  it("with remote_config in each refresh_interval, if that is shorter", async () => {
+  it("with remote_config in each refresh_interval, if that is shorter [agent 3.28]", async () => {
     text = `${STORE}remote_config: {url: "https://x.example/c.yaml", refresh_interval: 2m}\n`;
     running = keeper().run(stop.signal);
     await turn();
@@ -85,7 +85,7 @@ describe("the running daemon's configuration", () => {
     assert.equal(loads, 1);
   });
 
-  it("an invalid one keeps the old one, is shown in the status, and warned of once", async () => {
+  it("an invalid one keeps the old one, is shown in the status, and warned of once [agent 3.30]", async () => {
     const subject = keeper();
     const before = subject.current;
     text = `${STORE}rules: 3\n`;
@@ -99,7 +99,7 @@ describe("the running daemon's configuration", () => {
     assert.deepEqual(applied.at(-1)?.problems, []);
   });
 
-  it("sections that need a new start name themselves in one warning; the others say nothing", async () => {
+  it("sections that need a new start name themselves in one warning; the others say nothing [agent 3.29]", async () => {
     const subject = keeper();
     text = `${STORE}sync: {interval: 1m}
 rules: [{name: r, key: k, target: {path: ~/f, format: yaml}}]

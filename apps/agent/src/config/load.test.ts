@@ -177,7 +177,7 @@ describe("the configuration's schema", () => {
 });
 
 describe("the places", () => {
-  it("take an empty or relative XDG variable as unset", () => {
+  it("take an empty or relative XDG variable as unset [agent 3.2]", () => {
     const places = findPlaces({
       HOME: "/h",
       XDG_STATE_HOME: "",
@@ -190,7 +190,7 @@ describe("the places", () => {
     assert.equal(places.runtime, places.state);
   });
 
-  it("look at XDG_CONFIG_DIRS in order and at /etc/xdg always", () => {
+  it("look at XDG_CONFIG_DIRS in order and at /etc/xdg always [agent 3.1]", () => {
     if (process.platform !== "linux") return;
     const { systemConfigs } = findPlaces({ HOME: "/h", XDG_CONFIG_DIRS: "/a:/b" });
     assert.deepEqual(systemConfigs, [
@@ -203,7 +203,7 @@ describe("the places", () => {
 });
 
 describe("loading the configuration", () => {
-  it("takes the system's file before the user's, which is then an overlay", async () => {
+  it("takes the system's file before the user's, which is then an overlay [agent 3.1]", async () => {
     const places = await freshPlaces();
     const system = await write(places.systemConfigs[0] ?? "", EMBEDDED);
     assert.deepEqual((await loadConfig(places, undefined)).sources, [system]);
@@ -215,7 +215,7 @@ describe("loading the configuration", () => {
     await assert.rejects(loadConfig(places, undefined), /nonsense: unknown key/);
   });
 
-  it("takes the user's file where there is no system file", async () => {
+  it("takes the user's file where there is no system file [agent 3.1]", async () => {
     const places = await freshPlaces();
     await write(places.userConfig, EMBEDDED);
     assert.deepEqual((await loadConfig(places, undefined)).sources, [places.userConfig]);
@@ -230,7 +230,7 @@ describe("loading the configuration", () => {
     });
   });
 
-  it("refuses --config when a system configuration exists", async () => {
+  it("refuses --config when a system configuration exists [agent 3.4]", async () => {
     const places = await freshPlaces();
     await write(places.systemConfigs[0] ?? "", EMBEDDED);
     const own = await write(join(places.home, "own.yaml"), EMBEDDED);
@@ -240,7 +240,7 @@ describe("loading the configuration", () => {
     );
   });
 
-  it("allows --config when the system configuration sets bypass_system_config: true", async () => {
+  it("allows --config when the system configuration sets bypass_system_config: true [agent 3.5]", async () => {
     const places = await freshPlaces();
     await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`, 0o644);
     const own = await write(join(places.home, "own.yaml"), EMBEDDED);
@@ -248,7 +248,7 @@ describe("loading the configuration", () => {
     else await assert.rejects(loadConfig(places, own), /not owned by root/);
   });
 
-  it("refuses --config when the granting system configuration is not root's", async (t) => {
+  it("refuses --config when the granting system configuration is not root's [agent 3.6]", async (t) => {
     const places = await freshPlaces();
     const system = await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`);
     const other = await write(join(places.home, "c.yaml"), EMBEDDED);
@@ -260,14 +260,14 @@ describe("loading the configuration", () => {
     await assert.rejects(loadConfig(places, other), /cannot allow it, because it is not owned by root/);
   });
 
-  it("refuses --config when the granting system configuration can be written by its group", async () => {
+  it("refuses --config when the granting system configuration can be written by its group [agent 3.6]", async () => {
     const places = await freshPlaces();
     await write(places.systemConfigs[0] ?? "", `${EMBEDDED}bypass_system_config: true\n`, 0o664);
     const own = await write(join(places.home, "own.yaml"), EMBEDDED);
     await assert.rejects(loadConfig(places, own), /cannot allow it/);
   });
 
-  it("refuses a configuration that others can write and warns of one that its group can write", async () => {
+  it("refuses a configuration that others can write and warns of one that its group can write [agent 3.7]", async () => {
     const places = await freshPlaces();
     const own = await write(join(places.home, "own.yaml"), EMBEDDED, 0o666);
     await assert.rejects(loadConfig(places, own), /everybody can write it/);
@@ -275,7 +275,7 @@ describe("loading the configuration", () => {
     assert.deepEqual((await loadConfig(places, own)).warnings, [`${own} can be written by its group`]);
   });
 
-  it("refuses a configuration of another user", async (context) => {
+  it("refuses a configuration of another user [agent 3.7]", async (context) => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a file away");
     const places = await freshPlaces();
     const own = await write(join(places.home, "own.yaml"), EMBEDDED);
@@ -283,7 +283,7 @@ describe("loading the configuration", () => {
     await assert.rejects(loadConfig(places, own), /belongs to another user/);
   });
 
-  it("names a --config file that does not exist, is a folder, or is not text", async () => {
+  it("names a --config file that does not exist, is a folder, or is not text [agent 3.8]", async () => {
     const places = await freshPlaces();
     const absent = join(places.home, "absent.yaml");
     await assert.rejects(loadConfig(places, absent), new RegExp(`${absent}: no such file`));
@@ -293,7 +293,7 @@ describe("loading the configuration", () => {
     await assert.rejects(loadConfig(places, binary), /not UTF-8 text/);
   });
 
-  it("warns of what is set and has nothing to work on yet", async () => {
+  it("warns of what is set and has nothing to work on yet [agent 3.19]", async () => {
     const places = await freshPlaces();
     const own = await write(
       join(places.home, "own.yaml"),

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 describe("NameSetFile", () => {
-  it("changes at the same time are all kept", async () => {
+  it("changes at the same time are all kept [agent 17.3]", async () => {
     const subject = new NameSetFile(join(folder, "names.json"), "names");
     const names = ["a", "b", "c", "d"];
     await Promise.all(names.map((name) => subject.set(name, true)));

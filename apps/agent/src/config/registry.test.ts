@@ -14,14 +14,14 @@ const roundTrip = (value: Record<string, unknown>): unknown =>
   fromRegistry(readRegistryFile(REGISTRY_ROOT, writeRegistryFile(REGISTRY_ROOT, toRegistry(value))));
 
 describe("reg-export and reg-import", () => {
-  it("every section comes back as it was", () => {
+  it("every section comes back as it was [agent 3.31]", () => {
     parseConfig({ path: "c.yaml", text: EVERY_SECTION });
     const missing = Object.keys(configSchema.shape).filter((section) => !(section in parse(EVERY_SECTION)));
     assert.deepEqual(missing, [], "a section that this test does not have");
     assert.deepEqual(roundTrip(parse(EVERY_SECTION)), parse(EVERY_SECTION));
   });
 
-  it("rules of any text come back as they were", () => {
+  it("rules of any text come back as they were [agent 3.31]", () => {
     const text = fc.string({ unit: "grapheme", maxLength: 60 }).filter((each) => !each.includes("\0"));
     fc.assert(
       fc.property(
@@ -45,7 +45,7 @@ describe("reg-export and reg-import", () => {
     }
   });
 
-  it("is UTF-16LE with a byte order mark and CRLF, lists are hex(7), texts with line breaks hex(1)", () => {
+  it("is UTF-16LE with a byte order mark and CRLF, lists are hex(7), texts with line breaks hex(1) [agent 3.32]", () => {
     const file = writeRegistryFile(
       REGISTRY_ROOT,
       toRegistry({ a: "x\ny", b: ["p", "q"], c: true, d: 'q"\\' }),
@@ -64,7 +64,7 @@ describe("reg-export and reg-import", () => {
   const head = `Windows Registry Editor Version 5.00\n\n[${REGISTRY_ROOT}\\web]\n"enabled"=dword:1\n"login_text"="x"\n`;
   const read = (more: string): RegistryKey => readRegistryFile(REGISTRY_ROOT, Buffer.from(head + more));
 
-  it("deletions of a value and of a key apply in order", () => {
+  it("deletions of a value and of a key apply in order [agent 3.32]", () => {
     const value = `[${REGISTRY_ROOT}\\web]\n"login_text"=-\n`;
     assert.deepEqual(fromRegistry(read(value)), { web: { enabled: true } });
     assert.deepEqual(fromRegistry(read(`[-${REGISTRY_ROOT}\\web]\n`)), {});
@@ -87,7 +87,7 @@ describe("reg-export and reg-import", () => {
     ["a text without its end", '"x"="hunter2\n', /^AgentError: line 6: expected a text/],
   ];
   for (const [name, more, message] of wrong) {
-    it(`refuses ${name}, without quoting it`, () => assert.throws(() => read(more), message));
+    it(`refuses ${name}, without quoting it [agent 3.33]`, () => assert.throws(() => read(more), message));
   }
 
   it("refuses another file", () => {

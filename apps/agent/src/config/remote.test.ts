@@ -89,7 +89,7 @@ const KEYED = (): string => `, public_key: "${PUBLIC}"`;
 describe("remote_config", () => {
   after(() => rm(cache, { recursive: true, force: true }));
 
-  it("adds and replaces rules, enrolments and the interval, and sends its headers and the ETag", async () => {
+  it("adds and replaces rules, enrolments and the interval, and sends its headers and the ETag [agent 3.22]", async () => {
     const body = `${rule("")}  - {name: own, key: other, target: {path: ~/own.yaml, format: yaml}}
 enrolments: {tools/copy: {engine: copy, from: shared/x}}
 sync: {interval: 1m}
@@ -113,7 +113,7 @@ sync: {interval: 1m}
     assert.notEqual(requests[1]?.etag, undefined);
   });
 
-  it("ladder: fresh, else cached, else the local configuration alone, with the reason", async () => {
+  it("ladder: fresh, else cached, else the local configuration alone, with the reason [agent 3.24]", async () => {
     const none = await load("", "", 500);
     assert.deepEqual(none.rules, ["own"]);
     assert.match(none.warnings, /the server answers 500/);
@@ -129,7 +129,7 @@ sync: {interval: 1m}
     assert.deepEqual(broken.rules, ["own", "r"], "a broken document does not replace a good one");
   });
 
-  it("with public_key: signature, serial and expiry are checked, in the cache again", async () => {
+  it("with public_key: signature, serial and expiry are checked, in the cache again [agent 3.25]", async () => {
     assert.deepEqual((await load(KEYED(), signed(document(5)))).rules, ["own", "r"]);
     const older = await load(KEYED(), signed(document(4, "rules: []\n")));
     assert.match(older.warnings, /serial 4 is older than 5/);
@@ -214,21 +214,21 @@ sync: {interval: 1m}
     ["more than 1 MiB", () => "", () => `# ${"x".repeat(1024 * 1024)}\n`, /larger than 1048576 bytes/],
   ];
   for (const [name, more, body, message] of refused) {
-    it(`refuses ${name}`, async () => {
+    it(`refuses ${name} [agent 3.22 19.3]`, async () => {
       const { rules, warnings } = await load(more(), body());
       assert.match(warnings, message);
       assert.deepEqual(rules, ["own"]);
     });
   }
 
-  it("hangs up on a document that does not end", async () => {
+  it("hangs up on a document that does not end [agent 19.3]", async () => {
     answer = { status: 200, body: "", way: "endless" };
     const remote = new RemoteConfig({ cache, home: "/nowhere", clock: systemClock, environment: {} });
     const { warnings } = await addRemote(base(), remote, "refresh");
     assert.match(warnings.join(), /larger than 1048576 bytes/);
   });
 
-  it("waits for a server that says nothing for 10 seconds", async (t) => {
+  it("waits for a server that says nothing for 10 seconds [agent 19.4]", async (t) => {
     answer = { status: 200, body: "", way: "silent" };
     const asked: number[] = [];
     t.mock.method(AbortSignal, "timeout", (ms: number) => {
@@ -241,7 +241,7 @@ sync: {interval: 1m}
     assert.match(warnings.join(), /the server cannot be reached \(no answer in time\)/);
   });
 
-  it("trust: full takes commands, modes and functions, and is only for signed documents", async () => {
+  it("trust: full takes commands, modes and functions, and is only for signed documents [agent 3.26]", async () => {
     const full = `${KEYED()}, trust: full`;
     const text = document(1, rule(', mode: "0644", template: "a: {{ .x | raw }}"', ", run: {command: [id]}"));
     assert.deepEqual((await load(full, signed(text))).rules, ["own", "r"]);
@@ -254,7 +254,7 @@ sync: {interval: 1m}
     ["http to another host", "http://x.example/c.yaml", false],
   ];
   for (const [name, address, fine] of addresses) {
-    it(`${fine ? "takes" : "refuses"} ${name}`, () => {
+    it(`${fine ? "takes" : "refuses"} ${name} [agent 3.23]`, () => {
       const text = `store: {driver: embedded}\nremote_config: {url: "${address}"}\n`;
       const parse = (): unknown => parseConfig({ path: "c.yaml", text });
       if (fine) parse();

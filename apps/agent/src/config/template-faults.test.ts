@@ -51,13 +51,13 @@ describe("the check of templates", () => {
     ["a comment without its end", "{{/* a }}", "line 1, column 3 of the template: the comment does not end"],
   ];
   for (const [name, template, message] of table) {
-    it(`finds ${name}`, () => {
+    it(`finds ${name} [agent 3.16]`, () => {
       assert.deepEqual(faults(rule(template)), [`c.yaml:8:7: rules.a.target.template: ${message}`]);
     });
   }
 
   for (const format of FORMAT_NAMES) {
-    it(`looks at rules of the format ${format}, also paused and not enabled`, () => {
+    it(`looks at rules of the format ${format}, also paused and not enabled [agent 3.16]`, () => {
       for (const more of ["", ", paused: true", ", enabled: false"]) {
         const text = `${STORE}rules: [{name: a, key: k${more}, target: {path: ~/f, format: ${format}, template: "{{ x }}"}}]\n`;
         assert.match(faults(text).join(), /^c\.yaml:2:\d+: rules\.a\.target\.template: line 1, column 4 /);

@@ -31,7 +31,7 @@ describe("the user's overlay of a system configuration", () => {
     ["nothing where nothing is set", "fuse: {enabled: false}\n", []],
   ];
   for (const [name, text, expected] of warned) {
-    it(`warns of ${name}, and applies the rest`, () => {
+    it(`warns of ${name}, and applies the rest [agent 3.20]`, () => {
       const overlaid = withUserOverlay(config, "u.yaml", text);
       assert.deepEqual(overlaid.warnings, expected);
       assert.deepEqual(overlaid.config.store, config.store);
@@ -55,10 +55,11 @@ describe("the user's overlay of a system configuration", () => {
     ["a list", "[fuse]\n", /u\.yaml:1:1: expected a mapping/],
   ];
   for (const [name, text, message] of refused) {
-    it(`refuses ${name}`, () => assert.throws(() => withUserOverlay(config, "u.yaml", text), message));
+    it(`refuses ${name} [agent 3.20]`, () =>
+      assert.throws(() => withUserOverlay(config, "u.yaml", text), message));
   }
 
-  it("mountpoint and cache_ttl: the user wins; read_write: only if both want it", () => {
+  it("mountpoint and cache_ttl: the user wins; read_write: only if both want it [agent 3.21]", () => {
     const own = fuse("fuse: {mountpoint: ~/mine, cache_ttl: 1m, read_write: false}\n");
     assert.deepEqual([own.mountpoint, own.cache_ttl, own.read_write], ["~/mine", 60_000, false]);
     assert.equal(fuse("").read_write, true);
@@ -66,7 +67,7 @@ describe("the user's overlay of a system configuration", () => {
     assert.equal(fuse("fuse: {read_write: true}\n", closed).read_write, false);
   });
 
-  it("enabled: the user cannot take away what the system wants", () => {
+  it("enabled: the user cannot take away what the system wants [agent 3.21]", () => {
     const on = { ...config, fuse: { ...config.fuse, enabled: true } };
     assert.equal(fuse("fuse: {enabled: false}\n", on).enabled, true);
   });

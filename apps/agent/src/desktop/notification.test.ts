@@ -23,7 +23,7 @@ describe("texts of a notification", () => {
     assert.equal(titleText("<b>a & b</b>"), "‹b›a ＆ b‹/b›");
   });
 
-  it("no text leaves a tag, an entity of its own or a control character", () => {
+  it("no text leaves a tag, an entity of its own or a control character [agent 29.8]", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         assert.doesNotMatch(titleText(text), /[<>&\p{Cc}]/u);

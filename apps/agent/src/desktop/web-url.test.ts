@@ -57,14 +57,14 @@ describe("parseWebUrl", () => {
     ["nothing", ""],
   ];
   for (const [name, url] of refused) {
-    it(`refuses ${name}, without quoting it`, () => {
+    it(`refuses ${name}, without quoting it [agent 29.6]`, () => {
       const parsed = parseWebUrl(url);
       assert.ok("fault" in parsed);
       assert.doesNotMatch(parsed.fault, /hunter2|example/);
     });
   }
 
-  it("whatever it takes is one printable ASCII word with an http scheme, a host and no credentials", () => {
+  it("whatever it takes is one printable ASCII word with an http scheme, a host and no credentials [agent 29.6]", () => {
     const piece = fc.constantFrom(
       "http://",
       "https://",

@@ -25,11 +25,11 @@ function look(section = ""): Promise<DockerStatus | undefined> {
 describe("the Docker Volumes block with the section disabled", () => {
   const path = (): string => join(folder, "daemon.spec");
 
-  it("is not there without a registration file", async () => {
+  it("is not there without a registration file [agent 9.5]", async () => {
     assert.equal(await look(), undefined);
   });
 
-  it("tells path, expected line, and whether the file agrees or names a different socket", async () => {
+  it("tells path, expected line, and whether the file agrees or names a different socket [agent 9.4]", async () => {
     await writeFile(path(), "unix:///run/user/7/daemon/docker.sock\n");
     const expected = "unix:///run/user/7/daemon/docker.sock";
     assert.deepEqual(await look(), {

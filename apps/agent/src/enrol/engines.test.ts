@@ -70,7 +70,7 @@ describe("the device flow", () => {
     scopes: ["repo", "gist"],
   });
 
-  it("shows the code, waits, slows down when told to, and gives the token", async () => {
+  it("shows the code, waits, slows down when told to, and gives the token [agent 17.9]", async () => {
     server.tokenAnswers = [
       { body: { error: "authorization_pending" } },
       { body: { error: "slow_down" } },
@@ -147,7 +147,7 @@ describe("the device flow", () => {
     assert.ok(now - started >= 900_000);
   });
 
-  it("svc: finds its addresses by RFC 8414, and takes none of another server", async () => {
+  it("svc: finds its addresses by RFC 8414, and takes none of another server [agent 17.8]", async () => {
     server.tokenAnswers = [{ body: { access_token: "svc-token" } }];
     const engine = make({ engine: "svc", url: `${server.url}/x`, client_id: "agent" });
     assert.equal((await engine.run(steps(), signal)).get("access_token"), "svc-token");
@@ -176,7 +176,7 @@ describe("the device flow", () => {
     assert.equal(engine.refreshAt?.(new Map([["access_token", "x"]])), undefined);
   });
 
-  it("jfrog (a stub of its web login): shows the last characters of the session", async () => {
+  it("jfrog (a stub of its web login): shows the last characters of the session [agent 17.12]", async () => {
     server.tokenAnswers = [{ status: 400, body: {} }, { body: { access_token: "jf" } }];
     const fields = await make({ engine: "jfrog", url: server.url }).run(steps(), signal);
     assert.equal(fields.get("access_token"), "jf");
@@ -193,7 +193,7 @@ describe("databricks (a stub of a workspace's endpoints)", () => {
   /** The redirect that the vendor's own command line has registered. */
   const REDIRECT = "http://127.0.0.1:8020/callback";
 
-  it("signs in at the workspace with its public client, and comes back to that client's port", async (t) => {
+  it("signs in at the workspace with its public client, and comes back to that client's port [agent 17.11]", async (t) => {
     server.tokenAnswers = [{ body: { access_token: "t0ken", refresh_token: "again", expires_in: 3600 } }];
     const ended = new AbortController();
     const shown = Promise.withResolvers<URL>();
@@ -220,7 +220,7 @@ describe("databricks (a stub of a workspace's endpoints)", () => {
 });
 
 describe("the ssh engine", () => {
-  it("makes a key that ssh-keygen opens with its passphrase only", async () => {
+  it("makes a key that ssh-keygen opens with its passphrase only [agent 17.5]", async () => {
     const folder = await mkdtemp(join(tmpdir(), "agent-ssh-"));
     try {
       const config = { engine: "ssh", passphrase: "required", comment: "ada@host" };
@@ -241,7 +241,7 @@ describe("the ssh engine", () => {
     }
   });
 
-  it("required, recommended, unsafe: what it asks for and takes", async () => {
+  it("required, recommended, unsafe: what it asks for and takes [agent 17.5]", async () => {
     const ask = async (passphrase: string): Promise<FormField | undefined> => {
       asked = [];
       await make({ engine: "ssh", passphrase, comment: "" }).run(
@@ -260,7 +260,7 @@ describe("the ssh engine", () => {
 });
 
 describe("the prompt engine", () => {
-  it("checks the form of values, and leaves out optional ones that are empty", async () => {
+  it("checks the form of values, and leaves out optional ones that are empty [agent 17.6]", async () => {
     const fields = [
       { name: "user", help: "Your name", secret: false, optional: false, pattern: "[a-z]+" },
       { name: "note", help: "", secret: true, optional: true },
@@ -274,7 +274,7 @@ describe("the prompt engine", () => {
 });
 
 describe("the copy engine", () => {
-  it("copies all fields, or renders the configured ones", async () => {
+  it("copies all fields, or renders the configured ones [agent 17.4]", async () => {
     await w.put("shared/x", { user: "ada", port: { number: "443" } });
     const all = await make({ engine: "copy", from: "shared/x" }).run(steps(), signal);
     assert.deepEqual(

@@ -60,7 +60,7 @@ const state = (r: EnrolmentRunner): string => r.list()[0]?.state ?? "";
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("the states of an enrolment", () => {
-  it("pending → running → complete, and rules that use it are told", async () => {
+  it("pending → running → complete, and rules that use it are told [agent 2.6]", async () => {
     const r = runner(asking);
     await r.check(signal);
     assert.equal(state(r), "pending");
@@ -77,7 +77,7 @@ describe("the states of an enrolment", () => {
     assert.equal((await w.store.read("tools/k")).fields.get("token"), "x");
   });
 
-  it("one that needs nobody and mirrors nothing runs once while the credential is missing", async () => {
+  it("one that needs nobody and mirrors nothing runs once while the credential is missing [agent 1.3]", async () => {
     let runs = 0;
     const run = (): Promise<Fields> => Promise.resolve(new Map([["key", String(++runs)]]));
     const r = runner({ interactive: false, run });
@@ -116,7 +116,7 @@ describe("the states of an enrolment", () => {
     assert.equal(runs, 0);
   });
 
-  it("running → failed with the reason → running again, or skipped", async () => {
+  it("running → failed with the reason → running again, or skipped [agent 2.6 17.1]", async () => {
     let works = false;
     const r = runner({
       interactive: true,
@@ -133,7 +133,7 @@ describe("the states of an enrolment", () => {
     assert.equal(state(r), "complete");
   });
 
-  it("pending | failed → skipped, kept over restarts, and back to pending", async () => {
+  it("pending | failed → skipped, kept over restarts, and back to pending [agent 17.2]", async () => {
     const r = runner(asking);
     await r.skip("tools/k");
     assert.deepEqual([state(r), r.list()[0]?.skipped], ["skipped", true]);
@@ -146,7 +146,7 @@ describe("the states of an enrolment", () => {
     await assert.rejects(next.reset("tools/k"), /is pending/);
   });
 
-  it("what the user does while a look is under way is not undone by what the look finds", async () => {
+  it("what the user does while a look is under way is not undone by what the look finds [agent 17.3]", async () => {
     // The store is slow to answer whether the credential is there.
     let asked = Promise.withResolvers<void>();
     let answer = Promise.withResolvers<void>();
@@ -189,7 +189,7 @@ describe("the states of an enrolment", () => {
     await assert.rejects(async () => done);
   });
 
-  it("cancelled before it asks: ends, and waits for nobody", async () => {
+  it("cancelled before it asks: ends, and waits for nobody [agent 17.3]", async () => {
     const go = Promise.withResolvers<void>();
     const r = runner({
       interactive: true,
@@ -203,7 +203,7 @@ describe("the states of an enrolment", () => {
     assert.equal(state(r), "pending");
   });
 
-  it("complete → pending, and stays so until it is done again", async () => {
+  it("complete → pending, and stays so until it is done again [agent 17.2]", async () => {
     await w.put("tools/k", { token: "old", note: "kept" });
     const r = runner(asking);
     await r.check(signal);
@@ -281,7 +281,7 @@ describe("a credential that the store does not take", () => {
     assert.deepEqual([state(r), r.prompt("tools/k")], ["failed", { unsaved: true }]);
   }
 
-  it("is kept by the failed enrolment, and a retry stores it without asking", async () => {
+  it("is kept by the failed enrolment, and a retry stores it without asking [agent 1.4]", async () => {
     const stood = stand();
     await fail(stood);
     await assert.rejects(stood.r.retry("tools/k"), /does not answer/);
@@ -303,7 +303,7 @@ describe("a credential that the store does not take", () => {
     assert.equal((await w.store.read("tools/k")).version, 1);
   });
 
-  it("is in no file of the state and in no list, and is gone after a skip, a new start and another configuration", async () => {
+  it("is in no file of the state and in no list, and is gone after a skip, a new start and another configuration [agent 1.4]", async () => {
     const gone: [string, (r: EnrolmentRunner) => Promise<unknown> | void][] = [
       ["skip", (r) => r.skip("tools/k")],
       [
@@ -342,7 +342,7 @@ describe("a credential that the store does not take", () => {
     assert.throws(() => stood.r.retry("tools/k"), /keeps nothing to store/);
   });
 
-  it("is not stored for another identity than the one that was signed in", async () => {
+  it("is not stored for another identity than the one that was signed in [agent 1.4]", async () => {
     let displayName = "ada";
     const info = { entityId: undefined, displayName } as unknown as TokenInfo;
     identity = {
@@ -367,7 +367,7 @@ describe("a credential that the store does not take", () => {
 });
 
 describe("what runs by itself", () => {
-  it("is kept in step, writes only what differs, and waits after failures", async () => {
+  it("is kept in step, writes only what differs, and waits after failures [agent 17.4]", async () => {
     let value: Fields | Error = new Map([["a", "1"]]);
     let runs = 0;
     const r = runner({
@@ -394,7 +394,7 @@ describe("what runs by itself", () => {
     assert.equal(state(r), "complete");
   });
 
-  it("a token is renewed past half of its life, and a failure leaves it as it is", async () => {
+  it("a token is renewed past half of its life, and a failure leaves it as it is [agent 17.14]", async () => {
     await w.put("tools/k", { token: "one" });
     let refreshes = 0;
     const half = now + 1000;
@@ -419,7 +419,7 @@ describe("what runs by itself", () => {
 });
 
 describe("mergeSecret", () => {
-  it("keeps what somebody else writes at the same time", async () => {
+  it("keeps what somebody else writes at the same time [agent 17.13]", async () => {
     await w.put("k", { a: "1" });
     let raced = false;
     const store = {

@@ -111,7 +111,7 @@ describe("the peer socket", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("lends the token, logs each hand-out without it, and counts them for the status", async () => {
+  it("lends the token, logs each hand-out without it, and counts them for the status [agent 10.36]", async () => {
     assert.deepEqual(peer.handouts.status(), { token_handouts: 0, last_token_handout_at: null });
     const { status, body } = await peer.send("GET", "/api/v1/token");
     assert.equal(status, 200);
@@ -154,12 +154,12 @@ describe("the peer socket", () => {
     ["POST", "/api/v1/token/"],
     ["GET", "/API/v1/token"],
   ] as const) {
-    it(`everything else on it is 404: ${method} ${path}`, async () => {
+    it(`everything else on it is 404: ${method} ${path} [agent 10.36 33.5]`, async () => {
       assert.equal((await peer.send(method, path)).status, 404);
     });
   }
 
-  it("what is not offered is 404, what is offered works", async () => {
+  it("what is not offered is 404, what is offered works [agent 4.18 33.5]", async () => {
     for (const [offer, path, form] of ACTIONS) {
       const narrow = await new TestPeer(folder, [offer]).start();
       assert.equal((await narrow.send("GET", "/api/v1/token")).status, 404);

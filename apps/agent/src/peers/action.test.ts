@@ -65,7 +65,7 @@ describe("parseAction", () => {
     ["clipboard: not Unicode", "clipboard", { text: "\ud800" }, /UTF-8/],
   ];
   for (const [name, kind, fields, fault] of faults) {
-    it(`${name}: refused without quoting it`, () => {
+    it(`${name}: refused without quoting it [agent 29.10]`, () => {
       const parsed = parse(kind, fields);
       assert.ok("fault" in parsed);
       assert.match(parsed.fault, fault);
@@ -88,7 +88,7 @@ describe("parseAction", () => {
     );
   });
 
-  it("takes the four levels, and a body and an action_url or none", () => {
+  it("takes the four levels, and a body and an action_url or none [agent 29.7]", () => {
     for (const level of ["info", "warning", "error", "attention"])
       assert.deepEqual(accepted("notify", { level, title: "t" }), {
         kind: "notify",
@@ -100,7 +100,7 @@ describe("parseAction", () => {
     });
   });
 
-  it("a clipboard text of exactly 64 KiB is taken", () => {
+  it("a clipboard text of exactly 64 KiB is taken [agent 19.1 29.10]", () => {
     const text = "x".repeat(MAX_CLIPBOARD_BYTES);
     const action = accepted("clipboard", { text });
     assert.ok(action.kind === "clipboard" && action.text.reveal() === text);

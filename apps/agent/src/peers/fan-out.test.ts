@@ -54,7 +54,7 @@ describe("PeerFanOut", () => {
       restTimeoutMs: 20,
     });
 
-  it("the request is form-posted to every live socket that matches the patterns", async () => {
+  it("the request is form-posted to every live socket that matches the patterns [agent 7.1 30.1]", async () => {
     const peers = [
       await peer("daemon.sock", 200),
       await peer("daemon.one.sock", 200),
@@ -74,13 +74,13 @@ describe("PeerFanOut", () => {
   });
 
   for (const status of [400, 403, 404, 413, 500, 502, 503, 301]) {
-    it(`a ${status} answer from a peer counts as not accepted`, async () => {
+    it(`a ${status} answer from a peer counts as not accepted [agent 7.3 30.3]`, async () => {
       await peer("daemon.sock", status);
       assert.equal(await fanOut().send({ kind: "browse", url: "https://example.com/" }), 0);
     });
   }
 
-  it("one accepting peer is enough, whatever the others say", async () => {
+  it("one accepting peer is enough, whatever the others say [agent 7.2]", async () => {
     await peer("daemon.one.sock", 403);
     await peer("daemon.two.sock", 200);
     await peer("daemon.three.sock", 503);

@@ -38,7 +38,7 @@ describe("ObservedStore", () => {
     });
   }
 
-  it("an answer ends a fault, and each change is told once", async () => {
+  it("an answer ends a fault, and each change is told once [agent 35.17]", async () => {
     let fault: SecretStoreError | undefined = new SecretStoreError("unavailable", "down");
     const { store, health } = observed(async () => {
       if (fault !== undefined) throw fault;
@@ -67,7 +67,7 @@ describe("ObservedStore", () => {
     await assert.rejects(store.within(5000).list("", { signal: caller }), { code: "aborted" });
   });
 
-  it("a refused token is dropped, unless another one has taken its place since", async () => {
+  it("a refused token is dropped, unless another one has taken its place since [agent 35.18]", async () => {
     const tokens = [new Secret("old"), new Secret("old"), new Secret("old"), new Secret("new")].values();
     let dropped = 0;
     const signIn = { token: () => tokens.next().value, invalidate: () => void (dropped += 1) };

@@ -121,7 +121,7 @@ const idle = (daemon: Daemon) => (): boolean =>
   daemon.status().sync.state === "idle" && daemon.status().sync.last_cycle_at !== null;
 
 describe("the loop", () => {
-  it("does a cycle at once, then one in each poll interval, without reading values", async () => {
+  it("does a cycle at once, then one in each poll interval, without reading values [agent 1.1]", async () => {
     const daemon = await start();
     await until(idle(daemon));
     assert.equal(await w.read("f.yaml"), "token: one\n");
@@ -135,7 +135,7 @@ describe("the loop", () => {
     assert.equal(store.reads, reads);
   });
 
-  it("the poll comes with jitter, a tenth to either side: many hosts must not ask at the same moment", async (t) => {
+  it("the poll comes with jitter, a tenth to either side: many hosts must not ask at the same moment [agent 16.2]", async (t) => {
     for (const [chance, share] of [
       [0, 0.9],
       [0.5, 1],
@@ -152,7 +152,7 @@ describe("the loop", () => {
     }
   });
 
-  it("does a cycle on an event of the store", async () => {
+  it("does a cycle on an event of the store [agent 16.3]", async () => {
     const daemon = await start();
     await until(idle(daemon));
     assert.equal(daemon.status().sync.events, "connected");
@@ -206,7 +206,7 @@ describe("the loop", () => {
 });
 
 describe("an outage", () => {
-  it("is stale since its beginning, tried again with growing waits, and ends without a restart", async () => {
+  it("is stale since its beginning, tried again with growing waits, and ends without a restart [agent 16.5]", async () => {
     const daemon = await start();
     await until(idle(daemon));
     store.fault = new SecretStoreError("unavailable", "down", { remedy: "retry" });
@@ -239,7 +239,7 @@ describe("an outage", () => {
     assert.equal(daemon.status().store.last_error, null);
   });
 
-  it("without a token it waits with the reason, looks again soon, and drops one that the store refuses", async () => {
+  it("without a token it waits with the reason, looks again soon, and drops one that the store refuses [agent 10.25]", async () => {
     let token = false;
     let dropped = 0;
     const signIn: SignIn = {

@@ -20,7 +20,7 @@ describe("where a rule may write", () => {
     assert.match((await w.errorOf("a")) ?? "", reason);
   };
 
-  it("a symlinked target is followed and its file replaced, never the link", async () => {
+  it("a symlinked target is followed and its file replaced, never the link [agent 12.2]", async () => {
     await w.put("k", { token: "t" });
     await w.file("dotfiles/f.yaml", "token: old\n");
     await symlink("dotfiles/f.yaml", join(w.home, "f.yaml"));
@@ -29,7 +29,7 @@ describe("where a rule may write", () => {
     assert.deepEqual((await readdir(join(w.home, "dotfiles"))).toSorted(), ["f.yaml"]);
   });
 
-  it("not outside of sync.allowed_targets, also not over a link", async () => {
+  it("not outside of sync.allowed_targets, also not over a link [agent 4.15 12.5]", async () => {
     const outside = await workspace();
     try {
       await symlink(join(outside.home, "f.yaml"), join(w.home, "f.yaml"));
@@ -39,13 +39,13 @@ describe("where a rule may write", () => {
     }
   });
 
-  it("not over a loop of links", async () => {
+  it("not over a loop of links [agent 12.3]", async () => {
     await symlink("b", join(w.home, "a"));
     await symlink("a", join(w.home, "b"));
     await assertRefused("~/a", /more than 16 links/);
   });
 
-  it("over 16 links, and not over one more", async () => {
+  it("over 16 links, and not over one more [agent 12.4]", async () => {
     await w.put("k", { token: "t" });
     for (let i = 1; i <= 17; i++) {
       await symlink(i === 1 ? "end.yaml" : `link-${i - 1}`, join(w.home, `link-${i}`));
@@ -55,7 +55,7 @@ describe("where a rule may write", () => {
     await assertRefused("~/link-17", /more than 16 links/);
   });
 
-  it("not over a folder, not below a file, and not into a pipe", async () => {
+  it("not over a folder, not below a file, and not into a pipe [agent 12.11]", async () => {
     await mkdir(join(w.home, "is-a-folder"));
     await assertRefused("~/is-a-folder", /it is a folder/);
     await w.file("is-a-file", "x");
@@ -70,7 +70,7 @@ describe("where a rule may write", () => {
     await assertRefused("~/large.yaml", /it is larger than 16 MiB/);
   });
 
-  it("not into our own folders, the token file, or what decides who gets in", async () => {
+  it("not into our own folders, the token file, or what decides who gets in [agent 12.8]", async () => {
     await mkdir(join(w.home, ".ssh"), { mode: 0o700 });
     for (const path of [
       "~/.daemon-token",
@@ -88,7 +88,7 @@ describe("where a rule may write", () => {
     }
   });
 
-  it("not into the runtime folder, nor a configuration in use, the system's or one that was named", async () => {
+  it("not into the runtime folder, nor a configuration in use, the system's or one that was named [agent 12.8]", async () => {
     const other = {
       ...w.places,
       runtime: join(w.home, "run/daemon"),
@@ -100,26 +100,26 @@ describe("where a rule may write", () => {
     }
   });
 
-  it("not into a file of another user, unless root writes it", async (t) => {
+  it("not into a file of another user, unless root writes it [agent 12.9]", async (t) => {
     if (process.geteuid?.() === 0) t.mock.method(process as { geteuid(): number }, "geteuid", () => 12_345);
     const policy = new TargetPolicy({ ...w.places, home: "/" }, ["/"], []);
     // Root's, in root's own folder.
     await assert.rejects(policy.resolve("/etc/passwd"), /it belongs to another user/);
   });
 
-  it("not into such a file over a hard link", async () => {
+  it("not into such a file over a hard link [agent 12.8]", async () => {
     await w.file(".ssh/authorized_keys", "ssh-ed25519 AAAA\n");
     await link(join(w.home, ".ssh/authorized_keys"), join(w.home, "f.yaml"));
     await assertRefused("~/f.yaml", /no rule may write there/);
   });
 
-  it("not into a folder that others can write, and it says what to do", async () => {
+  it("not into a folder that others can write, and it says what to do [agent 12.6]", async () => {
     await mkdir(join(w.home, "shared"));
     await chmod(join(w.home, "shared"), 0o777);
     await assertRefused("~/shared/f.yaml", /others can write its folder .*shared. Run 'chmod go-w /);
   });
 
-  it("not below a folder that others can write, unless it is sticky", async () => {
+  it("not below a folder that others can write, unless it is sticky [agent 12.6]", async () => {
     await mkdir(join(w.home, "open/own"), { recursive: true });
     await chmod(join(w.home, "open"), 0o777);
     await assertRefused("~/open/own/f.yaml", /others can write the folder above, .*open\. Run 'chmod go-w /);
@@ -152,14 +152,14 @@ describe("where a rule may write", () => {
     assert.ok((await policy.resolve("~/.bashrc")).file.endsWith("/.bashrc"), "a local rule may");
   });
 
-  it("not into a folder of another user", async (context) => {
+  it("not into a folder of another user [agent 12.6]", async (context) => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a folder away");
     await mkdir(join(w.home, "theirs"));
     await chown(join(w.home, "theirs"), 65534, 65534);
     await assertRefused("~/theirs/f.yaml", /belongs to another user/);
   });
 
-  it("keeps the owner of a file that root writes", async (context) => {
+  it("keeps the owner of a file that root writes [agent 13.4]", async (context) => {
     if (process.geteuid?.() !== 0) return context.diagnostic("needs root to give a file away");
     await w.put("k", { token: "t" });
     await chown(await w.file("f.yaml", "token: old\n"), 65534, 65534);
@@ -168,7 +168,7 @@ describe("where a rule may write", () => {
     assert.deepEqual([found.uid, found.gid], [65534, 65534]);
   });
 
-  it("writes a hard-linked file in place, so that both names keep showing it", async () => {
+  it("writes a hard-linked file in place, so that both names keep showing it [agent 13.5]", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "# long comment to be kept whole\ntoken: a-much-longer-old-value\n");
     await link(join(w.home, "f.yaml"), join(w.home, "g.yaml"));

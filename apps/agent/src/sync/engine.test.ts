@@ -42,7 +42,7 @@ function watched(
 }
 
 describe("a cycle", () => {
-  it("changes only the managed bytes of an existing file, and keeps its mode", async () => {
+  it("changes only the managed bytes of an existing file, and keeps its mode [agent 13.4]", async () => {
     await w.put("k", { token: "new" });
     await w.file("f.yaml", EXISTING, 0o640);
     assert.deepEqual((await w.cycle([yaml("a", "k")])).changed, ["a"]);
@@ -50,7 +50,7 @@ describe("a cycle", () => {
     assert.equal((await stat(join(w.home, "f.yaml"))).mode & 0o777, 0o640);
   });
 
-  it("makes a file with 0600 in folders with 0700, whatever the umask", async () => {
+  it("makes a file with 0600 in folders with 0700, whatever the umask [agent 13.3]", async () => {
     await w.put("k", { token: "t" });
     const before = process.umask(0o277);
     try {
@@ -100,7 +100,7 @@ describe("a cycle", () => {
     assert.equal(await w.read("f.yaml"), "# kept\ntoken: t\nsecond: t\n");
   });
 
-  it("reads no value and touches no file when nothing has changed", async () => {
+  it("reads no value and touches no file when nothing has changed [agent 11.8 13.1]", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);
     const before = await stat(join(w.home, "f.yaml"), { bigint: true });
@@ -148,13 +148,13 @@ describe("a cycle", () => {
     assert.equal(await w.read("f.yaml"), "token: v\n");
   });
 
-  it("keeps numbers as they are stored", async () => {
+  it("keeps numbers as they are stored [agent 2.4]", async () => {
     await w.put("k", { big: { number: "9223372036854775808" }, one: { number: "1.10" } });
     await w.cycle([yaml("a", "k")]);
     assert.equal(await w.read("f.yaml"), "big: 9223372036854775808\none: 1.10\n");
   });
 
-  it("puts several secrets under their names", async () => {
+  it("puts several secrets under their names [agent 15.3]", async () => {
     await w.put("k", { token: "t" });
     await w.put("l", { token: "u" });
     await w.cycle([
@@ -189,7 +189,7 @@ describe("rules are isolated", () => {
     assert.deepEqual([result.changed, result.failed], [["b"], ["a"]]);
   });
 
-  it("keeps its back-off while other secrets change, and is tried at once when one that it may read does", async () => {
+  it("keeps its back-off while other secrets change, and is tried at once when one that it may read does [agent 15.11]", async () => {
     await w.put("k", { token: "t" });
     await w.put("l", { token: "t" });
     await w.put("m", { token: "t" });
@@ -211,7 +211,7 @@ describe("rules are isolated", () => {
     assert.deepEqual(failures(), [2, 1, 3]);
   });
 
-  it("each waits longer after each failure, and is tried at once when somebody asks", async () => {
+  it("each waits longer after each failure, and is tried at once when somebody asks [agent 15.11]", async () => {
     await w.put("k", { token: "t" });
     await mkdir(join(w.home, "f.yaml"));
     let now = 1_000_000_000_000;
@@ -280,7 +280,7 @@ describe("the store is away", () => {
 });
 
 describe("a secret that is missing", () => {
-  it("on_missing keep: the file stays and the state says missing, without failing", async () => {
+  it("on_missing keep: the file stays and the state says missing, without failing [agent 14.29]", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);
     await w.store.delete("k");
@@ -293,7 +293,7 @@ describe("a secret that is missing", () => {
     assert.equal(await w.read("f.yaml"), "token: back\n");
   });
 
-  it("on_missing remove: takes away what the rule set, and only that", async () => {
+  it("on_missing remove: takes away what the rule set, and only that [agent 14.29]", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "mine: 1\n");
     await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "remove" })]);
@@ -302,7 +302,7 @@ describe("a secret that is missing", () => {
     assert.equal(await w.read("f.yaml"), "mine: 1\n");
   });
 
-  it("on_missing error: the rule fails", async () => {
+  it("on_missing error: the rule fails [agent 14.29]", async () => {
     const result = await w.cycle([yaml("a", "k", "~/f.yaml", { on_missing: "error" })]);
     assert.deepEqual(result.failed, ["a"]);
     assert.equal(await w.errorOf("a"), "nothing is stored under k");
@@ -312,7 +312,7 @@ describe("a secret that is missing", () => {
 describe("a file that others can read", () => {
   const modeOf = async (name: string): Promise<number> => (await stat(join(w.home, name))).mode & 0o777;
 
-  it("tighten: takes permissions of others away, also when the content stays", async () => {
+  it("tighten: takes permissions of others away, also when the content stays [agent 14.27]", async () => {
     await w.put("k", { TOKEN: "t" });
     await w.file(".env", "A=1\n");
     await chmod(join(w.home, ".env"), 0o644);
@@ -325,7 +325,7 @@ describe("a file that others can read", () => {
     assert.deepEqual(await (await w.engine([rule])).engine.exposedFiles(), []);
   });
 
-  it("without tighten an exposed file keeps its mode and is named", async () => {
+  it("without tighten an exposed file keeps its mode and is named [agent 14.27]", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", "mine: 1\n");
     await chmod(join(w.home, "f.yaml"), 0o644);
@@ -342,7 +342,7 @@ describe("a file that others can read", () => {
 });
 
 describe("ownership of keys", () => {
-  it("on_remove clean: a removed rule takes its keys with it, a removed field too", async () => {
+  it("on_remove clean: a removed rule takes its keys with it, a removed field too [agent 14.25]", async () => {
     await w.put("k", { token: "t", user: "u" });
     await w.file("f.yaml", "mine: 1\n");
     const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
@@ -378,7 +378,7 @@ describe("ownership of keys", () => {
     ["no entry, and what the rule brought goes", "mine: 1\n", "    server: s\n", "mine: 1\n"],
   ];
   for (const [name, existing, more, left] of lists) {
-    it(`on_remove clean with lists: keeps ${name}`, async () => {
+    it(`on_remove clean with lists: keeps ${name} [agent 14.26]`, async () => {
       const clean = (fields: string): unknown =>
         yaml("a", "k", "~/f.yaml", {
           on_remove: "clean",
@@ -427,7 +427,7 @@ describe("ownership of keys", () => {
     assert.equal(await w.read("f.yaml"), "users:\n  - name: dev\n");
   });
 
-  it("on_remove clean with lists: after a loss of state no value stays behind", async () => {
+  it("on_remove clean with lists: after a loss of state no value stays behind [agent 14.26]", async () => {
     const clean = yaml("a", "k", "~/f.yaml", {
       on_remove: "clean",
       lists: { users: "name" },
@@ -441,7 +441,7 @@ describe("ownership of keys", () => {
     assert.equal(await w.read("f.yaml"), "users:\n  - name: dev\n");
   });
 
-  it("on_remove keep: they stay", async () => {
+  it("on_remove keep: they stay [agent 14.26]", async () => {
     await w.put("k", { token: "t" });
     await w.cycle([yaml("a", "k")]);
     await w.cycle([]);
@@ -466,7 +466,7 @@ describe("ownership of keys", () => {
     assert.equal(await w.read("g.yaml"), "token: t\n");
   });
 
-  it("two rules on one file are one edit", async () => {
+  it("two rules on one file are one edit [agent 13.11]", async () => {
     await w.put("k", { one: "1st" });
     await w.put("l", { two: "2nd" });
     await w.file("f.yaml", "# c\n");
@@ -476,7 +476,7 @@ describe("ownership of keys", () => {
     assert.deepEqual((await w.cycle([yaml("a", "k"), yaml("b", "l")])).unchanged, ["a", "b"]);
   });
 
-  it("two rules that set the same key both fail and name each other", async () => {
+  it("two rules that set the same key both fail and name each other [agent 13.11]", async () => {
     await w.put("k", { token: "1" });
     await w.put("l", { token: "2" });
     const result = await w.cycle([yaml("a", "k"), yaml("b", "l")]);
@@ -516,7 +516,7 @@ describe("the state file", () => {
     ["of another schema", '{"schema": 99}'],
     ["of wrong types", '{"schema": 1, "rules": 3}'],
   ] as const) {
-    it(`${name}: rebuilt without rewriting equal files`, async () => {
+    it(`${name}: rebuilt without rewriting equal files [agent 16.7]`, async () => {
       await w.put("k", { token: "t" });
       await w.cycle([yaml("a", "k")]);
       const before = await stat(join(w.home, "f.yaml"), { bigint: true });
@@ -552,7 +552,7 @@ describe("the state file", () => {
     });
   }
 
-  it("lost: only what the rule sets now is taken for its own again", async () => {
+  it("lost: only what the rule sets now is taken for its own again [agent 16.8]", async () => {
     const clean = yaml("a", "k", "~/f.yaml", { on_remove: "clean" });
     await w.put("k", { kept: "one", dropped: "two" });
     await w.cycle([clean]);
@@ -564,7 +564,7 @@ describe("the state file", () => {
     assert.equal(await w.read("f.yaml"), "dropped: two\n");
   });
 
-  it("holds no value and no plain hash, and is 0600", async () => {
+  it("holds no value and no plain hash, and is 0600 [agent 16.6]", async () => {
     await w.put("k", { token: "hunter2" });
     await w.cycle([yaml("a", "k")]);
     const path = join(w.places.state, "state.json");
@@ -575,7 +575,7 @@ describe("the state file", () => {
 });
 
 describe("backups", () => {
-  it("one copy is kept before a rule first touches an existing file, 0600", async () => {
+  it("one copy is kept before a rule first touches an existing file, 0600 [agent 13.9]", async () => {
     await w.put("k", { token: "t" });
     await w.file("f.yaml", EXISTING, 0o644);
     await w.cycle([yaml("a", "k")]);
@@ -602,7 +602,7 @@ describe("a rule's command", () => {
   const withRun = (name: string, path: string, command: string[], more: object = {}): unknown =>
     yaml(name, "k", path, {}, { run: { command, ...more } });
 
-  it("runs once for all rules that name it, and only when a file has changed", async () => {
+  it("runs once for all rules that name it, and only when a file has changed [agent 16.9]", async () => {
     await w.put("k", { token: "t" });
     const command = ["/bin/sh", "-c", `echo ran >> ${join(w.home, "log")}; echo output`];
     const rules = [withRun("a", "~/f.yaml", command), withRun("b", "~/g.yaml", command)];
@@ -613,7 +613,7 @@ describe("a rule's command", () => {
     assert.deepEqual([run?.exit_code, run?.stdout_bytes, run?.stderr_bytes], [0, 7, 0]);
   });
 
-  it("is not run while another thing fails its rule", async () => {
+  it("is not run while another thing fails its rule [agent 16.10]", async () => {
     await w.put("k", { token: "t" });
     const flag = join(w.home, "flag");
     const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `echo ran >> ${flag}; exit 1`])];
@@ -623,7 +623,7 @@ describe("a rule's command", () => {
     assert.equal(await w.read("flag"), "ran\n", "a broken file is nothing to reload");
   });
 
-  it("that fails fails the rule, and is run again although the file is right", async () => {
+  it("that fails fails the rule, and is run again although the file is right [agent 16.10]", async () => {
     await w.put("k", { token: "t" });
     const flag = join(w.home, "flag");
     const rules = [withRun("a", "~/f.yaml", ["/bin/sh", "-c", `test -e ${flag}`])];
@@ -633,7 +633,7 @@ describe("a rule's command", () => {
     assert.deepEqual((await w.cycle(rules)).failed, []);
   });
 
-  it("does not see the token, ends with its time-out, and its output is stored nowhere", async () => {
+  it("does not see the token, ends with its time-out, and its output is stored nowhere [agent 5.32 16.11]", async () => {
     await w.put("k", { token: "t" });
     process.env["AGENT_TOKEN"] = "hunter2";
     try {
@@ -651,7 +651,7 @@ describe("a rule's command", () => {
 });
 
 describe("a cycle that is stopped", () => {
-  it("leaves a large file alone, and its rule without a failure", async () => {
+  it("leaves a large file alone, and its rule without a failure [agent 13.7]", async () => {
     const text = EXISTING + "# more\n".repeat(10_000);
     await w.put("k", { token: "new" });
     await w.file("f.yaml", text);
@@ -668,7 +668,7 @@ describe("a cycle that is stopped", () => {
 });
 
 describe("a preview", () => {
-  it("writes nothing at all", async () => {
+  it("writes nothing at all [agent 6.4]", async () => {
     await w.put("k", { token: "new" });
     await w.file("f.yaml", EXISTING);
     const { engine } = await w.engine([yaml("a", "k"), yaml("b", "k", "~/x/y.yaml")]);

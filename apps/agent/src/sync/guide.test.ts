@@ -52,7 +52,7 @@ function exampleOf(format: string) {
   };
 }
 
-describe("docs/agent.md, Formats: the example is what a rule does", () => {
+describe("docs/agent.md, Formats: the example is what a rule does [agent 14.24]", () => {
   let w: Workspace;
   before(async () => {
     w = await workspace();

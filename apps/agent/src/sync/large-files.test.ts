@@ -78,7 +78,7 @@ describe("a large file", () => {
     assert.ok(ticks >= 10, `${ticks} ticks`);
   });
 
-  it("gets the same bytes and outcomes as inline, in every format", async () => {
+  it("gets the same bytes and outcomes as inline, in every format [agent 13.7]", async () => {
     const thread = newThread();
     const cases: readonly [format: DocumentFormat, entry: string, content: string, options?: object][] = [
       [yaml, "key%: value # note\n", "key7: new\nother: {a: 1}\n"],
@@ -132,7 +132,7 @@ describe("a large file", () => {
     }
   });
 
-  it("fails with the same errors as inline: class, code, hint and place", async () => {
+  it("fails with the same errors as inline: class, code, hint and place [agent 13.7]", async () => {
     const thread = newThread();
     const overlap = contextOf(yaml, { others: new Map([["other", [["key7"]]]]) });
     const wrong: readonly [Buffer, MergeContext, code: string][] = [
@@ -212,7 +212,7 @@ describe("the thread for large files", () => {
     await assertWorks(thread);
   });
 
-  it("that runs out of memory fails the rules of its file, and nothing else", async () => {
+  it("that runs out of memory fails the rules of its file, and nothing else [agent 13.7]", async () => {
     const merged = await job(newThread({ heapMb: 16 }));
     assert.equal(
       (failureOf(merged) as AgentError).message,

@@ -28,7 +28,7 @@ async function synced(
 }
 
 describe("a rule's template", () => {
-  it("renders fields into the document", async () => {
+  it("renders fields into the document [agent 15.3]", async () => {
     const template = "a:\n  token: {{ .token }}\n  port: {{ .port }}\n";
     const found = await synced({ token: "t", port: { number: "443" } }, { format: "yaml", template });
     assert.equal(found, "a:\n  token: t\n  port: 443\n");
@@ -48,7 +48,7 @@ describe("a rule's template", () => {
     );
   });
 
-  it("reads another secret by secret, and follows its versions", async () => {
+  it("reads another secret by secret, and follows its versions [agent 15.8]", async () => {
     await w.put("other/one", { token: "1st" });
     const target = { format: "text", template: '{{ (secret "other/one").token }}/{{ .a }}' };
     assert.equal(await synced({ a: "x" }, target), "1st/x");
@@ -68,7 +68,7 @@ describe("a rule's template", () => {
     );
   });
 
-  it("reads the environment, follows its changes, and never the daemon's own variables", async () => {
+  it("reads the environment, follows its changes, and never the daemon's own variables [agent 15.9]", async () => {
     const target = { format: "text", template: '{{ env "WHO" }}' };
     assert.equal(await synced({ a: "x" }, target, { WHO: "me" }), "me");
     const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
@@ -136,7 +136,7 @@ function texts(value: EditValue): string[] {
     : [typeof value === "string" ? value : JSON.stringify(value)];
 }
 
-describe("a value cannot become structure", () => {
+describe("a value cannot become structure [agent 15.10]", () => {
   const hostile: [string, string, string, string][] = [
     ["a new key in yaml", "yaml", "a:\n  t: {{ .v }}\n", "x\n  admin: true"],
     ["a mapping in yaml", "yaml", "t: {{ .v }}\n", "{admin: true}"],
@@ -237,12 +237,12 @@ describe("a value cannot become structure", () => {
     assert.match(npmrc, /^@scope:registry=https:\/\/r\.example\/\?a=b$/m, npmrc);
   });
 
-  it("names the line of the action at fault", async () => {
+  it("names the line of the action at fault [agent 15.10]", async () => {
     const template = "a: {{ .ok }}\nb: {{ .v }}\nc: {{ .ok }}\n";
     assert.match(await synced({ ok: "1", v: "{x: 1}" }, { format: "yaml", template }), /template line 2:/);
   });
 
-  it("unless it is quoted, then it is carried as it is", async () => {
+  it("unless it is quoted, then it is carried as it is [agent 15.10]", async () => {
     const value = 'x"\nadmin: true # $(touch /tmp/x) `id`';
     const found = await synced({ v: value }, { format: "json", template: '{"t": {{ .v | quote }}}' });
     assert.equal(JSON.parse(found).t, value);
@@ -281,7 +281,7 @@ describe("a rule without a template", () => {
 });
 
 describe("a whole text file", () => {
-  it("of somebody else is replaced only with overwrite: true, or when it is equal", async () => {
+  it("of somebody else is replaced only with overwrite: true, or when it is equal [agent 14.23]", async () => {
     const target = { format: "text", template: "{{ .v }}" };
     await w.file("f", "mine");
     assert.match(
@@ -303,7 +303,7 @@ describe("a whole text file", () => {
 });
 
 describe("what is shown of an error", () => {
-  it("is nothing of one that is not ours", () => {
+  it("is nothing of one that is not ours [agent 18.5]", () => {
     assert.equal(publicMessage(new TypeError("hunter2 is not a function")), "internal error (TypeError)");
   });
 });

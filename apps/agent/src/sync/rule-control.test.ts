@@ -34,7 +34,7 @@ function build(preview: Partial<Preview> = {}): {
 }
 
 describe("RuleSwitch", () => {
-  it("pauses and resumes, and has a cycle take it up only where something changed", async () => {
+  it("pauses and resumes, and has a cycle take it up only where something changed [agent 16.1]", async () => {
     const { control, paused, changes } = build();
     assert.equal(await control.setPaused("one", true), "done");
     assert.equal(await control.setPaused("one", true), "done");

@@ -48,7 +48,7 @@ async function follow(steps: readonly Step[]) {
 const SHORT = { changes: 0, livesMs: 1 };
 
 describe("StoreWatch", () => {
-  it("opens a broken stream again, with growing waits up to half a minute, and polls meanwhile", async () => {
+  it("opens a broken stream again, with growing waits up to half a minute, and polls meanwhile [agent 11.7]", async () => {
     const { waits, states } = await follow(Array.from<Step>({ length: 12 }).fill("unavailable"));
     assert.equal(waits.length, 12);
     assert.ok((waits[0] ?? 0) <= 500 * 1.5 && Math.max(...waits) <= 30_000 * 1.5, waits.join(" "));
@@ -76,7 +76,7 @@ describe("StoreWatch", () => {
     assert.ok((waits.at(-1) ?? Infinity) <= 750, waits.join(" "));
   });
 
-  it("unsupported: says so, and asks again after an hour; denied: after five minutes", async () => {
+  it("unsupported: says so, and asks again after an hour; denied: after five minutes [agent 11.7]", async () => {
     const { waits, states, lines } = await follow(["unsupported", "denied"]);
     assert.deepEqual(lines, ["info: the token may not follow the store's events; it is polled"]);
     assert.deepEqual(waits, [3_600_000, 300_000]);

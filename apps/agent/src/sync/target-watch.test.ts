@@ -65,7 +65,7 @@ describe("the watch over targets", () => {
     assert.deepEqual([looked.length, cycles], [1, 0]);
   });
 
-  it("notices a change, and looks only at files it follows", async () => {
+  it("notices a change, and looks only at files it follows [agent 16.4]", async () => {
     const file = join(folder, "a.yaml");
     watch.follow([file]);
     await until(() => looked.length === 1);

@@ -29,14 +29,14 @@ async function outcome(target: object = {}): Promise<string | null> {
 }
 
 describe("a target in a git work tree", () => {
-  it("that is tracked is refused, and left as it is", async () => {
+  it("that is tracked is refused, and left as it is [agent 12.10]", async () => {
     await w.file("repo/f.yaml", "token: old\n");
     git("add", "f.yaml");
     assert.match((await outcome()) ?? "", /git tracks it.*allow_tracked/);
     assert.equal(await w.read("repo/f.yaml"), "token: old\n");
   });
 
-  it("that is tracked is written with allow_tracked", async () => {
+  it("that is tracked is written with allow_tracked [agent 12.10]", async () => {
     await w.file("repo/f.yaml", "token: old\n");
     git("add", "f.yaml");
     assert.equal(await outcome({ allow_tracked: true }), null);

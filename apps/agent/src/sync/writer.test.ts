@@ -54,14 +54,14 @@ const append =
   };
 
 describe("writing against an editor that saves at the same time", () => {
-  it("in place: the edit is kept and the merge is made again from it", async () => {
+  it("in place: the edit is kept and the merge is made again from it [agent 13.6]", async () => {
     await writeFile(file, "a\n");
     const result = await write(append("ours\n"), async () => appendFileSync(file, "edited\n"));
     assert.equal(await readFile(file, "utf8"), "a\nedited\nours\n");
     assert.equal(result.changed, true);
   });
 
-  it("by rename: the edit is kept and the merge is made again from it", async () => {
+  it("by rename: the edit is kept and the merge is made again from it [agent 13.6]", async () => {
     await writeFile(file, "a\n");
     await write(append("ours\n"), async () => {
       await writeFile(`${file}.new`, "renamed in\n");
@@ -86,7 +86,7 @@ describe("writing against an editor that saves at the same time", () => {
     assert.match(await readFile(file, "utf8"), /^(ours|a|edit)/);
   });
 
-  it("while the merge of a file with two names takes its time: it is merged anew", async () => {
+  it("while the merge of a file with two names takes its time: it is merged anew [agent 13.6]", async () => {
     await writeFile(file, "a\n");
     await link(file, join(home, "second"));
     let saved = false;
@@ -106,7 +106,7 @@ describe("writing against an editor that saves at the same time", () => {
 });
 
 describe("a write in place that did not finish", () => {
-  it("is taken up again from the journal's copy", async () => {
+  it("is taken up again from the journal's copy [agent 13.5]", async () => {
     const journal = new InPlaceJournal(findPlaces({ HOME: home }).state);
     await writeFile(file, "trunc");
     await journal.begin(file, Buffer.from("whole\n"));
@@ -129,7 +129,7 @@ describe("a write in place that did not finish", () => {
   });
 });
 
-describe("a folder that is exchanged for another after it was checked", () => {
+describe("a folder that is exchanged for another after it was checked [agent 12.7]", () => {
   for (const [name, before] of [
     ["a new file is not made in it", undefined],
     ["a file in it is not replaced", "a\n"],
@@ -166,7 +166,7 @@ describe("a folder that is exchanged for another after it was checked", () => {
 });
 
 describe("a file that cannot be renamed over", () => {
-  it("EBUSY: is written in place, keeps its inode, and the write says so", async () => {
+  it("EBUSY: is written in place, keeps its inode, and the write says so [agent 13.5]", async () => {
     await writeFile(file, "a\nlonger than what follows\n");
     const { ino } = await stat(file);
     // A mount point, which a test cannot make.
@@ -199,7 +199,7 @@ describe("leftovers of a crash", () => {
 });
 
 describe("the writer lock", () => {
-  it("is one writer's, ends with it, and is 0600", async () => {
+  it("is one writer's, ends with it, and is 0600 [agent 13.10]", async () => {
     const state = join(home, "state");
     const first = await WriterLock.acquire(state);
     await assert.rejects(WriterLock.acquire(state, 0), { code: "locked" });

@@ -144,7 +144,7 @@ async function assertFlow(texts: readonly string[]): Promise<void> {
   assert.deepEqual(problems.slice(0, 20), [], `${problems.length} problems`);
 }
 
-test("yaml edit: readers of 1.1 and 1.2 find odd keys and values in brackets as they are", async () => {
+test("yaml edit: readers of 1.1 and 1.2 find odd keys and values in brackets as they are [agent 14.12]", async () => {
   await assertFlow(ODD_TEXTS);
 });
 

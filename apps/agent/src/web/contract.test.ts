@@ -39,7 +39,7 @@ const own = (): RequestOptions => ({ method: "POST", headers: { Origin: server.u
 const json = ({ body }: Answer): Record<string, unknown> => JSON.parse(body) as Record<string, unknown>;
 
 describe("endpoints: JSON API", () => {
-  it("GET /api/v1/status: server status, auth state, token TTL, sync state, certificate-bootstrap state", async () => {
+  it("GET /api/v1/status: server status, auth state, token TTL, sync state, certificate-bootstrap state [agent 24.1]", async () => {
     const status = json(await server.send("/api/v1/status"));
     for (const key of [
       "version",
@@ -57,7 +57,7 @@ describe("endpoints: JSON API", () => {
     assert.deepEqual(status["bootstrap"], { active: false, method: null });
   });
 
-  it("GET /api/v1/status: from memory, no request to the store", async () => {
+  it("GET /api/v1/status: from memory, no request to the store [agent 24.2]", async () => {
     // A store that fails whatever it is asked.
     const store = new Proxy({}, { get: () => () => assert.fail("the store was asked") }) as SecretStore;
     await using alone = await startTestServer({ store });
@@ -66,7 +66,7 @@ describe("endpoints: JSON API", () => {
     assert.equal((await alone.send("/ui/")).status, 200);
   });
 
-  it("GET /api/v1/rules: configured sync rules", async () => {
+  it("GET /api/v1/rules: configured sync rules [agent 24.4]", async () => {
     const { rules } = json(await server.send("/api/v1/rules")) as { rules: { name: string }[] };
     assert.deepEqual(
       rules.map(({ name }) => name),
@@ -74,51 +74,51 @@ describe("endpoints: JSON API", () => {
     );
   });
 
-  it("GET /api/v1/token: the current store token; authenticated sessions only", async () => {
+  it("GET /api/v1/token: the current store token; authenticated sessions only [agent 24.5]", async () => {
     assert.equal(json(await server.send("/api/v1/token"))["token"], TOKEN);
     await using locked = await startTestServer({ requireUnlock: true, token: TOKEN });
     assert.equal((await locked.send("/api/v1/token")).status, 401);
   });
 
-  it("GET /api/v1/secrets/{path}: lists a folder or returns a secret; with reveal the body has {fields: {...}}", async () => {
+  it("GET /api/v1/secrets/{path}: lists a folder or returns a secret; with reveal the body has {fields: {...}} [agent 24.6]", async () => {
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/")), { path: "tools/", keys: ["there"] });
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["a"]);
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there?reveal=true"))["fields"], { a: 1 });
   });
 
-  it("POST /api/v1/secrets/{path}: creates; 409 if exists; CSRF token required", async () => {
+  it("POST /api/v1/secrets/{path}: creates; 409 if exists; CSRF token required [agent 24.7]", async () => {
     assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 201);
     assert.equal((await change("POST", "/api/v1/secrets/tools/new", fields('{"a":"b"}'))).status, 409);
     const bare = { method: "POST", headers: { "Content-Type": "application/json" }, ...fields(`{"a":"1"}`) };
     assert.equal((await server.send("/api/v1/secrets/tools/other", bare)).status, 403);
   });
 
-  it("PUT /api/v1/secrets/{path}: replaces the whole document; 404 if absent; CSRF token required", async () => {
+  it("PUT /api/v1/secrets/{path}: replaces the whole document; 404 if absent; CSRF token required [agent 24.8]", async () => {
     assert.equal((await change("PUT", "/api/v1/secrets/tools/there", fields('{"b":2}'))).status, 200);
     assert.deepEqual(json(await server.send("/api/v1/secrets/tools/there"))["fields"], ["b"]);
     assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields('{"b":2}'))).status, 404);
     assert.equal((await server.send("/api/v1/secrets/tools/there", { method: "PUT" })).status, 403);
   });
 
-  it("DELETE /api/v1/secrets/{path}: deletes secret and all versions; CSRF token required", async () => {
+  it("DELETE /api/v1/secrets/{path}: deletes secret and all versions; CSRF token required [agent 24.9]", async () => {
     await server.store.write("tools/gone", parseFields('{"a":1}'));
     assert.equal((await server.send("/api/v1/secrets/tools/gone", { method: "DELETE" })).status, 403);
     assert.equal((await change("DELETE", "/api/v1/secrets/tools/gone")).status, 200);
     await assert.rejects(server.store.metadata("tools/gone"), { code: "not_found" });
   });
 
-  it("POST /api/v1/sync: triggers an immediate sync cycle; CSRF token required", async () => {
+  it("POST /api/v1/sync: triggers an immediate sync cycle; CSRF token required [agent 24.11]", async () => {
     const cyclesBefore = server.view.cycles;
     assert.equal((await server.send("/api/v1/sync", own())).status, 403);
     assert.equal((await change("POST", "/api/v1/sync")).status, 202);
     assert.equal(server.view.cycles, cyclesBefore + 1);
   });
 
-  it("GET /api/v1/csrf: {token}", async () => {
+  it("GET /api/v1/csrf: {token} [agent 24.12]", async () => {
     assert.deepEqual(Object.keys(json(await server.send("/api/v1/csrf"))), ["token"]);
   });
 
-  it("a config view exists, and enrolments are in the status, read-only", async () => {
+  it("a config view exists, and enrolments are in the status, read-only [agent 24.18]", async () => {
     assert.ok("config" in json(await server.send("/api/v1/config")));
     const { enrolments } = json(await server.send("/api/v1/status"));
     assert.deepEqual(
@@ -129,11 +129,11 @@ describe("endpoints: JSON API", () => {
 });
 
 describe("endpoints: browser", () => {
-  it("GET /: login view, or redirect to /setup/ or /ui/", async () => {
+  it("GET /: login view, or redirect to /setup/ or /ui/ [agent 25.2]", async () => {
     assert.equal((await server.send("/")).headers.location, "/setup/");
   });
 
-  it("GET /setup/: first-run wizard", async () => {
+  it("GET /setup/: first-run wizard [agent 25.7]", async () => {
     assert.match((await server.send("/setup/")).body, /Skip the rest/);
   });
 
@@ -143,7 +143,7 @@ describe("endpoints: browser", () => {
     });
   }
 
-  it("none of them without web.enabled, as nothing listens then; every POST is Origin-checked", async () => {
+  it("none of them without web.enabled, as nothing listens then; every POST is Origin-checked [agent 25.1]", async () => {
     const { routes: served } = routes({ secrets: {} } as unknown as RouteParts);
     const posts = served.filter(({ method, path }) => method === "POST" && !path.startsWith("/api/"));
     assert.ok(posts.length >= 9, String(posts.length));
@@ -159,7 +159,7 @@ describe("endpoints: browser", () => {
 });
 
 describe("pages under /ui/", () => {
-  it("/ui/: header with version, connection state, store link, Updated time, Config, copy-token, Sync Now; the markdown", async () => {
+  it("/ui/: header with version, connection state, store link, Updated time, Config, copy-token, Sync Now; the markdown [agent 26.1]", async () => {
     const { body } = await server.send("/ui/");
     for (const part of [
       /class="version">0\.1\.0</,
@@ -190,7 +190,7 @@ describe("pages under /ui/", () => {
     });
   }
 
-  it("/ui/secrets/<key>: the URL is the whole state, and a path that holds nothing is a create form", async () => {
+  it("/ui/secrets/<key>: the URL is the whole state, and a path that holds nothing is a create form [agent 26.6]", async () => {
     assert.match((await server.send("/ui/secrets/tools/nothing")).body, /The first field creates the secret/);
   });
 
@@ -201,7 +201,7 @@ describe("pages under /ui/", () => {
     assert.doesNotMatch((await server.send("/ui/")).body, /remotes/);
   });
 
-  it("an unauthenticated visit to any /ui/ page redirects to /", async () => {
+  it("an unauthenticated visit to any /ui/ page redirects to / [agent 26.13]", async () => {
     await using out = await startTestServer();
     out.view.set({ status: { authenticated: false } });
     for (const path of [
@@ -227,7 +227,7 @@ describe("removed endpoints", () => {
     ["GET", "/api/v1/enrol", "/setup/ and /ui/enrolments/"],
     ["GET", "/api/v1/enrol/x", "/setup/ and /ui/enrolments/"],
   ] as const) {
-    it(`${method} ${path} is 404 and points to ${replacement}`, async () => {
+    it(`${method} ${path} is 404 and points to ${replacement} [agent 27.1]`, async () => {
       const { status, body } = await server.send(path, method === "POST" ? own() : {});
       assert.equal(status, 404);
       assert.ok(body.includes(`Use ${replacement} instead`), body);
@@ -236,27 +236,27 @@ describe("removed endpoints", () => {
 });
 
 describe("request protection", () => {
-  it("1: browser POSTs require a present, same-origin Origin header", async () => {
+  it("1: browser POSTs require a present, same-origin Origin header [agent 32.1]", async () => {
     const cyclesBefore = server.view.cycles;
     assert.equal((await server.send("/ui/sync", { method: "POST" })).status, 403);
     assert.equal((await server.send("/ui/sync", own())).status, 303);
     assert.equal(server.view.cycles, cyclesBefore + 1);
   });
 
-  it("2: JSON API mutations require the CSRF handshake; a token is good once", async () => {
+  it("2: JSON API mutations require the CSRF handshake; a token is good once [agent 32.2]", async () => {
     const { token } = json(await server.send("/api/v1/csrf")) as { token: string };
     const sync = { method: "POST", headers: { "X-CSRF-Token": token } };
     assert.equal((await server.send("/api/v1/sync", sync)).status, 202);
     assert.equal((await server.send("/api/v1/sync", sync)).status, 403);
   });
 
-  it("3: a listen address that is not loopback is refused", () => {
+  it("3: a listen address that is not loopback is refused [agent 32.3]", () => {
     for (const address of ["0.0.0.0:8200", "[::]:8200", "192.0.2.1:8200", ":8200"]) {
       assert.throws(() => parseListenAddress(address), { code: "listen_refused" });
     }
   });
 
-  it("4: nosniff and the policy on every answer: pages, API, errors, assets, streams, redirects", async () => {
+  it("4: nosniff and the policy on every answer: pages, API, errors, assets, streams, redirects [agent 32.4]", async () => {
     const asset = /href="(\/static\/kit\.[^"]+)"/.exec((await server.send("/ui/")).body)?.[1] ?? "";
     for (const path of [
       "/",
@@ -281,7 +281,7 @@ describe("request protection", () => {
     assert.doesNotMatch(STRICT_CSP, /unsafe/, "the contract's ceiling is not used: no page needs it");
   });
 
-  it("4: inline scripts are nowhere", async () => {
+  it("4: inline scripts are nowhere [agent 32.5]", async () => {
     for (const path of ["/ui/", "/setup/", "/ui/secrets/tools/there", "/ui/enrolments/", "/ui/config/"]) {
       const { body } = await server.send(path);
       assert.doesNotMatch(body, /<script(?![^>]*\bsrc=)|\son\w+="|style="|href="javascript/, path);
@@ -290,15 +290,15 @@ describe("request protection", () => {
 });
 
 describe("errors", () => {
-  it("POST secret when one exists: 409", async () => {
+  it("POST secret when one exists: 409 [agent 35.1]", async () => {
     assert.equal((await change("POST", "/api/v1/secrets/tools/there", fields(`{"a":"1"}`))).status, 409);
   });
 
-  it("PUT secret when absent: 404", async () => {
+  it("PUT secret when absent: 404 [agent 35.2]", async () => {
     assert.equal((await change("PUT", "/api/v1/secrets/tools/absent", fields(`{"a":"1"}`))).status, 404);
   });
 
-  it("secret mutation outside web.editable_paths: 403, whatever is there", async () => {
+  it("secret mutation outside web.editable_paths: 403, whatever is there [agent 35.3]", async () => {
     for (const method of ["POST", "PUT", "DELETE"]) {
       for (const path of ["elsewhere/x", "elsewhere/new", "toolsx"]) {
         const answer = await change(
@@ -311,7 +311,7 @@ describe("errors", () => {
     }
   });
 
-  it("the routes of mutations exist when no path is configured", async () => {
+  it("the routes of mutations exist when no path is configured [agent 24.15]", async () => {
     await using bare = await startTestServer();
     const { token } = json(await bare.send("/api/v1/csrf")) as { token: string };
     const headers = { "X-CSRF-Token": token, "Content-Type": "application/json" };
@@ -327,7 +327,7 @@ describe("errors", () => {
     assert.equal(answer.status, 403);
   });
 
-  it("browser POST with missing or cross-site Origin: rejected", async () => {
+  it("browser POST with missing or cross-site Origin: rejected [agent 35.4]", async () => {
     for (const headers of [{}, { Origin: "https://evil.example.test" }] as Record<string, string>[]) {
       const { status, body } = await server.send("/ui/sync", { method: "POST", headers });
       assert.equal(status, 403);
@@ -335,7 +335,7 @@ describe("errors", () => {
     }
   });
 
-  it("UI save with a stale version: refused with an explanation", async () => {
+  it("UI save with a stale version: refused with an explanation [agent 35.5]", async () => {
     const body = "action=save&version=99&field=%22b%22&name=b&text=x";
     const answer = await server.send("/ui/secrets/tools/there", { ...own(), body });
     assert.equal(answer.status, 409);
@@ -348,12 +348,12 @@ describe("errors", () => {
 });
 
 describe("limits", () => {
-  it("secret name when creating in the UI: one segment", async () => {
+  it("secret name when creating in the UI: one segment [agent 35.27]", async () => {
     const answer = await server.send("/ui/secrets/tools/", { ...own(), body: "action=new&name=a%2Fb" });
     assert.equal(answer.status, 422);
   });
 
-  it("a request body: 1 MiB", async () => {
+  it("a request body: 1 MiB [agent 35.25]", async () => {
     const body = "x".repeat(1024 * 1024 + 1);
     assert.equal((await change("POST", "/api/v1/secrets/tools/large", { body })).status, 413);
   });

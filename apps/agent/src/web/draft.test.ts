@@ -81,7 +81,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     ["refused", 422, /answers that it does not take this/],
   ] as const) {
     for (const step of ["read", "write"] as const) {
-      it(`${code} at the ${step}: ${status}`, async () => {
+      it(`${code} at the ${step}: ${status} [agent 35.7]`, async () => {
         await using stood = await stand();
         const { server, faults } = stood;
         faults[step] = new SecretStoreError(code, "words of the store");
@@ -99,7 +99,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     }
   }
 
-  it("a fault of our own: 500", async () => {
+  it("a fault of our own: 500 [agent 35.7]", async () => {
     await using stood = await stand();
     stood.faults.read = new Error("ours") as SecretStoreError;
     assertGivenBack(await post(stood.server, PATH, SAVE), 500, /a fault of its own/);
@@ -119,7 +119,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assertGivenBack(await post(server, PATH, SAVE), 403, /only below the configured editable paths/);
   });
 
-  it("a browser session that has ended: 401, and nothing of the site is shown", async () => {
+  it("a browser session that has ended: 401, and nothing of the site is shown [agent 35.8]", async () => {
     await using server = await startTestServer({ editablePaths: ["tools"], requireUnlock: true });
     const refused = await post(server, PATH, SAVE);
     assertGivenBack(refused, 401, /Run <code>agent open<\/code>/);
@@ -129,7 +129,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.ok(large.body.length < 10_000, "a large form of somebody who is not let in is not read");
   });
 
-  it("the name of a new secret, also while the store is away", async () => {
+  it("the name of a new secret, also while the store is away [agent 35.9]", async () => {
     await using stood = await stand();
     const { server, faults } = stood;
     const begin = (name: string): Promise<Answer> =>
@@ -149,7 +149,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.match(away.body, />\s*Try again\s*</);
   });
 
-  it("a save that was carried out although its answer was lost: Try again finds that, and saves nothing twice", async () => {
+  it("a save that was carried out although its answer was lost: Try again finds that, and saves nothing twice [agent 35.11]", async () => {
     await using stood = await stand();
     const { server, faults } = stood;
     faults.afterWrite = new SecretStoreError("unavailable", "no answer in time");
@@ -162,7 +162,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.equal((await post(server, PATH, other)).status, 409);
   });
 
-  it("bytes that are not UTF-8: 400, and nothing is stored in their place", async () => {
+  it("bytes that are not UTF-8: 400, and nothing is stored in their place [agent 35.24]", async () => {
     await using stood = await stand();
     const { server } = stood;
     for (const bytes of ["%ff", "%ed%a0%80", "%c3"]) {
@@ -180,7 +180,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     assert.equal(await stored(server), '{"a":"\uFFFD","b":"2"}');
   });
 
-  it("nothing comes back to a page of somebody else", async () => {
+  it("nothing comes back to a page of somebody else [agent 35.13]", async () => {
     await using stood = await stand();
     for (const origin of ["null", "https://evil.test"]) {
       const refused = await post(stood.server, PATH, SAVE, { Origin: origin });
@@ -189,7 +189,7 @@ describe("a form of a secret whose action fails gives the typed text back", () =
     }
   });
 
-  it("nothing of it is in the log or the status", async () => {
+  it("nothing of it is in the log or the status [agent 35.13]", async () => {
     await using stood = await stand();
     const { server, faults } = stood;
     faults.write = new SecretStoreError("unavailable", "down");

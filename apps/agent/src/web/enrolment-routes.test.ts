@@ -56,18 +56,18 @@ const root = async (server: TestServer): Promise<string | undefined> =>
 const REFRESH = /<noscript><meta http-equiv="refresh"/;
 
 describe("root routing (GET /)", () => {
-  it("not signed in: login view for the configured auth method", async () => {
+  it("not signed in: login view for the configured auth method [agent 20.1]", async () => {
     await using server = await start(SSH);
     server.view.set({ status: { authenticated: false } });
     assert.match((await server.send("/")).body, /action="\/login\/token"/);
   });
 
-  it("signed in, no enrolment completed yet and the wizard not left or skipped out: /setup/", async () => {
+  it("signed in, no enrolment completed yet and the wizard not left or skipped out: /setup/ [agent 20.2]", async () => {
     await using server = await start(SSH);
     assert.equal(await root(server), "/setup/");
   });
 
-  it("signed in otherwise: /ui/", async () => {
+  it("signed in otherwise: /ui/ [agent 20.3]", async () => {
     await using none = await start();
     assert.equal(await root(none), "/ui/", "nothing configured");
     await using left = await start(SSH);
@@ -98,7 +98,7 @@ describe("root routing (GET /)", () => {
 });
 
 describe("wizard rules", () => {
-  it("rule 1: appears only while no enrolment that needed the user has completed and not every one is done or skipped", async () => {
+  it("rule 1: appears only while no enrolment that needed the user has completed and not every one is done or skipped [agent 21.1]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: ssh, passphrase: recommended}, b: {engine: ssh}, c: {engine: ssh}}",
     );
@@ -115,7 +115,7 @@ describe("wizard rules", () => {
     assert.equal(await root(other), "/ui/", "one has completed, another waits");
   });
 
-  it("rule 1: a failed one is no completed one", async () => {
+  it("rule 1: a failed one is no completed one [agent 21.1]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: github, host: 'http://127.0.0.1:1', client_id: x}}",
     );
@@ -124,7 +124,7 @@ describe("wizard rules", () => {
     assert.equal(await root(server), "/setup/");
   });
 
-  it("rule 2: leaving the wizard (POST /setup/complete) sends / to the main site, and what is outstanding waits on /ui/enrolments/", async () => {
+  it("rule 2: leaving the wizard (POST /setup/complete) sends / to the main site, and what is outstanding waits on /ui/enrolments/ [agent 21.2]", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");
     const left = await post(server, "/setup/complete");
@@ -136,7 +136,7 @@ describe("wizard rules", () => {
     assert.match((await server.send("/ui/")).body, /One enrolment waits for you/);
   });
 
-  it("rule 2: having one credential from an enrolment that needed the user sends / to the main site, for good", async () => {
+  it("rule 2: having one credential from an enrolment that needed the user sends / to the main site, for good [agent 21.3]", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");
     await answerKey(server);
@@ -146,7 +146,7 @@ describe("wizard rules", () => {
     assert.equal(await root(server), "/ui/");
   });
 
-  it("rule 3: what needs no interaction never appears in the wizard, never raises it, and does not count as setup", async () => {
+  it("rule 3: what needs no interaction never appears in the wizard, never raises it, and does not count as setup [agent 21.4]", async () => {
     await using copy = await start("enrolments: {mirror: {engine: copy, from: shared/x}}");
     assert.equal(await root(copy), "/ui/", "never raises it");
     assert.equal((await copy.send("/setup/")).headers.location, "/ui/", "no wizard for it alone");
@@ -161,7 +161,7 @@ describe("wizard rules", () => {
     assert.doesNotMatch(body, /mirror/);
   });
 
-  it("rule 4: the control at the bottom is a button (skip the rest) when something is outstanding, a plain link when nothing is", async () => {
+  it("rule 4: the control at the bottom is a button (skip the rest) when something is outstanding, a plain link when nothing is [agent 21.5]", async () => {
     await using server = await start(SSH);
     const before = (await server.send("/setup/")).body;
     assert.match(before, /action="\/setup\/complete"[^]*<button type="submit">Skip the rest<\/button>/);
@@ -172,7 +172,7 @@ describe("wizard rules", () => {
     assert.doesNotMatch(after, /setup\/complete/);
   });
 
-  it("rule 5: cards waiting for input stop auto-refreshing, others go on", async () => {
+  it("rule 5: cards waiting for input stop auto-refreshing, others go on [agent 21.6]", async () => {
     const oauth = new TestOauthServer();
     await oauth.start();
     try {
@@ -199,7 +199,7 @@ describe("wizard rules", () => {
     }
   });
 
-  it("the wizard may be left by a page of ours only", async () => {
+  it("the wizard may be left by a page of ours only [agent 25.8]", async () => {
     await using server = await start(SSH);
     for (const headers of [{}, { Origin: "null" }, { Origin: "https://evil.example.test" }]) {
       assert.equal(
@@ -214,19 +214,19 @@ describe("wizard rules", () => {
 describe("status indicators of enrolments", () => {
   const look = async (server: TestServer): Promise<string> => (await server.send("/ui/enrolments/")).body;
 
-  it("green: enrolled", async () => {
+  it("green: enrolled [agent 22.1]", async () => {
     await using server = await start("enrolments: {a: {engine: ssh, passphrase: recommended}}");
     await enrolWithoutPassphrase(server, "ssh/a");
     assert.match(await look(server), /<span class="status good">Enrolled<\/span>/);
   });
 
-  it("orange: in progress", async () => {
+  it("orange: in progress [agent 22.2]", async () => {
     await using server = await start(SSH);
     await act(server, "ssh/work/key", "start");
     assert.match(await look(server), /<span class="status warn">In progress<\/span>/);
   });
 
-  it("red: error", async () => {
+  it("red: error [agent 22.3]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: github, host: 'http://127.0.0.1:1', client_id: x}}",
     );
@@ -234,7 +234,7 @@ describe("status indicators of enrolments", () => {
     assert.match(await look(server), /<span class="status bad">Error<\/span>/);
   });
 
-  it("grey: not started; one that was skipped says so", async () => {
+  it("grey: not started; one that was skipped says so [agent 22.4]", async () => {
     await using server = await start(SSH);
     assert.match(await look(server), /<span class="status idle">Not started<\/span>/);
     await act(server, "ssh/work/key", "skip");
@@ -243,7 +243,7 @@ describe("status indicators of enrolments", () => {
 });
 
 describe("/ui/enrolments/", () => {
-  it("groups by engine, and an engine nests into a folder only if it has more than one enrolment", async () => {
+  it("groups by engine, and an engine nests into a folder only if it has more than one enrolment [agent 26.7]", async () => {
     await using server = await start(
       "enrolments: {a: {engine: ssh}, b/c: {engine: ssh}, d: {engine: copy, from: shared/x}}",
     );
@@ -261,7 +261,7 @@ describe("/ui/enrolments/", () => {
 });
 
 describe("/ui/enrolments/<engine>/<key>/", () => {
-  it("is where the enrolment runs: start, what it asks, its answer, the stored secret", async () => {
+  it("is where the enrolment runs: start, what it asks, its answer, the stored secret [agent 26.8]", async () => {
     await using server = await start(SSH);
     const page = "/ui/enrolments/ssh/work/key/";
     assert.match((await server.send(page)).body, /value="start">Start</);
@@ -344,7 +344,7 @@ describe("/ui/enrolments/<engine>/<key>/", () => {
     }
   });
 
-  it("a failed one is tried again or skipped, a skipped one started after all, a complete one replaced", async () => {
+  it("a failed one is tried again or skipped, a skipped one started after all, a complete one replaced [agent 26.8]", async () => {
     await using server = await start("enrolments: {a: {engine: ssh, passphrase: recommended}}");
     const page = async (): Promise<string> => (await server.send("/ui/enrolments/ssh/a/")).body;
     await act(server, "ssh/a", "skip");

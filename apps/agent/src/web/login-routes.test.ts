@@ -44,7 +44,7 @@ function assertUnscripted({ body, headers }: Answer): void {
 }
 
 describe("web login by store.auth_method", () => {
-  it("oidc: a button leads to /auth/oidc/start, and the browser returns to /auth/oidc/callback", async () => {
+  it("oidc: a button leads to /auth/oidc/start, and the browser returns to /auth/oidc/callback [agent 25.3]", async () => {
     await using server = await signedOut({ kind: "oidc" });
     const page = await server.send("/");
     assertUnscripted(page);
@@ -66,7 +66,7 @@ describe("web login by store.auth_method", () => {
     assert.equal(server.view.status().authenticated, true);
   });
 
-  it("ldap: a form with user name and password, then a progress page that refreshes while a push is awaited", async () => {
+  it("ldap: a form with user name and password, then a progress page that refreshes while a push is awaited [agent 25.4]", async () => {
     const approval = Promise.withResolvers<void>();
     await using server = await signedOut({ kind: "ldap", second: "push", approve: approval.promise });
     const page = await server.send("/");
@@ -87,7 +87,7 @@ describe("web login by store.auth_method", () => {
     assert.equal((await server.send("/")).headers.location, "/ui/");
   });
 
-  it("ldap: a passcode prompt does not refresh by itself, and a wrong passcode may be followed by another", async () => {
+  it("ldap: a passcode prompt does not refresh by itself, and a wrong passcode may be followed by another [agent 25.5]", async () => {
     await using server = await signedOut({ kind: "ldap", second: "passcode" });
     await ldap(server);
     await turn();
@@ -124,7 +124,7 @@ describe("web login by store.auth_method", () => {
     assert.equal(server.view.status().authenticated, false);
   });
 
-  it("token: a pasted store token is validated and adopted", async () => {
+  it("token: a pasted store token is validated and adopted [agent 25.6]", async () => {
     await using server = await signedOut();
     const page = await server.send("/");
     assertUnscripted(page);
@@ -148,7 +148,7 @@ describe("web login by store.auth_method", () => {
   });
 
   for (const method of ["mtls", "mtls+tpm", "mtls+os"]) {
-    it(`${method}: no recurring login, the page says that the daemon signs in with its client certificate, and refreshes`, async () => {
+    it(`${method}: no recurring login, the page says that the daemon signs in with its client certificate, and refreshes [agent 31.4]`, async () => {
       await using server = await signedOut({ kind: "mtls" });
       server.view.set({ status: { auth: { ...server.view.status().auth, method } } });
       const page = await server.send("/");
@@ -164,7 +164,7 @@ describe("web login by store.auth_method", () => {
     ["ldap", /action="\/login\/ldap"/],
     ["oidc", /href="\/auth\/oidc\/start"/],
   ] as const) {
-    it(`mtls, one-time certificate bootstrap on a new host: the ${bootstrap} form of store.mtls.bootstrap_method`, async () => {
+    it(`mtls, one-time certificate bootstrap on a new host: the ${bootstrap} form of store.mtls.bootstrap_method [agent 4.9 31.5]`, async () => {
       await using server = await signedOut({ kind: "mtls", bootstrap, needsCertificate: true });
       const page = await server.send("/");
       assertUnscripted(page);
@@ -174,7 +174,7 @@ describe("web login by store.auth_method", () => {
     });
   }
 
-  it("mtls: after the bootstrap's form the page reports issuance in flight and refreshes until the daemon holds a token", async () => {
+  it("mtls: after the bootstrap's form the page reports issuance in flight and refreshes until the daemon holds a token [agent 31.6]", async () => {
     const approval = Promise.withResolvers<void>();
     await using server = await signedOut({
       kind: "mtls",
@@ -199,7 +199,7 @@ describe("web login by store.auth_method", () => {
     assert.equal((await server.send("/auth/oidc/start")).status, 403);
   });
 
-  it("store.borrow_only: no form, and every login is refused", async () => {
+  it("store.borrow_only: no form, and every login is refused [agent 31.10]", async () => {
     await using server = await signedOut({ borrowOnly: true });
     const page = await server.send("/");
     assert.match(page.body, /borrows its token from a peer/);
@@ -208,7 +208,7 @@ describe("web login by store.auth_method", () => {
     assert.equal(server.view.status().authenticated, false);
   });
 
-  it("shows web.login_text, with links of http and https only", async () => {
+  it("shows web.login_text, with links of http and https only [agent 31.8]", async () => {
     const login = "Ask [us](https://help.example.test/) <script>x</script> [no](javascript:alert(1))";
     await using server = await signedOut({}, { texts: { login, secretView: "" } });
     const page = await server.send("/");
@@ -219,7 +219,7 @@ describe("web login by store.auth_method", () => {
 });
 
 describe("GET / just after the start", () => {
-  it("waits a moment for the daemon's own look for a token, and shows the form when that takes too long", async () => {
+  it("waits a moment for the daemon's own look for a token, and shows the form when that takes too long [agent 20.4]", async () => {
     await using server = await signedOut({ reason: NOT_TRIED_YET });
     server.view.set({ status: { uptime_seconds: 1 } });
     const page = await server.send("/");
@@ -230,7 +230,7 @@ describe("GET / just after the start", () => {
     assert.match((await server.send("/")).body, /action="\/login\/token"/);
   });
 
-  it("says that the store does not answer about a token, instead of asking for one, and follows by itself", async () => {
+  it("says that the store does not answer about a token, instead of asking for one, and follows by itself [agent 20.5]", async () => {
     await using server = await signedOut({ reason: "the store has not answered", storeAway: true });
     const page = await server.send("/");
     assertUnscripted(page);
@@ -242,7 +242,7 @@ describe("GET / just after the start", () => {
 });
 
 describe("request protection at the login", () => {
-  it("a form that is not UTF-8 is refused and nothing is tried", async () => {
+  it("a form that is not UTF-8 is refused and nothing is tried [agent 35.24]", async () => {
     await using server = await signedOut();
     for (const bytes of ["token=hvs.%ff", "token=%ed%a0%80", Buffer.from("token=\xff", "latin1")]) {
       const headers = { Origin: server.url };
@@ -254,7 +254,7 @@ describe("request protection at the login", () => {
     assert.equal((await post(server, "/login/token", { token: "\uFFFD" })).status, 403);
   });
 
-  it("POST /login/token is refused with 403 under certificate auth", async () => {
+  it("POST /login/token is refused with 403 under certificate auth [agent 31.7]", async () => {
     for (const needsCertificate of [true, false]) {
       await using server = await signedOut({ kind: "mtls", needsCertificate });
       const { status, body } = await post(server, "/login/token", { token: GOOD_TOKEN });
@@ -280,7 +280,7 @@ describe("request protection at the login", () => {
     assert.equal((await server.send("/auth/oidc/start")).headers.location, "/");
   });
 
-  it("every login POST needs a present, same-origin Origin", async () => {
+  it("every login POST needs a present, same-origin Origin [agent 32.1]", async () => {
     await using server = await signedOut({ kind: "ldap", second: "passcode" });
     const port = new URL(server.url).port;
     const foreign: Record<string, string>[] = [
@@ -319,7 +319,7 @@ describe("request protection at the login", () => {
     }
     const right = `state=${OIDC_STATE}&code=${OIDC_CODE}`;
 
-    it("signs nobody in without the cookie of the browser that began, with another state, or when none was begun", async () => {
+    it("signs nobody in without the cookie of the browser that began, with another state, or when none was begun [agent 25.3]", async () => {
       await using server = await signedOut({ kind: "oidc" });
       assert.equal((await callback(server, right)).status, 403, "none begun");
       const cookie = await begun(server);
@@ -379,7 +379,7 @@ describe("request protection at the login", () => {
 });
 
 describe("Sign out", () => {
-  it("takes the token away, ends sessions and streams, and leads to the login view", async () => {
+  it("takes the token away, ends sessions and streams, and leads to the login view [agent 25.9]", async () => {
     await using server = await startTestServer();
     const stream = await server.open("/ui/sse");
     const ended = new Promise<void>((resolve) => stream.on("end", resolve).resume());

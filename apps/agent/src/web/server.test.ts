@@ -197,7 +197,7 @@ describe("the web port, attacked", () => {
     assert.match(answer, /default-src 'self'/);
   });
 
-  it("a request with two Host headers is refused", async () => {
+  it("a request with two Host headers is refused [agent 32.7]", async () => {
     const other = `Host: ${server.host}\r\nHost: evil.test\r\n`;
     for (const hosts of [other, `Host: ${server.host}\r\nhost: ${server.host}\r\n`]) {
       const answer = await server.raw(`GET /api/v1/status HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
@@ -268,7 +268,7 @@ describe("the JSON API", () => {
     assertProtected(answer);
   });
 
-  it("gives the rules with their state", async () => {
+  it("gives the rules with their state [agent 24.4]", async () => {
     const { rules } = JSON.parse((await server.send("/api/v1/rules")).body) as {
       rules: { name: string; state: string }[];
     };
@@ -281,7 +281,7 @@ describe("the JSON API", () => {
     );
   });
 
-  it("starts a cycle and answers its job, or its result with wait=true", async () => {
+  it("starts a cycle and answers its job, or its result with wait=true [agent 24.11]", async () => {
     const started = await server.send("/api/v1/sync", {
       method: "POST",
       headers: { "X-CSRF-Token": await csrf(server) },
@@ -305,7 +305,7 @@ describe("the JSON API", () => {
     }
   });
 
-  it("answers a fault of its own with internal, and tells its text to the log alone", async () => {
+  it("answers a fault of its own with internal, and tells its text to the log alone [agent 35.28]", async () => {
     server.view.cycle = () => {
       throw new TypeError("token hvs.SECRET");
     };
@@ -327,7 +327,7 @@ describe("the JSON API", () => {
     assertProtected(answer);
   });
 
-  it("says little and does nothing without a store token", async () => {
+  it("says little and does nothing without a store token [agent 24.3]", async () => {
     server.view.set({ status: { authenticated: false } });
     const status = JSON.parse((await server.send("/api/v1/status")).body) as object;
     assert.deepEqual(Object.keys(status), ["version", "time", "authenticated", "auth", "bootstrap"]);
@@ -361,7 +361,7 @@ describe("the JSON API", () => {
     }
   });
 
-  it("says whether it is healthy and ready, and degrades when stale", async () => {
+  it("says whether it is healthy and ready, and degrades when stale [agent 24.19]", async () => {
     assert.deepEqual(JSON.parse((await server.send("/healthz")).body), { status: "ok" });
     const { sync, store } = server.view.status();
     const since = { stale_since: sync.last_cycle_at };
@@ -393,7 +393,7 @@ describe("the JSON API", () => {
     server.view.set({ status: { authenticated: true, sync, store } });
   });
 
-  it("gives metrics, with labels that a rule's name cannot leave", async () => {
+  it("gives metrics, with labels that a rule's name cannot leave [agent 24.19]", async () => {
     server.view.set({
       rules: [ruleView('a"b\\c\nd'), ruleView("kube", { state: "failed", last_synced: null })],
     });
@@ -406,7 +406,7 @@ describe("the JSON API", () => {
 });
 
 describe("a store that is away", () => {
-  it("is said on every page, with the reason", async () => {
+  it("is said on every page, with the reason [agent 35.17]", async () => {
     await using server = await startTestServer({
       editablePaths: ["tools"],
       configuration: `store: { driver: embedded }
@@ -480,7 +480,7 @@ describe("live streams", () => {
     return text;
   }
 
-  it("push the time of the last cycle and the connection on every change", async () => {
+  it("push the time of the last cycle and the connection on every change [agent 34.1]", async () => {
     await using server = await startTestServer();
     const stream = await server.open("/ui/sse");
     assertProtected({ headers: stream.headers });
@@ -501,7 +501,7 @@ describe("live streams", () => {
     stream.destroy();
   });
 
-  it("of a page carry its header and its own topic, of a rule's page that rule alone", async () => {
+  it("of a page carry its header and its own topic, of a rule's page that rule alone [agent 34.1]", async () => {
     await using server = await startTestServer({
       configuration: "store: { driver: embedded }\nenrolments: {a: {engine: ssh}}",
     });
@@ -531,7 +531,7 @@ describe("live streams", () => {
     }
   });
 
-  it("give the API's listeners the status as JSON", async () => {
+  it("give the API's listeners the status as JSON [agent 34.2]", async () => {
     await using server = await startTestServer();
     const stream = await server.open("/api/v1/events");
     const text = await readUntil(stream, /data: .*\n\n/);
@@ -540,7 +540,7 @@ describe("live streams", () => {
     stream.destroy();
   });
 
-  it("end with the token under which they were opened, and go on when it is the same", async () => {
+  it("end with the token under which they were opened, and go on when it is the same [agent 34.6]", async () => {
     await using server = await startTestServer({ token: "hvs.one" });
     const page = await server.open("/ui/sse");
     const api = await server.open("/api/v1/events");
@@ -570,7 +570,7 @@ describe("live streams", () => {
 });
 
 describe("web.require_unlock", () => {
-  it("true: asks for a session or the key everywhere but on the open paths", async () => {
+  it("true: asks for a session or the key everywhere but on the open paths [agent 32.13]", async () => {
     await using server = await startTestServer({ requireUnlock: true });
     assert.match((await server.send("/")).body, /agent open/);
     const site = await server.send("/ui/");
@@ -613,7 +613,7 @@ describe("web.require_unlock", () => {
     ]);
   });
 
-  it("true: a HEAD request for the link does not use it", async () => {
+  it("true: a HEAD request for the link does not use it [agent 32.15]", async () => {
     await using server = await startTestServer({ requireUnlock: true });
     const link = new URL(await requestOpenLink(server.runtimeFolder));
     const head = await server.send(link.pathname + link.search, { method: "HEAD" });
@@ -633,7 +633,7 @@ describe("web.require_unlock", () => {
     }
   });
 
-  it("auto: asks for it where the owner of a connection cannot be read, and lets in by owner elsewhere", async () => {
+  it("auto: asks for it where the owner of a connection cannot be read, and lets in by owner elsewhere [agent 32.13]", async () => {
     const blind = new PortGuard({ uid: undefined, read: () => Promise.reject(new Error("none")) });
     await using locked = await startTestServer({ guard: blind });
     assert.equal((await locked.send("/api/v1/status")).status, 401);
@@ -642,7 +642,7 @@ describe("web.require_unlock", () => {
     assert.equal((await open.send("/api/v1/status")).status, 200);
   });
 
-  it("false: asks for nothing and warns where the owner cannot be read", async () => {
+  it("false: asks for nothing and warns where the owner cannot be read [agent 32.13]", async () => {
     const blind = new PortGuard({ uid: undefined, read: () => Promise.reject(new Error("none")) });
     await using server = await startTestServer({ guard: blind, requireUnlock: false });
     assert.equal((await server.send("/api/v1/status")).status, 200);
@@ -692,7 +692,7 @@ describe("WebServer.listen", () => {
     await assert.rejects(startTestServer({ listen: "0.0.0.0:0" }), { code: "listen_refused" });
   });
 
-  it("serves both addresses of localhost", async () => {
+  it("serves both addresses of localhost [agent 32.11]", async () => {
     await using server = await startTestServer({ listen: "localhost:0" });
     const { hostname, port } = new URL(server.url);
     assert.equal(hostname, "localhost");
@@ -702,7 +702,7 @@ describe("WebServer.listen", () => {
     }
   });
 
-  it("refuses localhost when another program has the port on [::1]", async () => {
+  it("refuses localhost when another program has the port on [::1] [agent 32.11]", async () => {
     const other = createServer();
     other.listen(0, "::1");
     await once(other, "listening");

@@ -35,7 +35,7 @@ describe("Sessions", () => {
     assert.ok(sessions.isOpen(open(sessions).session));
   });
 
-  it("refuses a link after 30 seconds", () => {
+  it("refuses a link after 30 seconds [agent 32.14]", () => {
     const { clock, sessions } = start();
     const { code } = sessions.issueLink();
     clock.time += LINK_LIFETIME_MS;

@@ -63,7 +63,7 @@ const pointers = (answer: Answer): unknown[] =>
   ((answer.json["errors"] ?? []) as { pointer: string }[]).map(({ pointer }) => pointer);
 
 describe("POST /api/cached-repos", () => {
-  it("gives 201 with Location, ETag and the record with its defaults", async () => {
+  it("gives 201 with Location, ETag and the record with its defaults [svc 6.1 11.1]", async () => {
     const answer = await send("/api/cached-repos", { body: { owner: "acme", name: "first" } });
     assert.equal(answer.status, 201);
     const record = repositorySchema.parse(answer.json);
@@ -74,7 +74,7 @@ describe("POST /api/cached-repos", () => {
     assert.equal(administration.repositories.find("ACME", "First")?.id, record.id);
   });
 
-  it("takes every optional field, and null as not given", async () => {
+  it("takes every optional field, and null as not given [svc 6.1]", async () => {
     const record = await listed({ enabled: false, timeout_seconds: 3600, max_cache_size_mb: 1 });
     assert.deepEqual(
       [record["enabled"], record["timeout_seconds"], record["max_cache_size_mb"]],
@@ -84,7 +84,7 @@ describe("POST /api/cached-repos", () => {
     assert.deepEqual([plain["timeout_seconds"], plain["max_cache_size_mb"]], [30, null]);
   });
 
-  it("is 409 for a repository that is listed, in any case of letters", async () => {
+  it("is 409 for a repository that is listed, in any case of letters [svc 6.1]", async () => {
     await listed({ name: "Twice" });
     const answer = await send("/api/cached-repos", { body: { owner: "ACME", name: "twice" } });
     assert.equal(answer.status, 409);
@@ -133,7 +133,7 @@ describe("POST /api/cached-repos", () => {
     });
   }
 
-  it("names an unknown field", async () => {
+  it("names an unknown field [svc 10.8]", async () => {
     const answer = await send("/api/cached-repos", { body: { owner: "a", name: "b", enabeld: true } });
     assert.equal(answer.json["message"], 'Unknown field: "enabeld"');
   });
@@ -143,7 +143,7 @@ describe("a request body", () => {
   const path = "/api/cached-repos";
   const body = JSON.stringify({ owner: "a", name: "b" });
 
-  it("of another type is 415", async () => {
+  it("of another type is 415 [svc 10.9]", async () => {
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"]) {
       assert.equal((await send(path, { raw: body, headers: { "content-type": type } })).status, 415, type);
     }
@@ -157,7 +157,7 @@ describe("a request body", () => {
     }
   });
 
-  it("over 1 MiB is 413, with and without a length", async () => {
+  it("over 1 MiB is 413, with and without a length [svc 11.7]", async () => {
     const huge = JSON.stringify({ owner: "a".repeat(1024 * 1024), name: "b" });
     assert.equal((await send(path, { raw: huge })).status, 413);
     const response = await fetch(administration.url + path, {
@@ -169,7 +169,7 @@ describe("a request body", () => {
     assert.equal(response.status, 413);
   });
 
-  it("that is not UTF-8 is 400", async () => {
+  it("that is not UTF-8 is 400 [svc 10.9]", async () => {
     const response = await fetch(administration.url + path, {
       method: "POST",
       headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
@@ -180,7 +180,7 @@ describe("a request body", () => {
 });
 
 describe("GET /api/cached-repos", () => {
-  it("is a bare array ordered by owner and name", async () => {
+  it("is a bare array ordered by owner and name [svc 6.2]", async () => {
     await listed({ owner: "Zed", name: "a" });
     await listed({ owner: "abc", name: "a" });
     const answer = await send("/api/cached-repos");
@@ -205,7 +205,7 @@ describe("GET /api/cached-repos", () => {
     assert.deepEqual(seen, all);
   });
 
-  it("refuses a cursor that no page gave", async () => {
+  it("refuses a cursor that no page gave [svc 10.9]", async () => {
     const cursors = ["A".repeat(5000), "Y".repeat(5000), Buffer.from("a b").toString("base64url"), ""];
     for (const cursor of cursors) {
       for (const path of ["cached-repos", "sessions", "admin-tokens", "tokens", "audit"]) {
@@ -227,7 +227,7 @@ describe("GET /api/cached-repos", () => {
 });
 
 describe("fields that are given twice", () => {
-  it("are refused with 400 and named, in JSON at any depth and in forms", async () => {
+  it("are refused with 400 and named, in JSON at any depth and in forms [svc 10.9]", async () => {
     const rows: [path: string, raw: string, pointer: string][] = [
       ["/api/cached-repos", '{"owner":"acme","name":"one","name":"two"}', "/name"],
       [
@@ -263,7 +263,7 @@ describe("fields that are given twice", () => {
 });
 
 describe("warming by hand", () => {
-  it("answers 202 when it began, and 409 with what to set where it cannot", async () => {
+  it("answers 202 when it began, and 409 with what to set where it cannot [svc 6.5]", async () => {
     const answers = new Map<string, WarmStart>([
       ["org/yes", "started"],
       ["org/off", "not_cached"],
@@ -303,7 +303,7 @@ describe("warming by hand", () => {
 });
 
 describe("one cached repository", () => {
-  it("PATCH changes what is given and counts at once", async () => {
+  it("PATCH changes what is given and counts at once [svc 6.3]", async () => {
     const { id, name } = await listed();
     const answer = await send(`/api/cached-repos/${id}`, {
       method: "PATCH",
@@ -325,7 +325,7 @@ describe("one cached repository", () => {
     );
   });
 
-  it("PATCH: limit 0 clears it, null resets both", async () => {
+  it("PATCH: limit 0 clears it, null resets both [svc 6.3 11.2]", async () => {
     const { id } = await listed({ timeout_seconds: 60, max_cache_size_mb: 5 });
     const patch = async (body: unknown): Promise<Record<string, unknown>> =>
       (await send(`/api/cached-repos/${id}`, { method: "PATCH", body })).json;
@@ -363,7 +363,7 @@ describe("one cached repository", () => {
     assert.equal((await send(path, { method: "DELETE", headers: { "if-match": '"4"' } })).status, 204);
   });
 
-  it("DELETE takes it off the list at once, removes its data, and is 404 the second time", async () => {
+  it("DELETE takes it off the list at once, removes its data, and is 404 the second time [svc 6.4]", async () => {
     const { id, name } = await listed();
     assert.equal((await send(`/api/cached-repos/${id}`, { method: "DELETE" })).status, 204);
     assert.equal(administration.repositories.find("acme", String(name)), undefined);
@@ -372,7 +372,7 @@ describe("one cached repository", () => {
     await listed({ name });
   });
 
-  it("purge removes the data and keeps the record", async () => {
+  it("purge removes the data and keeps the record [svc 6.5]", async () => {
     const { id, name } = await listed();
     assert.equal((await send(`/api/cached-repos/${id}/purge`, { method: "POST" })).status, 202);
     assert.ok(administration.purged.includes(`acme/${String(name)}`));
@@ -388,14 +388,14 @@ describe("one cached repository", () => {
 });
 
 describe("paths and methods", () => {
-  it("another method is 405 with Allow", async () => {
+  it("another method is 405 with Allow [svc 10.11]", async () => {
     const answer = await send("/api/cached-repos", { method: "PUT", body: {} });
     assert.equal(answer.status, 405);
     assert.equal(answer.headers.get("allow"), "GET, POST, HEAD");
     assert.equal((await send("/api/openapi.json", { method: "DELETE" })).headers.get("allow"), "GET, HEAD");
   });
 
-  it("another path is 404 as a problem", async () => {
+  it("another path is 404 as a problem [svc 10.11]", async () => {
     const answer = await send("/api/none");
     assert.equal(answer.status, 404);
     assert.equal(answer.json["code"], "no_such_path");
@@ -410,12 +410,12 @@ describe("paths and methods", () => {
     }
   });
 
-  it("health and readiness need nothing", async () => {
+  it("health and readiness need nothing [svc 6.12]", async () => {
     assert.equal((await send("/healthz", { token: undefined })).text, "ok\n");
     assert.equal((await send("/readyz", { token: undefined })).status, 200);
   });
 
-  it("metrics on the main port need an admin", async () => {
+  it("metrics on the main port need an admin [svc 6.10]", async () => {
     assert.equal((await send("/metrics", { token: undefined })).status, 401);
     assert.equal((await send("/metrics", { token: user })).status, 403);
     assert.match((await send("/metrics")).text, /svc_build_info/);
@@ -439,7 +439,7 @@ describe("who may administer", () => {
     }
   });
 
-  it("a cookie session reads, and changes only from pages of ours", async () => {
+  it("a cookie session reads, and changes only from pages of ours [svc 8.4]", async () => {
     const cookie = `a=b; svc_session=${admin}`;
     assert.equal((await send("/api/cached-repos", { token: undefined, headers: { cookie } })).status, 200);
     const change = async (headers: Record<string, string>): Promise<number> =>
@@ -464,7 +464,7 @@ describe("who may administer", () => {
 });
 
 describe("POST /auth/test-login", () => {
-  it("gives a session token for any user name and both roles", async () => {
+  it("gives a session token for any user name and both roles [svc 6.9]", async () => {
     const answer = await send("/auth/test-login", {
       token: undefined,
       body: { username: "Zoë ☃", role: "admin" },
@@ -490,7 +490,7 @@ describe("POST /auth/test-login", () => {
     assert.equal(await status({ body: { ...body, password: "x" } }), 400);
   });
 
-  it("is not there outside development mode, and neither is the login form", async () => {
+  it("is not there outside development mode, and neither is the login form [svc 6.9]", async () => {
     const production = await startAdministration({ developmentMode: false });
     const answer = await fetch(`${production.url}/auth/test-login`, {
       method: "POST",
@@ -547,7 +547,7 @@ describe("development mode", () => {
 });
 
 describe("tokens", () => {
-  it("POST mints for any user, and shows the value once", async () => {
+  it("POST mints for any user, and shows the value once [svc 6.6]", async () => {
     const answer = await send("/api/tokens", {
       token: user,
       body: {
@@ -574,7 +574,7 @@ describe("tokens", () => {
     assert.equal((await send(`/api/tokens/${minted.id}`, { method: "DELETE", token: user })).status, 404);
   });
 
-  it("a leaked one is revoked by value by any user", async () => {
+  it("a leaked one is revoked by value by any user [svc 6.7]", async () => {
     const minted = await send("/api/tokens", {
       body: { repository: "acme/x", scopes: "contents:read", duration: "1h" },
     });
@@ -630,7 +630,7 @@ describe("GET /api/openapi.json", () => {
     };
   };
 
-  it("describes exactly the operations that are served", async () => {
+  it("describes exactly the operations that are served [svc 6.13]", async () => {
     const document = (await send("/api/openapi.json", { token: undefined })).json as unknown as Document;
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(
@@ -667,7 +667,7 @@ describe("GET /api/openapi.json", () => {
     }
   });
 
-  it("the bounds that it names are the bounds that hold", async () => {
+  it("the bounds that it names are the bounds that hold [svc 11.1]", async () => {
     const document = (await send("/api/openapi.json")).json as unknown as Document;
     const schema = document.components.schemas["NewCachedRepository"];
     assert.ok(schema !== undefined);

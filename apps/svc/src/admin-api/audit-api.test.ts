@@ -52,7 +52,7 @@ async function createAdminToken(name: string, token = admin): Promise<z.output<t
 }
 
 describe("/api/admin-tokens", () => {
-  it("an administration token does what its admin may, is listed without its value, and ends when revoked", async () => {
+  it("an administration token does what its admin may, is listed without its value, and ends when revoked [svc 8.1]", async () => {
     const made = await createAdminToken("backup");
     assert.match(made.token, /^svcr_/);
     assert.equal((await send("GET", "/api/cached-repos", undefined, made.token)).status, 200);
@@ -116,7 +116,7 @@ describe("/api/admin-tokens", () => {
 });
 
 describe("GET /api/tokens, in pages", () => {
-  it("leads through everything once, newest first, and an admin may ask for their own alone", async () => {
+  it("leads through everything once, newest first, and an admin may ask for their own alone [svc 6.7]", async () => {
     const body = { repository: "acme/paged", scopes: "contents:read", duration: "1h" };
     for (let count = 0; count < 5; count++) await send("POST", "/api/tokens", body, user);
     const seen: string[] = [];
@@ -146,7 +146,7 @@ describe("GET /api/tokens, in pages", () => {
 });
 
 describe("GET /api/audit", () => {
-  it("tells of each deed of the administration: who, from where, on what, with what outcome", async () => {
+  it("tells of each deed of the administration: who, from where, on what, with what outcome [svc 6.15]", async () => {
     const { json } = await send("POST", "/api/cached-repos", { owner: "acme", name: "audited" });
     const { id } = json as { id: string };
     await send("PATCH", `/api/cached-repos/${id}`, { enabled: false });

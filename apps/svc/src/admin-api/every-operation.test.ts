@@ -48,7 +48,7 @@ const bearer = (token: string): Record<string, string> => ({ authorization: `Bea
 const json = { "content-type": "application/json" };
 
 describe("every operation of the administration", () => {
-  it("without a credential, with a broken one or an unknown one is 401 with a challenge", async () => {
+  it("without a credential, with a broken one or an unknown one is 401 with a challenge [svc 8.2]", async () => {
     const unknown = createToken("session").reveal();
     for (const each of guarded()) {
       for (const headers of [
@@ -65,7 +65,7 @@ describe("every operation of the administration", () => {
     }
   });
 
-  it("with a proxy or agent token, known or not, is 403", async () => {
+  it("with a proxy or agent token, known or not, is 403 [svc 8.2]", async () => {
     for (const each of guarded()) {
       for (const kind of ["proxy", "agent"] as const) {
         const answer = await raw(each.method, pathOf(each), bearer(createToken(kind).reveal()));
@@ -85,7 +85,7 @@ describe("every operation of the administration", () => {
     }
   });
 
-  it("that needs the admin role is 403 for a user, whether or not what it names is there", async () => {
+  it("that needs the admin role is 403 for a user, whether or not what it names is there [svc 8.3]", async () => {
     const user = await administration.session("alice", "user");
     for (const each of guarded().filter(({ access }) => access === "admin")) {
       const answer = await raw(each.method, pathOf(each), { ...bearer(user), ...json }, each.body && "{}");
@@ -130,7 +130,7 @@ describe("every operation of the administration", () => {
     });
   }
 
-  it("refuses fields of every wrong type with a pointer each, and never with a fault of its own", async () => {
+  it("refuses fields of every wrong type with a pointer each, and never with a fault of its own [svc 10.8]", async () => {
     const wrong = [null, true, 7, -1, 1e300, "", "\u0000", "x".repeat(10_000), [], {}, [[]], { a: 1 }];
     for (const each of withBody()) {
       const fields = Object.keys((each.body as { shape?: object }).shape ?? {});

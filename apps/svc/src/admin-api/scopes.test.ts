@@ -92,7 +92,7 @@ describe("POST /api/scopes/explain", () => {
     });
   }
 
-  it("explains a token by its value, and not one that was never issued", async () => {
+  it("explains a token by its value, and not one that was never issued [svc 6.8]", async () => {
     const minted = await fetch(`${admin.url}/api/tokens`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${session}` },

@@ -9,7 +9,7 @@ describe("pages for who uses the service by program", () => {
   });
   after(async () => stand.stop());
 
-  it("GET /docs names every operation of the API, and needs no sign-in", async () => {
+  it("GET /docs names every operation of the API, and needs no sign-in [svc 6.14]", async () => {
     const answer = await fetch(`${stand.url}/docs`);
     assert.equal(answer.status, 200);
     const page = await answer.text();
@@ -19,7 +19,7 @@ describe("pages for who uses the service by program", () => {
     assert.doesNotMatch(page, /aria-label="Sections"/);
   });
 
-  it("GET /cli has the address of this service in what is to be typed", async () => {
+  it("GET /cli has the address of this service in what is to be typed [svc 6.14]", async () => {
     const page = await (await fetch(`${stand.url}/cli`)).text();
     const base = stand.url.replace("127.0.0.1", "localhost");
     for (const command of ["git clone ", "svc auth login --url ", "credential."]) {

@@ -27,7 +27,7 @@ describe("the pages of tokens and users", () => {
     return [answer.status, await answer.text()];
   };
 
-  it("a token is made for several repositories, with addresses and a rate, and is shown with whose it is", async () => {
+  it("a token is made for several repositories, with addresses and a rate, and is shown with whose it is [svc 6.11]", async () => {
     const [status, page] = await mint({
       repository: "acme/one, acme/two",
       ip_allow: "10.0.0.0/8 192.0.2.1",
@@ -60,7 +60,7 @@ describe("the pages of tokens and users", () => {
     assert.match(none, /id="mint-repository-error"/);
   });
 
-  it("users come by pages, and a search finds them with their sessions", async () => {
+  it("users come by pages, and a search finds them with their sessions [svc 6.11]", async () => {
     for (let number = 0; number < ENTRIES_PER_PAGE + 5; number++) {
       await stand.store.users.ensure(`dev-${String(number).padStart(3, "0")}`, randomUUIDv7(), 1);
     }

@@ -77,7 +77,7 @@ describe("apps and webhooks over HTTP", () => {
     return String(answer.json["id"]);
   };
 
-  it("POST, GET, PATCH, DELETE /api/apps and POST check", async () => {
+  it("POST, GET, PATCH, DELETE /api/apps and POST check [svc 6.16]", async () => {
     const id = await register();
     const shown = await send("GET", `/api/apps/${id}`);
     assert.deepEqual(
@@ -262,7 +262,7 @@ describe("apps and webhooks over HTTP", () => {
     const push = (name: string): string =>
       JSON.stringify({ ref: "refs/heads/main", repository: { full_name: name } });
 
-    it("a push warms the repository at once", async () => {
+    it("a push warms the repository at once [svc 6.16]", async () => {
       const answer = await deliver(push("acme/app"));
       assert.deepEqual([answer.status, answer.json["status"], warmed], [202, "started", ["acme/app"]]);
       assert.equal((await svc.audited())[0]?.action, "webhook.received");

@@ -22,7 +22,7 @@ describe("AnswerCheck", () => {
       assert.equal(verdictOf(answerOf(5000), step), undefined);
   });
 
-  it("refuses every single flipped byte and every truncation", () => {
+  it("refuses every single flipped byte and every truncation [svc 2.4]", () => {
     const whole = answerOf(60);
     for (let at = 0; at < whole.length; at++) {
       const flipped = Buffer.from(whole);

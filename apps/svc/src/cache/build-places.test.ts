@@ -32,7 +32,7 @@ function build(chunks: number): {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("BuildPlaces", () => {
-  it("a build whose reader does not come back holds no place", async () => {
+  it("a build whose reader does not come back holds no place [svc 2.22]", async () => {
     const places = new BuildPlaces(1);
     const slow = build(3);
     const reader = places.run(slow.chunks, never, 20);

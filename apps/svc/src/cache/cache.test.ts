@@ -72,7 +72,7 @@ describe("Tips", () => {
     );
   });
 
-  it("a yes that agrees on nothing puts the names outside of it in doubt, until one speaks of them", () => {
+  it("a yes that agrees on nothing puts the names outside of it in doubt, until one speaks of them [svc 1.32]", () => {
     const { tips } = fresh();
     tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["a", "HEAD"]));
     assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "unproven");
@@ -137,7 +137,7 @@ describe("Tips", () => {
 describe("AuthorizationCache", () => {
   const key = authorizationKey("Basic x", "https://h", repositoryId("o", "r"));
 
-  it("differ by credential, code host and repository, and not by case of the name", () => {
+  it("differ by credential, code host and repository, and not by case of the name [svc 1.8]", () => {
     const keys = [
       key,
       authorizationKey(undefined, "https://h", repositoryId("o", "r")),
@@ -155,7 +155,7 @@ describe("AuthorizationCache", () => {
     assert.doesNotMatch(keys.join(), /Basic/);
   });
 
-  it("counts for its seconds from when the request was sent", () => {
+  it("counts for its seconds from when the request was sent [svc 1.9]", () => {
     const clock = new ManualClock();
     const authorizations = new AuthorizationCache(30, clock);
     const askedAt = authorizations.now();
@@ -212,7 +212,7 @@ describe("responseKey", () => {
   };
   const base = [`want ${oid("a")}`, `want ${oid("b")}`, "done"];
 
-  it("is the same whatever the order, duplicates, agent and session-id", () => {
+  it("is the same whatever the order, duplicates, agent and session-id [svc 2.1]", () => {
     assert.equal(
       keyOf(
         ["done", `want ${oid("b")}`, `want ${oid("a")}`, `want ${oid("b")}`],
@@ -222,7 +222,7 @@ describe("responseKey", () => {
     );
   });
 
-  it("differs by everything that may change the answer", () => {
+  it("differs by everything that may change the answer [svc 2.1]", () => {
     const keys = [
       keyOf(base),
       keyOf(base.slice(1)),
@@ -257,7 +257,7 @@ describe("responseKey", () => {
 });
 
 describe("repositoryId", () => {
-  it("only names that are safe as folders may be stored", () => {
+  it("only names that are safe as folders may be stored [svc 2.6]", () => {
     for (const [owner, name] of [
       ["a", "b"],
       ["A-1", "b.c_d"],
@@ -282,7 +282,7 @@ describe("UpstreamSlots", () => {
   const WAIT_MS = 60_000;
   const never = new AbortController().signal;
 
-  it("give two turns per repository, in order, and so many over all", async () => {
+  it("give two turns per repository, in order, and so many over all [svc 2.26]", async () => {
     const slots = new UpstreamSlots(3);
     const a1 = await slots.acquire("a", never, WAIT_MS);
     await slots.acquire("a", never, WAIT_MS);

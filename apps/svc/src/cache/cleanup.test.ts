@@ -220,7 +220,7 @@ describe("Cleanup", () => {
 });
 
 describe("GitCache.run", () => {
-  it("cleans up once at the start, then every ten minutes until it is told to end", async () => {
+  it("cleans up once at the start, then every ten minutes until it is told to end [svc 4.9 11.3]", async () => {
     const folder = await tempFolder("svc-cleanup");
     const slept: number[] = [];
     const ended = new AbortController();

@@ -87,7 +87,7 @@ describe("configuration faults", () => {
 });
 
 describe("configuration sources", () => {
-  it("environment is over the file, and an empty variable is not set", async () => {
+  it("environment is over the file, and an empty variable is not set [svc 7.2]", async () => {
     const { config } = await load("cache: {grant_seconds: 5, tips_seconds: 7}\n", {
       SVC_CACHE_GRANT_SECONDS: "6",
       SVC_CACHE_TIPS_SECONDS: "",
@@ -96,7 +96,7 @@ describe("configuration sources", () => {
     assert.equal(config.cache.tips_seconds, 7);
   });
 
-  it("the mission's variable names set their keys", async () => {
+  it("the mission's variable names set their keys [svc 7.1]", async () => {
     const { config, warnings } = await load("", {
       SVC_DEV_MODE: "true",
       SVC_HOST_URL: "http://127.0.0.1:3000/",
@@ -162,7 +162,7 @@ describe("refusals", () => {
     }
   };
 
-  it("a key whose part is not there yet refuses the start with one line", async () => {
+  it("a key whose part is not there yet refuses the start with one line [svc 7.4]", async () => {
     for (const environment of [{ SVC_CACHE_OBJECT_BUCKET: "b" }]) {
       assert.match(
         await refused(environment),
@@ -172,7 +172,7 @@ describe("refusals", () => {
     }
   });
 
-  it("development mode refuses an explicit address that others reach, unless told to", async () => {
+  it("development mode refuses an explicit address that others reach, unless told to [svc 7.5]", async () => {
     assert.match(
       await refused({ SVC_DEV_MODE: "true", SVC_SERVER_LISTEN: "0.0.0.0:1" }),
       /SVC_DEV_MODE_UNSAFE/,
@@ -229,7 +229,7 @@ describe("refusals", () => {
 });
 
 describe("a listen address", () => {
-  it("has these forms", () => {
+  it("has these forms [svc 7.7]", () => {
     assert.deepEqual(parseListen(":0"), { kind: "tcp", host: undefined, port: 0 });
     assert.deepEqual(parseListen("[::1]:80"), { kind: "tcp", host: "::1", port: 80 });
     assert.deepEqual(parseListen("unix:/run/s"), { kind: "unix", path: "/run/s" });

@@ -62,7 +62,7 @@ describe("login.allowed_users and login.allowed_organizations, after the login",
     assert.equal(await allowed.isStillAllowed(ALICE), false);
   });
 
-  it("login.recheck_minutes: a membership is asked for once in that time, by however many requests", async () => {
+  it("login.recheck_minutes: a membership is asked for once in that time, by however many requests [svc 8.9]", async () => {
     const allowed = rules({ organizations: ["acme"] });
     assert.ok((await Promise.all([1, 2, 3].map(async () => allowed.isStillAllowed(ALICE)))).every(Boolean));
     organizations = [];

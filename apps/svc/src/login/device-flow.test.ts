@@ -81,7 +81,7 @@ describe("the device flow (RFC 8628)", () => {
     return given.kind === "session" ? sessions.authenticate(given.session.token.reveal()) : undefined;
   };
 
-  it("an admin's program is no admin unless the admin says so, and then as long as the admin is one", async () => {
+  it("an admin's program is no admin unless the admin says so, and then as long as the admin is one [svc 8.11]", async () => {
     sessions.setAdmins(["alice"]);
     const admin: Identity = { ...alice, role: "admin" };
     assert.deepEqual(

@@ -86,7 +86,7 @@ describe("login over HTTP, in production mode", () => {
   const json = async (response: Response): Promise<Record<string, unknown>> =>
     (await response.json()) as Record<string, unknown>;
 
-  it("GET /auth/login and /auth/callback: a session in a cookie, and back to the page", async () => {
+  it("GET /auth/login and /auth/callback: a session in a cookie, and back to the page [svc 6.17]", async () => {
     const browser = new Browser(base);
     const asked = await browser.open("/admin/tokens?x=1");
     assert.match(await asked.text(), /\/auth\/login\?return_to=%2Fadmin%2Ftokens%3Fx%3D1/);
@@ -224,7 +224,7 @@ describe("login over HTTP, in production mode", () => {
     assert.equal(texts.includes(session), false);
   });
 
-  it("GET and DELETE /api/sessions: own ones, and everybody's for admins", async () => {
+  it("GET and DELETE /api/sessions: own ones, and everybody's for admins [svc 6.17]", async () => {
     const [alice, again, root] = [new Browser(base), new Browser(base), new Browser(base)];
     await alice.signIn();
     await again.signIn();
@@ -346,7 +346,7 @@ describe("login over HTTP, in production mode", () => {
     const poll = async (code: string): Promise<Record<string, unknown>> =>
       json(await post("/auth/device/token", { grant_type: GRANT, device_code: code, client_id: "svc-cli" }));
 
-    it("POST /auth/device/code, a person's yes at /auth/device, POST /auth/device/token", async () => {
+    it("POST /auth/device/code, a person's yes at /auth/device, POST /auth/device/token [svc 6.17]", async () => {
       const code = await json(await post("/auth/device/code", { client_id: "svc-cli", scope: "any" }));
       assert.deepEqual(
         [code["verification_uri"], code["expires_in"], code["interval"]],

@@ -80,17 +80,17 @@ describe("ending a session", () => {
     assert.equal(event.details?.["tokens_revoked"], tokens === "kept" ? 0 : 2);
   };
 
-  it("a program's takes the tokens with it that it made, unless tokens=keep", async () => {
+  it("a program's takes the tokens with it that it made, unless tokens=keep [svc 8.10]", async () => {
     await assertEnd("svc-cli", "", "revoked");
     await assertEnd("svc-cli", "?tokens=keep", "kept");
   });
 
-  it("a browser's leaves its tokens as they are, unless tokens=revoke", async () => {
+  it("a browser's leaves its tokens as they are, unless tokens=revoke [svc 8.10]", async () => {
     await assertEnd(undefined, "", "kept");
     await assertEnd(undefined, "?tokens=revoke", "revoked");
   });
 
-  it("an admin's program takes the administration tokens with it, and what was made with those", async () => {
+  it("an admin's program takes the administration tokens with it, and what was made with those [svc 8.10]", async () => {
     const program = await session("svc-cli", "session", "admin");
     const made = await json(
       call("POST", "/api/admin-tokens", program.token, { name: "one", duration: "1h" }),
@@ -157,7 +157,7 @@ describe("ending a session", () => {
     assert.equal(await isGood(minted.id), true);
   });
 
-  it("a session that ends while it makes a token gets none", async () => {
+  it("a session that ends while it makes a token gets none [svc 8.10]", async () => {
     const { id, token } = await session("svc-cli");
     const { tokens } = svc.store;
     const insert = tokens.insert.bind(tokens);
@@ -172,7 +172,7 @@ describe("ending a session", () => {
     assert.deepEqual((await tokens.list({ mintedBy: id, limit: 10 })).records, []);
   });
 
-  it("POST /api/tokens/revoke ends a leaked session or administration token, with what it made", async () => {
+  it("POST /api/tokens/revoke ends a leaked session or administration token, with what it made [svc 6.7]", async () => {
     const finder = await svc.session("bob", "user");
     for (const kind of ["session", "administration"] as const) {
       const leaked = await session(kind === "session" ? undefined : "nightly", kind);

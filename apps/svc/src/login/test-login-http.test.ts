@@ -27,7 +27,7 @@ describe("logins of development mode", () => {
       .filter(({ actor }) => actor.login === login)
       .map(({ action, outcome, details }) => [action, outcome, details?.["method"]]);
 
-  it("the form and POST /auth/test-login leave a record of who signed in", async () => {
+  it("the form and POST /auth/test-login leave a record of who signed in [svc 6.9]", async () => {
     await signIn("by-form");
     await svc.session("by-api", "user");
     for (const login of ["by-form", "by-api"]) {
@@ -38,7 +38,7 @@ describe("logins of development mode", () => {
     assert.notEqual(record?.actor.credentialId, undefined);
   });
 
-  it("a login ends the earlier session of the same browser, and records it", async () => {
+  it("a login ends the earlier session of the same browser, and records it [svc 6.9]", async () => {
     const first = await signIn("first");
     assert.equal(await statusOf(first), 200);
     const second = await signIn("second", first);

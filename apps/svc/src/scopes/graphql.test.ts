@@ -112,7 +112,7 @@ describe("GraphQL scopes", () => {
     assert.equal(await ofGraphql(limits("pull_requests:read,issues:read"), query), "allowed");
   });
 
-  it("labels are opened by either right, are no way to issues, and are changed by either right to write", async () => {
+  it("labels are opened by either right, are no way to issues, and are changed by either right to write [svc 9.8]", async () => {
     const ofRepository = `{ ${OWN} { labels(first: 9) { nodes { name } } pullRequests(first: 1) { nodes { title } } } }`;
     assert.equal(await ofGraphql(limits("pull_requests:read"), ofRepository), "allowed");
     const behind = `{ ${OWN} { labels(first: 9) { nodes { issues(first: 1) { nodes { title } } } } } }`;

@@ -21,7 +21,7 @@ const PROMISED = [
 ] as const;
 
 describe("Metrics", () => {
-  it("has every metric that the contract names, with its type and labels", async () => {
+  it("has every metric that the contract names, with its type and labels [svc 5.1]", async () => {
     const metrics = new Metrics({ version: "1.2.3", activeRepositories: () => 4 });
     metrics.fetch("hit");
     metrics.lsRefsForwarded();
@@ -59,13 +59,13 @@ describe("Metrics", () => {
 });
 
 describe("RepositoryLabelling", () => {
-  it("keeps the labels of a repository that was listed once, in the list's own writing", () => {
+  it("keeps the labels of a repository that was listed once, in the list's own writing [svc 5.8]", () => {
     const labels = new RepositoryLabelling();
     labels.listed("Org", "Repo");
     assert.deepEqual(labels.unlisted("oRG", "rEPO", false), { owner: "Org", repo: "Repo" });
   });
 
-  it("gives unlisted repositories labels from the first 200 of the code host on, and only so many", () => {
+  it("gives unlisted repositories labels from the first 200 of the code host on, and only so many [svc 5.8]", () => {
     const labels = new RepositoryLabelling();
     assert.deepEqual(labels.unlisted("o", "refused", false), { owner: "", repo: "" });
     for (let at = 0; at < MAX_UNLISTED_SERIES; at++) {

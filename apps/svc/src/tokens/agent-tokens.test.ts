@@ -89,7 +89,7 @@ describe("agent tokens", () => {
     });
   });
 
-  it("need a registered app (409), and it is said where to register one", async () => {
+  it("need a registered app (409), and it is said where to register one [svc 8.5]", async () => {
     await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), {
       code: "no_app",
       hint: /POST \/api\/apps.*SVC_HOST_APP_ID/,

@@ -103,7 +103,7 @@ describe("border policy", () => {
     assert.equal(await git(policy, "Bearer svcx_x", { ...READ, owner: "other" }), 200);
   });
 
-  it("tokens.push_needs_workflows: a push asks for workflows:write, a fetch does not", async () => {
+  it("tokens.push_needs_workflows: a push asks for workflows:write, a fetch does not [svc 8.14]", async () => {
     const asked: string[] = [];
     const limited: CredentialGate = {
       ...inner,

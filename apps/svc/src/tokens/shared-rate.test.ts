@@ -67,7 +67,7 @@ describe("a token's requests over instances", () => {
     });
   }
 
-  it("are not held up after the time that was said", async () => {
+  it("are not held up after the time that was said [svc 11.5]", async () => {
     const [one, two] = [instance(), instance()];
     now += 12_400;
     await send([one], 10, 10);
@@ -94,7 +94,7 @@ describe("a token's requests over instances", () => {
     assert.ok(asked <= 60, String(asked));
   });
 
-  it("are bounded by each instance alone while the database is away, which is logged once in a while", async () => {
+  it("are bounded by each instance alone while the database is away, which is logged once in a while [svc 11.5]", async () => {
     const lines: LogFields[] = [];
     const logger = { ...silentLogger, warn: (fields: LogFields) => void lines.push(fields) };
     const [one, two] = [instance(logger), instance(logger)];

@@ -35,7 +35,7 @@ const READ: GitAction = { owner: "acme", name: "widgets", resource: "contents", 
 const WRITE: GitAction = { ...READ, level: "write" };
 
 describe("token format", () => {
-  it("a token has prefix, 43 characters and a checksum that holds", () => {
+  it("a token has prefix, 43 characters and a checksum that holds [svc 9.1]", () => {
     for (const kind of ["session", "proxy", "agent"] as const) {
       const text = createToken(kind).reveal();
       assert.match(text, /^svc[rxa]_[0-9A-Za-z]{49}$/);
@@ -62,7 +62,7 @@ describe("token format", () => {
 });
 
 describe("scopes", () => {
-  it("metadata:read is always included and the order is fixed", () => {
+  it("metadata:read is always included and the order is fixed [svc 9.3]", () => {
     const { scopes, faults } = parseScopes(" issues:read, contents:write");
     assert.deepEqual(faults, []);
     assert.deepEqual(Object.entries(scopes), [
@@ -90,7 +90,7 @@ describe("scopes", () => {
     assert.deepEqual(faults("constructor:read"), ['unknown resource "constructor"']);
   });
 
-  it("write implies read, read does not imply write, and nothing else is allowed", () => {
+  it("write implies read, read does not imply write, and nothing else is allowed [svc 9.3]", () => {
     for (const resource of RESOURCES) {
       const { scopes } = parseScopes(`${resource}:write`);
       assert.equal(allows(scopes, resource, "read") && allows(scopes, resource, "write"), true);
@@ -106,7 +106,7 @@ describe("the presented credential", () => {
   const token = createToken("proxy").reveal();
   const own = { kind: "own", token, tokenKind: "proxy" };
 
-  it("our token is found as bearer, as token, and in either field of Basic", () => {
+  it("our token is found as bearer, as token, and in either field of Basic [svc 9.2]", () => {
     for (const header of [
       `Bearer ${token}`,
       `token ${token}`,
@@ -273,13 +273,13 @@ describe("minting and admitting", () => {
     assert.equal(await status((await minted({ scopes: "issues:write" })).token), 403);
   });
 
-  it("an action that is not classified is refused", async () => {
+  it("an action that is not classified is refused [svc 9.7]", async () => {
     const { token } = await minted({ scopes: "contents:write" });
     const admission = await gate.admit(`Bearer ${token}`, undefined, "10.0.0.1");
     assert.equal(admission.kind === "refuse" && admission.status, 403);
   });
 
-  it("unknown, expired and revoked tokens are 401 with a Basic challenge, and revocation counts at once", async () => {
+  it("unknown, expired and revoked tokens are 401 with a Basic challenge, and revocation counts at once [svc 9.4]", async () => {
     const { token, id } = await minted({ duration: "60s" });
     assert.equal(await status(token), 200);
     now += 60_000;
@@ -315,7 +315,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(createToken("session").reveal()), 403);
   });
 
-  it("a token with an address list works from there only", async () => {
+  it("a token with an address list works from there only [svc 9.6]", async () => {
     const { token } = await minted({ ip_allow: ["10.0.0.0/8"] });
     assert.equal(await status(token, READ, "::ffff:10.1.1.1"), 200);
     assert.equal(await status(token, READ, "192.168.0.1"), 403);
@@ -352,7 +352,7 @@ describe("minting and admitting", () => {
     };
   };
 
-  it("a token over its rate is 429 with the time to wait, and others are not held up", async () => {
+  it("a token over its rate is 429 with the time to wait, and others are not held up [svc 11.4]", async () => {
     const ask = askerAt(2);
     const [one, other] = [await minted(), await minted()];
     assert.deepEqual([await ask(one.token), await ask(one.token), await ask(one.token)], [200, 200, "30"]);
@@ -361,7 +361,7 @@ describe("minting and admitting", () => {
     assert.equal(await ask(one.token), 200);
   });
 
-  it("requests_per_minute of a token bounds it alone, below the common bound and without one", async () => {
+  it("requests_per_minute of a token bounds it alone, below the common bound and without one [svc 11.4]", async () => {
     for (const common of [10, 0]) {
       const ask = askerAt(common);
       const [slow, other] = [await minted({ requests_per_minute: 1 }), await minted()];
@@ -430,7 +430,7 @@ describe("minting and admitting", () => {
     });
   }
 
-  it("a repository that the caller cannot reach is refused, unless the check is left out", async () => {
+  it("a repository that the caller cannot reach is refused, unless the check is left out [svc 9.9]", async () => {
     answer = "refused";
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
     answer = "moved";
@@ -444,7 +444,7 @@ describe("minting and admitting", () => {
     await assert.rejects(minted({ type: "agent" }), { code: "no_app" });
   });
 
-  it("a user sees and revokes only own tokens, an admin all", async () => {
+  it("a user sees and revokes only own tokens, an admin all [svc 9.10]", async () => {
     const { id } = await minted();
     const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
       .identity;
@@ -456,7 +456,7 @@ describe("minting and admitting", () => {
     await assert.rejects(mint.get(admin, id), { code: "not_found" });
   });
 
-  it("minting and revoking are audited, once each, without the token", async () => {
+  it("minting and revoking are audited, once each, without the token [svc 9.11]", async () => {
     const { token, id } = await minted();
     await mint.revoke(alice, NO_CLIENT, id);
     await assert.rejects(mint.revoke(alice, NO_CLIENT, id), { code: "not_found" });
@@ -481,7 +481,7 @@ describe("minting and admitting", () => {
     assert.equal(lifetimeOf("59s", 1e9), "must be at least 1m");
   });
 
-  it("never is refused where tokens.allow_never is false", async () => {
+  it("never is refused where tokens.allow_never is false [svc 11.6]", async () => {
     await assert.rejects(minted({ duration: "never" }), (error: FieldError) => {
       assert.match(error.faults[0]?.message ?? "", /tokens\.allow_never/);
       return true;

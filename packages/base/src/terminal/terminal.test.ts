@@ -6,7 +6,7 @@ import { tableLines, visible, visibleJson } from "./index.ts";
 /** Nothing but characters that a terminal shows where it stands. */
 const SAFE = /^[^\p{Cc}\p{Cf}\u2028\u2029]*$/u;
 
-it("visible: what moves the cursor, recolours or turns text is shown by its number, the rest stays", () => {
+it("visible: what moves the cursor, recolours or turns text is shown by its number, the rest stays [agent 18.3]", () => {
   assert.equal(
     visible("a\u001b[2J\r\nb\u009bc\u202ed\u2028\u0000\u007f\t"),
     String.raw`a\u{1b}[2J\u{d}\u{a}b\u{9b}c\u{202e}d\u{2028}\u{0}\u{7f}\u{9}`,

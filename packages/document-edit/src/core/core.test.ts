@@ -126,7 +126,7 @@ for (const name of FORMAT_NAMES) {
   const { content, leaf } = SAMPLES[name] ?? { content: "", leaf: [] };
   const format = documentFormat(name);
 
-  test(`${name}: a BOM stays, in front of what is added too, and is none of the content`, () => {
+  test(`${name}: a BOM stays, in front of what is added too, and is none of the content [agent 14.9]`, () => {
     const bom = `\uFEFF${content}`;
     if (name === "text") return;
     assert.deepEqual(format.parse(bom), format.parse(content));
@@ -154,7 +154,7 @@ for (const name of FORMAT_NAMES) {
     assertRefuses("unparsable_existing", () => format.get(bad, [leaf]), ["hunter2"]);
   });
 
-  test(`${name}: line endings stay as they are, each for itself, and a new line takes its neighbour's`, () => {
+  test(`${name}: line endings stay as they are, each for itself, and a new line takes its neighbour's [agent 14.9]`, () => {
     if (name === "text") return;
     const lines: Readonly<Record<string, string>> = {
       yaml: "b: 1\r\n# c\nz: 2\r\n",

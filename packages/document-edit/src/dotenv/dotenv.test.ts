@@ -66,7 +66,7 @@ const CASE: EntriesCase = {
 // dotenv has no sections: the property's sections are left out.
 const TOP_ONLY: EntriesCase = { ...CASE, sections: fc.constant("") };
 
-test("dotenv edit: for any file and content, the shell finds the merged values and other lines stay", () => {
+test("dotenv edit: for any file and content, the shell finds the merged values and other lines stay [agent 14.7]", () => {
   assertEdits(TOP_ONLY);
 });
 
@@ -91,7 +91,7 @@ test("dotenv edit: a real file keeps export, quotes where they can carry the val
   );
 });
 
-test("dotenv edit: single quotes unless the value holds one; nothing is expanded", () => {
+test("dotenv edit: single quotes unless the value holds one; nothing is expanded [agent 14.21]", () => {
   assert.equal(
     edit(
       "dotenv",

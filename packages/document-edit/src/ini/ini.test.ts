@@ -190,7 +190,7 @@ const CASES: Record<string, EntriesCase> = {
 };
 
 for (const [name, of] of Object.entries(CASES)) {
-  test(`ini edit: for any ${name} file and content, another reader finds the merged values and other lines stay`, () => {
+  test(`ini edit: for any ${name} file and content, another reader finds the merged values and other lines stay [agent 14.3]`, () => {
     assertEdits(of);
   });
   test(`ini edit: adding keys to ${name} files and removing them again gives the old text`, () => {
@@ -209,7 +209,7 @@ test("ini generic: inline comments, separators, indentation and case stay; new k
   );
 });
 
-test("ini generic: a key in another letter case is edited, found and removed; a new one keeps its case", () => {
+test("ini generic: a key in another letter case is edited, found and removed; a new one keeps its case [agent 14.16]", () => {
   const format = documentFormat("ini", { dialect: "generic" });
   const before = "[distutils]\nIndex-Servers = pypi\n";
   const content = format.parse("[distutils]\nindex-servers=mine\nNewKey=1\n");
@@ -423,7 +423,7 @@ test("ini parse: malformed input is refused and not quoted", () => {
   }
 });
 
-test("iniDialectOf: tells the dialect from the path", () => {
+test("iniDialectOf: tells the dialect from the path [agent 14.17]", () => {
   const table: Record<string, IniDialect> = {
     "/home/me/.npmrc": "npmrc",
     "/etc/npmrc": "npmrc",

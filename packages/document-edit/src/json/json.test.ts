@@ -88,7 +88,7 @@ test("json edit: for any document and content, another reader finds the merged v
   );
 });
 
-test("json edit: setting scalars changes their bytes only", () => {
+test("json edit: setting scalars changes their bytes only [agent 14.2]", () => {
   const flat = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,5}$/), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(flat, fc.integer(), (keys, seed) => {
@@ -159,7 +159,7 @@ test("json remove: a leaf that others have made a mapping stays", () => {
   assert.equal(edit("json", '{"a": {"theirs": 1}}', "{}", { remove: [["a"]] }), '{"a": {"theirs": 1}}');
 });
 
-test("json deleteNulls: a null deletes the key with all it holds, and stores none", () => {
+test("json deleteNulls: a null deletes the key with all it holds, and stores none [agent 14.15]", () => {
   assert.equal(
     edit("json", '{"a": {"b": 1}, "c": 2}', '{"a": null, "n": {"m": null}}', { deleteNulls: true }),
     '{"c": 2}',
@@ -209,7 +209,7 @@ test("json edit: an empty file, no file, and a file of comments get a whole docu
   assert.equal(edit("json", "{}", '{"a":1}'), '{\n  "a": 1\n}');
 });
 
-test("json parse: malformed content and files are refused without being quoted", () => {
+test("json parse: malformed content and files are refused without being quoted [agent 14.10]", () => {
   const secret = "hunter2";
   for (const text of [
     `{"a": ${secret}}`,

@@ -86,7 +86,7 @@ function print(
   return [...blocks, tail].join(ending) + choices.pick(["", ending]);
 }
 
-test("netrc edit: for any file and entries, a second reader finds them, others' lines and order stay, default is last", () => {
+test("netrc edit: for any file and entries, a second reader finds them, others' lines and order stay, default is last [agent 14.5]", () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(anyEntry, { selector: ({ machine, login }) => `${machine} ${login}`, maxLength: 5 }),
@@ -157,7 +157,7 @@ test("netrc edit: adding entries and removing them again gives the old text", ()
   );
 });
 
-test("netrc edit: a real file keeps its comments, macro and layout, and new machines go before default", () => {
+test("netrc edit: a real file keeps its comments, macro and layout, and new machines go before default [agent 14.18]", () => {
   const before = corpus("netrc");
   const after = edit(
     "netrc",
@@ -175,7 +175,7 @@ test("netrc edit: a real file keeps its comments, macro and layout, and new mach
   );
 });
 
-test("netrc edit: one machine with another login is another entry", () => {
+test("netrc edit: one machine with another login is another entry [agent 14.18]", () => {
   assert.equal(
     edit("netrc", "machine a login x password 1\n", "machine a login y password 2"),
     "machine a login x password 1\nmachine a login y password 2\n",

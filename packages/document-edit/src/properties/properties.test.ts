@@ -65,7 +65,7 @@ const CASE: EntriesCase = {
   runs: 150,
 };
 
-test("properties edit: for any file and content, a second reader finds the merged values and other lines stay", () => {
+test("properties edit: for any file and content, a second reader finds the merged values and other lines stay [agent 14.8]", () => {
   assertEdits(CASE);
 });
 
@@ -84,7 +84,7 @@ test("properties edit: a real file keeps separators, continuations and escapes o
   );
 });
 
-test("properties edit: what is written is ASCII, whatever the value", () => {
+test("properties edit: what is written is ASCII, whatever the value [agent 14.22]", () => {
   const after = edit("properties", undefined, new Map([["é k", " \t\n\r\0日本😀=:#!\\"]]));
   assert.match(after, /^[\n -~]*$/);
   assert.deepEqual([...independent(after)], [["é k", " \t\n\r\0日本😀=:#!\\"]]);

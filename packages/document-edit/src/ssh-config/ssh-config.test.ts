@@ -60,7 +60,7 @@ const CASE: EntriesCase = {
   runs: 8,
 };
 
-test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay", () => {
+test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay [agent 14.6]", () => {
   assertEdits(CASE);
 });
 
@@ -68,7 +68,7 @@ test("ssh_config edit: adding blocks and removing them again gives the old text"
   assertAddRemove({ ...CASE, runs: 80 });
 });
 
-test("ssh_config edit: a real file with Match and Include keeps its bytes, a new block goes before the first that matches all", () => {
+test("ssh_config edit: a real file with Match and Include keeps its bytes, a new block goes before the first that matches all [agent 14.19]", () => {
   const before = corpus("ssh_config");
   const result = edit(
     "ssh_config",
@@ -90,7 +90,7 @@ test("ssh_config edit: a real file with Match and Include keeps its bytes, a new
   assert.equal(openssh(result, "other").get("user"), "everybody");
 });
 
-test("ssh_config edit: a block is known by its exact criteria", () => {
+test("ssh_config edit: a block is known by its exact criteria [agent 14.19]", () => {
   const before = "host=a\n  User y\nHost a b\n  User x\n";
   assert.equal(edit("ssh_config", before, "Host a\n  User z"), "host=a\n  User z\nHost a b\n  User x\n");
   assert.equal(
@@ -206,7 +206,7 @@ const EARLIER: readonly (readonly [name: string, before: string, line: number])[
 ];
 
 for (const [name, before, line] of EARLIER) {
-  test(`ssh_config edit: a value after ${name} is refused, as ssh -G finds the other`, () => {
+  test(`ssh_config edit: a value after ${name} is refused, as ssh -G finds the other [agent 14.20]`, () => {
     const block = name.includes("HostName") ? "Host h y" : "Host h";
     // The file as a writer leaves it that only looks at the block.
     const naive = before.includes(`${block}\n User`)
@@ -225,7 +225,7 @@ for (const [name, before, line] of EARLIER) {
   });
 }
 
-test("ssh_config edit: a value is written where no earlier line surely sets another one", () => {
+test("ssh_config edit: a value is written where no earlier line surely sets another one [agent 14.20]", () => {
   for (const before of [
     "User new\nHost x\n User a\n",
     "Host x\n User a\n",
@@ -244,7 +244,7 @@ test("ssh_config edit: a value is written where no earlier line surely sets anot
   }
 });
 
-test("ssh_config edit: keywords that add up are no conflict, those that exclude each other are one", () => {
+test("ssh_config edit: keywords that add up are no conflict, those that exclude each other are one [agent 14.20]", () => {
   const adds = edit("ssh_config", "IdentityFile ~/a\nSendEnv A\n", "Host h\n IdentityFile ~/b\n SendEnv B\n");
   assert.match(adds, /IdentityFile ~\/b/);
   for (const [before, content] of [

@@ -140,7 +140,7 @@ test("toml edit: for any document and content, another reader finds the merged v
   );
 });
 
-test("toml edit: lines without a managed key stay byte for byte, and removing what was added gives the old text", () => {
+test("toml edit: lines without a managed key stay byte for byte, and removing what was added gives the old text [agent 14.4]", () => {
   const cases = fc.tuple(
     anyTable,
     fc.uniqueArray(fc.stringMatching(/^new[a-z]{1,4}$/), { minLength: 1, maxLength: 3 }),

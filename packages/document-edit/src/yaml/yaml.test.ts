@@ -136,7 +136,7 @@ test("yaml edit: for any document and content, another reader finds the merged v
   );
 });
 
-test("yaml edit: lines without a managed key stay byte for byte", () => {
+test("yaml edit: lines without a managed key stay byte for byte [agent 14.1]", () => {
   const cases = fc.tuple(
     anyMap,
     fc.uniqueArray(fc.stringMatching(/^new[a-z]{1,4}$/), { minLength: 1, maxLength: 3 }),
@@ -157,7 +157,7 @@ test("yaml edit: lines without a managed key stay byte for byte", () => {
   );
 });
 
-test("yaml edit: any string is read back as that string by readers of 1.2 and of 1.1, whatever style was there", () => {
+test("yaml edit: any string is read back as that string by readers of 1.2 and of 1.1, whatever style was there [agent 14.11]", () => {
   const places = [
     "k: old\n",
     "k: 'old'\n",
@@ -190,7 +190,7 @@ test("yaml edit: any string is read back as that string by readers of 1.2 and of
   }
 });
 
-test("yaml edit: the style of a scalar stays where it can carry the value", () => {
+test("yaml edit: the style of a scalar stays where it can carry the value [agent 14.11]", () => {
   const before = "plain: a  # p\nsingle: 'a'\ndouble: \"a\"\nliteral: |\n    a\nfolded: >-  # f\n  a\n";
   const content = 'plain: b c\nsingle: it\'s\ndouble: b\nliteral: "b\\nc\\n"\nfolded: "b\\nc"\n';
   assert.equal(
@@ -235,7 +235,7 @@ test("yaml edit: a compose file keeps anchors, quotes and its four columns", () 
   );
 });
 
-test("yaml edit: a key behind an alias, a shared anchor or a merge key is refused; an own key beside them is set", () => {
+test("yaml edit: a key behind an alias, a shared anchor or a merge key is refused; an own key beside them is set [agent 14.13]", () => {
   const before = "base: &b\n  x: 1\n  s: &s v\nuse: *b\nthird: *s\nmap:\n  <<: *b\n  own: 1\nlone: &l 5\n";
   assertRefuses("unsupported", () => edit("yaml", before, "use: {x: 2}"));
   assertRefuses("unsupported", () => edit("yaml", before, "base: {x: 2}"));
@@ -323,7 +323,7 @@ test("yaml remove: comments stay, emptied parents go, sequences' entries go with
   );
 });
 
-test("yaml merge replace and deleteNulls", () => {
+test("yaml merge replace and deleteNulls [agent 14.15]", () => {
   assert.equal(
     edit("yaml", "# top\na: 1 # keep\nb: 2\nc: {d: 1, e: 2}\n", "a: 1\nc: {e: 2}\nf: g", {
       merge: "replace",
@@ -334,7 +334,7 @@ test("yaml merge replace and deleteNulls", () => {
   assert.equal(edit("yaml", "a: 1\n", "a: null"), "a: null\n");
 });
 
-test("yaml parse: malformed, ambiguous and shared input is refused without being quoted", () => {
+test("yaml parse: malformed, ambiguous and shared input is refused without being quoted [agent 14.10]", () => {
   const secret = "hunter2";
   for (const text of [
     `a: [${secret}`,

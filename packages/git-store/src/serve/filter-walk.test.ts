@@ -109,7 +109,7 @@ for (const filter of [
   "tree:3",
   "tree:4",
 ]) {
-  test(`filter ${filter} selects the objects that git upload-pack selects`, async () => {
+  test(`filter ${filter} selects the objects that git upload-pack selects [svc 2.24]`, async () => {
     const want = git(path, ["rev-parse", "main"]).toString().trim();
     const tree = git(path, ["rev-parse", "main:deep/down"]).toString().trim();
     const rootTree = git(path, ["rev-parse", "main~1^{tree}"]).toString().trim();

@@ -41,8 +41,8 @@ secretStoreSuite("embedded", async () => {
   return { open: (username) => open(folder, username), stop: async () => undefined, numbers: "text" };
 });
 
-describe("openEmbeddedStore", () => {
-  it("makes a folder with 0700 and files with 0600, the write-ahead log too", async () => {
+describe("openEmbeddedStore [agent 11.1]", () => {
+  it("makes a folder with 0700 and files with 0600, the write-ahead log too [agent 11.9]", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.write("a", fieldsOf({ password: "hunter2" }));
@@ -54,7 +54,7 @@ describe("openEmbeddedStore", () => {
     await store.close();
   });
 
-  it("stores no value and no field name in the clear", async () => {
+  it("stores no value and no field name in the clear [agent 11.9]", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.write("a", fieldsOf({ passphrase: "hunter2-hunter2" }));
@@ -113,7 +113,7 @@ describe("openEmbeddedStore", () => {
     await assertRejectsWith("insecure_files", open(folder));
   });
 
-  it("a lost key is corrupt, and no new key is made", async () => {
+  it("a lost key is corrupt, and no new key is made [agent 11.9]", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     rmSync(join(folder, "embedded.key"));
@@ -222,7 +222,7 @@ describe("EmbeddedStore.watch", () => {
     return spawn(process.execPath, [...flags, program], { stdio: ["ignore", "pipe", "inherit"] });
   }
 
-  it("sees another process's write", async () => {
+  it("sees another process's write [agent 11.10]", async () => {
     const folder = newFolder();
     const store = await open(folder);
     const stop = new AbortController();

@@ -89,7 +89,7 @@ function clientOf(address: string, options: Partial<VaultClientOptions> = {}): V
 const get = { method: "GET", path: "kv/data/a b/%2e" } as const;
 
 describe("VaultClient.request", () => {
-  it("sends token, namespace and the marker of a Vault client, and encodes each segment", async () => {
+  it("sends token, namespace and the marker of a Vault client, and encodes each segment [agent 4.2]", async () => {
     const { address, calls } = await fakeServer((_call, response) => json(response, 200, { data: {} }));
     await clientOf(`${address}/prefix/`, { namespace: "team/a" }).request({
       ...get,
@@ -102,7 +102,7 @@ describe("VaultClient.request", () => {
   });
 
   for (const status of [429, 500, 502, 503]) {
-    it(`retries after ${status}`, async () => {
+    it(`retries after ${status} [agent 11.4]`, async () => {
       const { address, calls } = await fakeServer(({ url }, response, count) => {
         if (url === "/v1/sys/health") return json(response, 200, { sealed: false });
         return count < 3
@@ -120,7 +120,7 @@ describe("VaultClient.request", () => {
     assert.equal(calls.length, 4);
   });
 
-  it("does not repeat what is final", async () => {
+  it("does not repeat what is final [agent 11.4]", async () => {
     for (const [status, code] of [
       [400, "refused"],
       [404, "not_found"],
@@ -186,7 +186,7 @@ describe("VaultClient.request", () => {
     await assertRejectsWith("invalid_response", clientOf(address).request(get));
   });
 
-  it("the store's own words and the token are in no error", async () => {
+  it("the store's own words and the token are in no error [agent 11.6]", async () => {
     const { address } = await fakeServer((_call, response) =>
       json(response, 400, { errors: ["bad value hunter2"] }),
     );
@@ -224,7 +224,7 @@ describe("VaultClient: redirects of a standby", () => {
     );
   });
 
-  it("sends nothing to a host that is not announced as leader", async () => {
+  it("sends nothing to a host that is not announced as leader [agent 11.5]", async () => {
     const thief = await fakeServer((_call, response) => json(response, 200, { data: {} }));
     const standby = await fakeServer(({ url }, response) =>
       url === "/v1/sys/leader"
@@ -395,14 +395,14 @@ describe("VaultClient: TLS and proxies", () => {
     });
   }
 
-  it("caCert names the authority; tlsSkipVerify asks for none", async () => {
+  it("caCert names the authority; tlsSkipVerify asks for none [agent 4.7]", async () => {
     const { address, ca, calls } = await secureServer();
     await clientOf(address, { caCert: ca }).request(get);
     await clientOf(address, { tlsSkipVerify: true }).request(get);
     assert.equal(calls.length, 2);
   });
 
-  it("goes through the proxy with the same TLS settings", async () => {
+  it("goes through the proxy with the same TLS settings [agent 4.3]", async () => {
     const { address, ca, calls } = await secureServer();
     const { url, seen } = await proxyTo(address);
     await clientOf(address, { caCert: ca, proxy: url }).request(get);
@@ -411,7 +411,7 @@ describe("VaultClient: TLS and proxies", () => {
     await assertRejectsWith("misconfigured", clientOf(address, { proxy: url }).request(get));
   });
 
-  it("goes through the environment's proxy by the common rules, and past it for a host of NO_PROXY", async () => {
+  it("goes through the environment's proxy by the common rules, and past it for a host of NO_PROXY [agent 4.3]", async () => {
     const { address, ca, calls } = await secureServer();
     const { url: https_proxy } = await proxyTo(address);
     // No name leads there but through the proxy, and the certificate is for the loopback address.
@@ -427,7 +427,7 @@ describe("VaultClient: TLS and proxies", () => {
     assert.equal(calls.length, 1);
   });
 
-  it("names a proxy that is down, with its setting and without its password", async () => {
+  it("names a proxy that is down, with its setting and without its password [agent 4.3]", async () => {
     for (const [options, name] of [
       [{ proxy: "http://user:hunter2@127.0.0.1:1" }, "store.proxy"],
       [{ environment: { ALL_PROXY: "http://user:hunter2@127.0.0.1:1" } }, "ALL_PROXY"],
@@ -458,7 +458,7 @@ describe("VaultClient: TLS and proxies", () => {
 });
 
 describe("parseAddress", () => {
-  it("keeps origin and path prefix without the last slash", () => {
+  it("keeps origin and path prefix without the last slash [agent 4.1]", () => {
     assert.deepEqual(parseAddress("https://Vault.test:443/v/"), {
       protocol: "https:",
       origin: "https://vault.test",

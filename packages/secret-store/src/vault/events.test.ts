@@ -65,7 +65,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     assert.equal((await changes.next()).done, true);
   });
 
-  it("goes through a forward proxy by CONNECT", async () => {
+  it("goes through a forward proxy by CONNECT [agent 4.3]", async () => {
     const routes = { "vault.example:80": Number(new URL(proxy.url).port) };
     const forward = await startForwardProxy({ routes, credentials: "ada:planted" });
     const HTTP_PROXY = `http://ada:planted@127.0.0.1:${forward.port}`;

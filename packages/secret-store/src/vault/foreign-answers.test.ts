@@ -88,7 +88,7 @@ describe("an answer that Vault did not give", () => {
   for (const { name, call, before: others, mayBeEmpty = false } of ENDPOINTS) {
     for (const foreign of FOREIGN_ANSWERS) {
       if (mayBeEmpty && foreign.isEmptySuccess) continue;
-      it(`${name}: ${foreign.name} is unavailable`, async () => {
+      it(`${name}: ${foreign.name} is unavailable [agent 11.3]`, async () => {
         answer = (request, response) => {
           const first = others?.(request);
           if (first === undefined) foreign.send(response);
@@ -150,7 +150,7 @@ describe("Vault's own answer that nothing is there", () => {
     ["a deleted version (Vault)", { ...deleted, mount_type: "kv" }, [() => store.read("p")]],
     ["a deleted version (OpenBao)", deleted, [() => store.read("p")]],
   ] as const) {
-    it(`${name} is not found`, async () => {
+    it(`${name} is not found [agent 11.3]`, async () => {
       answer = (_request, response) => own(response, 404, body);
       for (const call of calls) await assertRejectsWith("not_found", call());
     });

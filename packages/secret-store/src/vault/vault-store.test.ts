@@ -37,7 +37,7 @@ secretStoreSuite("vault", async () => {
   };
 });
 
-describe("VaultStore", () => {
+describe("VaultStore [agent 11.1]", () => {
   let vault: Vault;
   let store: SecretStore;
   before(async () => {
@@ -99,7 +99,7 @@ describe("VaultStore", () => {
     await store.write("strict", fieldsOf({ v: "1" }), { ifVersion: 0 });
   });
 
-  it("what the token's policies forbid is denied", async () => {
+  it("what the token's policies forbid is denied [agent 11.2]", async () => {
     const policy = 'path "kv/data/users/ada/open" { capabilities = ["read"] }';
     await vault.request("PUT", "sys/policies/acl/narrow", { policy });
     const narrow = open(vault, await vault.createUserToken("ada", ["narrow"]));
@@ -163,7 +163,7 @@ describe("VaultStore", () => {
     });
   }
 
-  it("a sealed store is sealed, and works again after unsealing", async () => {
+  it("a sealed store is sealed, and works again after unsealing [agent 11.2]", async () => {
     await store.write("sealed", fieldsOf({ v: "1" }));
     await vault.seal();
     await assert.rejects(store.read("sealed"), (error: unknown) => {
@@ -175,7 +175,7 @@ describe("VaultStore", () => {
     assert.equal((await store.read("sealed")).version, 1);
   });
 
-  it("a server that is down is unavailable, and works again when it is back", async () => {
+  it("a server that is down is unavailable, and works again when it is back [agent 11.2]", async () => {
     const timing = { firstMs: 1, maxMs: 5 };
     const patient = open(vault, vault.rootToken, { timing });
     await patient.ping();

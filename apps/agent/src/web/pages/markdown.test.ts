@@ -24,7 +24,7 @@ describe("renderMarkdown", () => {
     assert.match(text, /&lt;script&gt;/);
   });
 
-  it("makes no link that runs something, and loads no image", async () => {
+  it("makes no link that runs something, and loads no image [agent 26.18]", async () => {
     const text = await rendered(
       "[a](javascript:alert(1)) [b](data:text/html,x) ![c](https://x.example.test/c.png)",
     );

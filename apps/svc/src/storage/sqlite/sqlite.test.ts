@@ -97,7 +97,7 @@ describe("migrations", () => {
 describe("secret box", () => {
   const box = new SecretBox(KEY);
 
-  it("opens only for the record it was sealed for, and only unchanged", () => {
+  it("opens only for the record it was sealed for, and only unchanged [svc 8.17]", () => {
     const sealed = box.seal(new Secret("s"), "users/1");
     assert.equal(box.open(sealed, "users/1").reveal(), "s");
     assert.throws(() => box.open(sealed, "users/2"), { code: "encryption_key" });
