@@ -7,6 +7,7 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import {
   completionCommand,
+  Findings,
   countOf,
   flagOf,
   parseCommandLine,
@@ -298,5 +299,28 @@ describe("completionScript", () => {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
+  });
+});
+
+describe("Findings", () => {
+  it("prints a line for each check, and gives 1 if one is a fault", async (t) => {
+    const written: string[] = [];
+    t.mock.method(process.stdout, "write", (line: string) => written.push(line) > 0);
+    const findings = new Findings((error) => `told: ${String(error)}`);
+    await findings.attempt("well", async () => Promise.resolve(""));
+    await findings.attempt("fair", async () => Promise.resolve({ warning: "soon over" }));
+    const fine = findings.print({});
+    await findings.attempt("thrown", async () => Promise.reject(new TypeError("x")));
+    const failed = findings.print({ json: true });
+    t.mock.restoreAll();
+    assert.deepEqual([fine, failed], [0, 1]);
+    assert.deepEqual(written.slice(0, 2), ["ok       well\n", "warning  fair: soon over\n"]);
+    assert.deepEqual(JSON.parse(written.slice(2).join("")), {
+      findings: [
+        { check: "well", state: "ok", detail: "" },
+        { check: "fair", state: "warning", detail: "soon over" },
+        { check: "thrown", state: "fault", detail: "told: TypeError: x" },
+      ],
+    });
   });
 });

@@ -11,6 +11,7 @@ export {
   type Program,
   type RunCommand,
 } from "./command.ts";
+export { Findings, type Outcome } from "./findings.ts";
 export { countOf, flagOf, textOf, textsOf } from "./options.ts";
 export { parseCommandLine, type Parsed } from "./parse.ts";
 export { printResult, printTable } from "./print.ts";

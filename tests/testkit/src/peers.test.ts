@@ -118,7 +118,8 @@ describe("a peer", () => {
     const script = `
       import { startPeer } from ${JSON.stringify(new URL("./peer.ts", import.meta.url).href)};
       const peer = await startPeer("sleeper", async () =>
-        ({ command: "sleep", args: ["60"], isReady: () => true }));
+        // Before it runs nothing ends it with its starter.
+        ({ command: "sh", args: ["-c", "echo up; exec sleep 60"], isReady: (output) => output.includes("up") }));
       process.stdout.write(String(peer.pid), () => process.kill(process.pid, "SIGKILL"));
     `;
     const starter = await run(process.execPath, [

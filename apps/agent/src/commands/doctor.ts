@@ -1,7 +1,7 @@
 import { access, constants, lstat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
 import { formatProblem } from "@devplat/config";
-import { printJson, printLine } from "@devplat/base/terminal";
+import { Findings, type Outcome } from "@devplat/cli";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
@@ -14,19 +14,13 @@ import { hostOf, loadWith } from "./context.ts";
 import { isDaemonRunning } from "./daemon.ts";
 import { untilStopped } from "./signals.ts";
 
-interface Finding {
-  readonly check: string;
-  readonly state: "ok" | "warning" | "fault";
-  readonly detail: string;
-}
-
 /** Looks at everything that sync depends on, and says what is wrong. Writes nothing; exit code 1 if there is a fault. */
 export const run: RunCommand = async (invocation) => {
   const host = hostOf(invocation);
-  const findings: Finding[] = [];
+  const findings = new Findings(publicMessage);
   const stop = untilStopped();
   try {
-    await attempt(findings, "configuration", async () => {
+    await findings.attempt("configuration", async () => {
       const loaded = await loadWith(host, invocation.flags.config, "cached");
       await examine(host, loaded, findings, stop.signal);
       return loaded.warnings.length === 0
@@ -36,30 +30,22 @@ export const run: RunCommand = async (invocation) => {
   } finally {
     stop.release();
   }
-  if (invocation.options["json"] === true) {
-    printJson({ findings });
-  } else {
-    const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
-    for (const { check, state, detail } of findings) {
-      printLine(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}`);
-    }
-  }
-  return findings.some(({ state }) => state === "fault") ? 1 : 0;
+  return findings.print(invocation.options);
 };
 
 async function examine(
   host: Host,
   loaded: LoadedConfig,
-  findings: Finding[],
+  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
   for (const folder of ["state", "data", "cache"] as const) {
-    await attempt(findings, `folder ${host.places[folder]}`, () => folderFinding(host.places[folder]));
+    await findings.attempt(`folder ${host.places[folder]}`, () => folderFinding(host.places[folder]));
   }
-  await attempt(findings, "daemon", async () =>
+  await findings.attempt("daemon", async () =>
     (await isDaemonRunning(host)) ? "running" : { warning: `not running; '${BRAND.command} run' starts it` },
   );
-  await attempt(findings, "templates", async () => {
+  await findings.attempt("templates", async () => {
     const { templateFaults } = await import("../config/template-faults.ts");
     const faults = templateFaults(loaded).map(formatProblem);
     return faults.length === 0 ? "" : { fault: faults.join("; ") };
@@ -67,7 +53,7 @@ async function examine(
   const parts = await assemblePreview(host, loaded);
   try {
     let signedIn = false;
-    await attempt(findings, "sign-in", async () => {
+    await findings.attempt("sign-in", async () => {
       await parts.signIn.ensure(signal);
       signedIn = true;
       return parts.signIn.state().source;
@@ -78,14 +64,14 @@ async function examine(
   }
   const targets = new TargetPolicy(host.places, loaded.config.sync.allowed_targets, loaded.sources);
   for (const rule of loaded.config.rules.filter(({ enabled }) => enabled)) {
-    await attempt(findings, `target of rule ${rule.name}`, async () => {
+    await findings.attempt(`target of rule ${rule.name}`, async () => {
       const { file } = await targets.resolve(rule.target.path, rule.remote);
       const [exposed] = await exposedFiles([rule], host.places.home);
       return exposed === undefined ? file : { warning: exposed.warning };
     });
     const [program] = rule.run?.command ?? [];
     if (program === undefined) continue;
-    await attempt(findings, `command of rule ${rule.name}`, async () =>
+    await findings.attempt(`command of rule ${rule.name}`, async () =>
       (await canRun(program, host.environment))
         ? ""
         : { fault: "the program is not in PATH or cannot be run" },
@@ -97,14 +83,14 @@ async function examineStore(
   host: Host,
   loaded: LoadedConfig,
   parts: SyncParts,
-  findings: Finding[],
+  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
-  await attempt(findings, "store", async () => {
+  await findings.attempt("store", async () => {
     await parts.store.ping(signal);
     return parts.facts.address;
   });
-  await attempt(findings, "rules", async () => {
+  await findings.attempt("rules", async () => {
     const { failures, missing } = await parts.engine.preview(signal);
     const all = [...failures, ...missing].map(([rule, message]) => `${rule}: ${message}`);
     const count = `${loaded.config.rules.length} would work`;
@@ -115,24 +101,11 @@ async function examineStore(
         : count;
   });
   const runner = enrolmentRunner(host, loaded, parts, () => undefined);
-  await attempt(findings, "enrolments", async () => {
+  await findings.attempt("enrolments", async () => {
     await runner.look(signal);
     const open = runner.list().filter(({ state }) => state !== "complete" && state !== "skipped");
     return open.length === 0 ? "" : { warning: `outstanding: ${open.map(({ key }) => key).join(", ")}` };
   });
-}
-
-type Outcome = string | { readonly warning: string } | { readonly fault: string };
-
-async function attempt(findings: Finding[], check: string, action: () => Promise<Outcome>): Promise<void> {
-  try {
-    const outcome = await action();
-    if (typeof outcome === "string") findings.push({ check, state: "ok", detail: outcome });
-    else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
-    else findings.push({ check, state: "fault", detail: outcome.fault });
-  } catch (error) {
-    findings.push({ check, state: "fault", detail: publicMessage(error) });
-  }
 }
 
 async function folderFinding(folder: string): Promise<Outcome> {

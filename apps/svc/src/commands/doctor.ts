@@ -2,8 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { access, constants, lstat, readFile, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { AppError, messageOf, systemCode } from "@devplat/base";
-import { printResult } from "@devplat/cli";
-import { printLine } from "@devplat/base/terminal";
+import { Findings, type Outcome } from "@devplat/cli";
 import { HttpClientError, boundedRequest } from "@devplat/http-client";
 import { refuseUnusable, ineffective } from "../config/refusals.ts";
 import { formatListen } from "../config/listen.ts";
@@ -19,21 +18,14 @@ import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
 import type { RunCommand } from "./command.ts";
 import { readConfig } from "./settings.ts";
 
-interface Finding {
-  readonly check: string;
-  readonly state: "ok" | "warning" | "fault";
-  readonly detail: string;
-}
-type Outcome = string | { readonly warning: string } | { readonly fault: string };
-
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;
 
 /** Looks at everything that the service depends on, and says what is wrong. Changes nothing; exit code 1 if there is a fault. */
 export const doctor: RunCommand = async ({ flags, options }) => {
-  const findings: Finding[] = [];
+  const findings = new Findings(faultOf);
   let config: Config | undefined;
-  await attempt(findings, "configuration", async () => {
+  await findings.attempt("configuration", async () => {
     const loaded = await readConfig(flags);
     config = loaded.config;
     refuseUnusable(config);
@@ -43,26 +35,20 @@ export const doctor: RunCommand = async ({ flags, options }) => {
       : (loaded.file ?? "no file; defaults and environment");
   });
   if (config !== undefined) await examine(config, findings);
-  printResult(options, { findings }, () => {
-    const mark = { ok: "ok     ", warning: "warning", fault: "FAULT  " };
-    for (const { check, state, detail } of findings) {
-      printLine(`${mark[state]}  ${check}${detail === "" ? "" : `: ${detail}`}`);
-    }
-  });
-  return findings.some(({ state }) => state === "fault") ? 1 : 0;
+  return findings.print(options);
 };
 
-async function examine(config: Config, findings: Finding[]): Promise<void> {
+async function examine(config: Config, findings: Findings): Promise<void> {
   const dataDir = resolve(config.data_dir);
-  await attempt(findings, "data folder", async () => folderFinding(dataDir));
-  await attempt(findings, "encryption key", async () => {
+  await findings.attempt("data folder", async () => folderFinding(dataDir));
+  await findings.attempt("encryption key", async () => {
     if (config.database.driver === "vault") return "not needed: the secrets store encrypts";
     if (config.encryption.key !== undefined) return "";
     return config.dev.mode
       ? { warning: "made in the data folder in development mode" }
       : { fault: "encryption.key (SVC_ENCRYPTION_KEY) is not set: generate one with openssl rand -hex 32" };
   });
-  await attempt(findings, `database (${config.database.driver})`, async () => {
+  await findings.attempt(`database (${config.database.driver})`, async () => {
     const settings = databaseSettings(config);
     if (settings.driver === "sqlite") {
       const { sqlitePath } = await import("../storage/sqlite/open.ts");
@@ -86,23 +72,18 @@ async function examine(config: Config, findings: Finding[]): Promise<void> {
       await database.close();
     }
   });
-  if (config.cache.enabled) {
-    const folder = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
-    await attempt(findings, "cache folder", async () => folderFinding(folder));
-  } else
-    findings.push({
-      check: "cache",
-      state: "warning",
-      detail: "cache.enabled is false: everything passes through",
-    });
-  await attempt(findings, "certificates", async () => certificateFinding(config));
-  await attempt(findings, "code host", async () =>
+  await findings.attempt(config.cache.enabled ? "cache folder" : "cache", async () => {
+    if (!config.cache.enabled) return { warning: "cache.enabled is false: everything passes through" };
+    return folderFinding(resolve(config.cache.storage_path ?? join(dataDir, "cache")));
+  });
+  await findings.attempt("certificates", async () => certificateFinding(config));
+  await findings.attempt("code host", async () =>
     askCodeHost(config, async (client, host) => {
       const { status } = await client.ask("GET", host.url);
       return status < 500 ? `${host.url} answers` : { fault: `${host.url} answers ${status}` };
     }),
   );
-  await attempt(findings, "code host API", async () =>
+  await findings.attempt("code host API", async () =>
     askCodeHost(config, async (client, host) => {
       const path = host.kind === "gitea" ? "version" : "meta";
       const { status } = await client.ask("GET", `${host.apiUrl}/${path}`);
@@ -111,14 +92,14 @@ async function examine(config: Config, findings: Finding[]): Promise<void> {
         : { warning: `${host.apiUrl} answers ${status}: is host.api_url right?` };
     }),
   );
-  await attempt(findings, "login", async () =>
+  await findings.attempt("login", async () =>
     config.dev.mode
       ? { warning: "development mode: anybody who reaches it logs in as anybody" }
       : config.host.client_id === undefined
         ? { warning: "host.client_id is not set: nobody can log in" }
         : "OAuth client configured",
   );
-  await attempt(findings, "service", async () => serviceFinding(config));
+  await findings.attempt("service", async () => serviceFinding(config));
 }
 
 /** With the trust and the proxies that the service itself would ask with. */
@@ -191,19 +172,11 @@ async function serviceFinding(config: Config): Promise<Outcome> {
   return { warning: `${url} answers ${status}` };
 }
 
-async function attempt(findings: Finding[], check: string, action: () => Promise<Outcome>): Promise<void> {
-  try {
-    const outcome = await action();
-    if (typeof outcome === "string") findings.push({ check, state: "ok", detail: outcome });
-    else if ("warning" in outcome) findings.push({ check, state: "warning", detail: outcome.warning });
-    else findings.push({ check, state: "fault", detail: outcome.fault });
-  } catch (error) {
-    // The fault of a proxy is for whoever runs the service; callers are told its code alone.
-    const proxy = error instanceof Error ? proxyFault(error.cause) : undefined;
-    const hint = proxy?.hint ?? (error instanceof AppError ? error.hint : undefined);
-    const detail = [messageOf(error), proxy?.message, hint].filter(Boolean).join(". ");
-    findings.push({ check, state: "fault", detail });
-  }
+/** The fault of a proxy is for whoever runs the service; callers are told its code alone. */
+function faultOf(error: unknown): string {
+  const proxy = error instanceof Error ? proxyFault(error.cause) : undefined;
+  const hint = proxy?.hint ?? (error instanceof AppError ? error.hint : undefined);
+  return [messageOf(error), proxy?.message, hint].filter(Boolean).join(". ");
 }
 
 function proxyFault(cause: unknown): HttpClientError | undefined {
