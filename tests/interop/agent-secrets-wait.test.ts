@@ -26,7 +26,10 @@ describe("a secret that is changed on the command line beside a running daemon",
     folder = await tempFolder("agent-secrets-wait");
     place = new Home(folder.path);
     await place.configure(CONFIG);
-    running = await daemon(place, async () => (await place.agent(["status"])).stdout !== "");
+    running = await daemon(place, async () => {
+      const { stdout } = await place.agent(["status", "--json"]);
+      return (JSON.parse(stdout) as { daemon: { running: boolean } }).daemon.running;
+    });
   });
   after(async () => {
     await running.stop();
