@@ -39,6 +39,27 @@ describe("a running daemon", () => {
     }
   });
 
+  it("rules pause and resume show in the list and the status without a daemon, before any sync [agent 5.19]", async () => {
+    const place = await home();
+    await place.ok("sync");
+    for (const [deed, state] of [
+      ["pause", "paused"],
+      ["resume", "pending"],
+    ] as const) {
+      await place.ok("rules", deed, "a");
+      const { rules } = JSON.parse(await place.ok("rules", "list", "--json")) as {
+        rules: { state: string }[];
+      };
+      assert.deepEqual(
+        rules.map((each) => each.state),
+        [state],
+      );
+      assert.match(await place.ok("status"), new RegExp(`^a +${state}`, "m"));
+      await place.ok("sync");
+    }
+    assert.match(await place.ok("rules", "list"), /^a +ok/m);
+  });
+
   it("reload takes up rules, keeps the old ones when the new file is wrong, and names what needs a start [agent 3.27]", async () => {
     const place = await home();
     const running = await daemon(place, async () => (await place.read("a.yaml")) !== "");
@@ -241,6 +262,15 @@ describe("the command line", () => {
     const probe = `${script}\nCOMP_WORDS=(agent rules ""); COMP_CWORD=2; _agent; echo "\${COMPREPLY[@]}"`;
     const { stdout } = await run("bash", ["-c", probe]);
     assert.match(stdout, /list pause resume diff/);
-    assert.match(await place.ok("completion", "fish"), /__fish_seen_subcommand_from rules' -a pause/);
+    await place.write("agent.fish", await place.ok("completion", "fish"));
+    const inFish = async (line: string): Promise<string[]> => {
+      const asked = `source ${join(place.path, "agent.fish")}; complete -C ${JSON.stringify(line)}`;
+      const fish = await run("fish", ["--no-config", "-c", asked], { env: place.env });
+      return fish.stdout.split("\n").map((offer) => offer.split("\t", 1)[0] ?? "");
+    };
+    assert.ok((await inFish("agent rules p")).includes("pause"));
+    assert.ok((await inFish("agent --config x ru")).includes("rules"));
+    assert.ok((await inFish("agent --log-level d")).includes("debug"));
+    assert.ok(!(await inFish("agent secrets list --")).includes("--replace"), "an option of another command");
   });
 });

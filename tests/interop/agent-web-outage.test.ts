@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { startVault, startVaultProxy, until, type Vault } from "@devplat/testkit";
+import { startVault, startVaultProxy, until, whileHanging } from "@devplat/testkit";
 import { AgentHome } from "./agent-auth-stand.ts";
 import { OutageSite, stateIn } from "./agent-web/outage-site.ts";
 import { PlainBrowser } from "./agent-web/plain-browser.ts";
@@ -97,7 +97,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     const vault = await startVault();
     await using site = await OutageSite.start(vault);
     const { browser } = site;
-    await hanging(vault, async () => {
+    await whileHanging(vault.pid, async () => {
       const timed = async (path: string, form?: Record<string, string>): Promise<string> => {
         const begun = performance.now();
         const { body } = form === undefined ? await browser.get(path) : await browser.post(path, form);
@@ -152,7 +152,7 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     const vault = await startVault();
     await using site = await OutageSite.start(vault);
     await site.browser.post("/ui/sign-out");
-    await hanging(vault, async () => {
+    await whileHanging(vault.pid, async () => {
       const begun = performance.now();
       const refused = await site.browser.post("/login/token", { token: site.token });
       assert.ok(performance.now() - begun < PAGE_LIMIT_MS);
@@ -213,13 +213,3 @@ describe("pages while the store is away", { timeout: TIMEOUT_MS }, () => {
     silent.close();
   });
 });
-
-/** Stops the store's process: it takes connections and never answers. */
-async function hanging(vault: Vault, action: () => Promise<void>): Promise<void> {
-  process.kill(vault.pid, "SIGSTOP");
-  try {
-    await action();
-  } finally {
-    process.kill(vault.pid, "SIGCONT");
-  }
-}

@@ -11,6 +11,7 @@ import {
   type Browser,
   type Page,
   type Vault,
+  whileHanging,
 } from "@devplat/testkit";
 import { tabTo } from "./agent-web/keyboard.ts";
 import { OutageSite } from "./agent-web/outage-site.ts";
@@ -151,16 +152,13 @@ describe("typed text when a save fails", { timeout: TIMEOUT_MS }, () => {
       await page.locator("textarea:focus").waitFor();
       await page.keyboard.press("ControlOrMeta+A");
       await page.keyboard.type("typed by hand");
-      process.kill(vault.pid, "SIGSTOP");
-      try {
+      await whileHanging(vault.pid, async () => {
         await tabTo(page, "Save");
         const begun = performance.now();
         await page.keyboard.press("Enter");
         await assertGivenBack(page, /cannot answer/, "typed by hand");
         assert.ok(performance.now() - begun < PAGE_LIMIT_MS);
-      } finally {
-        process.kill(vault.pid, "SIGCONT");
-      }
+      });
       await page.locator("button:focus").getByText("Try again").waitFor();
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "npm", level: 1 }).waitFor();

@@ -61,6 +61,7 @@ const PROGRAM: Program<object> = {
     completionCommand(() => PROGRAM),
   ],
   globalOptions: {
+    level: { ...text("A level."), choices: ["low", "high"] },
     config: { ...text("A file."), short: "c" },
     json: { type: "boolean", description: "JSON.", short: "j" },
   },
@@ -190,8 +191,13 @@ describe("parseCommandLine", () => {
       "thing",
     ],
     ["a command of another group", ["thing", "status"], "unknown command below 'thing': status", "thing"],
-    ["a command behind --", ["--", "zzzzzzzz"], "unknown command: zzzzzzzz"],
-    ["a command behind -- that exists", ["--", "pair"], "unknown command: pair; did you mean 'pair'?"],
+    ["a command behind --", ["--", "zzzzzzzz"], "a command has to stand before '--'"],
+    ["a command behind -- that exists", ["--", "pair"], "a command has to stand before '--'"],
+    [
+      "an unknown option before the command",
+      ["--confg", "x", "migrate"],
+      "unknown option: --confg; did you mean '--config'?",
+    ],
     [
       "what stands behind -- below a group, options before it apart",
       ["-c", "x", "migrate", "--", "y"],
@@ -296,6 +302,14 @@ describe("completionScript", () => {
       assert.deepEqual(offered("thing", ""), ["add"]);
       assert.deepEqual(offered("thing", "add", "--s"), ["--size"]);
       assert.deepEqual(offered("migrate", "s"), ["status"]);
+      // The value of an option is no word of the command, and an argument ends nothing.
+      assert.deepEqual(offered("-c", "thing", "migrate", "s"), ["status"]);
+      assert.deepEqual(offered("--config", "=", "f", "thing", ""), ["add"]);
+      assert.deepEqual(offered("thing", "add", "x", "--s"), ["--size"]);
+      assert.deepEqual(offered("completion", "z"), ["zsh"]);
+      assert.deepEqual(offered("--level", "h"), ["high"]);
+      assert.deepEqual(offered("--level", "="), ["high", "low"]);
+      assert.deepEqual(offered("--config", file.slice(0, -3)), [file]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

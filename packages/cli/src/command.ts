@@ -11,6 +11,8 @@ export interface OptionSpec {
   readonly repeatable?: true;
   /** The command is refused without it. */
   readonly required?: true;
+  /** The only values that it takes. Only of type `string`. */
+  readonly choices?: readonly string[];
   /** A word that type `count` takes in the place of a number. */
   readonly word?: string;
   /** The option of the same command that it cannot be given with. */
@@ -70,7 +72,7 @@ export interface CommandTable<Command extends CommandEntry = CommandEntry> {
 
 /** A program that can be run. */
 export interface Program<Flags> extends CommandTable<CommandSpec<Flags>> {
-  /** Reads the options of every command. @throws UsageError */
+  /** Reads the options of every command. */
   readonly flags: (options: Options) => Flags;
   /** Exit code of a command line that is wrong, and of errors with one of `usageCodes`. Default 1. */
   readonly usageExit?: number;

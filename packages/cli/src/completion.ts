@@ -1,82 +1,146 @@
-import type { CommandTable } from "./command.ts";
+import type { CommandEntry, CommandTable, OptionSpec, OptionSpecs } from "./command.ts";
 import { HELP_OPTION } from "./options.ts";
 
 /** The shells that {@link completionScript} knows. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** A script that completes the program's commands and options in a shell: `source <(agent completion bash)`. */
-export function completionScript(program: CommandTable, shell: (typeof SHELLS)[number]): string {
-  return SCRIPTS[shell](program);
+/** A script that completes the program's commands, options and their fixed values in a shell: `source <(agent completion bash)`. */
+export function completionScript(table: CommandTable, shell: (typeof SHELLS)[number]): string {
+  return SCRIPTS[shell](table);
 }
 
-const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (program: CommandTable) => string>> = {
+const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (table: CommandTable) => string>> = {
   bash: bashScript,
-  zsh: zshScript,
+  zsh: (table) => `autoload -U +X bashcompinit && bashcompinit\n${bashScript(table)}`,
   fish: fishScript,
 };
 
-/** Words that may follow these words: the next word of every command, or its options. */
-function choices({ commands, globalOptions }: CommandTable): Map<string, string[]> {
+/** `bash|zsh|fish` at the beginning of what a command takes: the words that may stand there. */
+function fixedWords({ usage = "" }: CommandEntry): readonly string[] {
+  const [first = ""] = usage.split(" ");
+  return /^[\w-]+(?:\|[\w-]+)+$/.test(first) ? first.split("|") : [];
+}
+
+function optionWords(options: OptionSpecs): string[] {
+  return Object.keys(options).map((name) => `--${name}`);
+}
+
+/** By the words of a command that stand already: its next words, or its options and fixed words. */
+function choices({ commands, globalOptions }: CommandTable): Map<string, readonly string[]> {
   const after = new Map<string, Set<string>>();
-  const add = (prefix: string, word: string): void => {
-    const words = after.get(prefix) ?? new Set<string>();
-    after.set(prefix, words.add(word));
+  const add = (prefix: string, words: readonly string[]): void => {
+    const known = after.get(prefix) ?? new Set<string>();
+    for (const word of words) known.add(word);
+    after.set(prefix, known);
   };
-  const globals = Object.keys({ ...globalOptions, ...HELP_OPTION }).map((option) => `--${option}`);
-  for (const { name, options = {} } of commands) {
-    const words = name.split(" ");
-    words.forEach((word, index) => add(words.slice(0, index).join(" "), word));
-    for (const option of [...Object.keys(options).map((each) => `--${each}`), ...globals]) add(name, option);
+  for (const command of commands) {
+    const words = command.name.split(" ");
+    words.forEach((word, at) => add(words.slice(0, at).join(" "), [word]));
+    const options = { ...command.options, ...globalOptions, ...HELP_OPTION };
+    add(command.name, [...fixedWords(command), ...optionWords(options)]);
   }
   return new Map([...after].map(([prefix, words]) => [prefix, [...words]]));
 }
 
-function bashScript(program: CommandTable): string {
-  const cases = [...choices(program)].map(
-    ([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`,
+/** Every option that takes a value, as it is written: `--config`, `-c`. */
+function valueOptions({ commands, globalOptions }: CommandTable): Map<string, OptionSpec> {
+  const specs = [globalOptions, ...commands.map(({ options = {} }) => options)].flatMap((options) =>
+    Object.entries(options),
   );
-  return `_${program.name}() {
-  local prefix="" word words="" i
+  return new Map(
+    specs
+      .filter(([, { type }]) => type !== "boolean")
+      .flatMap(([name, spec]) => [
+        [`--${name}`, spec] as const,
+        ...(spec.short === undefined ? [] : [[`-${spec.short}`, spec] as const]),
+      ]),
+  );
+}
+
+function bashScript(table: CommandTable): string {
+  const { name } = table;
+  const known = [...choices(table)];
+  const cases = known.map(([prefix, words]) => `    "${prefix}") words="${words.join(" ")}" ;;`);
+  const prefixes = known.map(([prefix]) => `"${prefix}"`).filter((prefix) => prefix !== '""');
+  const withValue = [...valueOptions(table)];
+  const values = withValue.flatMap(([option, { choices: fixed }]) =>
+    fixed === undefined ? [] : [`    ${option}) words="${fixed.join(" ")}" ;;`],
+  );
+  return `_${name}() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" before="" prefix="" word words="" i
+  # Bash takes --option=value for three words.
+  if [ "$cur" = "=" ]; then cur=""; fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     word="\${COMP_WORDS[i]}"
-    case "$word" in -*) continue ;; esac
-    if [ -n "$prefix" ]; then prefix="$prefix $word"; else prefix="$word"; fi
+    if [ "$word" = "=" ]; then continue; fi
+    if [ -n "$before" ]; then before=""; continue; fi
+    case "$word" in
+      ${withValue.map(([option]) => option).join(" | ") || "--"}) before="$word"; continue ;;
+      -*) continue ;;
+    esac
+    # What is no word of a command is an argument.
+    case "\${prefix:+$prefix }$word" in
+      ${prefixes.join(" | ")}) prefix="\${prefix:+$prefix }$word" ;;
+    esac
   done
-  case "$prefix" in
+  case "$before" in
+    "") case "$prefix" in
 ${cases.join("\n")}
+    esac ;;
+${values.join("\n")}
   esac
-  if [ -z "$words" ]; then COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
-  else COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}")); fi
+  if [ -z "$words" ]; then COMPREPLY=($(compgen -f -- "$cur"))
+  else COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
 }
-complete -F _${program.name} ${program.name}
+complete -o filenames -F _${name} ${name}
 `;
 }
 
-function zshScript(program: CommandTable): string {
-  return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(program)}`;
-}
-
 function fishScript({ name: program, commands, globalOptions }: CommandTable): string {
-  const lines = commands.flatMap(({ name, summary, options = {} }) => {
-    const [first = "", second] = name.split(" ");
-    const text = summary.replaceAll("'", "\\'");
-    const base = `complete -c ${program} -f`;
+  const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const line = (...parts: readonly string[]): string => `complete -c ${program} ${parts.join(" ")}`;
+  const optionParts = (name: string, { type, short, description, choices: fixed }: OptionSpec): string[] => [
+    `-l ${name}`,
+    ...(short === undefined ? [] : [`-s ${short}`]),
+    // A value without fixed words may be a file.
+    ...(type === "boolean"
+      ? []
+      : fixed === undefined
+        ? ["-r", "-F"]
+        : ["-x", `-a ${quoted(fixed.join(" "))}`]),
+    `-d ${quoted(description)}`,
+  ];
+  // fish's own condition takes the value of an option for a command.
+  const firsts = [...new Set(commands.map(({ name }) => name.split(" ", 1)[0] ?? ""))];
+  const isFirst = quoted(`not __fish_seen_subcommand_from ${firsts.join(" ")}`);
+  const lines = commands.flatMap((command) => {
+    const { summary, options = {} } = command;
+    const words = command.name.split(" ");
+    const [first = "", second] = words;
+    const siblings = commands.flatMap(({ name }) =>
+      name.startsWith(`${first} `) ? name.split(" ").slice(1) : [],
+    );
+    const isHere = quoted(words.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and "));
     const own =
       second === undefined
-        ? [`${base} -n __fish_use_subcommand -a ${first} -d '${text}'`]
+        ? [line(`-f -n ${isFirst}`, `-a ${first}`, `-d ${quoted(summary)}`)]
         : [
-            `${base} -n __fish_use_subcommand -a ${first}`,
-            `${base} -n '__fish_seen_subcommand_from ${first}' -a ${second} -d '${text}'`,
+            line(`-f -n ${isFirst}`, `-a ${first}`),
+            line(
+              `-f -n '__fish_seen_subcommand_from ${first}; and not __fish_seen_subcommand_from ${siblings.join(" ")}'`,
+              `-a ${second}`,
+              `-d ${quoted(summary)}`,
+            ),
           ];
-    const flags = Object.entries(options).map(
-      ([option, { description }]) =>
-        `${base} -n '__fish_seen_subcommand_from ${second ?? first}' -l ${option} -d '${description.replaceAll("'", "\\'")}'`,
-    );
-    return [...own, ...flags];
+    const fixed = fixedWords(command);
+    return [
+      ...own,
+      ...(fixed.length === 0 ? [] : [line(`-f -n ${isHere}`, `-a ${quoted(fixed.join(" "))}`)]),
+      ...Object.entries(options).map(([option, spec]) => line(`-n ${isHere}`, ...optionParts(option, spec))),
+    ];
   });
-  const globals = Object.entries({ ...globalOptions, ...HELP_OPTION }).map(
-    ([option, { description }]) =>
-      `complete -c ${program} -l ${option} -d '${description.replaceAll("'", "\\'")}'`,
+  const globals = Object.entries({ ...globalOptions, ...HELP_OPTION }).map(([option, spec]) =>
+    line(...optionParts(option, spec)),
   );
   return `${[...new Set([...lines, ...globals])].join("\n")}\n`;
 }

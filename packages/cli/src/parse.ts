@@ -43,12 +43,14 @@ export function parseCommandLine<Flags>(
       const about = args.toSpliced(args.indexOf("help"), 1);
       return parseCommandLine(program, [...about, "--help"], environment);
     }
+    const strange = args.slice(0, args.indexOf(unknown)).find((arg) => isStrange(program, arg));
+    if (strange !== undefined) throw unknownOption(program, strange, nameOf(strange), undefined);
     throw unknownCommand(program, name, unknown);
   }
   const { options, positionals } = parseOptions(program, rest, command);
   if (command === undefined) {
     // What stands behind `--` is no command.
-    if (positionals.length > 0) throw unknownCommand(program, name, positionals[0] ?? "");
+    if (positionals.length > 0) throw new UsageError("a command has to stand before '--'");
     return { kind: "help", command: undefined, group: name === "" ? undefined : name };
   }
   if (options["help"] === true) return { kind: "help", command, group: undefined };
@@ -131,6 +133,17 @@ function splitCommand(
   return { words, rest };
 }
 
+/** An option that neither the program nor any of its commands has. */
+function isStrange({ commands, globalOptions }: CommandTable, arg: string): boolean {
+  if (!arg.startsWith("--") || arg === "--") return false;
+  const all = [globalOptions, HELP_OPTION, ...commands.map(({ options = {} }) => options)];
+  return !all.some((options) => Object.hasOwn(options, nameOf(arg)));
+}
+
+function nameOf(option: string): string {
+  return option.slice(2).split("=", 1)[0] ?? "";
+}
+
 function longOrShort(specs: OptionSpecs, arg: string): OptionSpec | undefined {
   if (arg.startsWith("--")) return specs[arg.slice(2)];
   return Object.values(specs).find(({ short }) => short === arg.slice(1));
@@ -188,6 +201,9 @@ function valueOf(
     if (/^\d{1,15}$/.test(value)) return Number(value);
     const word = spec.word === undefined ? "" : `, or '${spec.word}'`;
     throw new UsageError(`--${name} takes a whole number${word}`, about);
+  }
+  if (spec.choices !== undefined && !spec.choices.includes(value)) {
+    throw new UsageError(`--${name} takes one of: ${spec.choices.join(", ")}`, about);
   }
   return spec.repeatable ? [...(Array.isArray(before) ? (before as string[]) : []), value] : value;
 }

@@ -5,6 +5,7 @@ export { tempFolder, type TempFolder } from "./temp-folder.ts";
 export { freePort } from "./free-port.ts";
 export { AGENT_LAUNCHER, SVC_LAUNCHER } from "./launchers.ts";
 export { until } from "./until.ts";
+export { whileHanging } from "./hanging.ts";
 export { loopSeconds, testSeed } from "./effort.ts";
 export * as repositories from "./repositories/repositories.ts";
 export type { LinearOptions, RepositoryOptions } from "./repositories/repositories.ts";

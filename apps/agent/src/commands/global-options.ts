@@ -1,4 +1,4 @@
-import { textOf, UsageError, type Options, type OptionSpecs } from "@devplat/cli";
+import { textOf, type Options, type OptionSpecs } from "@devplat/cli";
 
 /** What every command takes. */
 export const GLOBAL_OPTIONS: OptionSpecs = {
@@ -10,9 +10,16 @@ export const GLOBAL_OPTIONS: OptionSpecs = {
   "log-level": {
     type: "string",
     value: "<level>",
+    choices: ["debug", "info", "warn", "error"],
     description: "debug, info, warn or error (default info).",
   },
-  "log-format": { type: "string", value: "<format>", description: "auto, text or json (default auto)." },
+  "log-format": {
+    type: "string",
+    value: "<format>",
+    // Kept apart from the loggers that know them: `agent version` loads no logger.
+    choices: ["auto", "text", "json"],
+    description: "auto, text or json (default auto).",
+  },
   "dry-run": { type: "boolean", description: "Show what would change without writing files." },
 };
 
@@ -24,21 +31,11 @@ export interface GlobalFlags {
   readonly dryRun: boolean;
 }
 
-/** Kept apart from the loggers that know them: `agent version` loads no logger. */
-const LOG_LEVELS = ["debug", "info", "warn", "error"];
-const LOG_FORMATS = ["auto", "text", "json"];
-
-/** @throws UsageError */
 export function globalFlags(options: Options): GlobalFlags {
-  const oneOf = (name: string, known: readonly string[], fallback: string): string => {
-    const value = textOf(options, name) ?? fallback;
-    if (known.includes(value)) return value;
-    throw new UsageError(`--${name} takes one of: ${known.join(", ")}`);
-  };
   return {
     config: textOf(options, "config"),
-    logLevel: oneOf("log-level", LOG_LEVELS, "info"),
-    logFormat: oneOf("log-format", LOG_FORMATS, "auto"),
+    logLevel: textOf(options, "log-level") ?? "info",
+    logFormat: textOf(options, "log-format") ?? "auto",
     dryRun: options["dry-run"] === true,
   };
 }

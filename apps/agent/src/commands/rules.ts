@@ -19,6 +19,7 @@ export const list: RunCommand = async (invocation) => {
   const rules = new StatusReport(factsOf(host, loaded), host.clock).rules(
     loaded.config.rules,
     state.document,
+    await new PausedRules(host.places.state).read(),
   );
   printResult(invocation.options, { rules }, () =>
     printTable(

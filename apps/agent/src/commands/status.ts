@@ -8,6 +8,7 @@ import { AgentError } from "../errors.ts";
 import { lookAtDaemon, type DaemonLook } from "../local-api/daemon-look.ts";
 import type { CommandStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf, openContext } from "./context.ts";
@@ -51,6 +52,7 @@ export const run: RunCommand = async (invocation) => {
       signIn: parts.signIn.state(),
       document,
       rules: loaded.config.rules,
+      paused: await new PausedRules(host.places.state).read(),
       running: false,
       nextCycleAt: null,
       events: "polling",

@@ -29,6 +29,8 @@ export interface StatusInputs {
   /** See StoreHealth.fault. Default: nothing is known but the state of the last cycle. */
   readonly storeFault?: string | null | undefined;
   readonly rules: readonly Rule[];
+  /** Rules that the user has paused, where no daemon has taken that up. Default: as the last cycle found them. */
+  readonly paused?: ReadonlySet<string>;
   readonly running: boolean;
   /** Milliseconds since the epoch. */
   readonly nextCycleAt: number | null;
@@ -92,7 +94,7 @@ export class StatusReport {
         next_cycle_at: nextCycleAt === null ? null : iso(nextCycleAt),
         events,
       },
-      rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document)])),
+      rules: Object.fromEntries(rules.map((rule) => [rule.name, ruleStatus(rule, document, inputs.paused)])),
       enrolments: inputs.enrolments ?? [],
       remotes: [],
       ...(facts.docker !== undefined && { docker: facts.docker }),
@@ -100,9 +102,10 @@ export class StatusReport {
     };
   }
 
-  rules(rules: readonly Rule[], document: StateDocument): RuleView[] {
+  /** @param paused as {@link StatusInputs} */
+  rules(rules: readonly Rule[], document: StateDocument, paused?: ReadonlySet<string>): RuleView[] {
     return rules.map((rule) => ({
-      ...ruleStatus(rule, document),
+      ...ruleStatus(rule, document, paused),
       name: rule.name,
       description: rule.description,
       key: keyText(rule),
@@ -126,11 +129,16 @@ function syncState({ running, signIn, document }: StatusInputs): AgentStatus["sy
   return document.stale_since === null ? "idle" : "stale";
 }
 
-function ruleStatus(rule: Rule, document: StateDocument): RuleStatus {
+function ruleStatus(rule: Rule, document: StateDocument, paused?: ReadonlySet<string>): RuleStatus {
   const record = document.rules[rule.name];
-  if (record !== undefined) return statusOf(record);
+  const isPaused = rule.paused || paused?.has(rule.name) === true;
+  if (record !== undefined) {
+    const status = statusOf(record);
+    if (paused === undefined || isPaused === (status.state === "paused")) return status;
+    return { ...status, state: isPaused ? "paused" : "pending" };
+  }
   return {
-    state: rule.paused ? "paused" : "pending",
+    state: isPaused ? "paused" : "pending",
     error: null,
     last_attempt: null,
     last_synced: null,
