@@ -8,6 +8,8 @@ export interface Tally {
   readonly failed: number;
   /** Skipped and todo: the project has none, so one counts as a mistake. */
   readonly skipped: number;
+  /** The files in which something failed. */
+  readonly failedFiles: readonly string[];
 }
 
 /**
@@ -16,6 +18,7 @@ export interface Tally {
  */
 export default async function* counter(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const tally = { passed: 0, failed: 0, skipped: 0 };
+  const failedFiles = new Set<string>();
   for await (const event of source) {
     if (event.type !== "test:pass" && event.type !== "test:fail") continue;
     const { data } = event;
@@ -23,10 +26,13 @@ export default async function* counter(source: AsyncIterable<TestEvent>): AsyncG
     if (data.skip !== undefined || data.todo !== undefined) tally.skipped++;
     else if (event.type === "test:pass") tally.passed++;
     // What fails only because of a test below it is counted there; a suite whose own hook failed counts itself.
-    else if (!("error" in data.details) || !isSubtestFailure(data.details.error)) tally.failed++;
+    else if (!("error" in data.details) || !isSubtestFailure(data.details.error)) {
+      tally.failed++;
+      if (data.file !== undefined) failedFiles.add(data.file);
+    }
   }
   const path = process.env["TEST_TALLY"];
-  if (path !== undefined) writeFileSync(path, JSON.stringify(tally));
+  if (path !== undefined) writeFileSync(path, JSON.stringify({ ...tally, failedFiles: [...failedFiles] }));
   yield "";
 }
 

@@ -22,7 +22,7 @@ describe("runGroup", () => {
     texts: readonly string[],
     isolated = false,
     limitMs?: number,
-  ): Promise<Omit<GroupResult, "seconds">> {
+  ): Promise<Omit<GroupResult, "seconds" | "failedFiles">> {
     const files = await Promise.all(
       texts.map(async (text, at) => {
         const path = join(folder.path, `${isolated}-${at}.test.ts`);
@@ -30,12 +30,13 @@ describe("runGroup", () => {
         return path;
       }),
     );
-    const { seconds, ...rest } = await runGroup(
+    const { seconds, failedFiles, ...rest } = await runGroup(
       folder.path,
       { name: "group", files, isolated },
       { concurrency: 1, quiet: true, ...(limitMs === undefined ? {} : { limitMs }) },
     );
     assert.ok(seconds > 0);
+    assert.equal(failedFiles.length > 0, rest.failed > 0 && rest.broken === undefined, failedFiles.join());
     return rest;
   }
 

@@ -82,7 +82,7 @@ export async function runGroup(root: string, group: Group, options: RunGroupOpti
   }
 }
 
-const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0 };
+const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0, failedFiles: [] };
 
 /** What a group that was ended at its limit had begun and not finished. */
 function whatHung(limitMs: number, runningPath: string): string {
