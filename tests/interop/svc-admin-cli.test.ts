@@ -291,6 +291,15 @@ describe("svc commands against a running service", { timeout: 240_000 }, () => {
     assert.doesNotMatch(list.stdout, new RegExp(token));
     const id = /token (\S+),/.exec(created.stderr)?.[1] ?? "";
     assert.match(list.stdout, new RegExp(id));
+    for (const args of [
+      ["token", "show", token],
+      ["token", "revoke", token],
+      ["admin-token", "revoke", token],
+    ]) {
+      const refused = await cli(...args);
+      assert.deepEqual([refused.code, refused.stderr.includes(token)], [2, false], args.join(" "));
+      assert.match(refused.stderr, /The argument is a token's value, not its id/);
+    }
     assert.equal((await cli("token", "revoke", id)).code, 0);
     assert.notEqual((await stand.clone("acme/widgets", `x:${token}`)).code, 0);
     const wrong = await cli("token", "create", "acme/widgets", "--scopes", "all:read", "--duration", "1h");

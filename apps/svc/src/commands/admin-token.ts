@@ -4,6 +4,7 @@ import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { adminTokenSchema, newAdminTokenSchema } from "../admin-api/admin-tokens.ts";
 import { callApi } from "./api-client.ts";
 import type { RunCommand } from "./command.ts";
+import { tokenPath } from "./token-path.ts";
 
 const PATH = "/api/admin-tokens";
 
@@ -37,7 +38,7 @@ export const list: RunCommand = async ({ options }) => {
 
 export const revoke: RunCommand = async ({ positionals: [id = ""], options }) => {
   const withTokens = flagOf(options, "revoke-tokens");
-  await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}${withTokens ? "?tokens=revoke" : ""}`);
+  await callApi("DELETE", tokenPath(PATH, id) + (withTokens ? "?tokens=revoke" : ""));
   printResult(options, { outcome: "revoked", id, tokens_revoked: withTokens }, () =>
     printLine(`revoked ${id}${withTokens ? ", and the tokens made with it" : ""}`),
   );

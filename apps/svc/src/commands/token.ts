@@ -4,9 +4,9 @@ import type { z } from "zod";
 import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
-import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { callApi, callApiList } from "./api-client.ts";
 import type { RunCommand } from "./command.ts";
+import { tokenPath } from "./token-path.ts";
 
 const PATH = "/api/tokens";
 
@@ -62,7 +62,7 @@ export const list: RunCommand = async ({ options }) => {
 };
 
 export const show: RunCommand = async ({ positionals: [id = ""], options }) => {
-  const token = (await callApi("GET", `${PATH}/${encodeURIComponent(id)}`)) as Token;
+  const token = (await callApi("GET", tokenPath(PATH, id))) as Token;
   printResult(options, token, () => {
     for (const [name, value] of factsOf(token)) {
       if (value !== null) printLine(`${name.padEnd(13)} ${value}`);
@@ -100,13 +100,7 @@ export const revoke: RunCommand = async ({ positionals: [id], options }) => {
     return;
   }
   // A value on the command line is known to every process of this machine, and goes into the shell's history.
-  if (holdsTokenPrefix(id)) {
-    throw new SvcError(
-      "usage",
-      "That is a token's value: give its id, or the value on standard input with --value",
-    );
-  }
-  await callApi("DELETE", `${PATH}/${encodeURIComponent(id)}`);
+  await callApi("DELETE", tokenPath(PATH, id, "Give its id, or the value on standard input with --value."));
   printResult(options, { outcome: "revoked", id }, () => printLine(`revoked ${id}`));
 };
 
