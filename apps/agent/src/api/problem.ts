@@ -32,7 +32,7 @@ export const PROBLEM_TYPES = {
   origin_refused: {
     status: 403,
     title: "The request comes from a page of another origin.",
-    hint: "Open the page anew from the daemon's address and try again.",
+    hint: "Open the page again from the daemon's address, then repeat the action.",
   },
   csrf_refused: {
     status: 403,

@@ -37,7 +37,7 @@ import { ask } from "./prompt.ts";
 function refuseEnrolled({ config }: LoadedConfig, { options }: Invocation, path: string): void {
   if (config.enrolments[path] === undefined || options["force"] === true) return;
   throw new AgentError("confirmation_needed", `${path} belongs to an enrolment`, {
-    hint: `'${BRAND.command} enrol run ${path} --again' makes it anew; --force writes it all the same.`,
+    hint: `'${BRAND.command} enrol run ${path} --again' replaces it; --force writes it without the enrolment.`,
   });
 }
 
