@@ -3,13 +3,13 @@ import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
 import { launchChromium, run, type Browser } from "@devplat/testkit";
 import { TestOauthServer } from "../../apps/agent/src/enrol/oauth-server.test-kit.ts";
-import { ruleView } from "../../apps/agent/src/web/memory-view.test-kit.ts";
-import { FOREIGN_TOKEN } from "../../apps/agent/src/web/login.test-kit.ts";
+import { ruleView } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import { FOREIGN_TOKEN } from "../../apps/agent/src/surfaces/web/login.test-kit.ts";
 import {
   startTestServer,
   type RequestOptions,
   type TestServer,
-} from "../../apps/agent/src/web/server.test-kit.ts";
+} from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 import { openWatchedPage } from "./agent-web/watched-page.ts";
 

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
-import { emptyCycle, ruleView, signedIn } from "../../apps/agent/src/web/memory-view.test-kit.ts";
-import { requestOpenLink } from "../../apps/agent/src/local-api/open-link.ts";
-import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import { emptyCycle, ruleView, signedIn } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import { requestOpenLink } from "../../apps/agent/src/surfaces/socket/open-link.ts";
+import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */
 const TIMEOUT_MS = 480_000;

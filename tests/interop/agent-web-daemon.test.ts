@@ -15,7 +15,7 @@ import {
   type TempFolder,
 } from "@devplat/testkit";
 import type { Json } from "@devplat/web-kit/openapi";
-import { schemaFaults } from "../../apps/agent/src/api/schema.test-kit.ts";
+import { schemaFaults } from "../../apps/agent/src/surfaces/http-api/schema.test-kit.ts";
 import { runAsNobody } from "./agent-web/other-user.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */

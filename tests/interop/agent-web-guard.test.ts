@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder, until } from "@devplat/testkit";
-import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
-import { PortGuard } from "../../apps/agent/src/web/port-guard.ts";
+import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
+import { PortGuard } from "../../apps/agent/src/surfaces/web/port-guard.ts";
 import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 import { asNobody, runAsNobody } from "./agent-web/other-user.ts";
 

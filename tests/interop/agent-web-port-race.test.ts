@@ -3,8 +3,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, it } from "node:test";
 import { freePort } from "@devplat/testkit";
-import { PortGuard, systemSocketOwners, type SocketOwners } from "../../apps/agent/src/web/port-guard.ts";
-import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import {
+  PortGuard,
+  systemSocketOwners,
+  type SocketOwners,
+} from "../../apps/agent/src/surfaces/web/port-guard.ts";
+import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 
 /** A form of the pages, as another user would send it. */

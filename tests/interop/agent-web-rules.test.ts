@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { launchChromium, until, type Browser } from "@devplat/testkit";
-import { ruleView } from "../../apps/agent/src/web/memory-view.test-kit.ts";
-import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import { ruleView } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import {
+  startTestServer,
+  type Answer,
+  type TestServer,
+} from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 
 const DIFF = `--- ~/.npmrc\n+++ ~/.npmrc\n@@ -1,1 +1,1 @@\n-token=••••\n+token=••••<b>\n`;

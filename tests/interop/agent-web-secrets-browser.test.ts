@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields, printJson } from "@devplat/secret-store";
 import { launchChromium, type Browser, type BrowserContext, type Page } from "@devplat/testkit";
-import { startTestServer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
-import { signedIn } from "../../apps/agent/src/web/memory-view.test-kit.ts";
+import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
+import { signedIn } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
 import { DESK, PHONE, accessibilityFaults, openWatchedPage } from "./agent-web/watched-page.ts";
 
 /** A hang ends by itself; a loaded machine needs a tenth of it. */

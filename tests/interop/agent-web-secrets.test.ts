@@ -10,7 +10,11 @@ import {
   type SecretStore,
 } from "@devplat/secret-store";
 import { startVault, type Vault } from "@devplat/testkit";
-import { startTestServer, type Answer, type TestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import {
+  startTestServer,
+  type Answer,
+  type TestServer,
+} from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 
 const EDITABLE = ["tools", "team/shared/"];
 const OWNED = ["tools/enrolled"];

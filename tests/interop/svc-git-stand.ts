@@ -17,12 +17,12 @@ import {
 import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
 import type { FetchAnswer, FetchJob, FetchPlan } from "../../apps/svc/src/cache/fetch-plan.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
-import { ServiceToken } from "../../apps/svc/src/cache/warm-credential.ts";
+import { ServiceToken } from "../../apps/svc/src/cache/warming/warm-credential.ts";
 import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
 import { Upstream } from "../../apps/svc/src/git/upstream.ts";
 import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";
-import { createListener } from "../../apps/svc/src/http/listener.ts";
-import { Surfaces } from "../../apps/svc/src/http/surface.ts";
+import { createListener } from "../../apps/svc/src/http/server/listener.ts";
+import { Surfaces } from "../../apps/svc/src/http/routing/surface.ts";
 import { Metrics } from "../../apps/svc/src/telemetry/metrics.ts";
 import type { CredentialGate, GitAction } from "../../apps/svc/src/tokens/admission.ts";
 

@@ -4,8 +4,8 @@
  */
 import { join, resolve } from "node:path";
 import { launchChromium, type Page } from "@devplat/testkit";
-import { ruleView } from "../../apps/agent/src/web/memory-view.test-kit.ts";
-import { startTestServer } from "../../apps/agent/src/web/server.test-kit.ts";
+import { ruleView } from "../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
+import { startTestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import {
   openDesk,
   signInAndEnrol,

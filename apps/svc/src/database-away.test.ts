@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "./assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "./assemble/administration.test-kit.ts";
 
 const ID = "01a1fdbd-b598-7000-8000-000000000001";
 const PAGES = [

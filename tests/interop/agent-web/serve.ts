@@ -1,7 +1,7 @@
 // Serves the daemon's web UI over a state in memory until SIGTERM, for tests that need it as a process of another user.
 // Arguments: runtime folder, web.listen (optional). Prints the URL, and when it ends the number of cycles asked for and the warnings.
 import { once } from "node:events";
-import { startTestServer } from "../../../apps/agent/src/web/server.test-kit.ts";
+import { startTestServer } from "../../../apps/agent/src/surfaces/web/server.test-kit.ts";
 
 const [runtimeFolder = "", listen] = process.argv.slice(2);
 const server = await startTestServer({ runtimeFolder, ...(listen === undefined ? {} : { listen }) });

@@ -1,8 +1,8 @@
 // A web server whose state changes all the time, for measuring what its open streams cost. Needs --expose-gc. Prints
 // its URL; for each line on standard input it collects garbage and prints what is left, as JSON. Ends with its input.
 import { createInterface } from "node:readline";
-import { startTestServer } from "../../../apps/agent/src/web/server.test-kit.ts";
-import { ruleView, signedIn } from "../../../apps/agent/src/web/memory-view.test-kit.ts";
+import { startTestServer } from "../../../apps/agent/src/surfaces/web/server.test-kit.ts";
+import { ruleView, signedIn } from "../../../apps/agent/src/surfaces/web/memory-view.test-kit.ts";
 
 /** More than the server puts into one push, in milliseconds. */
 const CHANGE_MS = 60;

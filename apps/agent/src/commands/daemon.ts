@@ -1,8 +1,8 @@
 import { printResult } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { loadConfig } from "../config/load.ts";
-import { apiSocketPath } from "../local-api/places.ts";
-import { requestOpenLink } from "../local-api/open-link.ts";
+import { apiSocketPath } from "../surfaces/socket/places.ts";
+import { requestOpenLink } from "../surfaces/socket/open-link.ts";
 import type { RunCommand } from "./command.ts";
 import { hostOf, openContext } from "./context.ts";
 import type { Host } from "../host.ts";

@@ -2,7 +2,7 @@ import { access, constants, lstat } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
 import { formatProblem } from "@devplat/config";
 import { Findings, type Outcome } from "@devplat/cli";
-import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";

@@ -1,5 +1,5 @@
 import { noteLine, printJson, printLine, printText } from "@devplat/base/terminal";
-import { assemblePreview } from "../assemble.ts";
+import { assemblePreview } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { systemCode } from "@devplat/base";
 import { printLine } from "@devplat/base/terminal";
 import type { SecretStore } from "@devplat/secret-store";
-import { assemblePreview, type SyncParts } from "../assemble.ts";
+import { assemblePreview, type SyncParts } from "../assemble/index.ts";
 import { AgentError } from "../errors.ts";
 import type { EventsState } from "../sync/store-watch.ts";
 import { childEnvironment } from "../sync/run-command.ts";

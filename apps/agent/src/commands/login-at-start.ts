@@ -1,5 +1,5 @@
 import { noteLine } from "@devplat/base/terminal";
-import type { StoreParts } from "../assemble-store.ts";
+import type { StoreParts } from "../assemble/store.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

@@ -6,7 +6,7 @@ import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
 import { tokenDigest } from "../auth/denied-tokens.ts";
-import { assembleStore, type StoreParts } from "../assemble-store.ts";
+import { assembleStore, type StoreParts } from "../assemble/store.ts";
 import { SHORT_PATIENCE_MS, type Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";

@@ -1,6 +1,6 @@
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
-import { assembleStore, type StoreParts } from "../assemble-store.ts";
+import { assembleStore, type StoreParts } from "../assemble/store.ts";
 import type { RunCommand } from "./command.ts";
 import { openContext } from "./context.ts";
 import { signInAnew } from "./sign-in-anew.ts";

@@ -1,6 +1,6 @@
 import { printResult, printTable } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
-import { factsOf } from "../assemble-store.ts";
+import { factsOf } from "../assemble/store.ts";
 import { StateFile } from "../sync/state.ts";
 import { StatusReport } from "../sync/status-report.ts";
 import type { Invocation, RunCommand } from "./command.ts";

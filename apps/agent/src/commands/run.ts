@@ -1,5 +1,5 @@
 import { printLine } from "@devplat/base/terminal";
-import { assembleDaemon } from "../assemble.ts";
+import { assembleDaemon } from "../assemble/index.ts";
 import type { RunCommand } from "./command.ts";
 import { loadWith, openContext } from "./context.ts";
 import { dryRun } from "./dry-run.ts";

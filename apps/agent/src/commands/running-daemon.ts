@@ -3,8 +3,8 @@ import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Host } from "../host.ts";
-import { DaemonClient } from "../local-api/daemon-client.ts";
-import { apiSocketPath } from "../local-api/places.ts";
+import { DaemonClient } from "../surfaces/socket/daemon-client.ts";
+import { apiSocketPath } from "../surfaces/socket/places.ts";
 import {
   agentStatusSchema,
   cycleResultSchema,

@@ -6,7 +6,7 @@ import {
   type SecretDocument,
   type SecretStore,
 } from "@devplat/secret-store";
-import { assembleStore } from "../assemble-store.ts";
+import { assembleStore } from "../assemble/store.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

@@ -1,7 +1,7 @@
 import type { TokenInfo } from "@devplat/secret-store";
 import { noteLine } from "@devplat/base/terminal";
 import type { LoginOptions } from "../auth/logins.ts";
-import type { StoreParts } from "../assemble-store.ts";
+import type { StoreParts } from "../assemble/store.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";

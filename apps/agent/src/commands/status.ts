@@ -1,11 +1,11 @@
 import { SecretStoreError } from "@devplat/secret-store";
 import { printText, visibleJson } from "@devplat/base/terminal";
-import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import { SHORT_PATIENCE_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
 import { methodParts } from "../config/store-section.ts";
 import { AgentError } from "../errors.ts";
-import { lookAtDaemon, type DaemonLook } from "../local-api/daemon-look.ts";
+import { lookAtDaemon, type DaemonLook } from "../surfaces/socket/daemon-look.ts";
 import type { CommandStatus, CertificateStatus } from "../status.ts";
 import { publicMessage } from "../sync/records.ts";
 import { PausedRules } from "../sync/paused-rules.ts";

@@ -1,9 +1,9 @@
 import { noteLine, printLine } from "@devplat/base/terminal";
-import { assembleSync, enrolmentRunner, type SyncParts } from "../assemble.ts";
+import { assembleSync, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import { apiSocketPath } from "../local-api/places.ts";
+import { apiSocketPath } from "../surfaces/socket/places.ts";
 import type { CycleResult } from "../status.ts";
 import { exposedFiles, type ExposedFile } from "../sync/exposed-files.ts";
 import type { RunCommand } from "./command.ts";

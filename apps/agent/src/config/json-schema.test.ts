@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseConfigDocument } from "@devplat/config/document";
-import { schemaFaults } from "../api/schema.test-kit.ts";
+import { schemaFaults } from "../surfaces/http-api/schema.test-kit.ts";
 import { EVERY_SECTION } from "./every-section.test-kit.ts";
 import { configJsonSchema } from "./json-schema.ts";
 import { STARTER_CONFIG } from "./starter.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { z } from "zod";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 import { adminTokenSchema, newAdminTokenSchema } from "./admin-tokens.ts";
 import { auditRecordSchema } from "./audit.ts";
 

@@ -1,5 +1,5 @@
-import { ProblemError } from "../http/problem.ts";
-import { pointerTo, repeatedKey } from "../http/repeated-key.ts";
+import { ProblemError } from "../http/request/problem.ts";
+import { pointerTo, repeatedKey } from "../http/request/repeated-key.ts";
 
 /** Largest JSON body (spec/svc.md section 3). */
 const MAX_JSON_BYTES = 1024 * 1024;

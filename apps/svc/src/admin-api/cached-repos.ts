@@ -9,7 +9,7 @@ import {
   MAX_CACHE_SIZE_MB,
   MAX_TIMEOUT_SECONDS,
   type CachedRepositories,
-} from "../cached-repositories.ts";
+} from "../administration/cached-repositories.ts";
 import { FieldError, SvcError } from "../errors.ts";
 import type { Client } from "../login/client.ts";
 import type { Identity } from "../login/sessions.ts";

@@ -1,6 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
-import { remoteAddressOf } from "../http/client-address.ts";
+import { remoteAddressOf } from "../http/request/client-address.ts";
 import { shortUserAgent, type Client } from "../login/client.ts";
 
 /** Where a management request comes from. */

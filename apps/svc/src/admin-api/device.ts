@@ -5,7 +5,7 @@ import { SESSION_LIFETIME_MS } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { readForm } from "./body.ts";
 import { clientOf } from "./client.ts";
-import { documentOf, problemOf } from "../http/problem.ts";
+import { documentOf, problemOf } from "../http/request/problem.ts";
 
 const CODE_PATH = "/auth/device/code";
 const TOKEN_PATH = "/auth/device/token";

@@ -8,7 +8,7 @@ import { BRAND } from "../brand.ts";
 import { readJson } from "./body.ts";
 import { clientOf } from "./client.ts";
 import type { Access, Operation } from "./operation.ts";
-import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/problem.ts";
+import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/request/problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";
 
 export interface RouterParts {

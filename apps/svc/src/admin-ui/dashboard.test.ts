@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 
 /** Fits no text. */
 const NOTHING = /(?!)/;

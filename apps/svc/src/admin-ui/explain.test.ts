@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 
 describe("the page that explains tokens", () => {
   let stand: TestAdministration;

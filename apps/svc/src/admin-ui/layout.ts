@@ -1,6 +1,12 @@
 import { html, page, type Assets, type Html } from "@devplat/web-kit";
 import type { Identity } from "../login/sessions.ts";
 
+/** Adds the files that only the administration's pages use. */
+export function addPageAssets(assets: Assets): void {
+  assets.add("svc.css", new URL("svc.css", import.meta.url));
+  assets.add("mark.svg", new URL("mark.svg", import.meta.url));
+}
+
 /** The sections, in the order of the navigation. */
 const SECTIONS = [
   { path: "/admin", name: "Dashboard", adminOnly: true },

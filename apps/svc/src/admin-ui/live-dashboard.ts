@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock, Logger } from "@devplat/base";
 import { EventStreams, livePartial, type EventFrame } from "@devplat/web-kit";
 import type { CacheMaintenance } from "../cache/policy.ts";
-import type { CachedRepositories } from "../cached-repositories.ts";
+import type { CachedRepositories } from "../administration/cached-repositories.ts";
 import type { Health } from "../health.ts";
 import type { Activity } from "../telemetry/activity.ts";
 import { DASHBOARD_ID, dashboardContent, type DashboardState } from "./dashboard-page.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { readForm } from "../admin-api/body.ts";
 import { clientOf } from "../admin-api/client.ts";
 import { usernameSchema } from "../admin-api/login.ts";
-import { documentOf, problemOf } from "../http/problem.ts";
+import { documentOf, problemOf } from "../http/request/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import { recordEnd } from "../admin-api/sessions.ts";
 import { validateBody } from "../admin-api/validation.ts";

@@ -2,7 +2,7 @@ import type { Logger } from "@devplat/base";
 import type { Assets, Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
 import { readForm } from "../admin-api/body.ts";
-import { INTERNAL, documentOf, problemOf } from "../http/problem.ts";
+import { INTERNAL, documentOf, problemOf } from "../http/request/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import type { Authenticator } from "../login/authenticator.ts";
 import type { Identity } from "../login/sessions.ts";

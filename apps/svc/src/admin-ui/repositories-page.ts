@@ -1,6 +1,6 @@
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { CacheMaintenance, CacheStats } from "../cache/policy.ts";
-import { DEFAULT_TIMEOUT_SECONDS } from "../cached-repositories.ts";
+import { DEFAULT_TIMEOUT_SECONDS } from "../administration/cached-repositories.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { cacheFigures } from "./cache-figures.ts";

@@ -13,7 +13,7 @@ import { clientOf } from "../admin-api/client.ts";
 import { validateBody } from "../admin-api/validation.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
-import type { CachedRepositories } from "../cached-repositories.ts";
+import type { CachedRepositories } from "../administration/cached-repositories.ts";
 import { SvcError } from "../errors.ts";
 import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";

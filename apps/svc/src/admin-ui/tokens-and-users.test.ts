@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 import { ENTRIES_PER_PAGE } from "./paged-list.ts";
 
 describe("the pages of tokens and users", () => {

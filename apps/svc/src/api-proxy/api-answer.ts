@@ -1,5 +1,5 @@
-import type { Exchange } from "../http/exchange.ts";
-import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 
 /** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
 const LINGER_MS = 2000;

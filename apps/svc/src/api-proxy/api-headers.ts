@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { BRAND } from "../brand.ts";
-import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
 import type { ApiView } from "./api-view.ts";
 

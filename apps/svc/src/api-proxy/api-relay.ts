@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-words.ts";
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { IdleTimer } from "../http/request/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
 import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";

@@ -1,6 +1,6 @@
-import type { Exchange } from "../http/exchange.ts";
-import { hasBody } from "../http/has-body.ts";
-import { HeldBytes } from "../http/held-bytes.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import { hasBody } from "../http/request/has-body.ts";
+import { HeldBytes } from "../http/server/held-bytes.ts";
 import { parseApiPath } from "../scopes/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql-request.ts";
 import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
@@ -8,7 +8,7 @@ import type { ScopeJudges } from "../scopes/scope-judges.ts";
 import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
 import { allows } from "../tokens/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
-import type { ApiTarget } from "../http/api-address.ts";
+import type { ApiTarget } from "../http/routing/api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { bodyChunks } from "../http/body-chunks.ts";
-import type { HeldPlace } from "../http/held-bytes.ts";
+import { bodyChunks } from "../http/request/body-chunks.ts";
+import type { HeldPlace } from "../http/server/held-bytes.ts";
 import { ApiError } from "./errors.ts";
 
 /** Milliseconds without a byte of a client's body after which it is given up. */

@@ -4,7 +4,7 @@ import { request as startRequest } from "node:http";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { systemClock, type Clock } from "@devplat/base";
 import { startCodeHost, type CodeHost, type TestApp } from "@devplat/testkit";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 
 interface Answer {
   readonly status: number;

@@ -3,9 +3,9 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { Exchange } from "../http/exchange.ts";
-import type { GitHandler } from "../http/listener.ts";
-import type { Target } from "../http/target.ts";
+import { Exchange } from "../http/request/exchange.ts";
+import type { GitHandler } from "../http/server/listener.ts";
+import type { Target } from "../http/routing/target.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { AuditEvent } from "./audit-event.ts";
 import { AuditedGit } from "./audited-git.ts";

@@ -1,7 +1,7 @@
-import type { Exchange } from "../http/exchange.ts";
-import type { GitHandler } from "../http/listener.ts";
-import type { Surface } from "../http/surface.ts";
-import type { RepositoryTail, Target } from "../http/target.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import type { GitHandler } from "../http/server/listener.ts";
+import type { Surface } from "../http/routing/surface.ts";
+import type { RepositoryTail, Target } from "../http/routing/target.ts";
 import { principalActor } from "./audit-actor.ts";
 import type { AuditAction, AuditOutcome, AuditTrail } from "./audit-event.ts";
 

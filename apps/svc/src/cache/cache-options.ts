@@ -1,7 +1,7 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachePolicies } from "./policy.ts";
-import type { WarmerOptions } from "./warmer.ts";
+import type { WarmerOptions } from "./warming/warmer.ts";
 
 /** What the cache needs, and how it is configured. */
 export interface GitCacheOptions {

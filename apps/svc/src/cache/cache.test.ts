@@ -4,8 +4,8 @@ import type { Clock } from "@devplat/base";
 import { decodeFetchRequest, encodeLsRefsResponse, finish } from "@devplat/git-protocol";
 import { AuthorizationCache, authorizationKey } from "./authorization-cache.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
-import { isStorableRequest, responseKeySteps } from "./response-key.ts";
-import { UpstreamSlots } from "./slots.ts";
+import { isStorableRequest, responseKeySteps } from "./responses/response-key.ts";
+import { UpstreamSlots } from "./coalescing/slots.ts";
 import { Tips } from "./tips.ts";
 
 class ManualClock implements Clock {

@@ -1,4 +1,4 @@
-import type { CheckedFiles } from "./checked-files.ts";
+import type { CheckedFiles } from "./responses/checked-files.ts";
 import type { RepositoryId } from "./repository-id.ts";
 import type { Tips } from "./tips.ts";
 

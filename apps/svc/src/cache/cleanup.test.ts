@@ -4,12 +4,12 @@ import { createLogger, systemClock } from "@devplat/base";
 import { tempFolder } from "@devplat/testkit";
 import { Metrics } from "../telemetry/metrics.ts";
 import { CachedRepository } from "./cached-repository.ts";
-import { CheckedFiles } from "./checked-files.ts";
+import { CheckedFiles } from "./responses/checked-files.ts";
 import { Cleanup } from "./cleanup.ts";
 import { GitCache } from "./git-cache.ts";
 import type { CachePolicy } from "./policy.ts";
 import { repositoryId } from "./repository-id.ts";
-import type { StoredFile } from "./response-files.ts";
+import type { StoredFile } from "./responses/response-files.ts";
 import type { Tips } from "./tips.ts";
 
 const MEGABYTE = 2 ** 20;

@@ -4,7 +4,7 @@ import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { CachePolicies, CachePolicy } from "./policy.ts";
 import { isStorable } from "./repository-id.ts";
-import type { ResponseFiles, StoredFile } from "./response-files.ts";
+import type { ResponseFiles, StoredFile } from "./responses/response-files.ts";
 import type { StoredObjects } from "./stored-objects.ts";
 
 const MEGABYTE = 1024 * 1024;

@@ -1,7 +1,7 @@
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import type { CachedRepository } from "./cached-repository.ts";
-import type { FlightReader } from "./flight.ts";
-import type { OpenResponse } from "./response-files.ts";
+import type { FlightReader } from "./coalescing/flight.ts";
+import type { OpenResponse } from "./responses/response-files.ts";
 import type { ByteSource } from "../telemetry/metrics.ts";
 
 /** The code host's answer to a fetch, as far as the cache looks at it. */

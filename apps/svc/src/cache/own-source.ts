@@ -1,5 +1,5 @@
 import { GitStoreError } from "@devplat/git-store";
-import { StoredDataDamaged } from "./block-sums.ts";
+import { StoredDataDamaged } from "./responses/block-sums.ts";
 import { isUnreadable } from "./file-damage.ts";
 import { ProofFailure } from "./proof-thread.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { folderNames } from "./folder-names.ts";
 import type { RepositoryId } from "./repository-id.ts";
-import { RESPONSES_FOLDER } from "./response-files.ts";
+import { RESPONSES_FOLDER } from "./responses/response-files.ts";
 
 /** Where repositories that must not be served any more are moved before they are removed. No owner's name starts so. */
 const REMOVED_FOLDER = ".removed~";

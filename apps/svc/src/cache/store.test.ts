@@ -13,7 +13,7 @@ import {
 } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 import { FillJournal } from "./fill-journal.ts";
-import { packBytes } from "./pack-stream.ts";
+import { packBytes } from "./coalescing/pack-stream.ts";
 import { mergeRefs } from "./store-refs.ts";
 import { Tips } from "./tips.ts";
 

@@ -1,23 +1,23 @@
 import { systemClock, systemCode, type Clock } from "@devplat/base";
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
 import { GIT_STORE_ERROR_CODES } from "@devplat/git-store";
-import { AnswerBroke, AskFailed, BaseFetches, type BaseFetch } from "./base-fetch.ts";
-import { BackgroundFills, type BackgroundFillOptions } from "./background-fill.ts";
+import { AnswerBroke, AskFailed, BaseFetches, type BaseFetch } from "./coalescing/base-fetch.ts";
+import { BackgroundFills, type BackgroundFillOptions } from "./filling/background-fill.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
-import { FillBehind, type FillSource } from "./fill-behind.ts";
-import { FillStarts } from "./fill-starts.ts";
+import { FillBehind, type FillSource } from "./filling/fill-behind.ts";
+import { FillStarts } from "./filling/fill-starts.ts";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
-import type { Flight } from "./flight.ts";
+import type { Flight } from "./coalescing/flight.ts";
 import { IdleDetector } from "./idle-detector.ts";
-import { within } from "./keep-alive.ts";
+import { within } from "./coalescing/keep-alive.ts";
 import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
 import { begin, isDamage } from "./own-source.ts";
-import { fileChunks, flightChunks, packBytes } from "./pack-stream.ts";
+import { fileChunks, flightChunks, packBytes } from "./coalescing/pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
 import type { RepositoryStore } from "./repository-store.ts";
 import { isStorable, repositoryId } from "./repository-id.ts";
-import type { UpstreamSlots } from "./slots.ts";
+import type { UpstreamSlots } from "./coalescing/slots.ts";
 
 type Job = FetchJob<FetchAnswer>;
 

@@ -1,6 +1,6 @@
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
 import { isStorable } from "./repository-id.ts";
-import type { ResponseFiles } from "./response-files.ts";
+import type { ResponseFiles } from "./responses/response-files.ts";
 import type { StoredObjects } from "./stored-objects.ts";
 
 /** What a survey asks for: the refs that make history visible. */

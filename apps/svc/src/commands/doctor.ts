@@ -12,7 +12,7 @@ import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
-import { TlsIdentities } from "../http/tls-identities.ts";
+import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
 import type { RunCommand } from "./command.ts";

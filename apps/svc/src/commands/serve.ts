@@ -1,6 +1,6 @@
 import { createLogger, type Logger } from "@devplat/base";
 import { flagOf } from "@devplat/cli";
-import { assemble } from "../assemble.ts";
+import { assemble } from "../assemble/index.ts";
 import { LiveConfig } from "../config/live-config.ts";
 import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { takeActivatedSockets } from "../config/socket-activation.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { GitError } from "./errors.ts";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /** Milliseconds that a client may take no byte before its connection is closed. */
 export const CLIENT_IDLE_MS = 300_000;

@@ -1,6 +1,6 @@
 import { encodeErrorLine } from "@devplat/git-protocol";
-import type { Exchange } from "../http/exchange.ts";
-import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { HeaderRecord } from "./headers.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
-import { SMALL_BODY_BYTES } from "../http/held-bytes.ts";
+import { SMALL_BODY_BYTES } from "../http/server/held-bytes.ts";
 import { CommandBodies, type HeldBody } from "./command-body.ts";
 import { GitError } from "./errors.ts";
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/held-bytes.ts";
+import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/server/held-bytes.ts";
 import { BodyTurns } from "./body-turns.ts";
 import { GitError } from "./errors.ts";
 import { InflatedBody } from "./inflated-body.ts";

@@ -10,13 +10,13 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import { BRAND } from "../brand.ts";
-import { StoredDataDamaged } from "../cache/block-sums.ts";
+import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
-import { FlightCut } from "../cache/flight.ts";
-import type { OpenResponse } from "../cache/response-files.ts";
-import { isStorableRequest } from "../cache/response-key.ts";
+import { FlightCut } from "../cache/coalescing/flight.ts";
+import type { OpenResponse } from "../cache/responses/response-files.ts";
+import { isStorableRequest } from "../cache/responses/response-key.ts";
 import { SURVEY_PREFIXES } from "../cache/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "./access-check.ts";

@@ -1,6 +1,6 @@
 import type { CachePolicy } from "../cache/policy.ts";
-import type { Exchange } from "../http/exchange.ts";
-import type { Target } from "../http/target.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import type { Target } from "../http/routing/target.ts";
 import type { RelayOptions } from "./relay.ts";
 
 /** One admitted request on its way to the code host, or to the cache. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { SANDBOX_HEADERS } from "../http/text-answer.ts";
+import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 
 /** Request headers that go to the code host. `Authorization` is not among them: admission decides on it. */
 export const GIT_FORWARDED = [

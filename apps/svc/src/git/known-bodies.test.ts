@@ -7,7 +7,7 @@ import {
   type CommandBody,
   type CommandRequest,
 } from "@devplat/git-protocol";
-import { responseKeySteps } from "../cache/response-key.ts";
+import { responseKeySteps } from "../cache/responses/response-key.ts";
 import { KnownBodies } from "./known-bodies.ts";
 
 describe("KnownBodies", () => {

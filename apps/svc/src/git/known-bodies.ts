@@ -15,7 +15,7 @@ import {
   type Steps,
 } from "@devplat/git-protocol";
 import { finishInSlices } from "@devplat/git-store";
-import { responseKeySteps, type ResponseKeyParts } from "../cache/response-key.ts";
+import { responseKeySteps, type ResponseKeyParts } from "../cache/responses/response-key.ts";
 
 /** Bytes of a body that is remembered, at most: some 20,000 wants. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { Exchange } from "../http/exchange.ts";
-import { LFS_TYPE, SANDBOX_HEADERS } from "../http/text-answer.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import { LFS_TYPE, SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import type { Demand } from "../tokens/admission.ts";
 import { CommandBodies } from "./command-body.ts";
 import { GitError } from "./errors.ts";

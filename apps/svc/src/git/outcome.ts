@@ -1,5 +1,5 @@
 import type { CachePolicy } from "../cache/policy.ts";
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 import type { FetchResult, Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { RepositoryLabels } from "../telemetry/repository-labels.ts";
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { constants, gunzipSync } from "node:zlib";
 import { FLUSH_PKT, requestedProtocolVersion } from "@devplat/git-protocol";
-import { bodyChunks } from "../http/body-chunks.ts";
-import { hasBody } from "../http/has-body.ts";
+import { bodyChunks } from "../http/request/body-chunks.ts";
+import { hasBody } from "../http/request/has-body.ts";
 import type { UpstreamKind } from "../telemetry/metrics.ts";
 import { GitError } from "./errors.ts";
 import type { GitRequest } from "./git-request.ts";

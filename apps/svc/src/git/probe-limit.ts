@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import { TokenBucket } from "@devplat/base/token-bucket";
-import { addressKey } from "../http/address-key.ts";
+import { addressKey } from "../http/request/address-key.ts";
 
 /** Probes that one client may set off per minute; a busy CI behind one address stays below. */
 export const DEFAULT_PROBES_PER_MINUTE = 1200;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { IdleTimer } from "../http/request/idle-timer.ts";
 import { GitError } from "./errors.ts";
 
 /**

@@ -1,6 +1,6 @@
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 import { MAX_REFUSAL_BYTES, type ExplainUnauthorized } from "../code-host/refusal-words.ts";
-import { SANDBOX_HEADERS, answerText } from "../http/text-answer.ts";
+import { SANDBOX_HEADERS, answerText } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import { GitError } from "./errors.ts";
 import { isPage, mediaType, relayedHeaders, singleHeader, type HeaderRecord } from "./headers.ts";

@@ -3,11 +3,17 @@ import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import { explainUnauthorized } from "../code-host/refusal-words.ts";
-import type { Exchange } from "../http/exchange.ts";
-import type { GitHandler } from "../http/listener.ts";
-import type { Surface } from "../http/surface.ts";
-import { basePathOf, queryValues, splitTarget, type RepositoryTail, type Target } from "../http/target.ts";
-import { answerText } from "../http/text-answer.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import type { GitHandler } from "../http/server/listener.ts";
+import type { Surface } from "../http/routing/surface.ts";
+import {
+  basePathOf,
+  queryValues,
+  splitTarget,
+  type RepositoryTail,
+  type Target,
+} from "../http/routing/target.ts";
+import { answerText } from "../http/request/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";

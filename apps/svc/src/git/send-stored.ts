@@ -1,7 +1,7 @@
 import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
-import type { FlightReader } from "../cache/flight.ts";
-import type { OpenResponse } from "../cache/response-files.ts";
-import type { Slice } from "../cache/slices.ts";
+import type { FlightReader } from "../cache/coalescing/flight.ts";
+import type { OpenResponse } from "../cache/responses/response-files.ts";
+import type { Slice } from "../cache/responses/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { KeyedSemaphore, type Release } from "@devplat/base/semaphore";
-import { addressKey } from "../http/address-key.ts";
+import { addressKey } from "../http/request/address-key.ts";
 import { GitError } from "./errors.ts";
 import { MAX_CONNECTIONS } from "./upstream.ts";
 

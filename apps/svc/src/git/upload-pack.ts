@@ -8,7 +8,7 @@ import {
   type EncodedCommand,
 } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
-import { discardUnread } from "../http/unread-body.ts";
+import { discardUnread } from "../http/request/unread-body.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "./access-check.ts";
 import { CommandAnswer } from "./command-answer.ts";

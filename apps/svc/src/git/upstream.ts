@@ -2,12 +2,12 @@ import type { Readable } from "node:stream";
 import { systemCode } from "@devplat/base";
 import type { Dispatcher } from "undici";
 import type { Metrics, UpstreamKind } from "../telemetry/metrics.ts";
-import { ClientPlaces } from "../http/client-places.ts";
+import { ClientPlaces } from "../http/server/client-places.ts";
 import { Late } from "../late.ts";
 import { UpstreamConnections } from "../upstream-connections.ts";
 import { GitError } from "./errors.ts";
 import type { HeaderRecord } from "./headers.ts";
-import { IdleTimer } from "../http/idle-timer.ts";
+import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /**
  * Connections to the code host at once, for requests whose body a client is still sending, and as many for all others:

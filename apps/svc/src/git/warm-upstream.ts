@@ -4,7 +4,7 @@ import {
   encodeLsRefsRequest,
   type ObjectFormat,
 } from "@devplat/git-protocol";
-import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warm-source.ts";
+import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warming/warm-source.ts";
 import { basicToken } from "../code-host/github.ts";
 import { mediaType, type HeaderRecord } from "./headers.ts";
 import {

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import { rewriteLocation } from "../git/location.ts";
 import { MAX_UNLISTED_SERIES, RepositoryLabelling } from "../telemetry/repository-labels.ts";
-import { Surfaces, type Surface } from "./surface.ts";
-import { classifyTarget, isManagementPath } from "./target.ts";
+import { Surfaces, type Surface } from "./routing/surface.ts";
+import { classifyTarget, isManagementPath } from "./routing/target.ts";
 
 const kindOf = (target: string, surface: Surface = "management"): string => {
   const found = classifyTarget(target, surface);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { addressKey } from "../http/address-key.ts";
+import { addressKey } from "../http/request/address-key.ts";
 import { LoginLimits } from "./login-limits.ts";
 import { returnPath } from "./return-to.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { startCodeHost, type CodeHost } from "@devplat/testkit";
 import { createToken } from "../credentials/token-format.ts";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 
 /** A browser, as far as logins go: cookies by name, redirects by hand. */
 class Browser {

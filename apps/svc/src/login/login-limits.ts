@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { TokenBucket } from "@devplat/base/token-bucket";
 import { SvcError } from "../errors.ts";
-import { addressKey } from "../http/address-key.ts";
+import { addressKey } from "../http/request/address-key.ts";
 
 const MINUTE_MS = 60_000;
 /** Beginnings and ends of logins, and device codes asked for, of one address in a minute: an office behind one address. */

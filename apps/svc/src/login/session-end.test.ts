@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUIDv7 } from "node:crypto";
 import { after, before, describe, it } from "node:test";
-import { startAdministration, type TestAdministration } from "../assemble-administration.test-kit.ts";
+import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 import type { Role, SessionRecord } from "../storage/store.ts";
 import { createToken, tokenHash, tokenStart } from "../credentials/token-format.ts";
 

@@ -1,7 +1,7 @@
 import type { CodeHost } from "../code-host/code-host.ts";
-import { ApiAddresses } from "../http/api-address.ts";
+import { ApiAddresses } from "../http/routing/api-address.ts";
 import { lfsDeed } from "../git/lfs.ts";
-import { classifyTarget, splitTarget, type Target } from "../http/target.ts";
+import { classifyTarget, splitTarget, type Target } from "../http/routing/target.ts";
 import type { TokenLimits } from "../tokens/admission.ts";
 import { gitDemand } from "../tokens/git-demand.ts";
 import { allows } from "../tokens/scopes.ts";

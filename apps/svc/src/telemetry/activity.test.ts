@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 import { ACTIVITY_MINUTES, Activity } from "./activity.ts";
 
 const MINUTE_MS = 60_000;

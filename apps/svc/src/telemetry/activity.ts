@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { AuditEvent } from "../audit/audit-event.ts";
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 
 /** Minutes that the dashboard looks back. */
 export const ACTIVITY_MINUTES = 60;

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import type { WebServer } from "../http/web-server.ts";
+import type { WebServer } from "../http/server/web-server.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** The small listener of `metrics.listen`: `/metrics` and nothing else. Not listening yet. */

@@ -20,8 +20,8 @@ import {
   type Sampler,
 } from "@opentelemetry/sdk-trace";
 import { BRAND } from "../brand.ts";
-import type { Exchange } from "../http/exchange.ts";
-import { splitTarget } from "../http/target.ts";
+import type { Exchange } from "../http/request/exchange.ts";
+import { splitTarget } from "../http/routing/target.ts";
 
 /** Milliseconds that a collector gets for the last batch. */
 const CLOSE_LIMIT_MS = 2000;

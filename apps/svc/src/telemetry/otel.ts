@@ -1,4 +1,4 @@
-import type { Exchange } from "../http/exchange.ts";
+import type { Exchange } from "../http/request/exchange.ts";
 
 /** What is exported to a collector by OTLP. */
 export interface OpenTelemetry {

@@ -2,7 +2,7 @@ import type { Clock, Secret } from "@devplat/base";
 import type { Hono } from "hono";
 import { readBytes } from "../admin-api/body.ts";
 import { clientOf } from "../admin-api/client.ts";
-import { ProblemError, problemOf, problemResponse } from "../http/problem.ts";
+import { ProblemError, problemOf, problemResponse } from "../http/request/problem.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { LoginLimits } from "../login/login-limits.ts";

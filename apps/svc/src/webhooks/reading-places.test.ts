@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { ProblemError, documentOf } from "../http/problem.ts";
+import { ProblemError, documentOf } from "../http/request/problem.ts";
 import { ReadingPlaces } from "./reading-places.ts";
 
 describe("places for bodies of webhooks", () => {

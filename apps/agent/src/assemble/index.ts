@@ -1,0 +1,188 @@
+import type { SecretStore } from "@devplat/secret-store";
+import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
+import type { SurfaceFoundation, Surfaces } from "./surfaces.ts";
+import { TokenKeeper } from "../auth/token-keeper.ts";
+import { ConfigKeeper } from "../config/keeper.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { engineFor } from "../enrol/engines.ts";
+import { EnrolmentRunner } from "../enrol/runner.ts";
+import { EnrolmentMarks } from "../enrol/marks.ts";
+import type { Host } from "../host.ts";
+import { Backups } from "../sync/backups.ts";
+import { Daemon } from "../sync/daemon.ts";
+import { SyncEngine } from "../sync/engine.ts";
+import { InPlaceJournal } from "../sync/in-place.ts";
+import { WriterLock } from "../sync/lock.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
+import { Renderer } from "../sync/render.ts";
+import { StateFile } from "../sync/state.ts";
+import { TargetPolicy } from "../sync/targets.ts";
+import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
+
+/** Everything that syncs, with the writer lock held. */
+export interface SyncParts extends StoreParts {
+  readonly engine: SyncEngine;
+  readonly state: StateFile;
+}
+
+/**
+ * Builds everything for writing.
+ * @param waitMs how long to wait for another writer, in milliseconds; see WriterLock for the default
+ * @throws AgentError `locked`
+ */
+export async function assembleSync(host: Host, loaded: LoadedConfig, waitMs?: number): Promise<SyncParts> {
+  const lock = await WriterLock.acquire(host.places.state, waitMs);
+  try {
+    const state = await StateFile.open(host.places.state);
+    if (state.rebuilt) host.logger.warn({}, "state file was lost or damaged and is rebuilt");
+    const parts = await assembleStore(host, loaded, true, false);
+    const close = async (): Promise<void> => {
+      await parts.close();
+      lock[Symbol.dispose]();
+    };
+    return { ...parts, state, engine: engineOf(host, loaded, parts.store, state), close };
+  } catch (error) {
+    lock[Symbol.dispose]();
+    throw error;
+  }
+}
+
+/**
+ * Builds everything for looking: takes no lock, and writes nothing. Do not call `engine.cycle`.
+ * @param create see assembleStore. Default false
+ */
+export async function assemblePreview(host: Host, loaded: LoadedConfig, create = false): Promise<SyncParts> {
+  const state = await StateFile.peek(host.places.state);
+  const parts = await assembleStore(host, loaded, create);
+  return { ...parts, state, engine: engineOf(host, loaded, parts.store, state) };
+}
+
+/**
+ * Builds the daemon and the surfaces that the configuration wants. Listening is a step of its own.
+ * @param load reads the configuration again
+ */
+export async function assembleDaemon(
+  host: Host,
+  loaded: LoadedConfig,
+  load: (signal: AbortSignal) => Promise<LoadedConfig>,
+): Promise<
+  Surfaces & {
+    daemon: Daemon;
+    keeper: TokenKeeper | undefined;
+    config: ConfigKeeper;
+    enrolments: EnrolmentRunner;
+    /** For a login at the terminal. */
+    session: StoreParts;
+    close(): Promise<void>;
+  }
+> {
+  const parts = await assembleSync(host, loaded);
+  const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
+  const certificates = parts.tokens?.certificates;
+  const daemon: Daemon = new Daemon({
+    ...parts,
+    clock: host.clock,
+    logger: host.logger,
+    intervalMs: loaded.config.sync.interval,
+    bootstrap: certificates && (() => certificates.bootstrapState()),
+    enrolments,
+  });
+  // What mirrors a secret follows it.
+  daemon.onStoreEvent(() => enrolments.poke());
+  const keeper =
+    parts.tokens &&
+    new TokenKeeper({
+      ...parts.tokens,
+      maintain: async (token, signal) => await parts.tokens?.certificates?.reissueIfDue(token, signal),
+      onWake: () => daemon.wake(),
+      clock: host.clock,
+      logger: host.logger,
+    });
+  const config = new ConfigKeeper({
+    loaded,
+    load,
+    apply: ({ rules, sync, enrolments: configured }, facts) => {
+      enrolments.configure(configured, sync.interval);
+      return daemon.configure({
+        rules,
+        intervalMs: sync.interval,
+        allowedTargets: sync.allowed_targets,
+        facts,
+      });
+    },
+    clock: host.clock,
+    logger: host.logger,
+  });
+  return {
+    daemon,
+    keeper,
+    config,
+    enrolments,
+    session: parts,
+    ...(await surfaces(host, { ...parts, daemon, enrolments, current: () => config.current })),
+    close: () => parts.close(),
+  };
+}
+
+/** Loads what the surfaces need only where the configuration has one. */
+async function surfaces(host: Host, parts: Omit<SurfaceFoundation, "preview">): Promise<Surfaces> {
+  const { web, api } = parts.current().config;
+  if (!web.enabled && !(api.peer.enabled ?? api.enabled) && !api.enabled) {
+    return { web: undefined, localApi: undefined };
+  }
+  const { assembleSurfaces } = await import("./surfaces.ts");
+  return await assembleSurfaces(host, {
+    ...parts,
+    preview: async (signal) => {
+      const state = await StateFile.peek(host.places.state);
+      // A page waits for it.
+      const store = parts.store.within(PAGE_WAIT_MS);
+      return await engineOf(host, parts.current(), store, state).preview(signal);
+    },
+  });
+}
+
+/** The runner of this user's enrolments. */
+export function enrolmentRunner(
+  host: Host,
+  { config }: LoadedConfig,
+  { store, signIn, facts }: StoreParts,
+  onStored: () => void,
+): EnrolmentRunner {
+  const { clock, logger, places } = host;
+  return new EnrolmentRunner({
+    enrolments: config.enrolments,
+    makeEngine: (enrolment) => engineFor(enrolment, { store, username: facts.username, clock }),
+    store,
+    signIn,
+    marks: new EnrolmentMarks(places.state),
+    intervalMs: config.sync.interval,
+    onStored,
+    clock,
+    logger,
+  });
+}
+
+function engineOf(host: Host, loaded: LoadedConfig, store: SecretStore, state: StateFile): SyncEngine {
+  const { places, environment, clock, logger } = host;
+  const { config, sources } = loaded;
+  return new SyncEngine(
+    {
+      store,
+      state,
+      renderer: new Renderer({
+        environment,
+        username: userNameOf(config),
+        hash: (text) => state.hmac(text),
+      }),
+      targets: new TargetPolicy(places, config.sync.allowed_targets, sources),
+      journal: new InPlaceJournal(places.state),
+      backups: new Backups(places.state),
+      paused: new PausedRules(places.state),
+      clock,
+      logger,
+      home: places.home,
+    },
+    config.rules,
+  );
+}

@@ -1,0 +1,158 @@
+import { CsrfTokens, EventStreams } from "@devplat/web-kit";
+import type { StoreParts } from "./store.ts";
+import type { Host } from "../host.ts";
+import { signOut } from "../auth/sign-out.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { ensureFolder } from "../config/places.ts";
+import { systemDesktop } from "../desktop/desktop.ts";
+import type { EnrolmentRunner } from "../enrol/runner.ts";
+import { activatedSockets } from "../surfaces/socket/activation.ts";
+import { LocalApi } from "../surfaces/socket/local-api.ts";
+import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
+import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
+import { SocketServer } from "../surfaces/socket/socket-server.ts";
+import { SocketStatusView } from "../surfaces/socket/status-view.ts";
+import { TokenHandouts } from "../surfaces/socket/token-handouts.ts";
+import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
+import { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
+import { PeersFirstClipboard } from "../surfaces/peer-actions/peers-first.ts";
+import { SecretEditor } from "../secrets/secret-editor.ts";
+import { WritePolicy } from "../secrets/write-policy.ts";
+import type { AgentStatus } from "../status.ts";
+import type { Daemon } from "../sync/daemon.ts";
+import { PausedRules } from "../sync/paused-rules.ts";
+import { RuleSwitch } from "../sync/rule-control.ts";
+import { ConfigurationView } from "../config/configuration-view.ts";
+import { LiveUpdates } from "../surfaces/web/live-updates.ts";
+import { WebServer, type WebServerOptions } from "../surfaces/web/server.ts";
+import { SetupState } from "../surfaces/web/setup-state.ts";
+import { WebLogin } from "../surfaces/web/web-login.ts";
+
+/** What the surfaces of a daemon stand on. */
+export interface SurfaceFoundation extends StoreParts {
+  readonly daemon: Daemon;
+  readonly enrolments: EnrolmentRunner;
+  /** The configuration as it applies now. */
+  readonly current: () => LoadedConfig;
+  /** What the rules would change, by an engine of its own: a look must not change the daemon's state. */
+  readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
+}
+
+/** Over which a daemon can be asked; undefined where the configuration has none. Listening is a step of its own. */
+export interface Surfaces {
+  readonly web: WebServer | undefined;
+  readonly localApi: LocalApi | undefined;
+}
+
+/** The part of assemble.ts that only a daemon with surfaces loads. */
+export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<Surfaces> {
+  const { environment, places, logger, clock } = host;
+  const { daemon, store, signIn, enrolments, current } = parts;
+  const { config } = current();
+  const activated = activatedSockets(environment, process.pid);
+  const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
+  const peerPath = peerSocketPath(places, config.api);
+  if ((activated.has("api") && apiPath === undefined) || (activated.has("peer") && peerPath === undefined)) {
+    logger.warn({}, "a socket was handed over by the supervisor, and the api section does not want it");
+  }
+  await ensureFolder(places.runtime);
+  const desktop = systemDesktop(environment);
+  const handouts = new TokenHandouts(clock, logger);
+  const shared = {
+    view: new SocketStatusView(daemon, (): Pick<AgentStatus, "api" | "peers"> => ({
+      ...(apiPath !== undefined && { api: { socket: api?.path ?? apiPath, present: true } }),
+      ...(peerPath !== undefined && {
+        peers: { socket: peer?.path ?? peerPath, offers: config.api.peer.offers, ...handouts.status() },
+      }),
+    })),
+    secrets: new SecretEditor({
+      store,
+      policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
+      logger,
+      // A store that tells of changes tells of this one too.
+      onChange: () => {
+        if (daemon.status().sync.events !== "connected") daemon.wake();
+      },
+    }),
+    signIn,
+    enrolments,
+    actions: new LocalActions(desktop, logger),
+    configuration: new ConfigurationView(current),
+    logger,
+  };
+  const fanOut = new PeerFanOut({ patterns: config.store.token_socket, home: places.home, logger });
+  const web = config.web.enabled
+    ? new WebServer({
+        ...shared,
+        ...webOptions(host, parts),
+        clipboard: new PeersFirstClipboard(fanOut, desktop),
+      })
+    : undefined;
+
+  const streams = new EventStreams();
+  const live = new LiveUpdates({ ...shared, token: () => signIn.token(), streams });
+  const onSockets = {
+    ...shared,
+    live,
+    streams,
+    csrf: new CsrfTokens(clock),
+    // The mode of the socket has said who may come in.
+    gate: { isUnlocked: () => true, session: () => undefined },
+    origin: () => undefined,
+    openLink: web && (() => web.issueLink()),
+    surface: "api socket",
+  };
+  const api =
+    apiPath === undefined
+      ? undefined
+      : new SocketServer({
+          path: apiPath,
+          descriptor: activated.get("api"),
+          app: apiSocketRoutes(onSockets),
+          closeStreams: () => streams.closeAll(),
+          logger,
+        });
+  const peer =
+    peerPath === undefined
+      ? undefined
+      : new SocketServer({
+          path: peerPath,
+          descriptor: activated.get("peer"),
+          app: peerSocketRoutes(onSockets, config.api.peer.offers, handouts),
+          logger,
+        });
+  const hasSockets = api !== undefined || peer !== undefined;
+  return { web, localApi: hasSockets ? new LocalApi({ api, peer, live }) : undefined };
+}
+
+/** What only the pages need. */
+function webOptions(
+  { places, clock, logger }: Host,
+  { daemon, current, preview, tokens, logins, signIn, facts }: SurfaceFoundation,
+): Omit<
+  WebServerOptions,
+  "view" | "secrets" | "signIn" | "enrolments" | "actions" | "clipboard" | "configuration" | "logger"
+> {
+  const { web } = current().config;
+  const needsCertificate = async (): Promise<boolean> => {
+    await tokens?.certificates?.current().catch(() => undefined);
+    return tokens?.certificates?.bootstrapState().active ?? false;
+  };
+  return {
+    // Undefined for a store that asks nobody to sign in.
+    login: logins && new WebLogin({ logins, signIn, username: facts.username, needsCertificate, logger }),
+    signOut: tokens && (() => signOut({ ...tokens, logger })),
+    setup: new SetupState(places.state),
+    ruleControl: new RuleSwitch({
+      rules: () => current().config.rules,
+      paused: new PausedRules(places.state),
+      preview,
+      onChange: () => daemon.wake(),
+    }),
+    listen: web.listen,
+    requireUnlock: web.require_unlock,
+    runtimeFolder: places.runtime,
+    texts: { login: web.login_text, secretView: web.secret_view_text },
+    clock,
+  };
+}

@@ -1,0 +1,44 @@
+import type { HttpBindings } from "@hono/node-server";
+import type { IncomingMessage } from "node:http";
+import type { Logger } from "@devplat/base";
+import type { CsrfTokens, EventFrame, EventStreams } from "@devplat/web-kit";
+import type { SignIn } from "../../auth/sign-in.ts";
+import type { ConfigurationView } from "../../config/configuration-view.ts";
+import type { LocalActions } from "../peer-actions/local-actions.ts";
+import type { SecretEditor } from "../../secrets/secret-editor.ts";
+import type { DaemonView } from "../../status.ts";
+
+/** What Hono's handlers find in their context: Node's own request and response. */
+export interface Environment {
+  Bindings: HttpBindings;
+}
+
+/** Who may come in over the surface that answers. */
+export interface ApiGate {
+  /** Whether the request carries what the surface asks for beyond being reached. */
+  isUnlocked(request: IncomingMessage): boolean;
+  /** The browser's session that the request belongs to; undefined: none. */
+  session(request: IncomingMessage): string | undefined;
+}
+
+/** The parts that the JSON API works with, on the web port as on the sockets. */
+export interface ApiParts {
+  readonly view: DaemonView;
+  readonly secrets: SecretEditor;
+  readonly signIn: Pick<SignIn, "token">;
+  readonly configuration: ConfigurationView;
+  readonly gate: ApiGate;
+  readonly csrf: CsrfTokens;
+  readonly streams: EventStreams;
+  /** What a stream begins with: the state now. */
+  readonly live: { apiFrames(): EventFrame[] };
+  readonly logger: Logger;
+  /** What peers may ask of this host's desktop. */
+  readonly actions: LocalActions;
+  /** `http://host:port` of the listener that answers; undefined on a socket. */
+  readonly origin: () => string | undefined;
+  /** Lets a browser in once; undefined without a web UI. */
+  readonly openLink: (() => { readonly url: string; readonly expiresAt: number }) | undefined;
+  /** The surface, for the log. */
+  readonly surface: string;
+}

@@ -1,0 +1,222 @@
+import { OPENAPI_PATH } from "@devplat/web-kit";
+import {
+  openApiDocument,
+  type DescribedAnswer,
+  type DescribedOperation,
+  type Json,
+} from "@devplat/web-kit/openapi";
+import { z } from "zod";
+import { NOTIFICATION_LEVELS } from "../../desktop/notification.ts";
+import { agentStatusSchema, cycleResultSchema, publicStatusSchema, ruleViewSchema } from "../../status.ts";
+import { PROBLEM_TYPES } from "./problem.ts";
+
+/** What an operation has besides its name; what it needs not say is the same for all of them. */
+type Details = Pick<DescribedOperation, "parameters" | "query" | "body"> & {
+  readonly headers?: z.ZodRawShape;
+};
+
+const text = z.string();
+const time = text.meta({ format: "date-time" });
+const version = z.int().positive();
+const webUrl = text.describe("http or https, with a host and without credentials.");
+const status = z.discriminatedUnion("authenticated", [
+  agentStatusSchema.extend({ authenticated: z.literal(true) }).meta({ id: "Status" }),
+  publicStatusSchema,
+]);
+const cycle = z.object({ job: text, ...cycleResultSchema.shape }).meta({ id: "Cycle" });
+const written = z.object({ path: text, version });
+const values = z.looseObject({}).describe("Any JSON values; numbers keep every digit.");
+
+const secretPath = {
+  path: "Path of a secret below your root, slashes as they are, taken exactly as written. Reading only: a folder ends in a slash.",
+};
+const secretBody = { schema: z.object({ fields: values }) };
+const ifMatch = (meaning: string): z.ZodRawShape => ({ "If-Match": text.optional().describe(meaning) });
+const CSRF = { "X-CSRF-Token": text.describe("From /api/v1/csrf.") };
+
+function operation(
+  method: string,
+  path: string,
+  summary: string,
+  answers: Readonly<Record<number, DescribedAnswer>>,
+  { headers, ...details }: Details = {},
+): DescribedOperation {
+  return {
+    method,
+    path,
+    summary,
+    answers,
+    ...details,
+    headers: headers && z.object(headers),
+    problems: { default: "What was refused and why; code is for programs" },
+  };
+}
+
+function get(
+  path: string,
+  summary: string,
+  description: string,
+  schema: z.ZodType,
+  details?: Details,
+): DescribedOperation {
+  return operation("GET", path, summary, { 200: { description, schema } }, details);
+}
+
+/** A form without CSRF token; 503 while another one of its kind runs. */
+function peerAction(kind: string, summary: string, done: string, form: z.ZodType): DescribedOperation {
+  return operation(
+    "POST",
+    `/api/v1/remote/${kind}`,
+    summary,
+    {
+      200: {
+        description: "Done; 503 while another action of this kind runs, 502 when the desktop has not done it",
+        schema: z.object({ status: z.literal(done) }),
+      },
+    },
+    { body: { schema: form, type: "application/x-www-form-urlencoded" } },
+  );
+}
+
+/** Every route of the JSON API. */
+const OPERATIONS: readonly DescribedOperation[] = [
+  get("/api/v1/status", "State of the daemon; little of it while signed out", "The state", status),
+  get(
+    "/api/v1/rules",
+    "Sync rules with their state",
+    "The rules",
+    z.object({ rules: z.array(ruleViewSchema) }),
+  ),
+  get("/api/v1/csrf", "A token for one change, good for 10 minutes", "The token", z.object({ token: text })),
+  get(
+    "/api/v1/token",
+    "The store token that the daemon holds",
+    "The token",
+    z.object({ token: text, expires_at: time.nullable() }),
+  ),
+  operation(
+    "POST",
+    "/api/v1/sync",
+    "Starts a sync cycle",
+    {
+      202: { description: "It runs", schema: z.object({ job: text }) },
+      200: { description: "With wait=true: it has ended", schema: cycle },
+    },
+    {
+      headers: CSRF,
+      query: z.object({ wait: z.boolean().optional().describe("Answers at the end of the cycle.") }),
+    },
+  ),
+  operation(
+    "POST",
+    "/api/v1/unlock",
+    "A link that lets a browser in once",
+    { 201: { description: "The link", schema: z.object({ url: text, expires_at: time }) } },
+    { headers: CSRF },
+  ),
+  operation("GET", "/api/v1/events", "State changes as they happen", {
+    200: { description: "Server-sent events named status", schema: text, type: "text/event-stream" },
+  }),
+  get(
+    "/api/v1/config",
+    "The configuration as it applies, without credentials",
+    "The configuration",
+    z.object({ sources: z.array(text), config: z.looseObject({}) }),
+  ),
+  operation(
+    "GET",
+    "/api/v1/config/download",
+    "The same as a file",
+    { 200: { description: "The file", schema: text, type: "application/yaml" } },
+    {
+      query: z.object({
+        format: z
+          .enum(["yaml", "reg"])
+          .default("yaml")
+          .describe("Form of the file; reg is a Windows registry file (text/plain, UTF-16)."),
+      }),
+    },
+  ),
+  get(
+    "/api/v1/secrets/{path}",
+    "Lists a folder, or returns a secret; values only with reveal=true",
+    "Keys of a folder, or names or values of a secret's fields; ETag is the version",
+    z.union([
+      z.object({ path: text, keys: z.array(text) }),
+      z.object({ path: text, version, fields: z.union([z.array(text), values]) }),
+    ]),
+    {
+      parameters: secretPath,
+      query: z.object({ reveal: z.boolean().optional().describe("Answers the values.") }),
+    },
+  ),
+  operation(
+    "POST",
+    "/api/v1/secrets/{path}",
+    "Creates a secret; 409 if there is one",
+    { 201: { description: "Created", schema: written } },
+    { parameters: secretPath, headers: CSRF, body: secretBody },
+  ),
+  operation(
+    "PUT",
+    "/api/v1/secrets/{path}",
+    "Replaces the whole document; 404 if there is none",
+    { 200: { description: "Replaced", schema: written } },
+    {
+      parameters: secretPath,
+      headers: { ...ifMatch("Version that the change is based on; 409 if it is not the newest."), ...CSRF },
+      body: secretBody,
+    },
+  ),
+  operation(
+    "DELETE",
+    "/api/v1/secrets/{path}",
+    "Deletes a secret with every version; there is no undelete",
+    { 200: { description: "Deleted", schema: z.object({ path: text }) } },
+    {
+      parameters: secretPath,
+      headers: {
+        ...ifMatch(
+          "Version that should be the newest. Checked just before the delete, so a change in between is not noticed (best effort).",
+        ),
+        ...CSRF,
+      },
+    },
+  ),
+  peerAction("browse", "Opens a web address in this host's browser", "opened", z.object({ url: webUrl })),
+  peerAction(
+    "notify",
+    "Raises a notification on this host's desktop",
+    "raised",
+    z.object({
+      level: z.enum(NOTIFICATION_LEVELS),
+      title: text,
+      body: text.optional(),
+      action_url: webUrl.optional(),
+    }),
+  ),
+  peerAction(
+    "clipboard",
+    "Puts a text on this host's clipboard",
+    "copied",
+    z.object({ text: text.min(1).describe("UTF-8, at most 64 KiB, without NUL.") }),
+  ),
+  get(OPENAPI_PATH, "This document", "OpenAPI 3.1", z.looseObject({})),
+];
+
+/** The OpenAPI 3.1 document of the JSON API. @param release version of the daemon */
+export function apiDocument(release: string): Json {
+  return openApiDocument({
+    info: {
+      title: "Credential-sync daemon",
+      version: release,
+      description:
+        "On loopback, for the user that runs the daemon. Where web.require_unlock applies, send the web key as bearer token.",
+    },
+    operations: OPERATIONS,
+    problemTypes: PROBLEM_TYPES,
+    problemExtensions: { error: text.describe("The same as detail") },
+    securitySchemes: { webKey: { type: "http", scheme: "bearer" } },
+    security: [{}, { webKey: [] }],
+  });
+}

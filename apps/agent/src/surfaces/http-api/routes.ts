@@ -1,0 +1,131 @@
+import { OPENAPI_PATH } from "@devplat/web-kit";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { Hono, type Context, type MiddlewareHandler } from "hono";
+import { AgentError } from "../../errors.ts";
+import { answerProblem } from "./answer.ts";
+import type { ApiParts, Environment } from "./environment.ts";
+import { headersOnly } from "./headers-only.ts";
+import { isFromForeignPage } from "./request-checks.ts";
+import { metricsText } from "./metrics.ts";
+import { peerRoutes } from "./peer-routes.ts";
+import { PROBLEMS } from "./problem.ts";
+import { secretRoutes } from "./secret-routes.ts";
+import { API_CHANNEL, statusDocument } from "./status-document.ts";
+import { VERSION } from "../../version.ts";
+
+/** The JSON API below /api/, and /metrics. Every answer but the secrets comes from memory. */
+export function apiRoutes(parts: ApiParts): Hono<Environment> {
+  const { view, gate, csrf, streams, live, logger, signIn, configuration, surface, openLink } = parts;
+  const app = new Hono<Environment>();
+
+  const unlockedOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (isFromForeignPage(c.env.incoming)) return answerProblem(c, PROBLEMS.originRefused);
+    if (!gate.isUnlocked(c.env.incoming)) return answerProblem(c, PROBLEMS.unlockRequired);
+    return await next();
+  };
+  const signedInOnly: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!view.status().authenticated) return answerProblem(c, PROBLEMS.notSignedIn);
+    return await next();
+  };
+  const withCsrfToken: MiddlewareHandler<Environment> = async (c, next) => {
+    if (!csrf.redeem(c.req.header("X-CSRF-Token"))) return answerProblem(c, PROBLEMS.csrfRefused);
+    return await next();
+  };
+
+  // Ahead of the others' Origin check: a page of ours under another loopback name may ask for these.
+  app.route("/", peerRoutes(parts));
+  app.use("/api/*", unlockedOnly);
+  app.use("/metrics", unlockedOnly);
+
+  app.get("/api/v1/status", (c) => c.json(statusDocument(view.status())));
+  app.get("/api/v1/csrf", headersOnly, (c) => c.json({ token: csrf.issue() }));
+  app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
+
+  // Made when it is asked for, so that a daemon that nobody asks holds no schemas of its documents.
+  app.get(OPENAPI_PATH, async (c) => {
+    const { apiDocument } = await import("./openapi.ts");
+    return c.json(apiDocument(VERSION));
+  });
+
+  app.get("/api/v1/token", signedInOnly, headersOnly, async (c) => {
+    const token = signIn.token();
+    if (token === undefined) return answerProblem(c, PROBLEMS.noToken);
+    logger.info({ by: surface }, "store token handed out");
+    return c.json({ token: token.reveal(), expires_at: view.status().auth.expires_at });
+  });
+
+  app.get("/api/v1/config", signedInOnly, (c) => {
+    return c.json({ sources: configuration.sources, config: configuration.document as object });
+  });
+  app.get("/api/v1/config/download", signedInOnly, async (c) => {
+    switch (c.req.query("format") ?? "yaml") {
+      case "yaml":
+        return c.body(
+          configuration.yaml(),
+          200,
+          attachment("application/yaml; charset=utf-8", "config.yaml"),
+        );
+      case "reg":
+        return await registryFile(c);
+      default:
+        return answerProblem(c, PROBLEMS.formatUnknown);
+    }
+  });
+
+  async function registryFile(c: Context<Environment>): Promise<Response> {
+    try {
+      const file = new Uint8Array(configuration.registry());
+      return c.body(file, 200, attachment("text/plain; charset=utf-16le", "config.reg"));
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      // It names the key alone.
+      return answerProblem(c, { detail: `${error.message}.`, code: "bad_request" });
+    }
+  }
+
+  app.use("/api/v1/secrets/*", signedInOnly);
+  app.route("/", secretRoutes(parts, withCsrfToken));
+
+  app.post("/api/v1/sync", signedInOnly, withCsrfToken, async (c) => {
+    const { job, done } = view.syncNow();
+    logger.info({ job, by: surface }, "sync requested");
+    if (c.req.query("wait") !== "true") {
+      // Whoever does not wait reads the outcome from the status; the cycle logs its own failure.
+      done.catch(() => undefined);
+      return c.json({ job }, 202);
+    }
+    try {
+      return c.json({ job, ...(await done) });
+    } catch {
+      return answerProblem(c, PROBLEMS.syncFailed);
+    }
+  });
+
+  app.get("/api/v1/events", signedInOnly, headersOnly, (c) => {
+    const owner = gate.session(c.env.incoming);
+    streams.open(c.env.outgoing, {
+      channel: API_CHANNEL,
+      first: live.apiFrames(),
+      ...(owner === undefined ? {} : { owner }),
+    });
+    return RESPONSE_ALREADY_SENT;
+  });
+
+  // `agent open`: a one-time link for the user's browser.
+  app.post("/api/v1/unlock", withCsrfToken, async (c) => {
+    if (openLink === undefined) return answerProblem(c, PROBLEMS.noWebUi);
+    const { url, expiresAt } = openLink();
+    return c.json({ url, expires_at: new Date(expiresAt).toISOString() }, 201);
+  });
+
+  app.get("/metrics", (c) =>
+    c.body(metricsText(view.status(), streams.size), 200, {
+      "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
+    }),
+  );
+  return app;
+}
+
+function attachment(type: string, filename: string): Record<string, string> {
+  return { "Content-Type": type, "Content-Disposition": `attachment; filename="${filename}"` };
+}

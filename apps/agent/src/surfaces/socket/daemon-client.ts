@@ -1,0 +1,86 @@
+import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
+import { z } from "zod";
+import { readWebAccess } from "../web/web-key.ts";
+import { MAX_DAEMON_ANSWER_BYTES, requestOverSocket } from "../peer-actions/socket-request.ts";
+
+/** Answers from memory come at once; longer than this, in milliseconds, the daemon hangs. */
+const ANSWER_TIMEOUT_MS = 5000;
+
+export interface DaemonAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** One way to the daemon. Rejects where nobody answers. */
+type Way = (
+  method: "GET" | "POST",
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  timeoutMs: number,
+) => Promise<DaemonAnswer>;
+
+const csrfSchema = z.object({ token: z.string() });
+
+/** How the command line asks the user's running daemon: over its API socket, else over its web port. */
+export class DaemonClient {
+  readonly #ways: readonly Way[];
+
+  /**
+   * @param runtimeFolder where the daemon publishes the address and key of its web port
+   * @param socketPath its API socket; none where it has none
+   */
+  constructor(runtimeFolder: string, socketPath: string | undefined) {
+    const web = webWay(runtimeFolder);
+    this.#ways = socketPath === undefined ? [web] : [socketWay(socketPath), web];
+  }
+
+  /** @returns undefined when no daemon answers */
+  get(path: string): Promise<DaemonAnswer | undefined> {
+    return this.#first((way) => way("GET", path, {}, ANSWER_TIMEOUT_MS));
+  }
+
+  /**
+   * A change, with the CSRF token that it needs.
+   * @param timeoutMs for the change itself, in milliseconds
+   * @returns undefined when no daemon answers
+   */
+  post(path: string, timeoutMs: number = ANSWER_TIMEOUT_MS): Promise<DaemonAnswer | undefined> {
+    return this.#first(async (way) => {
+      const { body } = await way("GET", "/api/v1/csrf", {}, ANSWER_TIMEOUT_MS);
+      const { token } = csrfSchema.parse(body);
+      return await way("POST", path, { "x-csrf-token": token }, timeoutMs);
+    });
+  }
+
+  async #first(ask: (way: Way) => Promise<DaemonAnswer>): Promise<DaemonAnswer | undefined> {
+    for (const way of this.#ways) {
+      try {
+        return await ask(way);
+      } catch {
+        // Nobody there, or nobody of ours: the next way.
+      }
+    }
+    return undefined;
+  }
+}
+
+function socketWay(socketPath: string): Way {
+  return async (method, path, headers, timeoutMs) =>
+    readAnswer(await requestOverSocket({ socketPath, method, path, headers, timeoutMs }));
+}
+
+function webWay(runtimeFolder: string): Way {
+  return async (method, path, more, timeoutMs) => {
+    const { url, key } = await readWebAccess(runtimeFolder);
+    const headers = { authorization: `Bearer ${key.reveal()}`, ...more };
+    return readAnswer(
+      await boundedRequest(url + path, { method, headers, timeoutMs, maxBytes: MAX_DAEMON_ANSWER_BYTES }),
+    );
+  };
+}
+
+function readAnswer(response: HttpResponse): DaemonAnswer {
+  const body = jsonOf(response);
+  if (body === undefined) throw new Error("what answers is not a daemon");
+  return { status: response.status, body };
+}

@@ -1,0 +1,59 @@
+import { lstat } from "node:fs/promises";
+import type { z } from "zod";
+import type { Places } from "../../config/places.ts";
+import type { Config } from "../../config/schema.ts";
+import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../status.ts";
+import { DaemonClient } from "./daemon-client.ts";
+import { apiSocketPath } from "./places.ts";
+
+/** Whoever is not signed in is told of the time alone. */
+const statusSchema = agentStatusSchema
+  .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true })
+  .extend({
+    store: agentStatusSchema.shape.store.pick({ reachable: true, last_error: true }),
+    config: agentStatusSchema.shape.config.pick({ problems: true, reload_needed: true }),
+  })
+  .partial();
+
+/** What the running daemon says of itself. */
+export type DaemonWord = z.infer<typeof statusSchema>;
+
+/** What only the running daemon knows, and what of it shows from outside. */
+export type DaemonLook = Pick<CommandStatus, "daemon" | "api" | "peers"> &
+  Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
+    /** Why it cannot use the store, or why its files are stale. */
+    readonly storeFault?: { readonly reachable: boolean; readonly last_error: string | null };
+    readonly config?: Pick<AgentStatus["config"], "problems" | "reload_needed">;
+  };
+
+/** Asks the running daemon, where the configuration has a place to ask it. Never throws. */
+export async function lookAtDaemon(places: Places, { api, web }: Config): Promise<DaemonLook> {
+  if (!api.enabled && !web.enabled) return {};
+  const socket = api.enabled ? apiSocketPath(places, api) : undefined;
+  const seen = await askDaemon(places, socket);
+  const { uptime_seconds: uptime, sync, rules, store, config, peers } = seen ?? {};
+  const inTrouble = store !== undefined && (!store.reachable || sync?.state === "stale");
+  return {
+    daemon: { running: seen !== undefined },
+    ...(uptime !== undefined && { uptime_seconds: uptime }),
+    ...(sync !== undefined && { sync }),
+    ...(rules !== undefined && { rules }),
+    ...(inTrouble && { storeFault: store }),
+    ...(config !== undefined && { config }),
+    ...(socket !== undefined && { api: { socket, present: await isSocket(socket) } }),
+    ...(peers !== undefined && { peers }),
+  };
+}
+
+/**
+ * Asks the running daemon over its API socket or its web port; undefined if neither answers.
+ * @param socket undefined where it has none
+ */
+export async function askDaemon(places: Places, socket: string | undefined): Promise<DaemonWord | undefined> {
+  const answer = await new DaemonClient(places.runtime, socket).get("/api/v1/status");
+  return statusSchema.safeParse(answer?.body).data;
+}
+
+async function isSocket(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined))?.isSocket() === true;
+}

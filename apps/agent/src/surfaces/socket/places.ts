@@ -1,0 +1,20 @@
+import { join } from "node:path";
+import type { Places } from "../../config/places.ts";
+import type { ApiSection } from "../../config/surface-sections.ts";
+import { expandHome } from "../../config/rule.ts";
+
+/** Names in the runtime folder, unless the configuration says otherwise. */
+const API_SOCKET = "api.sock";
+const PEER_SOCKET = "peer.sock";
+
+/** Where the API socket lies. @param api undefined where the configuration is not known */
+export function apiSocketPath({ runtime, home }: Places, api?: ApiSection): string {
+  const configured = api?.unix.path;
+  return configured === undefined ? join(runtime, API_SOCKET) : expandHome(configured, home);
+}
+
+/** Where the peer socket lies; undefined when it is off. */
+export function peerSocketPath({ runtime, home }: Places, { enabled, peer }: ApiSection): string | undefined {
+  if (!(peer.enabled ?? enabled)) return undefined;
+  return peer.path === undefined ? join(runtime, PEER_SOCKET) : expandHome(peer.path, home);
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from "node:crypto";
+import { chmod, lstat, mkdir, realpath, rename, rm } from "node:fs/promises";
+import { createConnection, type Server } from "node:net";
+import { once } from "node:events";
+import { basename, dirname, join } from "node:path";
+import { systemCode } from "@devplat/base";
+import { AgentError } from "../../errors.ts";
+
+/** Whoever reaches a socket may do what its owner may. */
+const FOLDER_MODE = 0o700;
+const SOCKET_MODE = 0o600;
+/** Permissions of everybody but the owner. */
+const OTHERS = 0o077;
+/** Bytes of a path that `sun_path` holds with its final NUL: 108 on Linux (unix(7)), 104 on macOS and BSD. */
+const MAX_PATH_BYTES = process.platform === "linux" ? 107 : 103;
+/** A listener takes a connection at once; a queue that is full has a listener too. In milliseconds. */
+const PROBE_TIMEOUT_MS = 1000;
+
+/** A socket that has its place in the file system. */
+export interface PlacedSocket {
+  /** Takes the file away, unless another process has put its own there meanwhile. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Has a server listen on a path, with mode 0600 in a folder with mode 0700. A socket that nobody listens on any more
+ * is replaced. The name appears only when the mode is right: it is bound aside and renamed.
+ *
+ * @param path absolute
+ * @throws AgentError `socket_in_use` when somebody answers there | `socket_refused`
+ */
+export async function listenOnPath(server: Server, path: string): Promise<PlacedSocket> {
+  if (process.platform === "win32") {
+    throw refused(path, "there are no such sockets on Windows", "Use web.enabled there.");
+  }
+  const aside = join(dirname(path), `.${randomBytes(4).toString("hex")}`);
+  if (Math.max(Buffer.byteLength(path), Buffer.byteLength(aside)) > MAX_PATH_BYTES) {
+    throw refused(path, `its path is longer than ${MAX_PATH_BYTES} bytes`, "Choose a shorter one.");
+  }
+  await prepareFolder(path);
+  await checkFree(path);
+  try {
+    server.listen(aside);
+    await once(server, "listening");
+    await chmod(aside, SOCKET_MODE);
+    const own = await lstat(aside);
+    await rename(aside, path);
+    return {
+      remove: async () => {
+        const found = await lstat(path).catch(() => undefined);
+        if (found?.dev === own.dev && found.ino === own.ino) await rm(path, { force: true });
+      },
+    };
+  } catch (error) {
+    server.close();
+    await rm(aside, { force: true });
+    throw refused(path, systemCode(error) ?? "unknown error", "Check who owns its folder.", error);
+  }
+}
+
+/**
+ * Refuses a socket of a supervisor that others can reach.
+ * @param path where it lies; undefined for one without a place, such as an abstract one, which every user can reach
+ * @throws AgentError `socket_refused`
+ */
+export async function checkActivated(path: string | undefined): Promise<string> {
+  if (path === undefined) {
+    throw refused("of the supervisor", "it has no place in the file system", "Set ListenStream= to a path.");
+  }
+  for (const place of [path, dirname(path)]) {
+    const found = await lstat(place).catch(() => undefined);
+    if (found?.uid === process.geteuid?.() && ((found?.mode ?? OTHERS) & OTHERS) === 0) return path;
+  }
+  throw refused(path, "others can reach it, or it cannot be seen", "Set SocketMode=0600 in its unit.");
+}
+
+/** The folder is the user's alone; one that is not there is made. Its own links are followed, not the socket's. */
+async function prepareFolder(path: string): Promise<void> {
+  const folder = dirname(path);
+  try {
+    await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+    const found = await lstat(await realpath(folder));
+    if (!found.isDirectory()) throw refused(path, `${folder} is not a folder`);
+    if (found.uid !== process.geteuid?.()) throw refused(path, `${folder} belongs to another user`);
+    if ((found.mode & OTHERS) !== 0) {
+      throw refused(path, `others can reach its folder ${folder}`, `chmod 700 ${folder}`);
+    }
+  } catch (error) {
+    if (error instanceof AgentError) throw error;
+    throw refused(path, systemCode(error) ?? "unknown error", `Check who owns ${folder}.`, error);
+  }
+}
+
+/** @throws AgentError unless nothing is there, or a socket of ours that nobody listens on */
+async function checkFree(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) return;
+  // A link too: what it leads to is not ours to replace.
+  if (!found.isSocket())
+    throw refused(path, "something else than a socket lies there", `Move ${basename(path)} away.`);
+  if (found.uid !== process.geteuid?.()) throw refused(path, "it belongs to another user");
+  if (await isAnswering(path)) {
+    throw new AgentError("socket_in_use", `another program answers on ${path}`, {
+      hint: "Is another daemon of yours running? Stop it, or set another path.",
+    });
+  }
+}
+
+function isAnswering(path: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const connection = createConnection(path);
+  connection.setTimeout(PROBE_TIMEOUT_MS, () => resolve(true));
+  connection.once("connect", () => resolve(true));
+  connection.once("error", (error) => {
+    const code = systemCode(error);
+    resolve(code !== "ECONNREFUSED" && code !== "ENOENT");
+  });
+  return promise.finally(() => connection.destroy());
+}
+
+function refused(path: string, reason: string, hint?: string, cause?: unknown): AgentError {
+  const options = { ...(hint !== undefined && { hint }), ...(cause !== undefined && { cause }) };
+  return new AgentError("socket_refused", `cannot open the socket ${path}: ${reason}`, options);
+}

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { DaemonView } from "../../status.ts";
+import { SocketStatusView } from "./status-view.ts";
+
+describe("SocketStatusView", () => {
+  it("syncNow hands on the rule that was asked for", () => {
+    const asked: (string | undefined)[] = [];
+    const daemon = {
+      syncNow: (rule?: string) => {
+        asked.push(rule);
+        return { job: "cycle-1", done: new Promise<never>(() => undefined) };
+      },
+    } as unknown as DaemonView;
+    const view = new SocketStatusView(daemon, () => ({}));
+    view.syncNow("npm");
+    view.syncNow();
+    assert.deepEqual(asked, ["npm", undefined]);
+  });
+});

@@ -1,0 +1,98 @@
+import { html, type Html } from "@devplat/web-kit";
+import type { RuleStatus, RuleView } from "../../../status.ts";
+import { ruleUrl } from "./rule-url.ts";
+import { timeText } from "./time-text.ts";
+
+const STATE: Readonly<Record<RuleStatus["state"], { readonly mark: string; readonly word: string }>> = {
+  ok: { mark: "good", word: "Up to date" },
+  pending: { mark: "idle", word: "Waiting" },
+  failed: { mark: "bad", word: "Failed" },
+  missing: { mark: "warn", word: "Secret missing" },
+  paused: { mark: "idle", word: "Paused" },
+};
+
+/** The sync rules with their state. Roles are written out because cards on a phone are no table to the browser. */
+export function rulesTable(rules: readonly RuleView[], now: string): Html {
+  if (rules.length === 0) {
+    return html`<section class="card">
+      <h2>Sync rules</h2>
+      <p class="empty">
+        No rules yet. Add them under <code>rules</code> in the configuration, then restart the daemon.
+      </p>
+    </section>`;
+  }
+  return html`<section class="card flush" aria-labelledby="rules-heading">
+    <div class="card-head">
+      <h2 id="rules-heading">Sync rules</h2>
+      <div class="cluster">${summary(rules)}</div>
+    </div>
+    <table class="table rules" role="table" aria-labelledby="rules-heading">
+      <thead role="rowgroup">
+        <tr role="row">
+          <th scope="col" role="columnheader">Rule</th>
+          <th scope="col" role="columnheader">State</th>
+          <th scope="col" role="columnheader">Secret</th>
+          <th scope="col" role="columnheader">Target</th>
+          <th scope="col" role="columnheader">Last synced</th>
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        ${rules.map((rule) => row(rule, now))}
+      </tbody>
+    </table>
+  </section>`;
+}
+
+function row(rule: RuleView, now: string): Html {
+  return html`<tr role="row">
+    <th scope="row" role="rowheader" class="wrap">
+      <a href="${ruleUrl(rule.name)}">${rule.name}</a>
+      ${rule.description === "" ? "" : html`<div class="small muted">${rule.description}</div>`}
+    </th>
+    <td role="cell" data-label="State">
+      <div>${ruleState(rule, now)}</div>
+    </td>
+    <td role="cell" data-label="Secret">
+      <div>
+        <code>${rule.key}</code>
+        ${rule.version === null ? "" : html`<span class="badge">v${rule.version}</span>`}
+      </div>
+    </td>
+    <td role="cell" data-label="Target">
+      <div>
+        <code>${rule.target.path}</code>
+        <div class="small muted">${rule.target.format}, ${rule.target.mode}</div>
+      </div>
+    </td>
+    <td role="cell" data-label="Last synced" class="nowrap">
+      <div>
+        ${rule.last_synced === null ? html`<span class="muted">never</span>` : timeText(rule.last_synced, now)}
+      </div>
+    </td>
+  </tr>`;
+}
+
+/** The state of a rule in words, with what is wrong. */
+export function ruleState(rule: RuleView, now: string): Html {
+  const { mark, word } = STATE[rule.state];
+  return html`<span class="status ${mark}">${word}</span>
+    ${rule.error === null ? "" : html`<div class="${rule.state === "failed" ? "error" : "small muted"} wrap">${rule.error}</div>`}
+    ${retry(rule, now)}`;
+}
+
+function retry(rule: RuleView, now: string): Html | string {
+  if (rule.state !== "failed" || rule.consecutive_failures === 0) return "";
+  const tries =
+    rule.consecutive_failures === 1 ? "1 failed try" : `${rule.consecutive_failures} failed tries`;
+  const next = rule.next_attempt === null ? "" : html`, next at ${timeText(rule.next_attempt, now)}`;
+  return html`<div class="small muted">${tries}${next}</div>`;
+}
+
+function summary(rules: readonly RuleView[]): Html[] {
+  const badges: Html[] = [];
+  for (const [state, { mark, word }] of Object.entries(STATE)) {
+    const count = rules.filter((rule) => rule.state === state).length;
+    if (count > 0) badges.push(html`<span class="badge ${mark}">${count} ${word.toLowerCase()}</span>`);
+  }
+  return badges;
+}

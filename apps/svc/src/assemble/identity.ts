@@ -1,0 +1,116 @@
+import type { Clock, Logger } from "@devplat/base";
+import type { HttpClient } from "@devplat/http-client";
+import { Accounts } from "../accounts/accounts.ts";
+import { AppRegistry } from "../apps/app-registry.ts";
+import { HostAppsClient } from "../apps/host-apps.ts";
+import { InstallationTokens } from "../apps/installation-tokens.ts";
+import { ManifestFlow } from "../apps/manifest-flow.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import { codeHostFor } from "../code-host/code-host-for.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
+import { HostClient } from "../code-host/host-client.ts";
+import { HostOauth } from "../code-host/host-oauth.ts";
+import type { Config } from "../config/schema.ts";
+import { AllowedUsers, type AllowedLogins } from "../login/allowed-users.ts";
+import { DeviceFlow } from "../login/device-flow.ts";
+import { LoginLimits } from "../login/login-limits.ts";
+import { Sessions } from "../login/sessions.ts";
+import { WebLogin } from "../login/web-login.ts";
+import type { OwnAddress } from "../own-address.ts";
+import type { Store } from "../storage/store.ts";
+
+export interface IdentityOptions {
+  readonly config: Pick<Config, "admins" | "dev" | "host" | "login">;
+  readonly store: Store;
+  readonly address: OwnAddress;
+  readonly audit: AuditTrail;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Connections to the code host; undefined: plain ones. */
+  readonly http?: HttpClient;
+}
+
+/** Who is who: at the code host, and here. */
+export interface IdentityParts {
+  readonly codeHost: CodeHost;
+  readonly accounts: Accounts;
+  readonly sessions: Sessions;
+  readonly allowed: AllowedUsers;
+  /** Undefined: no OAuth client is configured. */
+  readonly webLogin: WebLogin | undefined;
+  readonly deviceFlow: DeviceFlow;
+  readonly limits: LoginLimits;
+  readonly apps: AppRegistry;
+  readonly manifestFlow: ManifestFlow;
+  readonly installations: InstallationTokens;
+}
+
+/** The assembly of logins, accounts and apps. Part of assemble.ts, on its own for tests. */
+export function assembleIdentity(options: IdentityOptions): IdentityParts {
+  const { config, store, address, audit, clock, logger } = options;
+  const { client_id: clientId, client_secret: clientSecret } = config.host;
+  const codeHost = codeHostFor(config.host);
+  const client = new HostClient(options.http);
+  const oauth =
+    clientId === undefined || clientSecret === undefined
+      ? undefined
+      : new HostOauth({ host: codeHost, client, clientId, clientSecret, clock });
+  const accounts = new Accounts({ store, oauth, clock, logger });
+  const sessions = new Sessions(store, clock, { admins: config.admins, recordedRoles: config.dev.mode });
+  const allowed = new AllowedUsers({
+    oauth,
+    accounts,
+    isAdmin: (login) => sessions.isAdmin(login),
+    allowed: allowedLogins(config),
+    // Development mode lets in anybody under any name.
+    recheckMs: config.dev.mode ? undefined : config.login.recheck_minutes * 60_000,
+    clock,
+    logger,
+  });
+  const hostApps = new HostAppsClient(codeHost, client, clock);
+  const installations = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger });
+  const apps = new AppRegistry({
+    store: store.apps,
+    hostApps: codeHost.apps === undefined ? undefined : hostApps,
+    audit,
+    clock,
+    logger,
+    onChange: async (id) => installations.forgetApp(id),
+  });
+  return {
+    codeHost,
+    accounts,
+    sessions,
+    allowed,
+    webLogin:
+      oauth === undefined
+        ? undefined
+        : new WebLogin({
+            store,
+            oauth,
+            sessions,
+            accounts,
+            address,
+            allowed,
+            audit,
+            clock,
+          }),
+    deviceFlow: new DeviceFlow({ store, sessions, audit, clock }),
+    limits: new LoginLimits(clock),
+    apps,
+    manifestFlow: new ManifestFlow({
+      store: store.oneTime,
+      hostApps,
+      codeHost,
+      registry: apps,
+      address,
+      clock,
+    }),
+    installations,
+  };
+}
+
+/** The lists of the configuration. */
+export function allowedLogins({ login }: Pick<Config, "login">): AllowedLogins {
+  return { users: login.allowed_users, organizations: login.allowed_organizations };
+}

@@ -1,0 +1,323 @@
+import { join, resolve } from "node:path";
+import { systemClock, type Logger } from "@devplat/base";
+import { assembleCache } from "./cache.ts";
+import { allowedLogins, assembleIdentity } from "./identity.ts";
+import { AuditRecorder } from "../audit/audit-recorder.ts";
+import { AuditedGit } from "../audit/audited-git.ts";
+import { BRAND } from "../brand.ts";
+import { CachedRepositories } from "../administration/cached-repositories.ts";
+import { formatListen } from "../config/listen.ts";
+import type { LiveConfig } from "../config/live-config.ts";
+import type { Config } from "../config/schema.ts";
+import type { ActivatedSockets } from "../config/socket-activation.ts";
+import { SvcError } from "../errors.ts";
+import { Health } from "../health.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { ApiAddresses } from "../http/routing/api-address.ts";
+import { ClientAddresses } from "../http/request/client-address.ts";
+import { createListener } from "../http/server/listener.ts";
+import { Surfaces } from "../http/routing/surface.ts";
+import { basePathOf } from "../http/routing/target.ts";
+import { TlsIdentities, type CertificateFiles } from "../http/server/tls-identities.ts";
+import { Late } from "../late.ts";
+import { LateAdministration } from "./late-administration.ts";
+import { Listening } from "./listeners.ts";
+import { OwnAddress } from "../own-address.ts";
+import { ScopeJudges } from "../scopes/scope-judges.ts";
+import { databaseSettings } from "../storage/database-settings.ts";
+import { encryptionKeys } from "../storage/encryption-key.ts";
+import { openStore } from "../storage/open-store.ts";
+import { Activity } from "../telemetry/activity.ts";
+import { IdleCollector } from "../telemetry/idle-collector.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import type { OpenTelemetry } from "../telemetry/otel.ts";
+import { createMetricsListener } from "../telemetry/metrics-listener.ts";
+import { AddressList } from "../tokens/address-list.ts";
+import { holdsCredential } from "../credentials/token-format.ts";
+import { GitRepositoryProbe } from "../tokens/repository-probe.ts";
+import { TokenLookup } from "../tokens/token-lookup.ts";
+import { TokenUses } from "../tokens/token-uses.ts";
+import { UpstreamConnections } from "../upstream-connections.ts";
+
+export interface AssemblyOptions {
+  readonly live: LiveConfig;
+  /** Whether a database that is behind is migrated now. */
+  readonly migrate: boolean;
+  readonly version: string;
+  /** What a service manager opened for us; it goes before the configured addresses. */
+  readonly sockets?: ActivatedSockets;
+  /** Undefined: traces are not exported. */
+  readonly telemetry?: OpenTelemetry | undefined;
+  readonly logger: Logger;
+}
+
+const NO_SOCKETS: ActivatedSockets = { main: undefined, metrics: undefined };
+
+/** The whole service, built and not yet listening. */
+export interface Service {
+  /**
+   * Binds both listeners and starts what runs in the background.
+   *
+   * @returns where it listens, for the log
+   * @throws SvcError `listen_failed`; nothing listens then
+   */
+  start(): Promise<{ readonly baseUrl: string; readonly metrics: string }>;
+  /** Finishes running requests for up to `server.drain_seconds`, then ends everything. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Builds every part of the service and hands them to each other: the one place that does, with the assemble-*.ts beside it.
+ *
+ * @throws SvcError `encryption_key`, `database_unavailable`, `database_behind`, `database_ahead`
+ */
+export async function assemble({
+  live,
+  migrate,
+  version,
+  sockets = NO_SOCKETS,
+  telemetry,
+  logger,
+}: AssemblyOptions): Promise<Service> {
+  const clock = systemClock;
+  const config = live.current;
+  const dataDir = resolve(config.data_dir);
+  const developmentMode = config.dev.mode;
+  const store = await openStore(
+    databaseSettings(config),
+    async () => encryptionKeys({ ...config.encryption, developmentMode, dataDir }),
+    migrate || developmentMode,
+  );
+  const repositories = await CachedRepositories.open(store.cachedRepositories, clock);
+  const activity = new Activity(clock);
+  const metrics = new Metrics({
+    version,
+    onUpstream: (status) => activity.upstream(status),
+    activeRepositories: () =>
+      config.cache.enabled ? repositories.all().filter(({ enabled }) => enabled).length : 0,
+  });
+  const audit = new AuditRecorder({
+    store: store.audit,
+    auditLog: logger.child({ log: "audit" }),
+    logger,
+    clock,
+    onRecorded: (event) => activity.audited(event),
+    onDropped: (count) => metrics.auditDropped(count),
+  });
+  const lookup = new TokenLookup(store, clock);
+  const uses = new TokenUses(store.tokens, clock, logger);
+  const certificates = certificateFiles(config);
+  const tls = certificates.length === 0 ? undefined : new TlsIdentities(certificates);
+  const address = new OwnAddress(config.server.base_url, tls === undefined ? "http" : "https");
+  const connections = new UpstreamConnections({ caFile: config.host.ca_file, environment: process.env });
+  await connections.check(config.host.url);
+  const identity = assembleIdentity({
+    config,
+    store,
+    address,
+    audit,
+    clock,
+    logger,
+    http: connections.http,
+  });
+  const { app_id: appId, private_key: privateKey } = config.host;
+  if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
+  const userAgent = `${BRAND.command}/${version}`;
+  const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
+  const { cache, warmUpstream } = assembleCache({
+    config,
+    storagePath,
+    repositories,
+    installations: identity.installations,
+    connections,
+    userAgent,
+    metrics,
+    clock,
+    logger,
+  });
+  const { codeHost } = identity;
+  const apiAddresses = new ApiAddresses(codeHost);
+  const judges = new ScopeJudges(codeHost.kind);
+  // With the first request for a repository or the code host's API, as the administration below.
+  const proxy = new Late(async () => {
+    const { assembleProxy } = await import("./proxy.ts");
+    return assembleProxy({
+      live,
+      identity,
+      repositories,
+      cache,
+      lookup,
+      uses,
+      counts: store.oneTime,
+      judges,
+      connections,
+      address,
+      audit,
+      userAgent,
+      metrics,
+      clock,
+      logger,
+    });
+  });
+  let stopping = false;
+  // With the first request for pages or API: a service that is asked for clones alone needs none of their modules.
+  const administration = new LateAdministration(async () => {
+    const { assembleAdministration } = await import("./administration.ts");
+    return assembleAdministration({
+      live,
+      store,
+      repositories,
+      maintenance: cache,
+      audit,
+      lookup,
+      judges,
+      identity,
+      probe: new GitRepositoryProbe(codeHost, connections.http),
+      address,
+      renderMetrics: async () => metrics.render(),
+      activity,
+      health: new Health({
+        activity,
+        ping: async () => store.ping(),
+        cacheFolder: config.cache.enabled ? storagePath : undefined,
+        certificateEnd: () => tls?.notAfter,
+        codeHost: new URL(config.host.url).host,
+        clock,
+      }),
+      isStopping: () => stopping,
+      version,
+      clock,
+      logger,
+    });
+  });
+  const clientAddresses = new ClientAddresses(new AddressList(config.server.trusted_proxies));
+  const main = new Listening(
+    () =>
+      createListener({
+        surfaces: new Surfaces({
+          baseUrl: address.baseUrl,
+          managementHost: config.server.management_host,
+          hostUrl: config.host.url,
+          apiUrl: codeHost.apiUrl,
+          uploadsUrl: codeHost.uploadsUrl,
+          apiPrefixes: apiAddresses.namedPrefixes,
+        }),
+        hostBasePath: basePathOf(config.host.url),
+        addresses: clientAddresses,
+        connections: {
+          tls,
+          http2: config.server.http2,
+          proxyProtocol: config.server.proxy_protocol,
+          max: config.server.max_connections,
+          maxPerClient: config.limits.client_requests || undefined,
+        },
+        git: new AuditedGit(
+          { handle: async (...request) => (await proxy.get()).git.handle(...request) },
+          audit,
+        ),
+        api: {
+          accepts: (surface, url) => apiAddresses.accepts(surface, url),
+          handle: async (...request) => (await proxy.get()).api.handle(...request),
+        },
+        management: async (request, response) => administration.answer(request, response),
+        metrics,
+        telemetry,
+        activity,
+        accessLog: logger.child({ log: "access" }),
+        logger,
+        ...(config.dev.mode && !config.dev.mode_unsafe
+          ? { answersHost: (host: string | undefined) => address.isOwnHost(host) }
+          : {}),
+        withCache: config.cache.enabled,
+        ownToken: holdsCredential,
+      }),
+    "server.listen (SVC_SERVER_LISTEN)",
+  );
+  const metricsListening = new Listening(
+    () => createMetricsListener(metrics),
+    "metrics.listen (SVC_METRICS_LISTEN)",
+  );
+  const background: ((signal: AbortSignal) => Promise<void>)[] = [
+    async (signal) => uses.run(signal),
+    async (signal) => audit.run(signal),
+    async (signal) => repositories.run(signal),
+    async (signal) => new IdleCollector(clock).run(signal),
+    async (signal) =>
+      new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
+    ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
+  ];
+  // What can refuse comes first.
+  live.subscribe((next) => {
+    const files = certificateFiles(next);
+    if ((files.length === 0) !== (tls === undefined)) {
+      throw new SvcError(
+        "config_refused",
+        "TLS can be turned on and off only with a restart (tls.certificates)",
+      );
+    }
+    tls?.reload(files);
+    identity.sessions.setAdmins(next.admins);
+    identity.allowed.setAllowed(allowedLogins(next), next.login.recheck_minutes * 60_000);
+  });
+  let inEffect = live.current;
+  live.subscribe((next) => {
+    // After a refusal the one before is taken again, which is no deed.
+    if (next === inEffect) return;
+    inEffect = next;
+    audit.record({ action: "configuration.reloaded", outcome: "allowed", actor: { kind: "system" } });
+  });
+  const abort = new AbortController();
+  let running: Promise<unknown> = Promise.resolve();
+
+  return {
+    async start() {
+      const mainAddress = sockets.main ?? config.server.listen;
+      const metricsAddress = sockets.metrics ?? config.metrics.listen;
+      const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
+      try {
+        if (config.cache.enabled) await cache.prepare();
+        // The listener asks for the base address when it is made; port 0 is known only after.
+        const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
+        if (mainAddress.kind === "tcp") address.bound(mainAddress.port, mainHost);
+        const metricsPort = await metricsListening.open(metricsAddress, loopbackOnly);
+        address.bound(await main.open(mainAddress, loopbackOnly), mainHost);
+        running = Promise.all(background.map(async (run) => run(abort.signal)));
+        const metricsHost = metricsAddress.kind === "tcp" ? (metricsAddress.host ?? "localhost") : "";
+        return {
+          baseUrl: address.baseUrl,
+          metrics:
+            metricsAddress.kind === "tcp"
+              ? `http://${metricsHost}:${metricsPort}/metrics`
+              : formatListen(config.metrics.listen),
+        };
+      } catch (error) {
+        await Promise.all([main.close(0), metricsListening.close(0)]);
+        await store.close();
+        throw error;
+      }
+    },
+
+    // The reverse of the start: no new requests, the running ones finish, what serves them ends, the store last.
+    async stop() {
+      stopping = true;
+      const ended = administration.close();
+      await main.close(config.server.drain_seconds * 1000);
+      await ended;
+      abort.abort();
+      await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
+      await cache.settled();
+      const made = await proxy.ifMade();
+      await made?.git.close();
+      await made?.apiUpstream.close();
+      await connections.close();
+      await warmUpstream.close();
+      await metricsListening.close(0);
+      await audit.flush();
+      await store.close();
+    },
+  };
+}
+
+function certificateFiles({ tls }: Config): CertificateFiles[] {
+  return tls.certificates.map(({ cert_file, key_file }) => ({ certFile: cert_file, keyFile: key_file }));
+}

@@ -1,0 +1,111 @@
+import type { Clock, Logger } from "@devplat/base";
+import { ApiRoutes } from "../api-proxy/api-routes.ts";
+import { ApiUpstream } from "../api-proxy/api-upstream.ts";
+import { HostIds } from "../api-proxy/host-ids.ts";
+import { LimitedRequests } from "../api-proxy/limited-requests.ts";
+import type { IdentityParts } from "./identity.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import type { GitCache } from "../cache/git-cache.ts";
+import type { CachedRepositories } from "../administration/cached-repositories.ts";
+import type { LiveConfig } from "../config/live-config.ts";
+import { GitRoutes } from "../git/routes.ts";
+import type { OwnAddress } from "../own-address.ts";
+import type { ScopeJudges } from "../scopes/scope-judges.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { BorderGate } from "../tokens/border-gate.ts";
+import { TokenGate } from "../tokens/token-gate.ts";
+import type { TokenLookup } from "../tokens/token-lookup.ts";
+import { SharedRate } from "../tokens/shared-rate.ts";
+import type { OneTimeStore } from "../storage/store.ts";
+import { TokenRate } from "../tokens/token-rate.ts";
+import type { TokenUses } from "../tokens/token-uses.ts";
+import type { UpstreamConnections } from "../upstream-connections.ts";
+
+export interface ProxyAssemblyOptions {
+  readonly live: LiveConfig;
+  readonly identity: IdentityParts;
+  readonly repositories: CachedRepositories;
+  readonly cache: GitCache;
+  readonly lookup: TokenLookup;
+  readonly uses: TokenUses;
+  /** Where instances count the requests of tokens together. */
+  readonly counts: OneTimeStore;
+  readonly judges: ScopeJudges;
+  readonly connections: UpstreamConnections;
+  readonly address: OwnAddress;
+  readonly audit: AuditTrail;
+  /** For requests of our own. */
+  readonly userAgent: string;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What clients reach of the code host. */
+export interface ProxyParts {
+  readonly git: GitRoutes;
+  readonly api: ApiRoutes;
+  /** To be closed after the last request. */
+  readonly apiUpstream: ApiUpstream;
+}
+
+/** The assembly of git and the API, behind the gates that both pass. Part of assemble.ts. */
+export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
+  const { live, identity, repositories, cache, lookup, uses, judges, connections, address } = options;
+  const { audit, userAgent, metrics, clock, logger } = options;
+  const { codeHost } = identity;
+  const config = live.current;
+  const rate = new TokenRate(
+    config.tokens.requests_per_minute,
+    clock,
+    new SharedRate(options.counts, clock, logger),
+  );
+  live.subscribe((next) => rate.setPerMinute(next.tokens.requests_per_minute));
+  const tokenGate = new TokenGate({
+    lookup,
+    uses,
+    rate,
+    accounts: identity.accounts,
+    allowed: identity.allowed,
+    installations: identity.installations,
+    codeHost,
+    address,
+    clock,
+    logger,
+  });
+  const gate = new BorderGate(
+    tokenGate,
+    {
+      blockTokenPrefixes: config.border.block_token_prefixes,
+      blockAnonymousGit: config.border.block_anonymous_git,
+      allowedOwners: config.border.allowed_owners,
+    },
+    () => live.current.tokens.push_needs_workflows,
+  );
+  const apiUpstream = new ApiUpstream({ connections, metrics });
+  const ids = new HostIds({ upstream: apiUpstream, host: codeHost, userAgent, clock });
+  const api = new ApiRoutes({
+    codeHost,
+    credentials: gate,
+    limited: new LimitedRequests(judges, ids),
+    upstream: apiUpstream,
+    address,
+    audit,
+    logger,
+  });
+  const git = new GitRoutes({
+    hostUrl: config.host.url,
+    network: connections,
+    credentials: gate,
+    policies: repositories,
+    cache: config.cache.enabled ? cache : undefined,
+    grantSeconds: config.cache.grant_seconds,
+    strictLsRefs: config.cache.strict_lsrefs,
+    gitCommandBytes: config.limits.git_command_bytes,
+    userAgent,
+    metrics,
+    logger,
+    clock,
+  });
+  return { git, api, apiUpstream };
+}

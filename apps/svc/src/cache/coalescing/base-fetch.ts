@@ -1,0 +1,209 @@
+import {
+  ProtocolError,
+  encodeCommandRequest,
+  EMPTY_FETCH,
+  encodeFetchRequest,
+  type ObjectFormat,
+} from "@devplat/git-protocol";
+import { GitStoreError, type Ref } from "@devplat/git-store";
+import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import type { OwnVerdict } from "../own-answers.ts";
+import { packBytes } from "./pack-stream.ts";
+import { SURVEYED_PREFIXES, type RepositoryStore } from "../repository-store.ts";
+import type { UpstreamSlots } from "./slots.ts";
+
+/** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */
+const MAX_HAVES = 512;
+/** Bytes before the pack that are kept, so that an error in them can be passed on. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
+
+/**
+ * What became of a fetch of the objects that the store lacks.
+ * - `filled`: they are here; `asked`: the code host gave them to this fetch, and no other fill had brought them.
+ * - `unrelated`: they are here, and belong to another history than all that was here before.
+ * - `refused`: the code host's answer is for the one that asked.
+ * - `busy`: no turn came in time.
+ */
+export type BaseFetchOutcome<Answer> =
+  | { readonly kind: "filled"; readonly asked: boolean }
+  | { readonly kind: "unrelated" }
+  | { readonly kind: "busy" }
+  | { readonly kind: "refused"; readonly answer: Answer };
+
+/** A fetch of the objects that the store lacks, under way. */
+export interface BaseFetch<Answer> {
+  readonly outcome: Promise<BaseFetchOutcome<Answer>>;
+  /** Resolves with the first byte of the code host's answer; it may never do. */
+  readonly firstByte: Promise<void>;
+}
+
+/** The code host's answer holds no pack. */
+class Refusal<Answer> extends Error {
+  readonly answer: Answer;
+
+  constructor(answer: Answer) {
+    super("the code host refused a fetch");
+    this.answer = answer;
+  }
+}
+
+/** No turn came in time. */
+class NoTurn extends Error {}
+
+/** The code host could not be asked; the cause is what asking threw. */
+export class AskFailed extends Error {}
+
+/** The code host's answer broke off, or is not what it should be. */
+export class AnswerBroke extends Error {}
+
+/**
+ * Fetches what a store lacks for a request: only the missing wants, with the store's tips as haves, so that clients
+ * which are behind by different amounts cost the code host one delta. One fetch per set of missing wants; it goes on
+ * when its caller leaves, because the store has use for it.
+ */
+export class BaseFetches {
+  readonly #slots: UpstreamSlots;
+  readonly #running = new Map<string, BaseFetch<unknown>>();
+
+  constructor(slots: UpstreamSlots) {
+    this.#slots = slots;
+  }
+
+  /** The fetch of the same objects that somebody else set off. */
+  running(job: FetchJob<FetchAnswer>, lacks: Lacks): BaseFetch<unknown> | undefined {
+    return this.#running.get(keyOf(job, lacks));
+  }
+
+  /**
+   * @param waitMs for a turn, at most
+   * @throws in `outcome`: AskFailed, AnswerBroke, or what is wrong with the pack or the disk
+   */
+  fetch<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    lacks: Lacks,
+    store: RepositoryStore,
+    waitMs: number,
+  ): BaseFetch<Answer> {
+    const key = keyOf(job, lacks);
+    const { promise: firstByte, resolve } = Promise.withResolvers<void>();
+    const outcome = this.#fetch(job, lacks, store, waitMs, resolve).finally(() => this.#running.delete(key));
+    const fetching = { outcome, firstByte };
+    this.#running.set(key, fetching);
+    return fetching;
+  }
+
+  async #fetch<Answer extends FetchAnswer>(
+    job: FetchJob<Answer>,
+    { wants, tips, view }: Lacks,
+    store: RepositoryStore,
+    waitMs: number,
+    begun: () => void,
+  ): Promise<BaseFetchOutcome<Answer>> {
+    const { repository, format } = job;
+    const { signal } = new AbortController();
+    const before = [...view.refs.values()].map(({ oid }) => oid);
+    const related = tips.oids.values().some((oid) => view.graph.numbers.numberOfOid(oid) >= 0);
+    let release: (() => void) | undefined;
+    let asked = false;
+    const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Buffer>> => {
+      asked = true;
+      release = await this.#slots.acquire(repository.id.key, signal, waitMs);
+      if (release === undefined) throw new NoTurn();
+      const answer = await job.ask(requestFor(wants, refs, format), signal).catch((cause: unknown) => {
+        throw new AskFailed("the code host could not be asked", { cause });
+      });
+      if (!answer.isFetchAnswer) throw new Refusal(answer);
+      return packOf(job, answer, begun);
+    };
+    try {
+      const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
+    } catch (error) {
+      if (error instanceof NoTurn) return { kind: "busy" };
+      if (error instanceof Refusal) return { kind: "refused", answer: error.answer as Answer };
+      // The store was looked at before: what does not fit is the pack that came, and the store is not to suffer for it.
+      if (error instanceof GitStoreError && error.code !== "locked") {
+        throw new AnswerBroke("the code host's pack cannot be taken in", { cause: error });
+      }
+      throw error;
+    } finally {
+      release?.();
+    }
+    if (related || !asked) return { kind: "filled", asked };
+    const now = await store.view(format);
+    if (now === undefined) return { kind: "filled", asked };
+    try {
+      const same = await store.related(now, [...wants, ...tips.oids], before);
+      return same ? { kind: "filled", asked } : { kind: "unrelated" };
+    } finally {
+      now.release();
+    }
+  }
+}
+
+function keyOf({ repository }: FetchJob<FetchAnswer>, { wants }: Lacks): string {
+  const identity = `${repository.generation}.${repository.tips.identity}`;
+  return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
+}
+
+/** A request for these objects on top of what the store has; branches are named first, they are what moves. */
+export function requestFor(
+  wants: readonly string[],
+  refs: ReadonlyMap<string, Ref>,
+  format: ObjectFormat,
+): Buffer {
+  const known = [...refs.values()].toSorted(
+    (a, b) => Number(b.name.startsWith("refs/heads/")) - Number(a.name.startsWith("refs/heads/")),
+  );
+  const haves = [...new Set(known.map(({ peeled, oid }) => peeled ?? oid))].slice(0, MAX_HAVES);
+  return encodeCommandRequest(
+    encodeFetchRequest(
+      {
+        ...EMPTY_FETCH,
+        wants,
+        haves,
+        done: true,
+        thinPack: true,
+        noProgress: true,
+        includeTag: true,
+        ofsDelta: true,
+      },
+      [`object-format=${format}`],
+    ),
+  );
+}
+
+/**
+ * The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes.
+ *
+ * @param arrives called with each chunk of the answer
+ */
+export async function* packOf<Answer extends FetchAnswer>(
+  job: FetchJob<Answer>,
+  answer: Answer,
+  arrives: () => void = () => undefined,
+): AsyncGenerator<Buffer, void, undefined> {
+  const head: Buffer[] = [];
+  let size = 0;
+  let begun = false;
+  const watched = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of answer.chunks) {
+      arrives();
+      if (!begun && size < MAX_ERROR_BYTES) head.push(chunk);
+      size += chunk.length;
+      yield chunk;
+    }
+  };
+  try {
+    for await (const bytes of packBytes(watched())) {
+      begun = true;
+      yield bytes;
+    }
+  } catch (error) {
+    const refused = !begun && error instanceof ProtocolError && error.code === "remote_error";
+    if (refused) throw new Refusal(job.withBody(answer, Buffer.concat(head)));
+    throw new AnswerBroke("the code host's answer broke off", { cause: error });
+  }
+}

@@ -1,0 +1,54 @@
+import { FetchResponseWalker } from "@devplat/git-protocol";
+import { readAt } from "../responses/file-io.ts";
+import type { FlightReader } from "./flight.ts";
+
+/** Bytes of a stored answer that are read at once on the way into the store. */
+const READ_BYTES = 256 * 1024;
+
+/**
+ * The bytes of the pack in a `fetch` answer, without framing and progress.
+ *
+ * @throws ProtocolError as FetchResponseWalker; an Error when the answer ends early
+ */
+export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  let parts: Buffer[] = [];
+  const walker = new FetchResponseWalker({ pack: (bytes) => void parts.push(bytes) });
+  for await (const chunk of chunks) {
+    walker.push(chunk);
+    const ready = parts;
+    parts = [];
+    const [only] = ready;
+    if (only !== undefined) yield ready.length === 1 ? only : Buffer.concat(ready);
+  }
+  if (!walker.complete) throw new Error("the answer ends before its flush-pkt");
+}
+
+/** The bytes of a transfer under way, from its start; its place is given up at the end. Each chunk is good until the next. */
+export async function* flightChunks(reader: FlightReader): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for (let part = await reader.read(); part !== undefined; part = await reader.read()) {
+      if (part.kind === "live") {
+        yield* part.chunks;
+        continue;
+      }
+      try {
+        yield part.slice.bytes;
+      } finally {
+        part.slice.release();
+      }
+    }
+  } finally {
+    reader.leave();
+  }
+}
+
+/** The bytes of a file that is open, from its start. Each chunk is the consumer's. */
+export async function* fileChunks(fd: number, size: number): AsyncGenerator<Buffer, void, undefined> {
+  for (let position = 0; position < size;) {
+    const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, size - position));
+    const count = await readAt(fd, buffer, buffer.length, position);
+    if (count === 0) return;
+    position += count;
+    yield buffer.subarray(0, count);
+  }
+}

@@ -1,0 +1,40 @@
+import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
+import type { SettledAnswer } from "../stored-objects.ts";
+
+/**
+ * Waits for an answer that is prepared. If that takes longer than a sign of life may, and the client can be shown such
+ * signs, its answer begins with them; what then cannot be answered from here is the code host's own answer. Access is
+ * confirmed before cached data follows them.
+ *
+ * @param startAnew sets the stored data aside, because it is another repository's
+ */
+export async function settleAlive<Answer extends FetchAnswer>(
+  job: FetchJob<Answer>,
+  pending: Promise<SettledAnswer<Answer>>,
+  signal: AbortSignal,
+  intervalMs: number,
+  startAnew: () => Promise<void>,
+): Promise<SettledAnswer<Answer>> {
+  if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
+  const soon = await within(pending, intervalMs);
+  if (soon !== undefined) return soon;
+  const chunks = pending.then(async (settled) => {
+    if (settled.kind === "begun") {
+      try {
+        await job.confirmAccess();
+      } catch (error) {
+        await drop(settled.chunks);
+        throw error;
+      }
+      return settled.chunks;
+    }
+    if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
+    if (settled.kind === "unrelated") await startAnew();
+    const answer = await job.open(signal);
+    if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
+    return answer.chunks;
+  });
+  chunks.catch(() => undefined);
+  return { kind: "begun", chunks: keptAlive(chunks, intervalMs), asked: true, keptAlive: true };
+}

@@ -1,0 +1,109 @@
+import type { CachedRepository } from "../cached-repository.ts";
+import { packOf, requestFor } from "../coalescing/base-fetch.ts";
+import type { FaultLog } from "../fault-log.ts";
+import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import type { PackStores } from "../pack-stores.ts";
+import type { UpstreamSlots } from "../coalescing/slots.ts";
+
+/** What a fill asks for: branches and tags, never what others propose (`refs/pull/`). */
+const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
+
+/** More bytes than a fill may bring. */
+class TooBig extends Error {}
+
+export interface BackgroundFillOptions {
+  /** `cache.fill`: all branches and tags, or only what was asked for. */
+  readonly mode: "full" | "wants";
+  /** `cache.fill_max_mb`, in bytes. */
+  readonly maxBytes: number;
+  /** Milliseconds to wait for a turn. */
+  readonly waitMs: number;
+}
+
+/**
+ * Fills empty stores behind requests whose own answers cannot: shallow and filtered ones, check-outs by id. One fill
+ * per repository at a time, with the credential of the request that set it off.
+ */
+export class BackgroundFills {
+  readonly #options: BackgroundFillOptions;
+  readonly #stores: PackStores;
+  readonly #slots: UpstreamSlots;
+  readonly #faults: FaultLog;
+  readonly #running = new Set<string>();
+  /** Repositories that turned out too big, and the generation of their data. */
+  readonly #tooBig = new WeakMap<CachedRepository, number>();
+  readonly #ended = new AbortController();
+
+  constructor(options: BackgroundFillOptions, stores: PackStores, slots: UpstreamSlots, faults: FaultLog) {
+    this.#options = options;
+    this.#stores = stores;
+    this.#slots = slots;
+    this.#faults = faults;
+  }
+
+  /** Never rejects. */
+  async fill(job: FetchJob<FetchAnswer>): Promise<void> {
+    const { repository } = job;
+    const { generation } = repository;
+    const { key } = repository.id;
+    if (this.#running.has(key) || this.#tooBig.get(repository) === generation || this.#ended.signal.aborted) {
+      return;
+    }
+    this.#running.add(key);
+    let release: (() => void) | undefined;
+    try {
+      release = await this.#slots.acquire(key, this.#ended.signal, this.#options.waitMs, true);
+      if (release !== undefined) await this.#fill(job);
+    } catch (error) {
+      if (error instanceof TooBig) this.#tooBig.set(repository, generation);
+      if (generation === repository.generation && !this.#ended.signal.aborted) {
+        this.#faults.once(repository, error, "a repository cannot be stored ahead");
+      }
+    } finally {
+      release?.();
+      this.#running.delete(key);
+    }
+  }
+
+  /** Ends what runs. */
+  stop(): void {
+    this.#ended.abort(new Error("the service is stopping"));
+  }
+
+  async #fill(job: FetchJob<FetchAnswer>): Promise<void> {
+    const { repository, format, fetch } = job;
+    const store = this.#stores.of(repository.id);
+    const view = await store.view(format);
+    view?.release();
+    if (view !== undefined || fetch === undefined) return;
+    const wants = new Set([...fetch.wants, ...job.wantedRefs.values()]);
+    if (this.#options.mode === "full") {
+      await job.learnRefs(FILL_PREFIXES);
+      const { refs, head } = repository.tips.recent();
+      if (head !== undefined) wants.add(head);
+      for (const { name, oid } of refs.values()) {
+        if (FILL_PREFIXES.some((prefix) => name.startsWith(prefix))) wants.add(oid);
+      }
+    }
+    const { signal } = this.#ended;
+    const open = async (): Promise<AsyncIterable<Buffer>> => {
+      const answer = await job.ask(requestFor([...wants], new Map(), format), signal);
+      if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
+      return bounded(packOf(job, answer), this.#options.maxBytes);
+    };
+    const shown = repository.tips.recent().refs.values();
+    await store.receive({ open, format, wants: [...wants], shown, ifEmpty: true });
+  }
+}
+
+async function* bounded(
+  chunks: AsyncIterable<Buffer>,
+  maxBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let size = 0;
+  for await (const chunk of chunks) {
+    size += chunk.length;
+    if (size > maxBytes) throw new TooBig("it is larger than cache.fill_max_mb");
+    yield chunk;
+  }
+}

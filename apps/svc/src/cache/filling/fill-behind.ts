@@ -1,0 +1,98 @@
+import type { FillCandidate } from "./fill-starts.ts";
+import type { Flight, FlightReader } from "../coalescing/flight.ts";
+
+/** A stored answer. */
+export interface AnswerFile {
+  readonly fd: number;
+  readonly bytes: number;
+}
+
+/**
+ * Where the pack of a fill comes from: a stored answer, or a transfer. `isHere`: all of it has arrived. Undefined: a
+ * fetch of its own.
+ */
+export type FillSource =
+  | { readonly kind: "file"; readonly file: AnswerFile; readonly isHere: true }
+  | { readonly kind: "transfer"; readonly reader: FlightReader; readonly isHere: boolean }
+  | undefined;
+
+export interface FillBehindParts {
+  readonly flight: Pick<Flight, "complete" | "delivered" | "joinable" | "join">;
+  readonly selfContained: boolean;
+  /** Fills the mirror. Called once at most. Never rejects. */
+  readonly fill: (source: FillSource) => Promise<void>;
+  /** No start is possible any more. */
+  readonly over: () => void;
+}
+
+/**
+ * The fill of a mirror behind one transfer. It starts when the first client has all of the complete transfer, or
+ * earlier when it is told to.
+ */
+export class FillBehind implements FillCandidate {
+  readonly #parts: FillBehindParts;
+  readonly #done = Promise.withResolvers<void>();
+  #started = false;
+  #file: AnswerFile | undefined;
+
+  constructor(parts: FillBehindParts) {
+    this.#parts = parts;
+  }
+
+  get selfContained(): boolean {
+    return this.#parts.selfContained;
+  }
+
+  get started(): boolean {
+    return this.#started;
+  }
+
+  /** Fulfils when the fill is over, or cannot start any more. */
+  get done(): Promise<void> {
+    return this.#done.promise;
+  }
+
+  /** Starts now, also while the transfer is under way. */
+  start(): void {
+    const { flight, selfContained } = this.#parts;
+    if (this.#started) return;
+    if (!selfContained) void this.#run(undefined);
+    else if (this.#file !== undefined) void this.#run({ kind: "file", file: this.#file, isHere: true });
+    else if (flight.joinable) {
+      void this.#run({ kind: "transfer", reader: flight.join(), isHere: flight.complete });
+    }
+  }
+
+  /**
+   * The transfer is complete: the fill starts as soon as one client has all of it.
+   *
+   * @param file its stored answer; undefined: it was not stored
+   */
+  async complete(file: AnswerFile | undefined): Promise<void> {
+    this.#file = file;
+    await this.#parts.flight.delivered;
+    if (this.#started) return;
+    const isUseful = file !== undefined && this.selfContained;
+    await this.#run(isUseful ? { kind: "file", file, isHere: true } : undefined);
+  }
+
+  /** The transfer broke off, or its answer must not be kept: nothing starts any more. */
+  cancel(): void {
+    if (!this.#started) this.#end();
+    this.#started = true;
+  }
+
+  async #run(source: FillSource): Promise<void> {
+    this.#started = true;
+    try {
+      await this.#parts.fill(source);
+    } finally {
+      this.#end();
+    }
+  }
+
+  #end(): void {
+    this.#parts.over();
+    this.#done.resolve();
+  }
+}

@@ -1,0 +1,312 @@
+import type { Clock } from "@devplat/base";
+import type { ObjectFormat } from "@devplat/git-protocol";
+import type { Ref } from "@devplat/git-store";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { requestFor } from "../coalescing/base-fetch.ts";
+import type { CachedRepository } from "../cached-repository.ts";
+import type { FaultLog } from "../fault-log.ts";
+import { packBytes } from "../coalescing/pack-stream.ts";
+import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
+import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "../repository-store.ts";
+import type { UpstreamSlots } from "../coalescing/slots.ts";
+import type { RecentTips } from "../tips.ts";
+import type { WarmCredential } from "./warm-credential.ts";
+import { refChanges, warmable, WARM_PREFIXES } from "./warm-changes.ts";
+import type { WarmQuestion, WarmSource } from "./warm-source.ts";
+
+/** Milliseconds after a failure in which changes start nothing: each `ls-refs` would start the same failure again. */
+const RETRY_AFTER_MS = 60_000;
+
+export interface WarmerOptions {
+  readonly source: WarmSource;
+  readonly credential: WarmCredential;
+}
+
+/** What the warmer does with the cache. */
+export interface WarmTarget {
+  /** The object store; undefined: nothing of this repository may be kept. */
+  store(repository: CachedRepository): RepositoryStore | undefined;
+  /** Takes in the code host's yes to an `ls-refs`. */
+  noteYes(repository: CachedRepository, prefixes: readonly string[], body: Buffer | undefined): Promise<void>;
+  /** The name stands for another repository than the stored one. */
+  startAnew(repository: CachedRepository): Promise<void>;
+}
+
+export interface WarmerParts {
+  readonly target: WarmTarget;
+  readonly policies: CachePolicies;
+  readonly slots: UpstreamSlots;
+  readonly faults: FaultLog;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** Milliseconds to wait for a turn. */
+  readonly waitMs: number;
+  /** `cache.fill`: with `wants` only refs that the store has are kept up. */
+  readonly mode: "full" | "wants";
+}
+
+/** One repository's warming, as far as it goes beyond one run. */
+interface State {
+  running: boolean;
+  /**
+   * What came while one was running: a change, which it may have brought already, or a wish, which may know of a push
+   * that it did not see.
+   */
+  again: "no" | "changed" | "asked";
+  failedAt: number | undefined;
+  /** Branches, tags and HEAD as the last warming saw them. */
+  refs: ReadonlyMap<string, string> | undefined;
+}
+
+/**
+ * Fetches ahead what upstream has new (spec/svc.md section 2.4): after an `ls-refs` that shows other refs than the last
+ * fetch, or when asked to. It starts immediately. The client whose `ls-refs` it was is about to fetch the same objects: it
+ * waits for the warming, or the warming for its fetch, so that they travel once. One warming per repository at a time, with a credential of the service's own. What
+ * it learns gives nobody access: every request passes the gate by itself.
+ */
+export class Warmer {
+  readonly #options: WarmerOptions;
+  readonly #parts: WarmerParts;
+  readonly #states = new WeakMap<CachedRepository, State>();
+  readonly #compared = new WeakSet<RecentTips>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #ended = new AbortController();
+
+  constructor(options: WarmerOptions, parts: WarmerParts) {
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  /**
+   * A yes of the code host was noted. Starts a warming if it shows a change.
+   *
+   * @param complete whether it covers all refs: then absence counts too
+   */
+  observed(repository: CachedRepository, complete: boolean): void {
+    const tips = repository.tips.recent();
+    // The same object until a yes changes something.
+    if (this.#compared.has(tips) || this.#ended.signal.aborted) return;
+    const state = this.#state(repository);
+    if (state.running) {
+      if (state.again === "no") state.again = "changed";
+      return;
+    }
+    if (this.#isResting(state)) return;
+    this.#compared.add(tips);
+    this.#track(repository, async () => {
+      if (await this.#hasChanged(repository, tips, complete)) await this.#begin(repository, "changed");
+    });
+  }
+
+  /** The store, which was empty, is filled: compares it with what the code host showed in the meantime. */
+  filled(repository: CachedRepository): void {
+    if (this.#ended.signal.aborted) return;
+    const state = this.#state(repository);
+    if (state.running || this.#isResting(state)) return;
+    this.#track(repository, async () => {
+      const tips = repository.tips.recent();
+      if (await this.#hasChanged(repository, tips, false)) await this.#begin(repository, "changed");
+    });
+  }
+
+  /** Warms now, an empty store too. Fulfils when it has begun, or cannot. */
+  async now(repository: CachedRepository): Promise<WarmStart> {
+    const policy = this.#policy(repository);
+    if (policy === undefined) return "not_cached";
+    if ((await this.#options.credential.forRepository(policy.owner, policy.name)) === undefined) {
+      return "no_credential";
+    }
+    const state = this.#state(repository);
+    if (state.running) state.again = "asked";
+    else this.#track(repository, async () => this.#begin(repository, "asked"));
+    return "started";
+  }
+
+  /** Ends what runs; nothing more begins. */
+  stop(): void {
+    this.#ended.abort(new Error("the service is stopping"));
+  }
+
+  async settled(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  async #begin(repository: CachedRepository, why: "changed" | "asked"): Promise<void> {
+    const state = this.#state(repository);
+    if (state.running) {
+      state.again = why;
+      return;
+    }
+    state.running = true;
+    try {
+      do {
+        state.again = "no";
+        if (!(await this.#attempt(repository, state))) return;
+      } while (await this.#isDueAgain(repository, state));
+    } finally {
+      state.running = false;
+    }
+  }
+
+  async #isDueAgain(repository: CachedRepository, { again }: State): Promise<boolean> {
+    if (again !== "changed") return again === "asked";
+    return await this.#hasChanged(repository, repository.tips.recent(), false);
+  }
+
+  /** @returns whether it worked */
+  async #attempt(repository: CachedRepository, state: State): Promise<boolean> {
+    const { metrics, faults, clock } = this.#parts;
+    const { generation } = repository;
+    try {
+      const policy = this.#policy(repository);
+      if (policy === undefined) return false;
+      const token = await this.#options.credential.forRepository(policy.owner, policy.name);
+      if (token === undefined) return false;
+      await this.#warm(repository, state, {
+        owner: policy.owner,
+        name: policy.name,
+        token,
+        idleMs: policy.timeoutSeconds * 1000,
+        signal: this.#ended.signal,
+      });
+      state.failedAt = undefined;
+      metrics.warmed("success");
+      return true;
+    } catch (error) {
+      // Data that is being removed, or a service that ends, takes its warming along.
+      if (this.#ended.signal.aborted || generation !== repository.generation) return false;
+      state.failedAt = clock.monotonic();
+      metrics.warmed("error");
+      faults.once(repository, error, "a repository could not be warmed");
+      return false;
+    }
+  }
+
+  async #warm(repository: CachedRepository, state: State, question: WarmQuestion): Promise<void> {
+    const { target } = this.#parts;
+    const { source } = this.#options;
+    const store = target.store(repository);
+    if (store === undefined) throw new Error("nothing is kept under this name");
+    const format = await source.objectFormat(question);
+    const body = await source.lsRefs(question, format, WARM_PREFIXES);
+    await target.noteYes(repository, WARM_PREFIXES, body);
+    if (body === undefined) throw new Error("the code host shows too many references");
+    const tips = repository.tips.recent();
+    const { wants, before, unrelated } = await this.#lacking(store, format, tips);
+    if (wants.length > 0) {
+      await this.#fetch(repository, store, format, tips, wants, question);
+      if (unrelated && !(await this.#isRelated(store, format, tips, before))) {
+        await target.startAnew(repository);
+        throw new Error("the code host's history shares nothing with the stored one");
+      }
+    }
+    state.refs = warmable(tips);
+  }
+
+  /** What the tips name and the store does not hold; and what it holds, if that may be another history. */
+  async #lacking(
+    store: RepositoryStore,
+    format: ObjectFormat,
+    tips: RecentTips,
+  ): Promise<{ wants: readonly string[]; before: readonly string[]; unrelated: boolean }> {
+    const view = await store.view(format);
+    const oids = warmable(tips);
+    if (view === undefined) return { wants: [...new Set(oids.values())], before: [], unrelated: false };
+    try {
+      const { mode } = this.#parts;
+      const followed = [...oids].filter(
+        ([name]) => mode === "full" || name === "HEAD" || view.refs.has(name),
+      );
+      const wants = new Set(followed.map(([, oid]) => oid).filter((oid) => !isHere(view, oid)));
+      return {
+        wants: [...wants],
+        before: [...view.refs.values()].map(({ oid }) => oid),
+        unrelated: !oids.values().some((oid) => isHere(view, oid)),
+      };
+    } finally {
+      view.release();
+    }
+  }
+
+  async #fetch(
+    repository: CachedRepository,
+    store: RepositoryStore,
+    format: ObjectFormat,
+    tips: RecentTips,
+    wants: readonly string[],
+    question: WarmQuestion,
+  ): Promise<void> {
+    const { slots, waitMs } = this.#parts;
+    let release: (() => void) | undefined;
+    const open = async (refs: ReadonlyMap<string, Ref>): Promise<AsyncIterable<Uint8Array>> => {
+      release = await slots.acquire(repository.id.key, question.signal, waitMs);
+      if (release === undefined) throw new Error("no turn to ask the code host came in time");
+      return packBytes(await this.#options.source.fetch(question, requestFor(wants, refs, format)));
+    };
+    try {
+      const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
+      await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
+    } finally {
+      release?.();
+    }
+  }
+
+  async #isRelated(
+    store: RepositoryStore,
+    format: ObjectFormat,
+    tips: RecentTips,
+    before: readonly string[],
+  ): Promise<boolean> {
+    const view = await store.view(format);
+    if (view === undefined) return true;
+    try {
+      return await store.related(view, tips.oids, before);
+    } finally {
+      view.release();
+    }
+  }
+
+  async #hasChanged(repository: CachedRepository, tips: RecentTips, complete: boolean): Promise<boolean> {
+    if (this.#policy(repository) === undefined) return false;
+    const store = this.#parts.target.store(repository);
+    const view = (await store?.view("sha1")) ?? (await store?.view("sha256"));
+    // Nothing was ever fetched: the first clone brings it.
+    if (view === undefined) return false;
+    try {
+      return refChanges(tips, { view, warmed: this.#state(repository).refs, complete });
+    } finally {
+      view.release();
+    }
+  }
+
+  #isResting({ failedAt }: State): boolean {
+    return failedAt !== undefined && this.#parts.clock.monotonic() - failedAt < RETRY_AFTER_MS;
+  }
+
+  #policy({ id }: CachedRepository): CachePolicy | undefined {
+    const policy = this.#parts.policies.find(id.owner, id.name);
+    return policy?.enabled === true ? policy : undefined;
+  }
+
+  #state(repository: CachedRepository): State {
+    const known = this.#states.get(repository);
+    if (known !== undefined) return known;
+    const state: State = { running: false, again: "no", failedAt: undefined, refs: undefined };
+    this.#states.set(repository, state);
+    return state;
+  }
+
+  #track(repository: CachedRepository, work: () => Promise<void>): void {
+    const tracked = work()
+      .catch((error: unknown) => {
+        if (this.#ended.signal.aborted) return;
+        this.#parts.faults.once(repository, error, "a repository could not be warmed");
+      })
+      .finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+  }
+}
+
+function isHere(view: StoreView, oid: string): boolean {
+  return view.graph.numbers.numberOfOid(oid) >= 0;
+}

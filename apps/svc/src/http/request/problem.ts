@@ -1,0 +1,67 @@
+import { PROBLEM_MEDIA_TYPE, problemDocument, type Problem as CommonProblem } from "@devplat/web-kit/problem";
+import { FieldError, SvcError, type FieldFault } from "../../errors.ts";
+import { PROBLEM_TYPES, isOperationProblem, type ProblemCode } from "../../problem-types.ts";
+
+/** What to answer instead of what was asked for. */
+export interface Problem extends CommonProblem<ProblemCode> {
+  /** One for each wrong field. */
+  readonly errors?: readonly FieldFault[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Thrown by the steps before an operation. */
+export class ProblemError extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.name = "ProblemError";
+    this.problem = problem;
+  }
+}
+
+/** The bounds on tries count in minutes. */
+const RETRY_AFTER_SECONDS = "60";
+
+/** Seconds after which a client may try again while the database is away: a restart of one takes a few. */
+export const DATABASE_RETRY_SECONDS = "5";
+
+/** Problem while the database is away. The reason is for the log: it may name servers that callers do not know. */
+const DATABASE_AWAY: Problem = {
+  code: "database_unavailable",
+  detail: "The database of this service does not answer",
+  headers: { "Retry-After": DATABASE_RETRY_SECONDS },
+};
+
+/** What to answer for a thrown value; undefined: a fault of ours, to be logged and answered with {@link INTERNAL}. */
+export function problemOf(error: unknown): Problem | undefined {
+  if (error instanceof ProblemError) return error.problem;
+  if (!(error instanceof SvcError) || !isOperationProblem(error.code)) return undefined;
+  const { code, message: detail, hint } = error;
+  if (code === "database_unavailable") return DATABASE_AWAY;
+  return {
+    code,
+    detail,
+    hint,
+    ...(error instanceof FieldError ? { errors: error.faults } : {}),
+    ...(code === "too_many_requests" ? { headers: { "Retry-After": RETRY_AFTER_SECONDS } } : {}),
+  };
+}
+
+export const INTERNAL: Problem = {
+  code: "internal",
+  detail: "The service failed at this request; its log says why",
+};
+
+/** The problem document, with `message` equal to `detail`, and one entry per wrong field. */
+export function documentOf({ code, detail, hint, errors }: Problem) {
+  return problemDocument(PROBLEM_TYPES, { code, detail, hint }, { message: detail, errors });
+}
+
+export function problemResponse(problem: Problem): Response {
+  const document = documentOf(problem);
+  return new Response(JSON.stringify(document), {
+    status: document.status,
+    headers: { ...problem.headers, "Content-Type": PROBLEM_MEDIA_TYPE },
+  });
+}

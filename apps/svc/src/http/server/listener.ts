@@ -1,0 +1,191 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { messageOf, type Logger } from "@devplat/base";
+import type { OpenTelemetry } from "../../telemetry/otel.ts";
+import type { Activity } from "../../telemetry/activity.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { ambiguity } from "../request/request-line.ts";
+import { logAccess } from "../request/access-log.ts";
+import { Exchange, type RequestSubject } from "../request/exchange.ts";
+import { RequestCounts } from "./request-counts.ts";
+import { ClientAddresses, setHost } from "../request/client-address.ts";
+import type { TlsIdentities } from "./tls-identities.ts";
+import { createWebServer, type WebServer } from "./web-server.ts";
+import type { Surface, Surfaces } from "../routing/surface.ts";
+import { classifyTarget, splitTarget, type Target, isManagementPath } from "../routing/target.ts";
+import { SANDBOX_HEADERS, answerProblem, answerText } from "../request/text-answer.ts";
+
+/** Milliseconds that a client gets to send the body of a management request (git routes have idle time-outs). */
+const MANAGEMENT_BODY_MS = 60_000;
+
+/** What answers the requests that concern the code host. */
+export interface GitHandler {
+  /** Answers the exchange whole; never rejects. `target` is not malformed. */
+  handle(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>, surface: Surface): Promise<void>;
+}
+
+/** What answers the requests for the code host's API. */
+export interface ApiHandler {
+  /** Whether a request on the surface is for the API. */
+  accepts(surface: Surface, requestTarget: string): boolean;
+  /** Answers the exchange whole; never rejects. */
+  handle(exchange: Exchange, surface: Surface): Promise<void>;
+}
+
+/** What connections are like, and how many there may be. */
+export interface ConnectionOptions {
+  readonly tls: TlsIdentities | undefined;
+  readonly http2: boolean;
+  readonly proxyProtocol: boolean;
+  /** Connections at once; undefined: no bound. */
+  readonly max: number | undefined;
+  /** Requests at once of one client address; undefined: no bound. */
+  readonly maxPerClient: number | undefined;
+}
+
+export interface ListenerOptions {
+  /** Default: no proxy is trusted. */
+  readonly addresses?: ClientAddresses;
+  /** Default: plain HTTP/1.1 without bounds. */
+  readonly connections?: ConnectionOptions;
+  readonly surfaces: Surfaces;
+  /** The path of `host.url`, without a final slash; usually empty. */
+  readonly hostBasePath?: string;
+  readonly git: GitHandler;
+  /** Undefined: the API is not proxied. */
+  readonly api?: ApiHandler;
+  /** Everything on the management surface that is not git, LFS or an archive. */
+  readonly management: (request: IncomingMessage, response: ServerResponse) => Promise<void> | void;
+  readonly metrics: Metrics;
+  /** Gets one line per request. */
+  readonly accessLog: Logger;
+  /** Undefined: no traces are exported. */
+  readonly telemetry?: OpenTelemetry | undefined;
+  /** Told of each request when it is over. Undefined: nobody looks. */
+  readonly activity?: Activity | undefined;
+  readonly logger: Logger;
+  /** Whether git is answered on the management surface under this `Host`. Default: under every one. */
+  readonly answersHost?: (host: string | undefined) => boolean;
+  /** Whether the cache feature is on: the access log has its fields then. */
+  readonly withCache: boolean;
+  /** Whether a text holds one of our tokens; such a text is not logged. */
+  readonly ownToken: (text: string) => boolean;
+}
+
+const PLAIN: ConnectionOptions = {
+  tls: undefined,
+  http2: false,
+  proxyProtocol: false,
+  max: undefined,
+  maxPerClient: undefined,
+};
+
+/** Makes the main listener's servers: they tell surfaces and git routes apart, and log. Not listening yet. */
+export function createListener(options: ListenerOptions): WebServer {
+  const { addresses = new ClientAddresses(undefined), connections = PLAIN } = options;
+  const busy = new RequestCounts(connections.maxPerClient);
+  const accept = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
+    const exchange = new Exchange(request, response, options.metrics, {
+      remoteAddress: addresses.note(request),
+      expectsContinue,
+      ownToken: options.ownToken,
+    });
+    // Before Host is replaced by what a trusted proxy, or HTTP/2, says it is.
+    const twofold = ambiguity(request);
+    const host = addresses.hostOf(request);
+    if (host !== undefined && host !== request.headers.host) setHost(request, host);
+    response.once("close", () => {
+      logAccess(options.accessLog, exchange, options);
+      options.telemetry?.request(exchange);
+      options.activity?.request(exchange);
+    });
+    response.setHeader("X-Request-Id", exchange.id);
+    if (twofold !== undefined) {
+      answerText(exchange, 400, `bad request: ${twofold}`);
+      return;
+    }
+    if (!busy.begin(exchange)) {
+      answerText(exchange, 429, "too many requests at once from this address; try again", {
+        "Retry-After": "1",
+      });
+      return;
+    }
+    route(options, exchange).catch((error: unknown) => {
+      options.logger.error({ request_id: exchange.id, err: error }, "a request failed inside the service");
+      answerText(exchange, 500, `internal error; the log has more under request id ${exchange.id}`);
+    });
+  };
+  return createWebServer({
+    accept,
+    tls: connections.tls,
+    http2: connections.http2,
+    maxConnections: connections.max,
+    addresses,
+    proxyProtocol: connections.proxyProtocol,
+  });
+}
+
+async function route(options: ListenerOptions, exchange: Exchange): Promise<void> {
+  const { request } = exchange;
+  const url = request.url ?? "";
+  const surface = options.surfaces.of(request.headers.host, splitTarget(url).path);
+  const target = classifyTarget(url, surface, options.hostBasePath ?? "");
+  // A path that is a repository's is git's, also under a word of ours: but not on the names of the API.
+  const forApi = surface === "management" ? target.kind !== "repository" : true;
+  const isApi = forApi && options.api?.accepts(surface, url) === true;
+  exchange.stage("classify", exchange.startedAt);
+  if (!isApi && target.kind === "malformed") {
+    const detail = `bad request: ${target.reason}`;
+    // Git prints only text.
+    if (surface === "management" && isManagementPath(url))
+      answerProblem(exchange, { code: "malformed_path", detail });
+    else answerText(exchange, 400, detail);
+  } else if (
+    surface === "unknown" ||
+    // In development mode a foreign page, whose name was pointed at this machine, must not read repositories either.
+    (surface === "management" &&
+      (isApi || target.kind !== "other") &&
+      options.answersHost?.(request.headers.host) === false)
+  ) {
+    answerText(exchange, 421, "this service does not answer under this host name");
+  } else if (isApi) {
+    exchange.subject = { tail: "api", repository: undefined };
+    await options.api?.handle(exchange, surface);
+  } else if (surface === "code_host_api" || surface === "code_host_uploads" || target.kind === "malformed") {
+    answerText(exchange, 404, "this service does not proxy the code host's API on this name");
+  } else if (surface === "management" && target.kind === "other") {
+    await manage(options, exchange);
+  } else {
+    exchange.subject = subjectOf(exchange, target);
+    await options.git.handle(exchange, target, surface);
+  }
+}
+
+function subjectOf(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>): RequestSubject {
+  if (target.kind === "other") return { tail: "other", repository: undefined };
+  return { tail: target.tail.kind, repository: exchange.shown(`${target.owner}/${target.name}`) };
+}
+
+async function manage(options: ListenerOptions, exchange: Exchange): Promise<void> {
+  const { request, response } = exchange;
+  exchange.continue();
+  if (!request.complete) {
+    const timer = setTimeout(() => {
+      if (request.complete) return;
+      const detail = "the request's body took too long";
+      answerProblem(exchange, { code: "request_timeout", detail });
+    }, MANAGEMENT_BODY_MS);
+    timer.unref();
+    response.once("close", () => clearTimeout(timer));
+  }
+  try {
+    await options.management(request, response);
+  } catch (error) {
+    options.logger.error(
+      { request_id: exchange.id, reason: messageOf(error) },
+      "a management request failed",
+    );
+    if (response.headersSent) response.destroy();
+    else
+      response.writeHead(500, { ...SANDBOX_HEADERS, "Content-Type": "text/plain" }).end("internal error\n");
+  }
+}
