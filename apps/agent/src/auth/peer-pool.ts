@@ -1,8 +1,8 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
 import { jsonOf } from "@devplat/http-client";
 import { z } from "zod";
-import { requestOverSocket } from "../surfaces/peer-actions/socket-request.ts";
-import { findPeerSockets, type PeerSocket } from "../surfaces/peer-actions/peer-sockets.ts";
+import { requestOverSocket } from "../peers/socket-request.ts";
+import { findPeerSockets, type PeerSocket } from "../peers/peer-sockets.ts";
 import type { TokenOffer } from "./sign-in.ts";
 
 /** A live peer answers from memory, over a forward of a slow line at most. In milliseconds. */

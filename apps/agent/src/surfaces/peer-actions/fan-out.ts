@@ -1,7 +1,7 @@
 import type { Logger } from "@devplat/base";
-import { requestOverSocket } from "./socket-request.ts";
+import { requestOverSocket } from "../../peers/socket-request.ts";
 import { actionFields, actionForm, actionPath, type PeerAction } from "./action.ts";
-import { findPeerSockets, type PeerSocket } from "./peer-sockets.ts";
+import { findPeerSockets, type PeerSocket } from "../../peers/peer-sockets.ts";
 
 /** A peer works for up to 8 s (spec/agent.md section 6); its answer then crosses a slow line. In milliseconds. */
 const ANSWER_TIMEOUT_MS = 10_000;

@@ -2,7 +2,7 @@ import { Secret } from "@devplat/base";
 import { jsonOf } from "@devplat/http-client";
 import { z } from "zod";
 import type { TokenOffer } from "../../auth/sign-in.ts";
-import { requestOverSocket } from "../peer-actions/socket-request.ts";
+import { requestOverSocket } from "../../peers/socket-request.ts";
 
 /** A daemon answers from memory. In milliseconds. */
 const ANSWER_TIMEOUT_MS = 3000;

@@ -16,7 +16,7 @@ import { PEER_OFFERS, type PeerOffer } from "../../config/peer-offers.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
 import type { HttpMethod } from "@devplat/http-client";
-import { requestOverSocket } from "../peer-actions/socket-request.ts";
+import { requestOverSocket } from "../../peers/socket-request.ts";
 import { TokenHandouts } from "./token-handouts.ts";
 
 /** A peer socket of its own. */
