@@ -7,7 +7,7 @@ import {
   RELAYED,
   RELAYED_TO_OWN,
 } from "../../apps/svc/src/api-proxy/api-headers.ts";
-import { GIT_FORWARDED, GIT_RELAYED } from "../../apps/svc/src/git/headers.ts";
+import { GIT_FORWARDED, GIT_RELAYED } from "../../apps/svc/src/upstream/headers.ts";
 import { STORED, startApiStand, type ApiStand } from "./svc-api-stand.ts";
 
 let stand: ApiStand;

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
 import { git, gitEnvironment, repositories, until } from "@devplat/testkit";
 import { MAX_UPLOADS_PER_CLIENT } from "../../apps/svc/src/git/upload-limit.ts";
-import { MAX_CONNECTIONS } from "../../apps/svc/src/git/upstream.ts";
+import { MAX_CONNECTIONS } from "../../apps/svc/src/upstream/upstream.ts";
 import {
   PROXY_TOKEN,
   basic,

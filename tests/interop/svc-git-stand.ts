@@ -1,3 +1,4 @@
+import type { GitAction } from "../../apps/svc/src/scopes/demand.ts";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";
@@ -19,12 +20,12 @@ import type { FetchAnswer, FetchJob, FetchPlan } from "../../apps/svc/src/cache/
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
 import { ServiceToken } from "../../apps/svc/src/cache/warming/warm-credential.ts";
 import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
-import { Upstream } from "../../apps/svc/src/git/upstream.ts";
+import { Upstream } from "../../apps/svc/src/upstream/upstream.ts";
 import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";
 import { createListener } from "../../apps/svc/src/http/server/listener.ts";
-import { Surfaces } from "../../apps/svc/src/http/routing/surface.ts";
+import { VirtualHosts } from "../../apps/svc/src/http/routing/virtual-host.ts";
 import { Metrics } from "../../apps/svc/src/telemetry/metrics.ts";
-import type { CredentialGate, GitAction } from "../../apps/svc/src/tokens/admission.ts";
+import type { CredentialGate } from "../../apps/svc/src/tokens/admission.ts";
 
 export interface StandOptions {
   readonly grantSeconds?: number;
@@ -205,7 +206,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     logger,
   });
   const listener = createListener({
-    surfaces: new Surfaces({
+    virtualHosts: new VirtualHosts({
       baseUrl: "http://svc.example:8080",
       managementHost: options.managementHost,
       hostUrl: "http://code.example",

@@ -8,7 +8,7 @@ import { parseApiPath } from "../../apps/svc/src/scopes/api-path.ts";
 import { readGraphqlRequest } from "../../apps/svc/src/scopes/graphql-request.ts";
 import type { IdResolver } from "../../apps/svc/src/scopes/judgement.ts";
 import { ScopeJudges } from "../../apps/svc/src/scopes/scope-judges.ts";
-import { parseScopes } from "../../apps/svc/src/tokens/scopes.ts";
+import { parseScopes } from "../../apps/svc/src/scopes/scopes.ts";
 import { giteaOperations } from "./gitea-operations.ts";
 import { githubOperations } from "./github-operations.ts";
 import { GraphqlSchema } from "./graphql-schema.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { OwnAddress } from "../own-address.ts";
 import type { SessionRecord } from "../storage/store.ts";
-import type { AdminTokens } from "../tokens/admin-tokens.ts";
+import type { AdminTokens } from "../administration/admin-tokens.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
 import { pageOf, pagingQuery } from "./paging.ts";
 import { mintedTokensQuery } from "./sessions.ts";

@@ -1,9 +1,9 @@
+import type { Identity } from "../identity/principal.ts";
 import { Secret } from "@devplat/base";
 import { z } from "zod";
-import type { AppRegistry } from "../apps/app-registry.ts";
+import type { AppRegistry } from "../identity/apps/app-registry.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { SvcError } from "../errors.ts";
-import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AppRecord } from "../storage/store.ts";
 import { entityTag, expectedVersion } from "./entity-tag.ts";

@@ -1,7 +1,7 @@
+import type { AuditQuery, AuditRecord, AuditStore } from "../audit/audit-store.ts";
 import { z } from "zod";
 import { AUDIT_ACTIONS, type AuditAction } from "../audit/audit-event.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { AuditQuery, AuditRecord, AuditStore } from "../storage/store.ts";
 import { operation, type Operation } from "./operation.ts";
 import { nextPage, timePagingQuery } from "./paging.ts";
 

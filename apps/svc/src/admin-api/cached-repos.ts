@@ -1,7 +1,8 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Logger } from "@devplat/base";
 import { z } from "zod";
 import type { HostAccounts } from "../code-host/host-account.ts";
-import { managementSource } from "../audit/audit-actor.ts";
+import { managementSource } from "../identity/audit-source.ts";
 import type { AuditAction, AuditEvent, AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import {
@@ -11,8 +12,7 @@ import {
   type CachedRepositories,
 } from "../administration/cached-repositories.ts";
 import { FieldError, SvcError } from "../errors.ts";
-import type { Client } from "../login/client.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { Client } from "../identity/client.ts";
 import type { OwnAddress } from "../own-address.ts";
 import {
   MAX_NAME_LENGTH,
@@ -22,7 +22,7 @@ import {
   repositoryNameFault,
 } from "../repository-name.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
-import type { RepositoryProbe } from "../tokens/repository-probe.ts";
+import type { RepositoryProbe } from "../administration/repository-probe.ts";
 import { entityTag, expectedVersion } from "./entity-tag.ts";
 import { operation, type Operation } from "./operation.ts";
 import { pageOf, pagingQuery } from "./paging.ts";

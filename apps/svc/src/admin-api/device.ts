@@ -1,10 +1,10 @@
 import type { Context, Hono } from "hono";
-import type { DeviceFlow } from "../login/device-flow.ts";
-import type { LoginLimits } from "../login/login-limits.ts";
-import { SESSION_LIFETIME_MS } from "../login/sessions.ts";
+import type { DeviceFlow } from "../identity/login/device-flow.ts";
+import type { LoginLimits } from "../identity/login/login-limits.ts";
+import { SESSION_LIFETIME_MS } from "../identity/login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
-import { readForm } from "./body.ts";
-import { clientOf } from "./client.ts";
+import { readForm } from "../http/request/request-body.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { documentOf, problemOf } from "../http/request/problem.ts";
 
 const CODE_PATH = "/auth/device/code";

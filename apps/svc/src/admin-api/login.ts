@@ -1,8 +1,8 @@
 import { Secret } from "@devplat/base";
 import { z } from "zod";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import type { Sessions } from "../login/sessions.ts";
-import type { TestLogin } from "../login/test-login.ts";
+import type { Sessions } from "../identity/login/sessions.ts";
+import type { TestLogin } from "../identity/login/test-login.ts";
 import { operation, type Operation } from "./operation.ts";
 import { recordEnd } from "./sessions.ts";
 

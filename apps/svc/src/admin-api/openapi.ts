@@ -1,7 +1,7 @@
 import { OPENAPI_PATH } from "@devplat/web-kit";
 import { openApiDocument, type DescribedOperation, type Json } from "@devplat/web-kit/openapi";
 import { z } from "zod";
-import { sessionCookieName } from "../login/authenticator.ts";
+import { sessionCookieName } from "../identity/login/authenticator.ts";
 import { PROBLEM_TYPES } from "../problem-types.ts";
 import { operation, type Operation } from "./operation.ts";
 

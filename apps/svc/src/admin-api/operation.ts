@@ -1,7 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import type { z } from "zod";
 import { SvcError } from "../errors.ts";
-import type { Client } from "../login/client.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { Client } from "../identity/client.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 /** `public`: anybody. `user`: any session. `admin`: a session with the admin role. */

@@ -1,12 +1,12 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Logger } from "@devplat/base";
 import type { Context, Hono } from "hono";
-import { managementSource } from "../audit/audit-actor.ts";
+import { managementSource } from "../identity/audit-source.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import type { Authenticator, Caller, RequestFacts } from "../login/authenticator.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { Authenticator, Caller, RequestFacts } from "../identity/login/authenticator.ts";
 import { BRAND } from "../brand.ts";
-import { readJson } from "./body.ts";
-import { clientOf } from "./client.ts";
+import { readJson } from "../http/request/request-body.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import type { Access, Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/request/problem.ts";
 import { validateBody, validateQuery } from "./validation.ts";

@@ -1,10 +1,10 @@
+import type { TokenLimits } from "../scopes/demand.ts";
 import { z } from "zod";
 import { FieldError, SvcError } from "../errors.ts";
 import { splitRepository } from "../repository-name.ts";
-import type { ExplainedRequest, ScopeExplainer } from "../scopes/explain.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
+import type { ExplainedRequest, ScopeExplainer } from "../administration/explain.ts";
 import { isWellFormed } from "../credentials/token-format.ts";
-import { EVERYTHING, parseScopes } from "../tokens/scopes.ts";
+import { EVERYTHING, parseScopes } from "../scopes/scopes.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { operation, type Operation } from "./operation.ts";
 import { ALONGSIDE_FIELDS } from "./validation.ts";

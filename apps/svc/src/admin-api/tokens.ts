@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { BOUNDS } from "../config/defaults.ts";
-import type { SessionEnd } from "../login/session-end.ts";
+import type { SessionEnd } from "../administration/session-end.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import { claimedKind } from "../credentials/token-format.ts";
-import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
+import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
+import type { TokenMint } from "../administration/token-mint.ts";
 import { callerOf, operation, type Operation } from "./operation.ts";
 import { nextPage, timePagingQuery } from "./paging.ts";
 import { ALONGSIDE_FIELDS, MISSING } from "./validation.ts";

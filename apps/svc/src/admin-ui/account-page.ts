@@ -1,6 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { AccountState } from "../accounts/accounts.ts";
-import type { Identity, ListedSession } from "../login/sessions.ts";
+import type { AccountState } from "../identity/accounts/accounts.ts";
+import type { ListedSession } from "../identity/login/sessions.ts";
 import { doneBanner } from "./form.ts";
 import { layout } from "./layout.ts";
 import { sessionsTable } from "./sessions-table.ts";

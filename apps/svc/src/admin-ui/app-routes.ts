@@ -1,13 +1,17 @@
+import type { Identity } from "../identity/principal.ts";
 import { Secret } from "@devplat/base";
 import { STRICT_CSP, type Assets } from "@devplat/web-kit";
 import { appRequestSchema } from "../admin-api/apps.ts";
-import { clientOf } from "../admin-api/client.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { validateBody } from "../admin-api/validation.ts";
-import type { AppRegistry } from "../apps/app-registry.ts";
-import { MANIFEST_CALLBACK_PATH, registrationOrigin, type ManifestFlow } from "../apps/manifest-flow.ts";
+import type { AppRegistry } from "../identity/apps/app-registry.ts";
+import {
+  MANIFEST_CALLBACK_PATH,
+  registrationOrigin,
+  type ManifestFlow,
+} from "../identity/apps/manifest-flow.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { FieldError } from "../errors.ts";
-import type { Identity } from "../login/sessions.ts";
 import { appsPage, manifestPage, removeAppPage, type AppsPageOptions } from "./apps-page.ts";
 import { refusedForm } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";

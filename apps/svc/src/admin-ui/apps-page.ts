@@ -1,7 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { HostApp, Installation } from "../apps/host-apps.ts";
+import type { HostApp, Installation } from "../identity/apps/host-apps.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
-import type { Identity } from "../login/sessions.ts";
 import type { AppRecord } from "../storage/store.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { formatTime } from "./format.ts";

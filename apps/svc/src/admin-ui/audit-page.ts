@@ -1,7 +1,7 @@
+import type { AuditRecord } from "../audit/audit-store.ts";
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
-import type { Identity } from "../login/sessions.ts";
-import type { AuditRecord } from "../storage/store.ts";
 import { selectField, textField, type FormState } from "./form.ts";
 import { breakableAddress, breakableName, formatInstant } from "./format.ts";
 import { layout } from "./layout.ts";

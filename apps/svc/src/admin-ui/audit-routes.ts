@@ -1,6 +1,6 @@
+import type { AuditStore } from "../audit/audit-store.ts";
 import type { Assets } from "@devplat/web-kit";
 import { auditQuerySchema, storeQuery } from "../admin-api/audit.ts";
-import type { AuditStore } from "../storage/store.ts";
 import { auditPage } from "./audit-page.ts";
 import type { Pages } from "./pages.ts";
 

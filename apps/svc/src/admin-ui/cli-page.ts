@@ -1,5 +1,5 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Identity } from "../login/sessions.ts";
 import { layout } from "./layout.ts";
 
 export interface CliPageOptions {

@@ -1,7 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { CacheStats } from "../cache/policy.ts";
 import type { HealthItem } from "../health.ts";
-import type { Identity } from "../login/sessions.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../telemetry/activity.ts";
 import { activityChart, KIND_NAMES } from "./activity-chart.ts";

@@ -2,7 +2,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { SECURITY_HEADERS, type Assets } from "@devplat/web-kit";
 import { requestFacts } from "../admin-api/router.ts";
-import type { Authenticator } from "../login/authenticator.ts";
+import type { Authenticator } from "../identity/login/authenticator.ts";
 import { DASHBOARD_STREAM, dashboardPage } from "./dashboard-page.ts";
 import type { LiveDashboard } from "./live-dashboard.ts";
 import type { Pages } from "./pages.ts";

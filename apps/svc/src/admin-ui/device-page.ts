@@ -1,6 +1,6 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { DeviceRequest } from "../login/device-flow.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { DeviceRequest } from "../identity/login/device-flow.ts";
 import { textField } from "./form.ts";
 import { formatAgo } from "./format.ts";
 import { layout } from "./layout.ts";

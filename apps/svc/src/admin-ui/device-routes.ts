@@ -1,11 +1,11 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Clock } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
-import { clientOf } from "../admin-api/client.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { DEVICE_PAGE_PATH } from "../admin-api/device.ts";
 import { SvcError } from "../errors.ts";
-import type { DeviceFlow } from "../login/device-flow.ts";
-import type { LoginLimits } from "../login/login-limits.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { DeviceFlow } from "../identity/login/device-flow.ts";
+import type { LoginLimits } from "../identity/login/login-limits.ts";
 import { devicePage, type DevicePageOptions } from "./device-page.ts";
 import type { Pages } from "./pages.ts";
 

@@ -1,6 +1,6 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { Access, Operation } from "../admin-api/operation.ts";
-import type { Identity } from "../login/sessions.ts";
 import { layout } from "./layout.ts";
 
 const WHO: Readonly<Record<Access, string>> = { public: "anybody", user: "users", admin: "admins" };

@@ -1,6 +1,6 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Identity } from "../login/sessions.ts";
-import type { Explanation } from "../scopes/explain.ts";
+import type { Explanation } from "../administration/explain.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import { formMessage, selectField, textField, type FormState } from "./form.ts";
 import { breakableName } from "./format.ts";

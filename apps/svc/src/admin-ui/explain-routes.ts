@@ -1,10 +1,10 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Assets } from "@devplat/web-kit";
 import { explainRequestSchema, givenLimits } from "../admin-api/scopes.ts";
 import { validateBody } from "../admin-api/validation.ts";
-import type { Identity } from "../login/sessions.ts";
-import type { Explanation, ScopeExplainer } from "../scopes/explain.ts";
+import type { Explanation, ScopeExplainer } from "../administration/explain.ts";
 import type { TokenRecord } from "../storage/store.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
+import type { TokenMint } from "../administration/token-mint.ts";
 import { explainPage, type ExplainPageOptions } from "./explain-page.ts";
 import { refusedForm } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";

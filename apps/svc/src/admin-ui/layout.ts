@@ -1,5 +1,5 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, page, type Assets, type Html } from "@devplat/web-kit";
-import type { Identity } from "../login/sessions.ts";
 
 /** Adds the files that only the administration's pages use. */
 export function addPageAssets(assets: Assets): void {

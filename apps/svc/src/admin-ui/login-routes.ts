@@ -2,20 +2,25 @@ import { Secret } from "@devplat/base";
 import { isLoopbackHost, isOwnOrigin, readCookie, sessionCookie, type Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
-import { readForm } from "../admin-api/body.ts";
-import { clientOf } from "../admin-api/client.ts";
+import { readForm } from "../http/request/request-body.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { usernameSchema } from "../admin-api/login.ts";
 import { documentOf, problemOf } from "../http/request/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
 import { recordEnd } from "../admin-api/sessions.ts";
 import { validateBody } from "../admin-api/validation.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import { sessionCookieName } from "../login/authenticator.ts";
-import type { LoginLimits } from "../login/login-limits.ts";
-import { returnPath } from "../login/return-to.ts";
-import { SESSION_LIFETIME_MS, type Sessions, type StartedSession } from "../login/sessions.ts";
-import type { TestLogin } from "../login/test-login.ts";
-import { CALLBACK_PATH, LOGIN_LIFETIME_MS, type LoginCallback, type WebLogin } from "../login/web-login.ts";
+import { sessionCookieName } from "../identity/login/authenticator.ts";
+import type { LoginLimits } from "../identity/login/login-limits.ts";
+import { returnPath } from "../identity/login/return-to.ts";
+import { SESSION_LIFETIME_MS, type Sessions, type StartedSession } from "../identity/login/sessions.ts";
+import type { TestLogin } from "../identity/login/test-login.ts";
+import {
+  CALLBACK_PATH,
+  LOGIN_LIFETIME_MS,
+  type LoginCallback,
+  type WebLogin,
+} from "../identity/login/web-login.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { EMPTY_FORM, refusedForm, type FormState } from "./form.ts";
 import type { LoginPageOptions } from "./login-page.ts";

@@ -1,11 +1,11 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Logger } from "@devplat/base";
 import type { Assets, Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
-import { readForm } from "../admin-api/body.ts";
+import { readForm } from "../http/request/request-body.ts";
 import { INTERNAL, documentOf, problemOf } from "../http/request/problem.ts";
 import { requestFacts } from "../admin-api/router.ts";
-import type { Authenticator } from "../login/authenticator.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { Authenticator } from "../identity/login/authenticator.ts";
 import { messagePage } from "./message-page.ts";
 
 const PAGE_STATUSES = [200, 400, 403, 404, 405, 408, 409, 412, 413, 415, 422, 429, 500, 502, 503] as const;

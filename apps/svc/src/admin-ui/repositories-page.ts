@@ -1,7 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
 import type { CacheMaintenance, CacheStats } from "../cache/policy.ts";
 import { DEFAULT_TIMEOUT_SECONDS } from "../administration/cached-repositories.ts";
-import type { Identity } from "../login/sessions.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { cacheFigures } from "./cache-figures.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";

@@ -1,3 +1,4 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Clock, Logger } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
 import type { Context } from "hono";
@@ -9,13 +10,12 @@ import {
   repositoryChangeSchema,
   repositoryEvent,
 } from "../admin-api/cached-repos.ts";
-import { clientOf } from "../admin-api/client.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { validateBody } from "../admin-api/validation.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
 import type { CachedRepositories } from "../administration/cached-repositories.ts";
 import { SvcError } from "../errors.ts";
-import type { Identity } from "../login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { numberOrNull, refusedForm, type FormState } from "./form.ts";

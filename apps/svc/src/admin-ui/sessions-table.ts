@@ -1,5 +1,5 @@
 import { html, type Html } from "@devplat/web-kit";
-import type { ListedSession } from "../login/sessions.ts";
+import type { ListedSession } from "../identity/login/sessions.ts";
 import { breakableAddress, formatAgo, formatProgram, formatTime } from "./format.ts";
 
 export interface SessionsTableOptions {

@@ -1,14 +1,14 @@
+import type { Identity } from "../identity/principal.ts";
 import type { Clock } from "@devplat/base";
 import type { Assets } from "@devplat/web-kit";
 import { z } from "zod";
-import { clientOf } from "../admin-api/client.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { tokenRequestSchema } from "../admin-api/tokens.ts";
 import { timePagingQuery } from "../admin-api/paging.ts";
 import { validateBody, validateQuery } from "../admin-api/validation.ts";
-import type { AppRegistry } from "../apps/app-registry.ts";
-import type { Identity } from "../login/sessions.ts";
+import type { AppRegistry } from "../identity/apps/app-registry.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { TokenMint } from "../tokens/token-mint.ts";
+import type { TokenMint } from "../administration/token-mint.ts";
 import { FieldError } from "../errors.ts";
 import { numberOrNull, refusedForm } from "./form.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";

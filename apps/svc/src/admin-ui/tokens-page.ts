@@ -1,7 +1,7 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Identity } from "../login/sessions.ts";
 import type { AppRecord, TokenPage, TokenRecord } from "../storage/store.ts";
-import { EVERYTHING, RESOURCES } from "../tokens/scopes.ts";
+import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatTime } from "./format.ts";
 import { layout } from "./layout.ts";

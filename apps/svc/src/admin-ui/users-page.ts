@@ -1,5 +1,6 @@
+import type { Identity } from "../identity/principal.ts";
 import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Identity, ListedSession } from "../login/sessions.ts";
+import type { ListedSession } from "../identity/login/sessions.ts";
 import type { UserRecord } from "../storage/store.ts";
 import { doneBanner } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";

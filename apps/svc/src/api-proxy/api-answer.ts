@@ -1,22 +1,22 @@
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 
 /** Milliseconds that a client gets to read a refusal before its unread body is cut off. */
 const LINGER_MS = 2000;
 
-/** Ends an exchange with an error in the shape of the code host's own API: clients show `message`. */
+/** Ends a request with an error in the shape of the code host's own API: clients show `message`. */
 export function answerApiError(
-  exchange: Exchange,
+  context: RequestContext,
   status: number,
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const { request, response } = exchange;
+  const { request, response } = context;
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
-  const body = JSON.stringify({ message, status: String(status), request_id: exchange.id });
+  const body = JSON.stringify({ message, status: String(status), request_id: context.id });
   response.writeHead(status, {
     ...SANDBOX_HEADERS,
     "Cache-Control": "no-store",

@@ -1,7 +1,7 @@
+import type { TokenLimits } from "../scopes/demand.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { BRAND } from "../brand.ts";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
 import type { ApiView } from "./api-view.ts";
 
 const EXPIRATION = "github-authentication-token-expiration";

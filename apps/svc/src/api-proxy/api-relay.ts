@@ -1,16 +1,16 @@
+import type { TokenLimits } from "../scopes/demand.ts";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-words.ts";
 import { CLIENT_IDLE_MS } from "../git/client-sink.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 import { answeredHeaders } from "./api-headers.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
 import type { AnswerFlow, AnswerSink } from "./api-upstream.ts";
 import type { ApiView } from "./api-view.ts";
 
 /** Gives the code host's answer to the client as it arrives; a client that reads slowly slows the code host. */
 export class ApiRelay implements AnswerSink {
-  readonly #exchange: Exchange;
+  readonly #context: RequestContext;
   readonly #view: ApiView;
   readonly #token: TokenLimits | undefined;
   readonly #holdsUnauthorized: boolean;
@@ -26,9 +26,14 @@ export class ApiRelay implements AnswerSink {
    * @param token limits of the token of ours that the request came with; undefined: the credential is the caller's own
    * @param holdsUnauthorized whether a 401 stays here, and only its words are kept
    */
-  constructor(exchange: Exchange, view: ApiView, token: TokenLimits | undefined, holdsUnauthorized: boolean) {
+  constructor(
+    context: RequestContext,
+    view: ApiView,
+    token: TokenLimits | undefined,
+    holdsUnauthorized: boolean,
+  ) {
     this.#token = token;
-    this.#exchange = exchange;
+    this.#context = context;
     this.#view = view;
     this.#holdsUnauthorized = holdsUnauthorized;
   }
@@ -40,7 +45,7 @@ export class ApiRelay implements AnswerSink {
   }
 
   head(status: number, upstream: IncomingHttpHeaders): boolean {
-    const { request, response } = this.#exchange;
+    const { request, response } = this.#context;
     this.status = status;
     if (response.destroyed) return false;
     if (status === 401 && this.#holdsUnauthorized) {
@@ -48,8 +53,8 @@ export class ApiRelay implements AnswerSink {
       return true;
     }
     const headers = answeredHeaders(upstream, this.#view, this.#token);
-    this.#exchange.timing("total", performance.now() - this.#exchange.startedAt);
-    headers["server-timing"] = this.#exchange.serverTiming;
+    this.#context.timing("total", performance.now() - this.#context.startedAt);
+    headers["server-timing"] = this.#context.serverTiming;
     this.#hasBody = request.method !== "HEAD" && status !== 204 && status !== 304;
     this.#gather();
     response.writeHead(status, headers);
@@ -57,7 +62,7 @@ export class ApiRelay implements AnswerSink {
   }
 
   data(chunk: Buffer, flow: AnswerFlow): boolean {
-    const { response } = this.#exchange;
+    const { response } = this.#context;
     const held = this.#unauthorized;
     if (held !== undefined) {
       if (held.size < MAX_REFUSAL_BYTES) held.chunks.push(chunk);
@@ -75,7 +80,7 @@ export class ApiRelay implements AnswerSink {
 
   /** Head and first bytes mostly come together: they leave with one call to the system. */
   #gather(): void {
-    const { request, response } = this.#exchange;
+    const { request, response } = this.#context;
     const { socket } = response;
     if (socket === null || request.httpVersionMajor !== 1) return;
     socket.cork();
@@ -85,7 +90,7 @@ export class ApiRelay implements AnswerSink {
   /** Lets time run that the client takes to read. */
   #watch(): void {
     if (this.#idle !== undefined) return this.#idle.resume();
-    const { response } = this.#exchange;
+    const { response } = this.#context;
     const idle = new IdleTimer(CLIENT_IDLE_MS, () => response.destroy());
     this.#idle = idle;
     response.once("close", () => idle.stop());
@@ -94,6 +99,6 @@ export class ApiRelay implements AnswerSink {
   end(): void {
     if (this.#unauthorized !== undefined) return;
     this.#idle?.stop();
-    this.#exchange.response.end();
+    this.#context.response.end();
   }
 }

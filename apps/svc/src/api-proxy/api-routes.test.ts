@@ -7,13 +7,13 @@ import { silentLogger, systemClock } from "@devplat/base";
 import type { AuditEvent } from "../audit/audit-event.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { createListener } from "../http/server/listener.ts";
-import { Surfaces } from "../http/routing/surface.ts";
+import { VirtualHosts } from "../http/routing/virtual-host.ts";
 import { OwnAddress } from "../own-address.ts";
 import { ScopeJudges } from "../scopes/scope-judges.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate } from "../tokens/admission.ts";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";
-import { UpstreamConnections } from "../upstream-connections.ts";
+import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { ApiRoutes } from "./api-routes.ts";
 import { ApiUpstream } from "./api-upstream.ts";
 import { HostIds } from "./host-ids.ts";
@@ -83,7 +83,7 @@ before(async () => {
     logger: silentLogger,
   });
   service = createListener({
-    surfaces: new Surfaces({
+    virtualHosts: new VirtualHosts({
       baseUrl: "http://svc.example",
       hostUrl: "http://code.example",
       apiUrl: "http://api.example",

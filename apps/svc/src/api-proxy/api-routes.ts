@@ -1,16 +1,16 @@
 import type { Logger } from "@devplat/base";
-import { principalActor } from "../audit/audit-actor.ts";
+import { principalActor } from "../identity/audit-source.ts";
 import type { AuditOutcome, AuditTrail } from "../audit/audit-event.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { explainUnauthorized } from "../code-host/refusal-words.ts";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { hasBody } from "../http/request/has-body.ts";
 import type { ApiHandler } from "../http/server/listener.ts";
-import type { Surface } from "../http/routing/surface.ts";
+import type { VirtualHost } from "../http/routing/virtual-host.ts";
 import { queryValues, splitTarget } from "../http/routing/target.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
-import { isUnlimited } from "../tokens/permit.ts";
+import { isUnlimited } from "../scopes/permit.ts";
 import { ApiAddresses, type ApiTarget } from "../http/routing/api-address.ts";
 import { answerApiError } from "./api-answer.ts";
 import { forwardedHeaders } from "./api-headers.ts";
@@ -44,30 +44,30 @@ export class ApiRoutes implements ApiHandler {
     this.#addresses = new ApiAddresses(options.codeHost);
   }
 
-  accepts(surface: Surface, requestTarget: string): boolean {
-    return this.#addresses.accepts(surface, requestTarget);
+  accepts(virtualHost: VirtualHost, requestTarget: string): boolean {
+    return this.#addresses.accepts(virtualHost, requestTarget);
   }
 
-  async handle(exchange: Exchange, surface: Surface): Promise<void> {
-    const url = exchange.request.url ?? "";
-    const target = this.#addresses.find(surface, url);
+  async handle(context: RequestContext, virtualHost: VirtualHost): Promise<void> {
+    const url = context.request.url ?? "";
+    const target = this.#addresses.find(virtualHost, url);
     if (target === undefined) {
-      answerApiError(exchange, 404, `Nothing of the code host's API is at ${splitTarget(url).path}`);
+      answerApiError(context, 404, `Nothing of the code host's API is at ${splitTarget(url).path}`);
       return;
     }
     try {
-      await this.#serve(exchange, target, surface);
+      await this.#serve(context, target, virtualHost);
     } catch (error) {
-      this.#failed(exchange, error);
+      this.#failed(context, error);
     }
   }
 
-  async #serve(exchange: Exchange, target: ApiTarget, surface: Surface): Promise<void> {
+  async #serve(context: RequestContext, target: ApiTarget, virtualHost: VirtualHost): Promise<void> {
     const { credentials, limited } = this.#options;
-    const { request } = exchange;
-    const fault = requestFault(exchange, target, (text) => credentials.carriesOwnToken(text));
+    const { request } = context;
+    const fault = requestFault(context, target, (text) => credentials.carriesOwnToken(text));
     if (fault !== undefined) {
-      answerApiError(exchange, fault.status, fault.message, fault.headers);
+      answerApiError(context, fault.status, fault.message, fault.headers);
       return;
     }
     const stray = credentials.strayFault(() => [
@@ -75,45 +75,45 @@ export class ApiRoutes implements ApiHandler {
       ...Object.values(forwardedHeaders(request.headers, undefined)).flat(),
     ]);
     if (stray !== undefined) {
-      this.#refuse(exchange, target, stray);
+      this.#refuse(context, target, stray);
       return;
     }
     const admittedAt = performance.now();
-    const caller = await credentials.authenticate(request.headers.authorization, exchange.remoteAddress);
+    const caller = await credentials.authenticate(request.headers.authorization, context.remoteAddress);
     if (caller.kind === "refuse") {
-      this.#refuse(exchange, target, caller);
+      this.#refuse(context, target, caller);
       return;
     }
-    exchange.principal = caller.principal;
+    context.principal = caller.principal;
     const credential = once(async () => caller.forward("api"));
     const isLimited = caller.limits !== undefined && !isUnlimited(caller.limits);
     const admitted = isLimited
-      ? await limited.admit(exchange, target, caller, credential)
-      : asItCame(exchange, target);
-    exchange.stage("admission", admittedAt);
+      ? await limited.admit(context, target, caller, credential)
+      : asItCame(context, target);
+    context.stage("admission", admittedAt);
     if (admitted.kind === "refuse") {
-      this.#refuse(exchange, target, admitted);
+      this.#refuse(context, target, admitted);
       return;
     }
     const forward = await credential();
     if (forward.kind === "refuse") {
-      this.#refuse(exchange, target, forward);
+      this.#refuse(context, target, forward);
       return;
     }
-    exchange.continue();
-    await this.#forward(exchange, target, surface, admitted, forward, caller);
+    context.continue();
+    await this.#forward(context, target, virtualHost, admitted, forward, caller);
   }
 
   async #forward(
-    exchange: Exchange,
+    context: RequestContext,
     target: ApiTarget,
-    surface: Surface,
+    virtualHost: VirtualHost,
     admitted: Admitted,
     forward: Forward,
     caller: Caller,
   ): Promise<void> {
     const { upstream } = this.#options;
-    const { request } = exchange;
+    const { request } = context;
     const url = new URL(`${target.base}${target.path === "" ? "" : admitted.path}`);
     url.search = admitted.query;
     const streamed = admitted.body === undefined && hasBody(request);
@@ -125,8 +125,8 @@ export class ApiRoutes implements ApiHandler {
       const length = request.headers["content-length"];
       if (streamed && length !== undefined) headers["content-length"] = length;
       const relay = new ApiRelay(
-        exchange,
-        this.#view(exchange, surface),
+        context,
+        this.#view(context, virtualHost),
         token,
         forward.whenUnauthorized !== undefined,
       );
@@ -142,8 +142,8 @@ export class ApiRoutes implements ApiHandler {
           headers,
           body: streamed ? clientBody(request) : admitted.body,
           changesNothing: !admitted.writes,
-          signal: exchange.gone,
-          client: exchange.remoteAddress,
+          signal: context.gone,
+          client: context.remoteAddress,
         },
         withheld ?? relay,
       );
@@ -165,14 +165,14 @@ export class ApiRoutes implements ApiHandler {
       const { unauthorized } = relay;
       if (unauthorized !== undefined) {
         const text = explain({ ...unauthorized, renewed: renewed !== undefined && streamed });
-        answerApiError(exchange, 403, text);
+        answerApiError(context, 403, text);
       }
     }
-    this.#recordWrite(exchange, admitted, relay.status ?? 0, caller);
+    this.#recordWrite(context, admitted, relay.status ?? 0, caller);
   }
 
-  #view({ request }: Exchange, surface: Surface): ApiView {
-    if (surface !== "management") return SAME_VIEW;
+  #view({ request }: RequestContext, virtualHost: VirtualHost): ApiView {
+    if (virtualHost !== "management") return SAME_VIEW;
     const { codeHost, address } = this.#options;
     const origin = `${address.isHttps ? "https" : "http"}://${request.headers.host ?? new URL(address.baseUrl).host}`;
     const rest = codeHost.kind === "gitea" ? "/api/v1" : "/api/v3";
@@ -183,21 +183,21 @@ export class ApiRoutes implements ApiHandler {
     ]);
   }
 
-  #refuse(exchange: Exchange, target: ApiTarget, refusal: Refusal): void {
-    exchange.principal ??= refusal.principal;
-    answerApiError(exchange, refusal.status, refusal.message, refusal.headers);
+  #refuse(context: RequestContext, target: ApiTarget, refusal: Refusal): void {
+    context.principal ??= refusal.principal;
+    answerApiError(context, refusal.status, refusal.message, refusal.headers);
     this.#options.audit.record({
       action: "access.denied",
       outcome: "denied",
-      actor: principalActor(exchange.principal),
+      actor: principalActor(context.principal),
       target: target.prefix + target.path,
-      remoteAddress: exchange.remoteAddress,
-      requestId: exchange.id,
-      details: { status: refusal.status, method: exchange.request.method ?? "" },
+      remoteAddress: context.remoteAddress,
+      requestId: context.id,
+      details: { status: refusal.status, method: context.request.method ?? "" },
     });
   }
 
-  #recordWrite(exchange: Exchange, admitted: Admitted, status: number, caller: Caller): void {
+  #recordWrite(context: RequestContext, admitted: Admitted, status: number, caller: Caller): void {
     if (!admitted.writes) return;
     const outcome: AuditOutcome =
       status > 0 && status < 400 ? "allowed" : [401, 403, 404].includes(status) ? "denied" : "failed";
@@ -206,28 +206,28 @@ export class ApiRoutes implements ApiHandler {
       outcome,
       actor: principalActor(caller.principal),
       target: admitted.deed,
-      remoteAddress: exchange.remoteAddress,
-      requestId: exchange.id,
-      details: { status, method: exchange.request.method ?? "" },
+      remoteAddress: context.remoteAddress,
+      requestId: context.id,
+      details: { status, method: context.request.method ?? "" },
     });
   }
 
   /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
-  #failed(exchange: Exchange, error: unknown): void {
+  #failed(context: RequestContext, error: unknown): void {
     const known = error instanceof ApiError ? error : undefined;
     if (known?.code === "client_gone") {
-      exchange.response.destroy();
+      context.response.destroy();
       return;
     }
-    this.#options.logger.warn({ request_id: exchange.id, err: error }, "a request of the API failed");
+    this.#options.logger.warn({ request_id: context.id, err: error }, "a request of the API failed");
     if (known === undefined) {
-      answerApiError(exchange, 500, `internal error; the log has more under ${exchange.id}`);
-    } else answerApiError(exchange, known.status, known.message);
+      answerApiError(context, 500, `internal error; the log has more under ${context.id}`);
+    } else answerApiError(context, known.status, known.message);
   }
 }
 
 /** Without a token of ours, or with one for everything: nothing is looked at. */
-function asItCame({ request }: Exchange, target: ApiTarget): Admitted {
+function asItCame({ request }: RequestContext, target: ApiTarget): Admitted {
   return {
     kind: "admitted",
     path: target.path === "" ? "/" : target.path,
@@ -247,7 +247,7 @@ interface Fault {
 
 /** What is wrong with a request, whoever sends it. */
 function requestFault(
-  { request }: Exchange,
+  { request }: RequestContext,
   target: ApiTarget,
   carriesOwnToken: (text: string) => boolean,
 ): Fault | undefined {

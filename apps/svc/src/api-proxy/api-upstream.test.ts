@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { it } from "node:test";
 import { Metrics } from "../telemetry/metrics.ts";
-import { UpstreamConnections } from "../upstream-connections.ts";
+import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { ApiUpstream } from "./api-upstream.ts";
 import { ApiError } from "./errors.ts";
 

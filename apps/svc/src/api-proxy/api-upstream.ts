@@ -5,7 +5,7 @@ import type { Dispatcher } from "undici";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 import { ClientPlaces } from "../http/server/client-places.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { UpstreamConnections } from "../upstream-connections.ts";
+import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import type { ApiHeaders } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 

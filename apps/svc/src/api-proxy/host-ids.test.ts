@@ -1,10 +1,10 @@
+import type { TokenLimits } from "../scopes/demand.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { parseApiPath } from "../scopes/api-path.ts";
 import { githubGraphql, githubRest } from "../scopes/scope-judges.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
-import { parseScopes } from "../tokens/scopes.ts";
+import { parseScopes } from "../scopes/scopes.ts";
 import type { ApiRequest } from "./api-upstream.ts";
 import { HostIds } from "./host-ids.ts";
 

@@ -1,11 +1,11 @@
+import type { TokenLimits } from "../scopes/demand.ts";
 import type { Clock } from "@devplat/base";
 import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
-import { isListed } from "../tokens/permit.ts";
-import { EVERYTHING } from "../tokens/scopes.ts";
+import { isListed } from "../scopes/permit.ts";
+import { EVERYTHING } from "../scopes/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
 import type { WorkflowLook } from "../scopes/workflow-writes.ts";
 import { WorkflowFiles } from "./workflow-files.ts";

@@ -1,4 +1,4 @@
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { hasBody } from "../http/request/has-body.ts";
 import { HeldBytes } from "../http/server/held-bytes.ts";
 import { parseApiPath } from "../scopes/api-path.ts";
@@ -6,7 +6,7 @@ import { readGraphqlRequest } from "../scopes/graphql-request.ts";
 import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
 import type { ScopeJudges } from "../scopes/scope-judges.ts";
 import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
-import { allows } from "../tokens/scopes.ts";
+import { allows } from "../scopes/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
 import type { ApiTarget } from "../http/routing/api-address.ts";
 import { METHOD_OVERRIDES } from "./api-headers.ts";
@@ -50,36 +50,36 @@ export class LimitedRequests {
    * @throws ApiError for bodies that cannot be read, and questions that the code host does not answer
    */
   async admit(
-    exchange: Exchange,
+    context: RequestContext,
     target: ApiTarget,
     caller: Caller,
     credential: () => Promise<Admission>,
   ): Promise<Admitted | Refusal> {
-    const { request } = exchange;
+    const { request } = context;
     if (METHOD_OVERRIDES.some((name) => request.headers[name] !== undefined)) {
       return refusal(caller, OVERRIDES);
     }
     const { limits } = caller;
     if (limits === undefined) return refusal(caller, UNJUDGED);
-    const resolver = this.#ids.as(limits, async () => authorizationOf(await credential()), exchange.gone);
+    const resolver = this.#ids.as(limits, async () => authorizationOf(await credential()), context.gone);
     return target.kind === "graphql"
-      ? this.#graphql(exchange, target, caller, resolver)
-      : this.#rest(exchange, target, caller, resolver);
+      ? this.#graphql(context, target, caller, resolver)
+      : this.#rest(context, target, caller, resolver);
   }
 
-  async #readBody(exchange: Exchange): Promise<unknown> {
-    const place = this.#held.place(exchange.remoteAddress);
-    exchange.whenOver(() => place.leave());
-    return readJsonBody(exchange.request, place);
+  async #readBody(context: RequestContext): Promise<unknown> {
+    const place = this.#held.place(context.remoteAddress);
+    context.whenOver(() => place.leave());
+    return readJsonBody(context.request, place);
   }
 
   async #rest(
-    exchange: Exchange,
+    context: RequestContext,
     target: ApiTarget,
     caller: Caller,
     resolver: ReturnType<HostIds["as"]>,
   ): Promise<Admitted | Refusal> {
-    const { request } = exchange;
+    const { request } = context;
     const { limits } = caller;
     const path = parseApiPath(target.path);
     if (typeof path === "string") return refusal(caller, `The request is not understood: ${path}`);
@@ -102,8 +102,8 @@ export class LimitedRequests {
     const brings = [...(judged.brings ?? [])];
     const mayWorkflows = allows(limits.scopes, "workflows", "write");
     if (BODY_JUDGED.has(judged.rule) || (!mayWorkflows && bringsByBody(judged.rule))) {
-      exchange.continue();
-      const given = await this.#readBody(exchange);
+      context.continue();
+      const given = await this.#readBody(context);
       const fault = BODY_JUDGED.has(judged.rule) ? restBodyFault(repository, given, limits) : undefined;
       const brought = broughtByBody(judged.rule, repository, judged.parameters?.["ref"] ?? "", given);
       if (fault !== undefined) return refusal(caller, fault);
@@ -130,7 +130,7 @@ export class LimitedRequests {
   }
 
   async #graphql(
-    exchange: Exchange,
+    context: RequestContext,
     target: ApiTarget,
     caller: Caller,
     resolver: ReturnType<HostIds["as"]>,
@@ -139,14 +139,14 @@ export class LimitedRequests {
     const judge = await this.#judges.graphql();
     if (limits === undefined || judge === undefined) return refusal(caller, UNJUDGED);
     if (
-      exchange.request.method !== "POST" ||
+      context.request.method !== "POST" ||
       (target.path !== "" && target.path !== "/") ||
       target.query !== ""
     ) {
       return refusal(caller, "GraphQL is taken by POST, without anything else in its address");
     }
-    exchange.continue();
-    const request = readGraphqlRequest(await this.#readBody(exchange));
+    context.continue();
+    const request = readGraphqlRequest(await this.#readBody(context));
     if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
     const judged = await this.#ids.evenly(
       async () => judge.judge(request, limits, resolver),

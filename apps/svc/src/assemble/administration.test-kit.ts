@@ -1,3 +1,4 @@
+import type { AuditRecord } from "../audit/audit-store.ts";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock, type Clock, type Logger } from "@devplat/base";
@@ -15,7 +16,7 @@ import { Activity } from "../telemetry/activity.ts";
 import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
-import type { AuditRecord, Store } from "../storage/store.ts";
+import type { Store } from "../storage/store.ts";
 import { ScopeJudges } from "../scopes/scope-judges.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
 

@@ -3,12 +3,12 @@ import { GitCache } from "../cache/git-cache.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "../cache/warming/warm-credential.ts";
 import type { CachedRepositories } from "../administration/cached-repositories.ts";
 import type { Config } from "../config/schema.ts";
-import { Upstream } from "../git/upstream.ts";
+import { Upstream } from "../upstream/upstream.ts";
 import { WarmUpstream } from "../git/warm-upstream.ts";
 import { basePathOf } from "../http/routing/target.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { InstallationCredentials } from "../tokens/installation-credentials.ts";
-import type { UpstreamConnections } from "../upstream-connections.ts";
+import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
+import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 
 export interface CacheAssemblyOptions {
   readonly config: Config;

@@ -3,7 +3,7 @@ import { systemClock, type Logger } from "@devplat/base";
 import { assembleCache } from "./cache.ts";
 import { allowedLogins, assembleIdentity } from "./identity.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
-import { AuditedGit } from "../audit/audited-git.ts";
+import { AuditedGit } from "../git/audited-git.ts";
 import { BRAND } from "../brand.ts";
 import { CachedRepositories } from "../administration/cached-repositories.ts";
 import { formatListen } from "../config/listen.ts";
@@ -16,7 +16,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { ApiAddresses } from "../http/routing/api-address.ts";
 import { ClientAddresses } from "../http/request/client-address.ts";
 import { createListener } from "../http/server/listener.ts";
-import { Surfaces } from "../http/routing/surface.ts";
+import { VirtualHosts } from "../http/routing/virtual-host.ts";
 import { basePathOf } from "../http/routing/target.ts";
 import { TlsIdentities, type CertificateFiles } from "../http/server/tls-identities.ts";
 import { Late } from "../late.ts";
@@ -31,13 +31,13 @@ import { Activity } from "../telemetry/activity.ts";
 import { IdleCollector } from "../telemetry/idle-collector.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { OpenTelemetry } from "../telemetry/otel.ts";
-import { createMetricsListener } from "../telemetry/metrics-listener.ts";
-import { AddressList } from "../tokens/address-list.ts";
+import { createMetricsListener } from "./metrics-listener.ts";
+import { AddressList } from "@devplat/config/address-list";
 import { holdsCredential } from "../credentials/token-format.ts";
-import { GitRepositoryProbe } from "../tokens/repository-probe.ts";
+import { GitRepositoryProbe } from "../administration/repository-probe.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
 import { TokenUses } from "../tokens/token-uses.ts";
-import { UpstreamConnections } from "../upstream-connections.ts";
+import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 
 export interface AssemblyOptions {
   readonly live: LiveConfig;
@@ -194,7 +194,7 @@ export async function assemble({
   const main = new Listening(
     () =>
       createListener({
-        surfaces: new Surfaces({
+        virtualHosts: new VirtualHosts({
           baseUrl: address.baseUrl,
           managementHost: config.server.management_host,
           hostUrl: config.host.url,
@@ -216,7 +216,7 @@ export async function assemble({
           audit,
         ),
         api: {
-          accepts: (surface, url) => apiAddresses.accepts(surface, url),
+          accepts: (virtualHost, url) => apiAddresses.accepts(virtualHost, url),
           handle: async (...request) => (await proxy.get()).api.handle(...request),
         },
         management: async (request, response) => administration.answer(request, response),

@@ -19,7 +19,7 @@ import { SharedRate } from "../tokens/shared-rate.ts";
 import type { OneTimeStore } from "../storage/store.ts";
 import { TokenRate } from "../tokens/token-rate.ts";
 import type { TokenUses } from "../tokens/token-uses.ts";
-import type { UpstreamConnections } from "../upstream-connections.ts";
+import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 
 export interface ProxyAssemblyOptions {
   readonly live: LiveConfig;

@@ -1,7 +1,7 @@
+import type { AuditRecord, AuditStore } from "./audit-store.ts";
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Logger } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
-import type { AuditRecord, AuditStore } from "../storage/store.ts";
 import type { AuditEvent, AuditTrail } from "./audit-event.ts";
 import { auditText } from "./audit-text.ts";
 import { DenialBounds } from "./denial-bounds.ts";

@@ -1,9 +1,9 @@
+import type { AuditRecord, AuditStore } from "./audit-store.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createLogger, systemClock, type Logger } from "@devplat/base";
 import { SvcError } from "../errors.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
-import type { AuditRecord, AuditStore } from "../storage/store.ts";
 import { createToken } from "../credentials/token-format.ts";
 import type { AuditEvent } from "./audit-event.ts";
 import { AuditRecorder } from "./audit-recorder.ts";

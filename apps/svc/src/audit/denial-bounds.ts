@@ -1,5 +1,5 @@
 import type { Clock } from "@devplat/base";
-import { addressKey } from "../http/request/address-key.ts";
+import { addressKey } from "@devplat/config/address-key";
 import type { AuditEvent } from "./audit-event.ts";
 
 /** What one address is refused, or fails at, and is written down in a window: a broken client shows, a flood does not fill the disk. */

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { decodeFetchRequest, encodeLsRefsResponse, finish } from "@devplat/git-protocol";
-import { AuthorizationCache, authorizationKey } from "./authorization-cache.ts";
-import { isStorable, repositoryId } from "./repository-id.ts";
+import { AuthorizationCache, authorizationKey } from "../access/authorization-cache.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
 import { isStorableRequest, responseKeySteps } from "./responses/response-key.ts";
 import { UpstreamSlots } from "./coalescing/slots.ts";
-import { Tips } from "./tips.ts";
+import { Tips } from "../access/ref-snapshots.ts";
 
 class ManualClock implements Clock {
   ms = 1_000_000;

@@ -1,6 +1,6 @@
 import type { CheckedFiles } from "./responses/checked-files.ts";
-import type { RepositoryId } from "./repository-id.ts";
-import type { Tips } from "./tips.ts";
+import type { RepositoryId } from "../access/repository-id.ts";
+import type { Tips } from "../access/ref-snapshots.ts";
 
 /** What the cache knows of one repository while the process runs. */
 export class CachedRepository {

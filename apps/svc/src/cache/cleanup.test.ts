@@ -8,9 +8,9 @@ import { CheckedFiles } from "./responses/checked-files.ts";
 import { Cleanup } from "./cleanup.ts";
 import { GitCache } from "./git-cache.ts";
 import type { CachePolicy } from "./policy.ts";
-import { repositoryId } from "./repository-id.ts";
+import { repositoryId } from "../access/repository-id.ts";
 import type { StoredFile } from "./responses/response-files.ts";
-import type { Tips } from "./tips.ts";
+import type { Tips } from "../access/ref-snapshots.ts";
 
 const MEGABYTE = 2 ** 20;
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { CachePolicies, CachePolicy } from "./policy.ts";
-import { isStorable } from "./repository-id.ts";
+import { isStorable } from "../access/repository-id.ts";
 import type { ResponseFiles, StoredFile } from "./responses/response-files.ts";
 import type { StoredObjects } from "./stored-objects.ts";
 

@@ -15,15 +15,15 @@ import { KEEP_ALIVE_MS } from "./coalescing/keep-alive.ts";
 import { settleAlive } from "./coalescing/settle-alive.ts";
 import { ProofFailure } from "./proof-thread.ts";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
-import { isStorable, repositoryId } from "./repository-id.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
 import { ResponseFiles, type AsideFile } from "./responses/response-files.ts";
 import { Slices } from "./responses/slices.ts";
 import { UpstreamSlots } from "./coalescing/slots.ts";
 import { StoredAnswers } from "./responses/stored-answers.ts";
 import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
-import { Tips } from "./tips.ts";
+import { Tips } from "../access/ref-snapshots.ts";
 import { Warmer } from "./warming/warmer.ts";
-import { Visibility } from "./visibility.ts";
+import { Visibility } from "../access/visibility.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;

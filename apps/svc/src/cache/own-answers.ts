@@ -12,7 +12,7 @@ import type { CachedRepository } from "./cached-repository.ts";
 import { HELD_BYTES } from "./own-source.ts";
 import type { PackStores } from "./pack-stores.ts";
 import type { StoreView } from "./repository-store.ts";
-import type { RecentTips } from "./tips.ts";
+import type { RecentTips } from "../access/ref-snapshots.ts";
 
 /** A fetch as the object store looks at it. */
 export interface OwnRequest {

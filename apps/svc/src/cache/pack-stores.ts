@@ -2,7 +2,7 @@ import type { Clock } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
 import { Urgency } from "./give-way.ts";
 import type { IdleDetector } from "./idle-detector.ts";
-import type { RepositoryId } from "./repository-id.ts";
+import type { RepositoryId } from "../access/repository-id.ts";
 import { ProofThread } from "./proof-thread.ts";
 import { RepositoryStore } from "./repository-store.ts";
 import { StoreFolder } from "./store-folder.ts";

@@ -3,7 +3,7 @@ import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { folderNames } from "./folder-names.ts";
-import type { RepositoryId } from "./repository-id.ts";
+import type { RepositoryId } from "../access/repository-id.ts";
 import { RESPONSES_FOLDER } from "./responses/response-files.ts";
 
 /** Where repositories that must not be served any more are moved before they are removed. No owner's name starts so. */

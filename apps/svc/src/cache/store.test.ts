@@ -15,7 +15,7 @@ import type { Ref } from "@devplat/git-store";
 import { FillJournal } from "./fill-journal.ts";
 import { packBytes } from "./coalescing/pack-stream.ts";
 import { mergeRefs } from "./store-refs.ts";
-import { Tips } from "./tips.ts";
+import { Tips } from "../access/ref-snapshots.ts";
 
 const oid = (digit: string): string => digit.repeat(40);
 const ref = (name: string, digit: string): Ref => ({ name, oid: oid(digit) });

@@ -16,7 +16,7 @@ import { begin, isDamage } from "./own-source.ts";
 import { fileChunks, flightChunks, packBytes } from "./coalescing/pack-stream.ts";
 import { PackStores } from "./pack-stores.ts";
 import type { RepositoryStore } from "./repository-store.ts";
-import { isStorable, repositoryId } from "./repository-id.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { UpstreamSlots } from "./coalescing/slots.ts";
 
 type Job = FetchJob<FetchAnswer>;

@@ -10,7 +10,7 @@ import type { Config } from "../config/schema.ts";
 import { HostClient } from "../code-host/host-client.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
-import { UpstreamConnections } from "../upstream-connections.ts";
+import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
 import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";

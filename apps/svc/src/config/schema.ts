@@ -2,7 +2,7 @@ import { LOG_FORMATS, LOG_LEVELS, Secret } from "@devplat/base";
 import { duration } from "@devplat/config";
 import { z } from "zod";
 import { BOUNDS, DEFAULTS } from "./defaults.ts";
-import { addressFault } from "../tokens/address-list.ts";
+import { addressFault } from "@devplat/config/address-list";
 import { formatListen, parseListen, type ListenAddress } from "./listen.ts";
 
 const text = z.string().min(1);

@@ -1,8 +1,8 @@
 import { ProtocolError, decodeCapabilityAdvertisement, type FetchRequest } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { CachedRequest } from "./git-request.ts";
-import { upstreamHeaders } from "./headers.ts";
-import { withChunks, type Upstream, type UpstreamAnswer } from "./upstream.ts";
+import { upstreamHeaders } from "../upstream/headers.ts";
+import { withChunks, type Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
@@ -69,7 +69,7 @@ export async function askFeatures(
   request: CachedRequest,
   observe: (answer: UpstreamAnswer) => UpstreamAnswer,
 ): Promise<ReadonlySet<string> | undefined> {
-  const headers = upstreamHeaders(request.exchange.request.headers, request.authorization);
+  const headers = upstreamHeaders(request.context.request.headers, request.authorization);
   for (const name of ["content-type", "content-encoding", "accept"]) delete headers[name];
   const received = await upstream.send({
     kind: "probe",
@@ -77,7 +77,7 @@ export async function askFeatures(
     path: request.target.upstreamPath.replace(/git-upload-pack$/, "info/refs?service=git-upload-pack"),
     headers,
     idleMs: request.policy.timeoutSeconds * 1000,
-    signal: request.exchange.gone,
+    signal: request.context.gone,
   });
   const answer = observe(received);
   const body = await answer.read(MAX_ADVERTISEMENT_BYTES);

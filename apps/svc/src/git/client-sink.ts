@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /** Milliseconds that a client may take no byte before its connection is closed. */

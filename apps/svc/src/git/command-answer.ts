@@ -1,12 +1,12 @@
 import { encodeErrorLine } from "@devplat/git-protocol";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
-import type { HeaderRecord } from "./headers.ts";
-import { UPLOAD_PACK_RESULT } from "./ref-probe.ts";
+import type { HeaderRecord } from "../upstream/headers.ts";
+import { UPLOAD_PACK_RESULT } from "../access/ref-probe.ts";
 import { headOf, relay, type RelayOptions } from "./relay.ts";
-import type { UpstreamAnswer } from "./upstream.ts";
+import type { UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Bytes of `ls-refs` answers that wait for the outcome of the fetch in the same body; 10,000 refs take 600 KB. */
 const MAX_WAITING_BYTES = 1024 * 1024;
@@ -16,7 +16,7 @@ const MAX_WAITING_BYTES = 1024 * 1024;
  * begun, a failure has a status of its own; after that, only a packet with the error.
  */
 export class CommandAnswer {
-  readonly exchange: Exchange;
+  readonly context: RequestContext;
   readonly sink: ClientSink;
   /** Whether the body has a single command, so that a known length is the answer's length. */
   readonly #single: boolean;
@@ -28,11 +28,11 @@ export class CommandAnswer {
   #waiting: { head?: HeaderRecord; readonly chunks: Buffer[]; size: number } | undefined;
 
   /** @param fetches whether the body has a fetch anywhere in it */
-  constructor(exchange: Exchange, single: boolean, fetches: boolean) {
-    this.exchange = exchange;
+  constructor(context: RequestContext, single: boolean, fetches: boolean) {
+    this.context = context;
     this.#waiting = fetches ? { chunks: [], size: 0 } : undefined;
     this.#single = single;
-    this.sink = new ClientSink(exchange.response);
+    this.sink = new ClientSink(context.response);
   }
 
   get begun(): boolean {
@@ -42,10 +42,10 @@ export class CommandAnswer {
   /** Begins with the head of the code host's answer. */
   beginRelayed(answer: UpstreamAnswer, options: RelayOptions): void {
     if (this.#begun) return;
-    const headers = headOf(this.exchange, answer, options);
+    const headers = headOf(this.context, answer, options);
     if (!this.#single) delete headers["content-length"];
     this.#begun = true;
-    if (this.#waiting === undefined) this.exchange.response.writeHead(200, headers);
+    if (this.#waiting === undefined) this.context.response.writeHead(200, headers);
     else this.#waiting.head = headers;
   }
 
@@ -59,25 +59,25 @@ export class CommandAnswer {
     waiting.chunks.push(bytes);
     waiting.size += bytes.length;
     if (waiting.size <= MAX_WAITING_BYTES) return;
-    this.exchange.withholdCacheHeader();
+    this.context.withholdCacheHeader();
     this.#release();
   }
 
   /** Begins with a head of ours. @param length of the command's answer in bytes, where it is known */
   beginOwn(result: FetchResult, length?: number): void {
-    this.exchange.concludeCache(result);
+    this.context.concludeCache(result);
     if (this.#begun) {
       this.#release();
       return;
     }
     this.#begun = true;
     this.#waiting = undefined;
-    this.exchange.response.writeHead(200, {
+    this.context.response.writeHead(200, {
       ...SANDBOX_HEADERS,
       "Content-Type": UPLOAD_PACK_RESULT,
       "Cache-Control": "no-cache",
-      "X-Request-Id": this.exchange.id,
-      "Server-Timing": this.exchange.serverTiming,
+      "X-Request-Id": this.context.id,
+      "Server-Timing": this.context.serverTiming,
       ...(this.#single && length !== undefined ? { "Content-Length": length } : {}),
     });
   }
@@ -92,7 +92,7 @@ export class CommandAnswer {
   /** Ends with an answer of the code host that refuses: as it is, or in a packet if the head is out. */
   async endRefused(answer: UpstreamAnswer, options: RelayOptions): Promise<void> {
     if (!this.#begun) {
-      await relay(this.exchange, answer, options);
+      await relay(this.context, answer, options);
       return;
     }
     answer.cancel();
@@ -109,7 +109,7 @@ export class CommandAnswer {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting?.head === undefined) return;
-    this.exchange.response.writeHead(200, waiting.head);
-    for (const bytes of waiting.chunks) this.exchange.response.write(bytes);
+    this.context.response.writeHead(200, waiting.head);
+    for (const bytes of waiting.chunks) this.context.response.write(bytes);
   }
 }

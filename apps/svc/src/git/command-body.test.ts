@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
 import { SMALL_BODY_BYTES } from "../http/server/held-bytes.ts";
 import { CommandBodies, type HeldBody } from "./command-body.ts";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 
 const MIB = 2 ** 20;
 const LIMITS = { maxBytes: 2 * MIB, heldBytes: 4 * MIB };

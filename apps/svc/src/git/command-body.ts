@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/server/held-bytes.ts";
 import { BodyTurns } from "./body-turns.ts";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 import { InflatedBody } from "./inflated-body.ts";
 import { ReceivedBody } from "./received-body.ts";
 

@@ -1,3 +1,4 @@
+import { isRefusal } from "../upstream/response-status.ts";
 import { messageOf, type Logger } from "@devplat/base";
 import {
   decodeLsRefsResponse,
@@ -17,19 +18,19 @@ import type { GitCache } from "../cache/git-cache.ts";
 import { FlightCut } from "../cache/coalescing/flight.ts";
 import type { OpenResponse } from "../cache/responses/response-files.ts";
 import { isStorableRequest } from "../cache/responses/response-key.ts";
-import { SURVEY_PREFIXES } from "../cache/visibility.ts";
+import { SURVEY_PREFIXES } from "../access/visibility.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
-import type { AccessCheck } from "./access-check.ts";
+import type { AccessCheck } from "../access/access-check.ts";
 import { askFeatures, featuresOf } from "./advertised-features.ts";
 import type { CommandAnswer } from "./command-answer.ts";
-import { GitError, isGone } from "./errors.ts";
-import { isRefusal, type CachedRequest } from "./git-request.ts";
+import { GitError, isGone } from "../upstream/errors.ts";
+import type { CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
 import { commandHeaders } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { isUploadPackResult, kept, type RefsAnswer } from "./ref-probe.ts";
+import { isUploadPackResult, kept, type RefsAnswer } from "../access/ref-probe.ts";
 import { AnswerSender } from "./send-stored.ts";
-import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Seconds after which a client that found no turn should come again. */
 const RETRY_AFTER_SECONDS = "10";
@@ -94,13 +95,13 @@ export class FetchCommand {
 
   /** @returns whether further commands of the body may follow. @throws GitError if the answer has not begun */
   async run(call: FetchCall): Promise<boolean> {
-    const { exchange } = call.request;
+    const { context } = call.request;
     try {
       return await this.#run(call);
     } catch (error) {
       // A fetch that ends without an answer counts too; one that was counted has its state. Who leaves while it is not
       // clear yet where the answer will come from got nothing from the cache.
-      if (!exchange.cacheCounted) this.#count(call, isGone(error) ? "miss" : "error");
+      if (!context.cacheCounted) this.#count(call, isGone(error) ? "miss" : "error");
       throw error;
     }
   }
@@ -108,14 +109,14 @@ export class FetchCommand {
   async #run(call: FetchCall): Promise<boolean> {
     const { access, cache, known } = this.#options;
     const { request, repository, command } = call;
-    const { exchange } = request;
+    const { context } = request;
     const startedAt = performance.now();
     const format = requestObjectFormat(command.request);
     const fetch = known.fetchOf(command.request, format ?? "sha1");
     const latest: LatestDecision = { askedAt: call.authorizedAt ?? 0, fetch };
     if (call.authorizedAt === undefined) {
       const decision = await access.authorize(request, command.request, prefixesFor(repository, fetch));
-      exchange.stage("gate", startedAt);
+      context.stage("gate", startedAt);
       if (decision.kind === "refused") return await this.#refused(call, decision);
       latest.askedAt = decision.askedAt;
     }
@@ -132,7 +133,7 @@ export class FetchCommand {
       wantedRefs: resolution?.wantedRefs ?? NOTHING_TO_RESOLVE.wantedRefs,
       format: format ?? "sha1",
       fetch: isOurs && resolution !== undefined && isPlain(command.request) ? fetch : undefined,
-      gone: exchange.gone,
+      gone: context.gone,
       open: (signal) => this.#ask(call, command.bytes, signal),
       ask: (body, signal) => this.#ask(call, body, signal),
       learnRefs: async (prefixes) => {
@@ -142,7 +143,7 @@ export class FetchCommand {
       confirmAccess: async () => this.#confirmWaiting(call, latest),
       withBody: (answer, body) => ({ ...kept(answer, body), isFetchAnswer: false }),
     });
-    exchange.timing("plan", performance.now() - plannedAt);
+    context.timing("plan", performance.now() - plannedAt);
     return await this.#carryOut(call, plan, latest);
   }
 
@@ -199,7 +200,7 @@ export class FetchCommand {
   /** The same for an answer that has begun with keepalive packets. @throws AccessEnded, GitError */
   async #confirmWaiting(call: FetchCall, latest: LatestDecision): Promise<void> {
     // The answer is then for those who joined, and each of them is confirmed on its own.
-    if (call.request.exchange.gone.aborted) return;
+    if (call.request.context.gone.aborted) return;
     const refused = await this.#confirm(call, latest);
     if (refused !== undefined) throw new AccessEnded(refused.answer.status);
   }
@@ -210,7 +211,7 @@ export class FetchCommand {
     try {
       answer.beginOwn("hit", file.size);
       const bytes = await sender.file(file);
-      call.request.exchange.delivered = true;
+      call.request.context.delivered = true;
       this.#options.cache.counted(call.repository, "hit", "response", bytes);
       this.#count(call, "hit");
       return true;
@@ -234,7 +235,7 @@ export class FetchCommand {
       const bytes = await sender.flight(reader, () =>
         answer.beginOwn(failed !== false && failed() ? "error" : result),
       );
-      request.exchange.delivered = true;
+      request.context.delivered = true;
       this.#options.cache.counted(
         call.repository,
         result,
@@ -245,7 +246,7 @@ export class FetchCommand {
       return true;
     } catch (error) {
       // Its own leaving also ends the flight under a client that was alone.
-      const left = isGone(error) || request.exchange.gone.aborted;
+      const left = isGone(error) || request.context.gone.aborted;
       const ended =
         error instanceof FlightCut && error.cause instanceof AccessEnded ? error.cause : undefined;
       const failure = ended !== undefined && isRefusal(ended.status) ? "rejected" : "error";
@@ -266,7 +267,7 @@ export class FetchCommand {
       if (!answer.begun) throw new GitError("upstream_unreachable", 502, message, { cause: error });
       if (ended === undefined) {
         this.#options.logger.warn(
-          { request_id: request.exchange.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
+          { request_id: request.context.id, repo: call.repository.id.key, reason: messageOf(error.cause) },
           "an upstream fetch broke off",
         );
       }
@@ -309,7 +310,7 @@ export class FetchCommand {
       idleMs: request.policy.timeoutSeconds * 1000,
       signal,
     });
-    request.exchange.timing("upstream", performance.now() - startedAt);
+    request.context.timing("upstream", performance.now() - startedAt);
     const answer = this.#options.access.observe(request, received);
     return { ...answer, isFetchAnswer: isUploadPackResult(answer) };
   }
@@ -371,7 +372,7 @@ export class FetchCommand {
   }
 
   #count(call: FetchCall, result: FetchResult): void {
-    this.#options.outcomes.fetch(call.request.exchange, call.request.policy, result);
+    this.#options.outcomes.fetch(call.request.context, call.request.policy, result);
   }
 }
 

@@ -1,12 +1,12 @@
-import type { Exchange } from "../http/request/exchange.ts";
+import type { Demand } from "../scopes/demand.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { LFS_TYPE, SANDBOX_HEADERS } from "../http/request/text-answer.ts";
-import type { Demand } from "../tokens/admission.ts";
 import { CommandBodies } from "./command-body.ts";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 import type { GitRequest } from "./git-request.ts";
-import { upstreamHeaders } from "./headers.ts";
+import { upstreamHeaders } from "../upstream/headers.ts";
 import { relay } from "./relay.ts";
-import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Bytes of a batch request: a hundred objects take 20 KiB. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
@@ -54,10 +54,10 @@ export function lfsBatchBodies(idleMs: number): CommandBodies {
  *
  * @throws GitError `body_malformed` where it is missing or unknown, and what {@link CommandBodies.read} throws
  */
-export async function readLfsBatch(exchange: Exchange, bodies: CommandBodies): Promise<LfsBatch> {
-  exchange.continue();
-  const held = await bodies.read(exchange.request, exchange.remoteAddress);
-  exchange.whenOver(() => held.release());
+export async function readLfsBatch(context: RequestContext, bodies: CommandBodies): Promise<LfsBatch> {
+  context.continue();
+  const held = await bodies.read(context.request, context.remoteAddress);
+  context.whenOver(() => held.release());
   const parsed = parseObject(held.bytes);
   const operation = parsed?.["operation"];
   if (operation !== "download" && operation !== "upload") {
@@ -93,8 +93,8 @@ export async function answerLfsBatch(
   baseUrl: string,
   observe: (answer: UpstreamAnswer) => UpstreamAnswer,
 ): Promise<void> {
-  const { exchange, target } = request;
-  const headers = upstreamHeaders(exchange.request.headers, request.authorization);
+  const { context, target } = request;
+  const headers = upstreamHeaders(context.request.headers, request.authorization);
   delete headers["content-encoding"];
   const received = await upstream.send({
     kind: "pass_through",
@@ -103,12 +103,12 @@ export async function answerLfsBatch(
     headers,
     body: batch.bytes,
     idleMs: IDLE_MS,
-    signal: exchange.gone,
+    signal: context.gone,
     renew: request.renew,
   });
   const answer = observe(received);
   if (answer.status !== 200) {
-    await relay(exchange, answer, request.relay);
+    await relay(context, answer, request.relay);
     return;
   }
   const parsed = parseObject(await answer.read(MAX_BATCH_ANSWER_BYTES));
@@ -116,13 +116,13 @@ export async function answerLfsBatch(
     throw new GitError("upstream_foreign", 502, `${upstream.name} answered something that is no LFS batch`);
   }
   const body = Buffer.from(JSON.stringify(withoutCredentials(parsed, request, upstream.origin, baseUrl)));
-  exchange.response.writeHead(200, {
+  context.response.writeHead(200, {
     ...SANDBOX_HEADERS,
     "Content-Type": LFS_TYPE,
     "Content-Length": body.length,
     "Cache-Control": "no-store",
   });
-  exchange.response.end(body);
+  context.response.end(body);
 }
 
 /** Headers that could hold the credential that stands behind the token. */

@@ -1,13 +1,14 @@
+import { isRefusal } from "../upstream/response-status.ts";
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { AccessCheck } from "./access-check.ts";
+import type { AccessCheck } from "../access/access-check.ts";
 import type { CommandAnswer } from "./command-answer.ts";
-import { isRefusal, type CachedRequest } from "./git-request.ts";
-import { upstreamHeaders } from "./headers.ts";
+import type { CachedRequest } from "./git-request.ts";
+import { upstreamHeaders } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
-import { LsRefsBody, isUploadPackResult } from "./ref-probe.ts";
-import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+import { LsRefsBody, isUploadPackResult } from "../access/ref-probe.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Authorization of a client's own `ls-refs`. */
 export interface LsRefsAuthorization {
@@ -53,20 +54,20 @@ export class LsRefsCommand {
       headers: commandHeaders(request),
       body: command.bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
-      signal: request.exchange.gone,
-      client: request.exchange.remoteAddress,
+      signal: request.context.gone,
+      client: request.context.remoteAddress,
       renew: request.renew,
     });
     const received = await sent.catch((error: unknown) => {
       // Not counted: only a refused ls-refs is.
-      request.exchange.concludeCache("error");
+      request.context.concludeCache("error");
       throw error;
     });
-    request.exchange.timing("upstream", performance.now() - startedAt);
+    request.context.timing("upstream", performance.now() - startedAt);
     const upstream = this.#access.observe(request, received);
     if (!isUploadPackResult(upstream)) {
-      if (isRefusal(upstream.status)) this.#outcomes.request(request.exchange, request.policy, "rejected");
-      else request.exchange.concludeCache("error");
+      if (isRefusal(upstream.status)) this.#outcomes.request(request.context, request.policy, "rejected");
+      else request.context.concludeCache("error");
       await answer.endRefused(upstream, request.relay);
       return undefined;
     }
@@ -78,7 +79,7 @@ export class LsRefsCommand {
       await this.#access.recordAuthorization(access, repository, askedAt, refPrefixes, body);
     });
     if (isAuthorized) return { askedAt, credential };
-    request.exchange.concludeCache("error");
+    request.context.concludeCache("error");
     answer.end();
     return undefined;
   }
@@ -115,7 +116,7 @@ export class LsRefsCommand {
 
 /** Headers of a command of a client: its own, but the body is sent inflated. */
 export function commandHeaders(request: CachedRequest): ReturnType<typeof upstreamHeaders> {
-  const headers = upstreamHeaders(request.exchange.request.headers, request.authorization);
+  const headers = upstreamHeaders(request.context.request.headers, request.authorization);
   delete headers["content-encoding"];
   return headers;
 }

@@ -1,10 +1,10 @@
 import type { CachePolicy } from "../cache/policy.ts";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import type { FetchResult, Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { RepositoryLabels } from "../telemetry/repository-labels.ts";
 
 /**
- * Counts git requests once each, by the rules of spec/svc.md section 2.6. What is counted is the exchange's own outcome, so
+ * Counts git requests once each, by the rules of spec/svc.md section 2.6. What is counted is the request's own outcome, so
  * that the header, the metric and the log cannot differ.
  */
 export class Outcomes {
@@ -15,25 +15,33 @@ export class Outcomes {
   }
 
   /** A fetch of protocol v2 for a repository that is cached. */
-  fetch(exchange: Exchange, policy: CachePolicy, result: FetchResult): void {
-    const counted = this.#count(exchange, this.#metrics.labels.listed(policy.owner, policy.name), result);
+  fetch(context: RequestContext, policy: CachePolicy, result: FetchResult): void {
+    const counted = this.#count(context, this.#metrics.labels.listed(policy.owner, policy.name), result);
     if (counted === undefined || counted === "nocache" || counted === "bypass") return;
     if (counted !== "passthrough") this.#metrics.fetch(counted);
   }
 
   /** Any other request that counts, for a listed repository. */
-  request(exchange: Exchange, policy: CachePolicy, result: FetchResult | "passthrough" | "bypass"): void {
-    this.#count(exchange, this.#metrics.labels.listed(policy.owner, policy.name), result);
+  request(
+    context: RequestContext,
+    policy: CachePolicy,
+    result: FetchResult | "passthrough" | "bypass",
+  ): void {
+    this.#count(context, this.#metrics.labels.listed(policy.owner, policy.name), result);
   }
 
   /** A request for a repository that is not listed. @param answered whether the code host answered with 200 */
-  nocache(exchange: Exchange, owner: string, name: string, answered: boolean): void {
-    this.#count(exchange, this.#metrics.labels.unlisted(owner, name, answered), "nocache");
+  nocache(context: RequestContext, owner: string, name: string, answered: boolean): void {
+    this.#count(context, this.#metrics.labels.unlisted(owner, name, answered), "nocache");
   }
 
-  #count(exchange: Exchange, labels: RepositoryLabels, result: RequestResult): RequestResult | undefined {
-    exchange.concludeCache(result);
-    const outcome = exchange.countCache();
+  #count(
+    context: RequestContext,
+    labels: RepositoryLabels,
+    result: RequestResult,
+  ): RequestResult | undefined {
+    context.concludeCache(result);
+    const outcome = context.countCache();
     if (outcome !== undefined) this.#metrics.request(labels, outcome);
     return outcome;
   }

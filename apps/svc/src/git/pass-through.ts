@@ -4,12 +4,12 @@ import { FLUSH_PKT, requestedProtocolVersion } from "@devplat/git-protocol";
 import { bodyChunks } from "../http/request/body-chunks.ts";
 import { hasBody } from "../http/request/has-body.ts";
 import type { UpstreamKind } from "../telemetry/metrics.ts";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 import type { GitRequest } from "./git-request.ts";
-import { singleHeader, upstreamHeaders } from "./headers.ts";
+import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { relay } from "./relay.ts";
 import type { UploadLimit } from "./upload-limit.ts";
-import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Seconds of silence on anything that is not a listed repository's: pushes are checked, packs are counted. */
 const PASS_THROUGH_IDLE_SECONDS = 300;
@@ -54,15 +54,15 @@ export async function passThrough(
   passed: Passed,
   observe: AnswerObserver,
 ): Promise<void> {
-  const { exchange, target } = request;
-  const incoming = exchange.request;
+  const { context, target } = request;
+  const incoming = context.request;
   const headers = upstreamHeaders(incoming.headers, request.authorization);
-  const end = hasBody(incoming) ? limits.uploads.begin(exchange.remoteAddress) : undefined;
+  const end = hasBody(incoming) ? limits.uploads.begin(context.remoteAddress) : undefined;
   const body = end === undefined ? undefined : new PeekedBody(incoming, limits.idleMs, end);
   const length = incoming.headers["content-length"];
   if (body !== undefined && length !== undefined) headers["content-length"] = length;
   const version = requestedProtocolVersion(singleHeader(incoming.headers["git-protocol"]));
-  exchange.continue();
+  context.continue();
   const startedAt = performance.now();
   try {
     const answer = await upstream.send({
@@ -72,19 +72,19 @@ export async function passThrough(
       headers,
       ...(body === undefined ? {} : { body }),
       idleMs: idleSeconds(request) * 1000,
-      signal: exchange.gone,
-      client: exchange.remoteAddress,
+      signal: context.gone,
+      client: context.remoteAddress,
       renew: request.renew,
     });
-    exchange.timing("upstream", performance.now() - startedAt);
+    context.timing("upstream", performance.now() - startedAt);
     passed.status = answer.status;
-    await relay(exchange, observe(answer), request.relay);
+    await relay(context, observe(answer), request.relay);
   } finally {
     end?.();
     passed.command = version === 2 ? body?.command : undefined;
     passed.isProbe = body?.isProbe === true;
-    exchange.gitCommand = passed.command;
-    exchange.gitProbe = passed.isProbe;
+    context.gitCommand = passed.command;
+    context.gitProbe = passed.isProbe;
   }
 }
 

@@ -1,11 +1,11 @@
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import { MAX_REFUSAL_BYTES, type ExplainUnauthorized } from "../code-host/refusal-words.ts";
 import { SANDBOX_HEADERS, answerText } from "../http/request/text-answer.ts";
 import { ClientSink } from "./client-sink.ts";
-import { GitError } from "./errors.ts";
-import { isPage, mediaType, relayedHeaders, singleHeader, type HeaderRecord } from "./headers.ts";
+import { GitError } from "../upstream/errors.ts";
+import { isPage, mediaType, relayedHeaders, singleHeader, type HeaderRecord } from "../upstream/headers.ts";
 import { rewriteLocation } from "./location.ts";
-import type { UpstreamAnswer } from "./upstream.ts";
+import type { UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** How an answer of the code host reaches the client. */
 export interface RelayOptions {
@@ -25,20 +25,20 @@ export interface RelayOptions {
  * @throws GitError if nothing was sent yet; a failure later breaks the client's connection.
  */
 export async function relay(
-  exchange: Exchange,
+  context: RequestContext,
   answer: UpstreamAnswer,
   options: RelayOptions,
 ): Promise<void> {
-  const { response, request } = exchange;
+  const { response, request } = context;
   if (answer.status === 401 && options.whenUnauthorized !== undefined) {
     const body = await answer.read(MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0));
     answer.cancel();
     const { headers, renewed = false } = answer;
-    answerText(exchange, 403, options.whenUnauthorized({ headers, body, renewed }));
+    answerText(context, 403, options.whenUnauthorized({ headers, body, renewed }));
     return;
   }
-  if (replacePage(exchange, answer, options)) return;
-  const headers = headOf(exchange, answer, options);
+  if (replacePage(context, answer, options)) return;
+  const headers = headOf(context, answer, options);
   response.writeHead(answer.status, headers);
   if (request.method === "HEAD" || answer.status === 204 || answer.status === 304) {
     answer.cancel();
@@ -58,7 +58,7 @@ export async function relay(
 }
 
 /** The head of a relayed answer. @throws GitError `upstream_foreign` for a redirect that must not be passed on */
-export function headOf(exchange: Exchange, answer: UpstreamAnswer, options: RelayOptions): HeaderRecord {
+export function headOf(context: RequestContext, answer: UpstreamAnswer, options: RelayOptions): HeaderRecord {
   const headers = relayedHeaders(answer.headers);
   const location = singleHeader(answer.headers["location"]);
   if (location !== undefined) {
@@ -79,15 +79,15 @@ export function headOf(exchange: Exchange, answer: UpstreamAnswer, options: Rela
   return {
     ...headers,
     ...SANDBOX_HEADERS,
-    "x-request-id": exchange.id,
-    "server-timing": exchange.serverTiming,
+    "x-request-id": context.id,
+    "server-timing": context.serverTiming,
   };
 }
 
 /** Answers with a text of ours where the code host sent a page, which git would not print and a browser would run. */
-function replacePage(exchange: Exchange, answer: UpstreamAnswer, options: RelayOptions): boolean {
+function replacePage(context: RequestContext, answer: UpstreamAnswer, options: RelayOptions): boolean {
   if (!isPage(mediaType(answer.headers["content-type"]))) return false;
-  const headers = headOf(exchange, answer, options);
+  const headers = headOf(context, answer, options);
   answer.cancel();
   const kept: Record<string, string> = {};
   for (const name of ["www-authenticate", "location", "retry-after", "server-timing"]) {
@@ -95,6 +95,6 @@ function replacePage(exchange: Exchange, answer: UpstreamAnswer, options: RelayO
     if (value !== undefined) kept[name] = value;
   }
   const message = `${options.requested.host} answered ${answer.status} with a web page`;
-  answerText(exchange, answer.status, message, kept);
+  answerText(context, answer.status, message, kept);
   return true;
 }

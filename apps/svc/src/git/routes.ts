@@ -1,11 +1,13 @@
+import { isRedirect, isRefusal } from "../upstream/response-status.ts";
+import type { GitAction } from "../scopes/demand.ts";
 import { systemClock, type Clock, type Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import { explainUnauthorized } from "../code-host/refusal-words.ts";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { RequestContext } from "../http/request/request-context.ts";
 import type { GitHandler } from "../http/server/listener.ts";
-import type { Surface } from "../http/routing/surface.ts";
+import type { VirtualHost } from "../http/routing/virtual-host.ts";
 import {
   basePathOf,
   queryValues,
@@ -15,26 +17,26 @@ import {
 } from "../http/routing/target.ts";
 import { answerText } from "../http/request/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
-import type { Admission, CredentialGate, GitAction } from "../tokens/admission.ts";
+import type { Admission, CredentialGate } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
-import { AccessCheck } from "./access-check.ts";
+import { AccessCheck } from "../access/access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
-import type { UpstreamConnections } from "../upstream-connections.ts";
+import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
-import { GitError } from "./errors.ts";
+import { GitError } from "../upstream/errors.ts";
 import { FetchCommand } from "./fetch-command.ts";
-import { isRedirect, isRefusal, type GitRequest, type RepositoryRequest } from "./git-request.ts";
-import { singleHeader, upstreamHeaders } from "./headers.ts";
+import type { GitRequest, RepositoryRequest } from "./git-request.ts";
+import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { KnownBodies } from "./known-bodies.ts";
 import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { rewriteLocation } from "./location.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
-import { RefProbes } from "./ref-probe.ts";
+import { RefProbes } from "../access/ref-probe.ts";
 import { UploadLimit } from "./upload-limit.ts";
 import { UploadPack } from "./upload-pack.ts";
-import { Upstream, type UpstreamAnswer } from "./upstream.ts";
+import { Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
 
 export interface GitRoutesOptions {
   /** `host.url` */
@@ -116,18 +118,18 @@ export class GitRoutes implements GitHandler {
   }
 
   async handle(
-    exchange: Exchange,
+    context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,
-    surface: Surface,
+    virtualHost: VirtualHost,
   ): Promise<void> {
     const lookedUpAt = performance.now();
     const policy = this.#policyOf(target);
-    exchange.stage("cache_lookup", lookedUpAt);
-    if (policy?.enabled === true) exchange.cacheRepo = `${policy.owner}/${policy.name}`;
+    context.stage("cache_lookup", lookedUpAt);
+    if (policy?.enabled === true) context.cacheRepo = `${policy.owner}/${policy.name}`;
     try {
-      await this.#admitted(exchange, target, surface, policy);
+      await this.#admitted(context, target, virtualHost, policy);
     } catch (error) {
-      this.#failed(exchange, policy, target, error);
+      this.#failed(context, policy, target, error);
     }
   }
 
@@ -142,17 +144,17 @@ export class GitRoutes implements GitHandler {
   }
 
   async #admitted(
-    exchange: Exchange,
+    context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,
-    surface: Surface,
+    virtualHost: VirtualHost,
     policy: CachePolicy | undefined,
   ): Promise<void> {
     const { credentials } = this.#options;
-    const { request } = exchange;
+    const { request } = context;
     const methods = target.kind === "repository" ? METHODS[target.tail.kind] : undefined;
     if (methods?.includes(request.method ?? "") === false) {
       const allowed = methods.join(", ");
-      this.#refuse(exchange, target, policy, 405, `this address answers ${allowed}`, { Allow: allowed });
+      this.#refuse(context, target, policy, 405, `this address answers ${allowed}`, { Allow: allowed });
       return;
     }
     const given = upstreamHeaders(request.headers, undefined);
@@ -163,28 +165,28 @@ export class GitRoutes implements GitHandler {
     ];
     if (outgoing.some((text) => credentials.carriesOwnToken(text))) {
       const message = "a token of this service stands outside of Authorization; nothing was forwarded";
-      this.#refuse(exchange, target, policy, 400, message);
+      this.#refuse(context, target, policy, 400, message);
       return;
     }
     const admittedAt = performance.now();
-    const { admission, batch } = await this.#admit(exchange, target, Object.values(given).flat());
-    exchange.stage("admission", admittedAt);
-    exchange.principal = admission.principal;
+    const { admission, batch } = await this.#admit(context, target, Object.values(given).flat());
+    context.stage("admission", admittedAt);
+    context.principal = admission.principal;
     if (admission.kind === "refuse") {
       const { status, message, headers } = admission;
-      this.#refuse(exchange, target, policy, status, message, headers);
+      this.#refuse(context, target, policy, status, message, headers);
       return;
     }
-    if (this.#cached !== undefined) exchange.concludeCache(untouched(policy));
+    if (this.#cached !== undefined) context.concludeCache(untouched(policy));
     const gitRequest: GitRequest = {
-      exchange,
+      context,
       target,
       authorization: admission.authorization,
       renew: admission.renew,
       policy,
       relay: {
         requested: new URL(target.upstreamPath, this.#upstream.origin),
-        stripPrefix: surface === "code_host" ? "" : this.#basePath,
+        stripPrefix: virtualHost === "code_host" ? "" : this.#basePath,
         allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
         whenUnauthorized: explainUnauthorized(admission.whenUnauthorized, admission.authorization),
       },
@@ -192,7 +194,7 @@ export class GitRoutes implements GitHandler {
     if (batch !== undefined) {
       const observe = (answer: UpstreamAnswer): UpstreamAnswer =>
         this.#observe(gitRequest, answer, batch.level);
-      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(exchange), observe);
+      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(context), observe);
       return;
     }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
@@ -205,22 +207,22 @@ export class GitRoutes implements GitHandler {
 
   /** Answers a request that goes nowhere. The outcome is the same whether the repository is listed or not. */
   #refuse(
-    exchange: Exchange,
+    context: RequestContext,
     target: Target,
     policy: CachePolicy | undefined,
     status: number,
     message: string,
     headers: Readonly<Record<string, string>> = {},
   ): void {
-    if (this.#cached !== undefined) exchange.concludeCache("rejected");
-    const counts = exchange.request.method === "POST" && isUploadPack(target);
-    if (policy?.enabled === true && counts) this.#outcomes.request(exchange, policy, "rejected");
-    answerText(exchange, status, message, headers);
+    if (this.#cached !== undefined) context.concludeCache("rejected");
+    const counts = context.request.method === "POST" && isUploadPack(target);
+    if (policy?.enabled === true && counts) this.#outcomes.request(context, policy, "rejected");
+    answerText(context, status, message, headers);
   }
 
   /** A batch of LFS says in its body what it does: with a token of ours, that is read first. */
   async #admit(
-    exchange: Exchange,
+    context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,
     headers: readonly string[],
   ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
@@ -230,21 +232,21 @@ export class GitRoutes implements GitHandler {
       ...headers,
     ]);
     if (stray !== undefined) return { admission: stray };
-    const { authorization } = exchange.request.headers;
-    const action = actionOf(target, exchange.request.method ?? "");
+    const { authorization } = context.request.headers;
+    const action = actionOf(target, context.request.method ?? "");
     const isBatch =
       target.kind === "repository" &&
       target.tail.kind === "lfs" &&
-      lfsDeed(exchange.request.method ?? "", target.upstreamPath) === "batch";
+      lfsDeed(context.request.method ?? "", target.upstreamPath) === "batch";
     if (!isBatch || presentedCredential(authorization).kind !== "own") {
-      return { admission: await credentials.admit(authorization, action, exchange.remoteAddress) };
+      return { admission: await credentials.admit(authorization, action, context.remoteAddress) };
     }
-    const caller = await credentials.authenticate(authorization, exchange.remoteAddress);
+    const caller = await credentials.authenticate(authorization, context.remoteAddress);
     if (caller.kind === "refuse") return { admission: caller };
     // Nothing is read of a batch that may not even download.
     const early = caller.permits(lfsDemand(target.owner, target.name, "read"));
     if (early !== undefined) return { admission: early };
-    const batch = await readLfsBatch(exchange, this.#lfsBatches);
+    const batch = await readLfsBatch(context, this.#lfsBatches);
     const refusal = caller.permits(lfsDemand(target.owner, target.name, batch.level));
     return { admission: refusal ?? (await caller.forward("git")), batch };
   }
@@ -276,46 +278,45 @@ export class GitRoutes implements GitHandler {
 
   /** @param result for a repository that is cached */
   #countPassed(request: GitRequest, passed: Passed, result: "passthrough" | "error"): void {
-    const { exchange, target, policy } = request;
+    const { context, target, policy } = request;
     if (this.#cached === undefined || target.kind !== "repository") return;
     // git's probe before a large body belongs to the request that follows: one clone is one count.
-    const isCommand = isUploadPack(target) && countsAlone(exchange);
+    const isCommand = isUploadPack(target) && countsAlone(context);
     if (!isCommand && target.tail.kind !== "dumb_info_refs") return;
     if (policy === undefined)
-      this.#outcomes.nocache(exchange, target.owner, target.name, passed.status === 200);
-    else this.#outcomes.request(exchange, policy, policy.enabled ? result : "bypass");
+      this.#outcomes.nocache(context, target.owner, target.name, passed.status === 200);
+    else this.#outcomes.request(context, policy, policy.enabled ? result : "bypass");
   }
 
   /** Reads along where a cached repository's advertisement of protocol v2 passes. */
-  #advertisementOf({ exchange, target }: GitRequest): AdvertisedFeatures | undefined {
+  #advertisementOf({ context, target }: GitRequest): AdvertisedFeatures | undefined {
     const { cache } = this.#options;
     if (cache === undefined || target.kind !== "repository") return undefined;
     const { tail, owner, name } = target;
     if (tail.kind !== "info_refs" || tail.service !== "git-upload-pack") return undefined;
-    if (requestedProtocolVersion(singleHeader(exchange.request.headers["git-protocol"])) !== 2) {
+    if (requestedProtocolVersion(singleHeader(context.request.headers["git-protocol"])) !== 2) {
       return undefined;
     }
     return new AdvertisedFeatures(cache.repository(owner, name));
   }
 
   /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
-  #failed(exchange: Exchange, policy: CachePolicy | undefined, target: Target, error: unknown): void {
+  #failed(context: RequestContext, policy: CachePolicy | undefined, target: Target, error: unknown): void {
     const known = error instanceof GitError ? error : undefined;
     if (known?.code === "client_gone") {
-      exchange.response.destroy();
+      context.response.destroy();
       return;
     }
     if (policy?.enabled === true) {
-      if (isUploadPack(target) && countsAlone(exchange)) this.#outcomes.request(exchange, policy, "error");
-      else exchange.concludeCache("error");
+      if (isUploadPack(target) && countsAlone(context)) this.#outcomes.request(context, policy, "error");
+      else context.concludeCache("error");
     }
     this.#options.logger.warn(
-      { request_id: exchange.id, repo: exchange.cacheRepo, err: error },
+      { request_id: context.id, repo: context.cacheRepo, err: error },
       "a git request failed",
     );
-    if (known === undefined)
-      answerText(exchange, 500, `internal error; the log has more under ${exchange.id}`);
-    else answerText(exchange, known.status, known.message, known.headers);
+    if (known === undefined) answerText(context, 500, `internal error; the log has more under ${context.id}`);
+    else answerText(context, known.status, known.message, known.headers);
   }
 }
 
@@ -330,9 +331,9 @@ function observeAnswer(
   answer: UpstreamAnswer,
   level: "read" | "write" | undefined,
 ): UpstreamAnswer {
-  const { target, exchange, relay } = request;
+  const { target, context, relay } = request;
   const { tail } = target;
-  const deed = tail.kind === "lfs" ? lfsDeed(exchange.request.method ?? "", target.upstreamPath) : undefined;
+  const deed = tail.kind === "lfs" ? lfsDeed(context.request.method ?? "", target.upstreamPath) : undefined;
   const writes = level === "write" || isPush(tail) || deed === "write";
   if (!writes && !isHandOver(tail, answer, relay.requested)) return access.observe(request, answer);
   if (isRefusal(answer.status) || isRedirect(answer.status)) access.forget(request);
@@ -369,7 +370,7 @@ function isUploadPack(target: Target): target is Extract<Target, { kind: "reposi
 }
 
 /** False for `ls-refs` and for git's probe before a large body: they belong to the fetch that follows. */
-function countsAlone({ gitCommand, gitProbe }: Exchange): boolean {
+function countsAlone({ gitCommand, gitProbe }: RequestContext): boolean {
   return gitCommand !== "ls-refs" && !gitProbe;
 }
 
@@ -380,7 +381,7 @@ function untouched(policy: CachePolicy | undefined): RequestResult {
 }
 
 /** Where the client reached us, as it wrote it. */
-function ownOrigin({ request }: Exchange): string {
+function ownOrigin({ request }: RequestContext): string {
   const encrypted = "encrypted" in request.socket || request.headers["x-forwarded-proto"] === "https";
   return `${encrypted ? "https" : "http"}://${request.headers.host ?? "localhost"}`;
 }

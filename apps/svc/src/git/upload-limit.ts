@@ -1,7 +1,7 @@
 import { KeyedSemaphore, type Release } from "@devplat/base/semaphore";
-import { addressKey } from "../http/request/address-key.ts";
-import { GitError } from "./errors.ts";
-import { MAX_CONNECTIONS } from "./upstream.ts";
+import { addressKey } from "@devplat/config/address-key";
+import { GitError } from "../upstream/errors.ts";
+import { MAX_CONNECTIONS } from "../upstream/upstream.ts";
 
 /** Bodies that one client address may be sending to the code host at once: half of the connections for such. */
 export const MAX_UPLOADS_PER_CLIENT = MAX_CONNECTIONS / 2;

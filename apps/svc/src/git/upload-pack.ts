@@ -1,3 +1,4 @@
+import { isRefusal } from "../upstream/response-status.ts";
 import {
   FLUSH_PKT,
   ProtocolError,
@@ -10,19 +11,19 @@ import {
 import type { GitCache } from "../cache/git-cache.ts";
 import { discardUnread } from "../http/request/unread-body.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
-import type { AccessCheck } from "./access-check.ts";
+import type { AccessCheck } from "../access/access-check.ts";
 import { CommandAnswer } from "./command-answer.ts";
 import { HEAD_BYTES, malformed, type CommandBodies, type CommandBodyReader } from "./command-body.ts";
-import { GitError, isGone } from "./errors.ts";
+import { GitError, isGone } from "../upstream/errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
-import { isRefusal, type CachedRequest } from "./git-request.ts";
+import type { CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
-import { mediaType } from "./headers.ts";
+import { mediaType } from "../upstream/headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { UPLOAD_PACK_REQUEST } from "./ref-probe.ts";
+import { UPLOAD_PACK_REQUEST } from "../access/ref-probe.ts";
 import { relay } from "./relay.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream } from "../upstream/upstream.ts";
 
 /** What a rejected fetch gets in its `ERR` packet. */
 const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
@@ -55,25 +56,25 @@ export class UploadPack {
 
   /** @throws GitError if the answer has not begun */
   async handle(request: CachedRequest): Promise<void> {
-    const { exchange } = request;
-    const type = mediaType(exchange.request.headers["content-type"]);
+    const { context } = request;
+    const type = mediaType(context.request.headers["content-type"]);
     if (type !== UPLOAD_PACK_REQUEST) {
       throw new GitError("body_malformed", 415, `the body must be ${UPLOAD_PACK_REQUEST}`, {
         remedy: "final",
       });
     }
-    exchange.continue();
-    const body = this.#options.bodies.open(exchange.request, exchange.remoteAddress);
+    context.continue();
+    const body = this.#options.bodies.open(context.request, context.remoteAddress);
     try {
       await this.#handle(request, body);
     } finally {
       body.release();
     }
-    discardUnread(exchange);
+    discardUnread(context);
   }
 
   async #handle(request: CachedRequest, reader: CommandBodyReader): Promise<void> {
-    const { exchange } = request;
+    const { context } = request;
     const read = await this.#read(request, reader);
     if (read === undefined) return;
     if (read.kind === "commands") {
@@ -83,7 +84,7 @@ export class UploadPack {
     const { bytes } = read;
     // A flush-pkt alone is git's test of its credential: the request that follows counts.
     const isProbe = bytes.equals(FLUSH_PKT);
-    exchange.gitProbe = isProbe;
+    context.gitProbe = isProbe;
     try {
       await this.#forward(request, bytes);
     } catch (error) {
@@ -104,7 +105,7 @@ export class UploadPack {
     // A caller that the code host refuses does not make us read, inflate and parse more than that.
     if (!head.complete && !(await this.#authorized(request, head.bytes))) return undefined;
     const bytes = head.complete ? head.bytes : await reader.rest();
-    const body = await this.#decode(bytes, head.complete, request.exchange.gone);
+    const body = await this.#decode(bytes, head.complete, request.context.gone);
     reader.decoded();
     const commands = body.kind === "commands" ? body.commands : [];
     const areOurs = commands.length > 0 && commands.every(({ request: { command } }) => isOurs(command));
@@ -119,7 +120,7 @@ export class UploadPack {
    */
   async #authorized(request: CachedRequest, bytes: Buffer): Promise<boolean> {
     const { access, outcomes } = this.#options;
-    const { exchange, policy } = request;
+    const { context, policy } = request;
     const head = decodeHead(bytes);
     if (head.kind === "incomplete") {
       throw new GitError("body_too_large", 413, `the request's capabilities are over ${HEAD_BYTES} bytes`, {
@@ -128,18 +129,18 @@ export class UploadPack {
     }
     const command: CommandRequest = { ...(head.kind === "request" ? head.request : NO_COMMAND), args: [] };
     const isFetch = command.command === "fetch";
-    if (isOurs(command.command)) exchange.gitCommand = command.command;
-    const answer = new CommandAnswer(exchange, true, false);
+    if (isOurs(command.command)) context.gitCommand = command.command;
+    const answer = new CommandAnswer(context, true, false);
     if (isFetch && this.#options.strict) {
       await this.#rejectOrder(request, answer);
       return false;
     }
     const count = (result: FetchResult): void => {
       // Of all ls-refs, only the refused ones are counted.
-      if (isFetch) outcomes.fetch(exchange, policy, result);
+      if (isFetch) outcomes.fetch(context, policy, result);
       else if (result === "rejected" || command.command !== "ls-refs") {
-        outcomes.request(exchange, policy, result);
-      } else exchange.concludeCache(result);
+        outcomes.request(context, policy, result);
+      } else context.concludeCache(result);
     };
     const decision = await access.authorize(request, command, ["HEAD"]).catch((error: unknown) => {
       count(isGone(error) ? "miss" : "error");
@@ -156,8 +157,8 @@ export class UploadPack {
     const { owner, name } = request.target;
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
-    request.exchange.gitCommand = fetches ? "fetch" : "ls-refs";
-    const answer = new CommandAnswer(request.exchange, commands.length === 1, fetches);
+    request.context.gitCommand = fetches ? "fetch" : "ls-refs";
+    const answer = new CommandAnswer(request.context, commands.length === 1, fetches);
     if (this.#isOutOfOrder(commands)) {
       await this.#rejectOrder(request, answer);
       return;
@@ -178,8 +179,8 @@ export class UploadPack {
     answer.end();
   }
 
-  async #rejectOrder({ exchange, policy }: CachedRequest, answer: CommandAnswer): Promise<void> {
-    this.#options.outcomes.fetch(exchange, policy, "rejected");
+  async #rejectOrder({ context, policy }: CachedRequest, answer: CommandAnswer): Promise<void> {
+    this.#options.outcomes.fetch(context, policy, "rejected");
     await answer.endWithError("rejected", NEEDS_LS_REFS);
   }
 
@@ -201,8 +202,8 @@ export class UploadPack {
     return firstLsRefs < 0 ? this.#options.strict : firstFetch < firstLsRefs;
   }
 
-  #passedOn({ exchange, policy }: CachedRequest): void {
-    this.#options.outcomes.request(exchange, policy, "passthrough");
+  #passedOn({ context, policy }: CachedRequest): void {
+    this.#options.outcomes.request(context, policy, "passthrough");
   }
 
   /** Sends a body on whole: the flush-pkt by which git tests its credential, or a command that is not ours. */
@@ -214,10 +215,10 @@ export class UploadPack {
       headers: commandHeaders(request),
       body: bytes,
       idleMs: request.policy.timeoutSeconds * 1000,
-      signal: request.exchange.gone,
-      client: request.exchange.remoteAddress,
+      signal: request.context.gone,
+      client: request.context.remoteAddress,
     });
-    await relay(request.exchange, this.#options.access.observe(request, answer), request.relay);
+    await relay(request.context, this.#options.access.observe(request, answer), request.relay);
   }
 }
 

@@ -6,15 +6,15 @@ import {
 } from "@devplat/git-protocol";
 import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warming/warm-source.ts";
 import { basicToken } from "../code-host/github.ts";
-import { mediaType, type HeaderRecord } from "./headers.ts";
+import { mediaType, type HeaderRecord } from "../upstream/headers.ts";
 import {
   UPLOAD_PACK_REQUEST,
   LsRefsBody,
   UPLOAD_PACK_RESULT,
   areRefs,
   isUploadPackResult,
-} from "./ref-probe.ts";
-import type { Upstream, UpstreamAnswer } from "./upstream.ts";
+} from "../access/ref-probe.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 /** Bytes of a v2 advertisement that are read; real ones have a few hundred. */

@@ -3,11 +3,11 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import { rewriteLocation } from "../git/location.ts";
 import { MAX_UNLISTED_SERIES, RepositoryLabelling } from "../telemetry/repository-labels.ts";
-import { Surfaces, type Surface } from "./routing/surface.ts";
+import { VirtualHosts, type VirtualHost } from "./routing/virtual-host.ts";
 import { classifyTarget, isManagementPath } from "./routing/target.ts";
 
-const kindOf = (target: string, surface: Surface = "management"): string => {
-  const found = classifyTarget(target, surface);
+const kindOf = (target: string, virtualHost: VirtualHost = "management"): string => {
+  const found = classifyTarget(target, virtualHost);
   return found.kind === "repository" ? found.tail.kind : found.kind;
 };
 
@@ -88,7 +88,7 @@ describe("isManagementPath", () => {
   });
 });
 
-describe("Surfaces", () => {
+describe("VirtualHosts", () => {
   const options = {
     baseUrl: "https://svc.corp:8443",
     hostUrl: "https://github.com",
@@ -96,7 +96,7 @@ describe("Surfaces", () => {
   };
 
   it("management comes first; other names only if nothing is said about them", () => {
-    const table: readonly [string | undefined, Surface, Surface][] = [
+    const table: readonly [string | undefined, VirtualHost, VirtualHost][] = [
       ["svc.corp:8443", "management", "management"],
       ["127.0.0.1:1", "management", "management"],
       ["[::1]:80", "management", "management"],
@@ -108,8 +108,8 @@ describe("Surfaces", () => {
       ["stranger", "management", "unknown"],
       [undefined, "management", "management"],
     ];
-    const open = new Surfaces(options);
-    const closed = new Surfaces({ ...options, managementHost: "admin.corp" });
+    const open = new VirtualHosts(options);
+    const closed = new VirtualHosts({ ...options, managementHost: "admin.corp" });
     for (const [host, openly, strictly] of table) {
       assert.equal(open.of(host, "/x"), openly, `open ${host}`);
       assert.equal(closed.of(host, "/x"), strictly, `closed ${host}`);
@@ -117,14 +117,14 @@ describe("Surfaces", () => {
   });
 
   it("where both names are one, the API's path tells", () => {
-    const surfaces = new Surfaces({
+    const virtualHosts = new VirtualHosts({
       ...options,
       hostUrl: "https://ghe.corp",
       apiUrl: "https://ghe.corp/api/v3",
     });
-    assert.equal(surfaces.of("ghe.corp", "/api/v3/user"), "code_host_api");
-    assert.equal(surfaces.of("ghe.corp", "/api/v30"), "code_host");
-    assert.equal(surfaces.of("ghe.corp", "/o/r/info/refs"), "code_host");
+    assert.equal(virtualHosts.of("ghe.corp", "/api/v3/user"), "code_host_api");
+    assert.equal(virtualHosts.of("ghe.corp", "/api/v30"), "code_host");
+    assert.equal(virtualHosts.of("ghe.corp", "/o/r/info/refs"), "code_host");
   });
 });
 

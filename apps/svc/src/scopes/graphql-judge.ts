@@ -1,6 +1,6 @@
+import type { Need, TokenLimits } from "./demand.ts";
 import type { FieldNode, SelectionSetNode } from "graphql/language";
-import type { Need, TokenLimits } from "../tokens/admission.ts";
-import { isListed } from "../tokens/permit.ts";
+import { isListed } from "./permit.ts";
 import { GraphqlDocuments, type SelectedOperation } from "./graphql-document.ts";
 import type { GraphqlRequest } from "./graphql-request.ts";
 import { collectNames } from "./graphql-input.ts";

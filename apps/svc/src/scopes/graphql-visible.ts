@@ -1,4 +1,4 @@
-import type { Resource } from "../tokens/scopes.ts";
+import type { Resource } from "./scopes.ts";
 
 // What may be selected on values that nothing guards, or that may belong to another repository; kept by hand. The rules for
 // everything else are in graphql-rules.ts.

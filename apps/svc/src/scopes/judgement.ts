@@ -1,4 +1,4 @@
-import type { Demand } from "../tokens/admission.ts";
+import type { Demand } from "./demand.ts";
 import type { Brought } from "./workflow-writes.ts";
 
 /**

@@ -1,6 +1,6 @@
+import type { TokenLimits } from "./demand.ts";
 import { foldCase } from "../repository-name.ts";
-import type { TokenLimits } from "../tokens/admission.ts";
-import { isListed } from "../tokens/permit.ts";
+import { isListed } from "./permit.ts";
 import { bodyFields } from "./body-fields.ts";
 
 /** A body that has a say: the fields of it that reach other repositories. */

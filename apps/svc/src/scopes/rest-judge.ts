@@ -1,6 +1,6 @@
-import type { Demand, Need, TokenLimits } from "../tokens/admission.ts";
-import { isListed } from "../tokens/permit.ts";
-import { allows, type Resource } from "../tokens/scopes.ts";
+import type { Demand, Need, TokenLimits } from "./demand.ts";
+import { isListed } from "./permit.ts";
+import { allows, type Resource } from "./scopes.ts";
 import { foldCase } from "../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
 import { refusedToLimited, type IdResolver, type Judgement } from "./judgement.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RESOURCES } from "../tokens/scopes.ts";
+import { RESOURCES } from "./scopes.ts";
 
 const level = z.enum(["read", "write"]);
 const needs = z

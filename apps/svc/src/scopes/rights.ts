@@ -1,5 +1,5 @@
-import type { Need } from "../tokens/admission.ts";
-import { RESOURCES, type Resource } from "../tokens/scopes.ts";
+import type { Need } from "./demand.ts";
+import { RESOURCES, type Resource } from "./scopes.ts";
 
 /**
  * Of labels, milestones and assignees, which issues and pull requests share: either right opens them, as with the code

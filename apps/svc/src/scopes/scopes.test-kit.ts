@@ -1,6 +1,6 @@
-import type { TokenLimits } from "../tokens/admission.ts";
-import { demandFault } from "../tokens/permit.ts";
-import { parseScopes } from "../tokens/scopes.ts";
+import type { TokenLimits } from "./demand.ts";
+import { demandFault } from "./permit.ts";
+import { parseScopes } from "./scopes.ts";
 import { parseApiPath } from "./api-path.ts";
 import { readGraphqlRequest } from "./graphql-request.ts";
 import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { codeHostFor } from "../code-host/code-host-for.ts";
-import { parseScopes } from "../tokens/scopes.ts";
-import { ScopeExplainer } from "./explain.ts";
+import { parseScopes } from "./scopes.ts";
+import { ScopeExplainer } from "../administration/explain.ts";
 import { githubGraphql } from "./scope-judges.ts";
 import type { IdResolver, Judgement } from "./judgement.ts";
 import { ScopeJudges } from "./scope-judges.ts";

@@ -1,6 +1,6 @@
 import type { Secret } from "@devplat/base";
 import type { HostCredential } from "../code-host/host-account.ts";
-import type { AuditAction, AuditEvent, AuditOutcome } from "../audit/audit-event.ts";
+import type { AuditStore } from "../audit/audit-store.ts";
 
 /** Times are milliseconds since the Unix epoch, ids are UUIDv7; records are values, never live objects. */
 export interface CachedRepositoryRecord {
@@ -140,36 +140,6 @@ export interface OneTimeRecord {
   readonly expiresAt: number;
 }
 
-/** An audit event as it is kept. */
-export interface AuditRecord extends AuditEvent {
-  readonly id: string;
-  readonly at: number;
-}
-
-/** Which audit records; all given conditions hold together. */
-export interface AuditQuery {
-  /** One of these; empty: any. */
-  readonly actions?: readonly AuditAction[] | undefined;
-  /** Login, in any case of letters. */
-  readonly actor?: string | undefined;
-  /** In any case of letters. */
-  readonly target?: string | undefined;
-  readonly outcome?: AuditOutcome | undefined;
-  /** At or after. */
-  readonly from?: number | undefined;
-  /** Before. */
-  readonly to?: number | undefined;
-  /** {@link AuditPage.next} of the page before; a text that is none gives an empty page. */
-  readonly cursor?: string | undefined;
-  readonly limit: number;
-}
-
-export interface AuditPage {
-  readonly records: readonly AuditRecord[];
-  /** Undefined: there is no more. */
-  readonly next: string | undefined;
-}
-
 /**
  * What the service remembers. Every method may throw SvcError `database_unavailable` (remedy `retry`), and no other
  * code than those named. A write that has resolved survives a crash of the process. `undefined` and `false` mean "not there";
@@ -299,12 +269,4 @@ export interface LeaseStore {
   acquire(name: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
   /** Nothing happens when another has it by now. */
   release(name: string, holder: string): Promise<void>;
-}
-
-export interface AuditStore {
-  /** All or none; one whose id is there already is left as it is, so that a batch may be sent again. */
-  append(records: readonly AuditRecord[]): Promise<void>;
-  /** Newest first. */
-  query(query: AuditQuery): Promise<AuditPage>;
-  deleteBefore(time: number): Promise<number>;
 }

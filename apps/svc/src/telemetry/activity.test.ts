@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { ObservedRequest } from "./observed-request.ts";
 import { ACTIVITY_MINUTES, Activity } from "./activity.ts";
 
 const MINUTE_MS = 60_000;
@@ -29,8 +29,8 @@ function over(
     readonly ms?: number;
     readonly tokenId?: string;
   } = {},
-): Exchange {
-  const exchange = {
+): ObservedRequest {
+  const context = {
     subject: { tail: facts.tail ?? "upload_pack", repository: facts.repository ?? "acme/widgets" },
     cacheState: facts.cacheState ?? "",
     gitCommand: facts.command ?? "fetch",
@@ -40,7 +40,7 @@ function over(
     startedAt: performance.now() - (facts.ms ?? 1),
     bytes: 10,
   };
-  return exchange as unknown as Exchange;
+  return context as unknown as ObservedRequest;
 }
 
 describe("activity", () => {
@@ -53,7 +53,7 @@ describe("activity", () => {
     assert.deepEqual(activity.snapshot().minutes.at(-1), { hit: 1, miss: 0, passed: 0, failed: 0 });
   });
 
-  const kinds: [name: string, exchange: Exchange, kind: string][] = [
+  const kinds: [name: string, context: ObservedRequest, kind: string][] = [
     ["a miss", over({ cacheState: "miss" }), "miss"],
     ["a fetch that passes through", over({ cacheState: "passthrough" }), "passed"],
     ["a repository that is not listed", over(), "passed"],
@@ -64,10 +64,10 @@ describe("activity", () => {
     ["a code host that is away", over({ tail: "api", command: "", status: 502 }), "failed"],
     ["no answer at all", over({ tail: "api", command: "", answered: false }), "failed"],
   ];
-  for (const [name, exchange, kind] of kinds) {
+  for (const [name, context, kind] of kinds) {
     it(`counts ${name} as ${kind}`, () => {
       const { activity } = started();
-      activity.request(exchange);
+      activity.request(context);
       const counts = { hit: 0, miss: 0, passed: 0, failed: 0, [kind]: 1 };
       assert.deepEqual(activity.snapshot().minutes.at(-1), counts);
     });

@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import type { AuditEvent } from "../audit/audit-event.ts";
-import type { Exchange } from "../http/request/exchange.ts";
+import type { ObservedRequest } from "./observed-request.ts";
 
 /** Minutes that the dashboard looks back. */
 export const ACTIVITY_MINUTES = 60;
@@ -70,18 +70,18 @@ export class Activity {
   }
 
   /** A request is over. One clone counts once, by its fetch, as in the metrics. */
-  request(exchange: Exchange): void {
-    const kind = kindOf(exchange);
+  request(context: ObservedRequest): void {
+    const kind = kindOf(context);
     if (kind === undefined) return;
     const at = this.#clock.now();
     const minute = this.#minute(at);
     minute.counts[kind]++;
-    const { tokenId } = exchange.principal ?? {};
+    const { tokenId } = context.principal ?? {};
     if (tokenId !== undefined) this.#tokens.set(tokenId, at);
-    const repository = fetchedRepository(exchange);
+    const repository = fetchedRepository(context);
     if (repository === undefined) return;
-    const durationMs = performance.now() - exchange.startedAt;
-    const slow = [...minute.slow, { repository, kind, durationMs, bytes: exchange.bytes, at }];
+    const durationMs = performance.now() - context.startedAt;
+    const slow = [...minute.slow, { repository, kind, durationMs, bytes: context.bytes, at }];
     minute.slow = slow.toSorted(bySlowness).slice(0, SLOW_PER_MINUTE);
   }
 
@@ -135,11 +135,11 @@ export class Activity {
 }
 
 /** Undefined: it does not count. What git asks before a fetch is part of it, unless it ended there. */
-function kindOf(exchange: Exchange): RequestKind | undefined {
-  const { subject, cacheState, gitCommand, gitProbe, response } = exchange;
+function kindOf(context: ObservedRequest): RequestKind | undefined {
+  const { subject, cacheState, gitCommand, gitProbe, response } = context;
   if (subject === undefined || gitProbe) return undefined;
   // The 401 that makes git ask for a password; the request with it follows.
-  if (subject.tail === "info_refs" && response.statusCode === 401 && isAnonymous(exchange)) return undefined;
+  if (subject.tail === "info_refs" && response.statusCode === 401 && isAnonymous(context)) return undefined;
   if (cacheState === "rejected" || cacheState === "error") return "failed";
   const isPrelude = subject.tail === "info_refs" || gitCommand === "ls-refs";
   if (isPrelude) return undefined;
@@ -148,11 +148,11 @@ function kindOf(exchange: Exchange): RequestKind | undefined {
   return !response.headersSent || response.statusCode >= 500 ? "failed" : "passed";
 }
 
-function isAnonymous({ principal }: Exchange): boolean {
+function isAnonymous({ principal }: ObservedRequest): boolean {
   return principal === undefined || principal.kind === "anonymous";
 }
 
-function fetchedRepository({ subject, gitCommand }: Exchange): string | undefined {
+function fetchedRepository({ subject, gitCommand }: ObservedRequest): string | undefined {
   return subject?.tail === "upload_pack" && gitCommand !== "ls-refs" ? subject.repository : undefined;
 }
 

@@ -20,8 +20,7 @@ import {
   type Sampler,
 } from "@opentelemetry/sdk-trace";
 import { BRAND } from "../brand.ts";
-import type { Exchange } from "../http/request/exchange.ts";
-import { splitTarget } from "../http/routing/target.ts";
+import type { ObservedRequest } from "./observed-request.ts";
 
 /** Milliseconds that a collector gets for the last batch. */
 const CLOSE_LIMIT_MS = 2000;
@@ -64,18 +63,18 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions) {
   const tracer = tracers?.getTracer(BRAND.command, version);
   const logger = loggers?.getLogger(BRAND.command, version);
   return {
-    request(exchange: Exchange): void {
+    request(context: ObservedRequest): void {
       const endTime = Date.now();
       const span = tracer?.startSpan(
-        exchange.request.method ?? "HTTP",
+        context.request.method ?? "HTTP",
         {
           kind: SpanKind.SERVER,
-          startTime: endTime - (performance.now() - exchange.startedAt),
-          attributes: attributesOf(exchange),
+          startTime: endTime - (performance.now() - context.startedAt),
+          attributes: attributesOf(context),
         },
-        parentOf(exchange.request.headers["traceparent"]),
+        parentOf(context.request.headers["traceparent"]),
       );
-      if (exchange.response.statusCode >= 500) span?.setStatus({ code: SpanStatusCode.ERROR });
+      if (context.response.statusCode >= 500) span?.setStatus({ code: SpanStatusCode.ERROR });
       span?.end(endTime);
     },
     log(line: string): void {
@@ -106,19 +105,19 @@ export function startSdk({ environment, version, traces, logs }: SdkOptions) {
 }
 
 /** Names of the semantic conventions for HTTP servers; ours begin with the brand. Never a query, never a header of credentials. */
-function attributesOf(exchange: Exchange): Record<string, string | number> {
-  const { request, response, principal } = exchange;
+function attributesOf(context: ObservedRequest): Record<string, string | number> {
+  const { request, response, principal } = context;
   const own = BRAND.command;
   return {
     "http.request.method": request.method ?? "",
-    "url.path": exchange.shown(splitTarget(request.url ?? "").path),
+    "url.path": context.shownPath,
     "http.response.status_code": response.statusCode,
-    "client.address": exchange.remoteAddress,
-    "user_agent.original": exchange.shown(request.headers["user-agent"] ?? ""),
-    [`${own}.request_id`]: exchange.id,
-    [`${own}.timing`]: exchange.serverTiming,
-    ...(exchange.cacheRepo === "" ? {} : { [`${own}.cache_repo`]: exchange.cacheRepo }),
-    ...(exchange.cacheState === "" ? {} : { [`${own}.cache_state`]: exchange.cacheState }),
+    "client.address": context.remoteAddress,
+    "user_agent.original": context.shown(request.headers["user-agent"] ?? ""),
+    [`${own}.request_id`]: context.id,
+    [`${own}.timing`]: context.serverTiming,
+    ...(context.cacheRepo === "" ? {} : { [`${own}.cache_repo`]: context.cacheRepo }),
+    ...(context.cacheState === "" ? {} : { [`${own}.cache_state`]: context.cacheState }),
     ...(principal === undefined ? {} : { [`${own}.principal`]: principal.kind }),
   };
 }

@@ -1,41 +1,5 @@
-import type { Level, TokenRecord } from "../storage/store.ts";
-import type { Resource, Scopes } from "./scopes.ts";
-
-/** What a git request wants to do, in the terms of scopes. */
-export interface GitAction {
-  readonly owner: string;
-  readonly name: string;
-  readonly resource: "contents";
-  readonly level: "read" | "write";
-}
-
-/** A right that is needed. */
-export interface Need {
-  readonly resource: Resource;
-  /** What opens it as well. */
-  readonly or?: Resource;
-  readonly level: Level;
-}
-
-/**
- * What a request needs of a token: every right of `needs`, for every repository of `repositories`. A request that
- * concerns no repository in particular needs a token for every one, unless `anyRepository`.
- */
-export interface Demand {
-  readonly needs: readonly Need[];
-  /** `owner/name` each, as the request names them. */
-  readonly repositories: readonly string[];
-  /** True: it says nothing of any repository (the rate limit, the schema), so every token may ask. */
-  readonly anyRepository?: boolean;
-}
-
-/** Who stands behind an admitted request, for the access log; never a secret. */
-export interface Principal {
-  readonly kind: "anonymous" | "foreign" | "proxy_token" | "agent_token";
-  /** Login of the user whose credential is used, where it is known. */
-  readonly login: string | undefined;
-  readonly tokenId: string | undefined;
-}
+import type { Principal } from "../identity/principal.ts";
+import type { Demand, GitAction, TokenLimits } from "../scopes/demand.ts";
 
 export interface Forward {
   readonly kind: "forward";
@@ -83,9 +47,6 @@ export interface Caller {
   /** The credential to go on with. To be asked once per request: it counts as a use. */
   forward(form: CredentialForm): Promise<Admission>;
 }
-
-export type TokenLimits = Pick<TokenRecord, "repositories"> &
-  Partial<Pick<TokenRecord, "expiresAt">> & { readonly scopes: Scopes };
 
 /**
  * Decides on the credential of one request: one of our tokens is checked (kind, expiry, revocation, address, rate,

@@ -1,7 +1,9 @@
+import type { Principal } from "../identity/principal.ts";
+import type { GitAction } from "../scopes/demand.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Admission, Caller, CredentialGate, GitAction, Principal } from "./admission.ts";
-import { needText } from "./permit.ts";
+import type { Admission, Caller, CredentialGate } from "./admission.ts";
+import { needText } from "../scopes/permit.ts";
 import { BorderGate, type BorderPolicy } from "./border-gate.ts";
 
 const OPEN: BorderPolicy = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };

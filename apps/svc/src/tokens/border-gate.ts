@@ -1,9 +1,10 @@
+import type { Demand, GitAction } from "../scopes/demand.ts";
 import { BRAND } from "../brand.ts";
-import type { Admission, Caller, CredentialGate, Demand, GitAction, Refusal } from "./admission.ts";
-import { gitDemand } from "./git-demand.ts";
-import { demandFault } from "./permit.ts";
+import type { Admission, Caller, CredentialGate, Refusal } from "./admission.ts";
+import { gitDemand } from "../scopes/git-demand.ts";
+import { demandFault } from "../scopes/permit.ts";
 import { credentialCandidates, credentialWords, presentsCredential } from "../credentials/presented.ts";
-import { EVERYTHING } from "./scopes.ts";
+import { EVERYTHING } from "../scopes/scopes.ts";
 
 /** What others' credentials may do here (spec/svc.md section 4.2). */
 export interface BorderPolicy {

@@ -1,12 +1,16 @@
+import type { Demand } from "../scopes/demand.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Secret, silentLogger, systemClock } from "@devplat/base";
 import type { HostAccounts } from "../code-host/host-account.ts";
-import type { InstallationCredentials, InstallationOutcome } from "./installation-credentials.ts";
+import type {
+  InstallationCredentials,
+  InstallationOutcome,
+} from "../identity/apps/installation-credentials.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
-import type { Admission, Demand } from "./admission.ts";
+import type { Admission } from "./admission.ts";
 import { createToken } from "../credentials/token-format.ts";
 import { TokenGate } from "./token-gate.ts";
 import type { TokenLookup } from "./token-lookup.ts";

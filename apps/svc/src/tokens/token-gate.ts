@@ -1,24 +1,18 @@
+import type { Principal } from "../identity/principal.ts";
+import type { GitAction } from "../scopes/demand.ts";
 import type { Clock, Logger, Secret } from "@devplat/base";
 import type { HostAccounts } from "../code-host/host-account.ts";
-import type { InstallationCredentials } from "./installation-credentials.ts";
+import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
 import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
-import type { AllowedUsers } from "../login/allowed-users.ts";
+import type { AllowedUsers } from "../identity/login/allowed-users.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type {
-  Admission,
-  Caller,
-  CredentialForm,
-  CredentialGate,
-  GitAction,
-  Principal,
-  Refusal,
-} from "./admission.ts";
+import type { Admission, Caller, CredentialForm, CredentialGate, Refusal } from "./admission.ts";
 import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix, isWellFormed } from "../credentials/token-format.ts";
-import { demandFault, isUnlimited } from "./permit.ts";
+import { demandFault, isUnlimited } from "../scopes/permit.ts";
 import { presentedCredential } from "../credentials/presented.ts";
-import { gitDemand } from "./git-demand.ts";
+import { gitDemand } from "../scopes/git-demand.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { Store, TokenRecord } from "../storage/store.ts";
-import { AddressList } from "./address-list.ts";
+import { AddressList } from "@devplat/config/address-list";
 import { tokenHash } from "../credentials/token-format.ts";
 
 /** Milliseconds after which a remembered token is read again: so a revocation by another instance counts within 2 s. */

@@ -1,14 +1,14 @@
 import type { Clock, Secret } from "@devplat/base";
 import type { Hono } from "hono";
-import { readBytes } from "../admin-api/body.ts";
-import { clientOf } from "../admin-api/client.ts";
+import { readBytes } from "../http/request/request-body.ts";
+import { clientOf } from "../http/request/management-client.ts";
 import { ProblemError, problemOf, problemResponse } from "../http/request/problem.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { CacheMaintenance } from "../cache/policy.ts";
-import type { LoginLimits } from "../login/login-limits.ts";
-import { digest } from "../login/random.ts";
+import type { LoginLimits } from "../identity/login/login-limits.ts";
+import { digest } from "../identity/login/random.ts";
 import type { Store } from "../storage/store.ts";
-import { HOOK_PATH } from "./hook-path.ts";
+import { HOOK_PATH } from "../identity/apps/hook-path.ts";
 import { hasSignatureForm, isSigned, pushedRepository } from "./push-event.ts";
 import { ReadingPlaces } from "./reading-places.ts";
 

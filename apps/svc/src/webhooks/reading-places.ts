@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 import { ProblemError } from "../http/request/problem.ts";
-import { addressKey } from "../http/request/address-key.ts";
+import { addressKey } from "@devplat/config/address-key";
 
 /** Bodies that are read at once: anybody may send one, and it is judged only when it is whole. */
 const PLACES = 8;

@@ -8,7 +8,7 @@ import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
 import { isUnreadable, quarantine } from "../file-damage.ts";
 import { readAt, writeAllAt } from "./file-io.ts";
 import { folderNames } from "../folder-names.ts";
-import type { RepositoryId } from "../repository-id.ts";
+import type { RepositoryId } from "../../access/repository-id.ts";
 import { decodeTrailer, encodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
 import { readSealed, writeSealed } from "../sealed-file.ts";
 import type { Slice, Slices } from "./slices.ts";

@@ -1,5 +1,5 @@
 import type { StoreView } from "../repository-store.ts";
-import type { RecentTips } from "../tips.ts";
+import type { RecentTips } from "../../access/ref-snapshots.ts";
 
 /** What warming asks for and keeps up: branches and tags, never what others propose (`refs/pull/`). */
 export const WARM_PREFIXES: readonly string[] = ["HEAD", "refs/heads/", "refs/tags/"];

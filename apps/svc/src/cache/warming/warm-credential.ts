@@ -1,5 +1,5 @@
 import type { Secret } from "@devplat/base";
-import type { InstallationCredentials } from "../../tokens/installation-credentials.ts";
+import type { InstallationCredentials } from "../../identity/apps/installation-credentials.ts";
 
 /** Who warms a repository: a code-host token that nobody's request brought. */
 export interface WarmCredential {

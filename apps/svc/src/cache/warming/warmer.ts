@@ -9,7 +9,7 @@ import { packBytes } from "../coalescing/pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
 import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "../repository-store.ts";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
-import type { RecentTips } from "../tips.ts";
+import type { RecentTips } from "../../access/ref-snapshots.ts";
 import type { WarmCredential } from "./warm-credential.ts";
 import { refChanges, warmable, WARM_PREFIXES } from "./warm-changes.ts";
 import type { WarmQuestion, WarmSource } from "./warm-source.ts";

@@ -1,27 +1,30 @@
+import type { Principal } from "../../identity/principal.ts";
 import type { Logger } from "@devplat/base";
-import type { Principal } from "../../tokens/admission.ts";
-import type { Exchange } from "./exchange.ts";
-import { splitTarget } from "../routing/target.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /**
  * Writes one line per request: never a header of credentials, never a query, and no text that looks like one of our
  * tokens, wherever the client put it.
  */
-export function logAccess(log: Logger, exchange: Exchange, options: { readonly withCache: boolean }): void {
-  const { request, response } = exchange;
+export function logAccess(
+  log: Logger,
+  context: RequestContext,
+  options: { readonly withCache: boolean },
+): void {
+  const { request, response } = context;
   log.info(
     {
-      request_id: exchange.id,
+      request_id: context.id,
       method: request.method ?? "",
-      path: exchange.shown(splitTarget(request.url ?? "").path),
+      path: context.shownPath,
       status: response.headersSent ? response.statusCode : 0,
-      bytes: exchange.bytes,
-      duration_ms: Math.round((performance.now() - exchange.startedAt) * 100) / 100,
-      complete: exchange.complete,
-      remote: exchange.remoteAddress,
-      principal: principalText(exchange.principal),
-      ...(options.withCache ? { cache_state: exchange.cacheState, cache_repo: exchange.cacheRepo } : {}),
-      user_agent: exchange.shown(request.headers["user-agent"] ?? ""),
+      bytes: context.bytes,
+      duration_ms: Math.round((performance.now() - context.startedAt) * 100) / 100,
+      complete: context.complete,
+      remote: context.remoteAddress,
+      principal: principalText(context.principal),
+      ...(options.withCache ? { cache_state: context.cacheState, cache_repo: context.cacheRepo } : {}),
+      user_agent: context.shown(request.headers["user-agent"] ?? ""),
     },
     "request",
   );

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { AddressList } from "../../tokens/address-list.ts";
+import type { AddressList } from "@devplat/config/address-list";
 
 /** Entries of an `X-Forwarded-For` that are looked at; more would be a client padding the list. */
 const MAX_FORWARDED = 32;

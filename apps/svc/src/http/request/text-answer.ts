@@ -1,6 +1,6 @@
 import { PROBLEM_MEDIA_TYPE } from "@devplat/web-kit/problem";
 import { documentOf, type Problem } from "./problem.ts";
-import type { Exchange } from "./exchange.ts";
+import type { RequestContext } from "./request-context.ts";
 import { discardUnread } from "./unread-body.ts";
 
 /** On every answer of ours and every relayed one: content of the code host never runs on our origin. */
@@ -13,38 +13,38 @@ export const SANDBOX_HEADERS: Readonly<Record<string, string>> = {
 export const LFS_TYPE = "application/vnd.git-lfs+json";
 
 /**
- * Ends an exchange with a text, because git prints only text/plain. If the client is still sending its body, the
+ * Ends a request with a text, because git prints only text/plain. If the client is still sending its body, the
  * connection is closed after the answer: reading an endless body to its end would be a gift.
  */
 export function answerText(
-  exchange: Exchange,
+  context: RequestContext,
   status: number,
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const { subject, request } = exchange;
+  const { subject, request } = context;
   if (subject?.tail === "lfs" && request.headers.accept?.includes(LFS_TYPE) === true) {
-    const body = JSON.stringify({ message, request_id: exchange.id });
-    answerShort(exchange, status, body, { ...headers, "Content-Type": LFS_TYPE });
+    const body = JSON.stringify({ message, request_id: context.id });
+    answerShort(context, status, body, { ...headers, "Content-Type": LFS_TYPE });
     return;
   }
-  answerShort(exchange, status, `${message}\n`, { ...headers, "Content-Type": "text/plain; charset=utf-8" });
+  answerShort(context, status, `${message}\n`, { ...headers, "Content-Type": "text/plain; charset=utf-8" });
 }
 
-/** Ends an exchange of the administration, before the administration is asked, as it would: with a problem document. */
-export function answerProblem(exchange: Exchange, problem: Problem): void {
+/** Ends a request of the administration, before the administration is asked, as it would: with a problem document. */
+export function answerProblem(context: RequestContext, problem: Problem): void {
   const headers = { ...problem.headers, "Content-Type": PROBLEM_MEDIA_TYPE };
   const document = documentOf(problem);
-  answerShort(exchange, document.status, JSON.stringify(document), headers);
+  answerShort(context, document.status, JSON.stringify(document), headers);
 }
 
 function answerShort(
-  exchange: Exchange,
+  context: RequestContext,
   status: number,
   body: string,
   headers: Readonly<Record<string, string>>,
 ): void {
-  const { request, response } = exchange;
+  const { request, response } = context;
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
@@ -54,9 +54,9 @@ function answerShort(
     "Cache-Control": "no-store",
     ...headers,
     "Content-Length": Buffer.byteLength(body),
-    "X-Request-Id": exchange.id,
+    "X-Request-Id": context.id,
     ...(request.complete || request.httpVersionMajor > 1 ? {} : { Connection: "close" }),
   });
   response.end(request.method === "HEAD" ? undefined : body);
-  discardUnread(exchange);
+  discardUnread(context);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import type { Exchange } from "./exchange.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /** Bytes of an unread body that are thrown away, so that the connection can go on with the next request. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
@@ -12,7 +12,7 @@ const LINGER_MS = 2000;
  * a short time when the body is long or slow: reading an endless body to its end would be a gift. To be called when the
  * response is written, and not before its reader has left the request.
  */
-export function discardUnread({ request, response }: Exchange): void {
+export function discardUnread({ request, response }: RequestContext): void {
   if (request.complete) return;
   const timer = setTimeout(() => cut(request), LINGER_MS);
   timer.unref();

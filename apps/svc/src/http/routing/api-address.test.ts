@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { codeHostFor } from "../../code-host/code-host-for.ts";
-import { Surfaces, type Surface } from "./surface.ts";
+import { VirtualHosts, type VirtualHost } from "./virtual-host.ts";
 import { ApiAddresses } from "./api-address.ts";
 import { pathView } from "../../api-proxy/api-view.ts";
 
@@ -11,7 +11,7 @@ type Kind = "github" | "gitea";
 function assertFound(kind: Kind, url: string, rows: readonly Row[]): void {
   const host = codeHostFor({ kind, url, api_url: undefined });
   const addresses = new ApiAddresses(host);
-  const surfaces = new Surfaces({
+  const virtualHosts = new VirtualHosts({
     baseUrl: "https://svc.example",
     managementHost: "svc.example",
     hostUrl: host.url,
@@ -20,9 +20,9 @@ function assertFound(kind: Kind, url: string, rows: readonly Row[]): void {
     apiPrefixes: addresses.namedPrefixes,
   });
   for (const [name, target, expected] of rows) {
-    const surface: Surface = surfaces.of(name, target.split("?")[0] ?? "");
-    const found = addresses.find(surface, target);
-    const text = found === undefined ? `no API (${surface})` : `${found.kind} ${found.base}${found.path}`;
+    const virtualHost: VirtualHost = virtualHosts.of(name, target.split("?")[0] ?? "");
+    const found = addresses.find(virtualHost, target);
+    const text = found === undefined ? `no API (${virtualHost})` : `${found.kind} ${found.base}${found.path}`;
     assert.equal(text, expected, `${name} ${target}`);
   }
 }

@@ -1,5 +1,5 @@
 import type { CodeHost } from "../../code-host/code-host.ts";
-import type { Surface } from "./surface.ts";
+import type { VirtualHost } from "./virtual-host.ts";
 import { splitTarget } from "./target.ts";
 
 /** Which interface of the code host's API a request is for, and where that lies. */
@@ -48,23 +48,23 @@ export class ApiAddresses {
   }
 
   /** Whether a request is the API's to answer, be it with a 404. */
-  accepts(surface: Surface, requestTarget: string): boolean {
+  accepts(virtualHost: VirtualHost, requestTarget: string): boolean {
     return (
-      surface === "code_host_api" ||
-      surface === "code_host_uploads" ||
-      this.find(surface, requestTarget) !== undefined
+      virtualHost === "code_host_api" ||
+      virtualHost === "code_host_uploads" ||
+      this.find(virtualHost, requestTarget) !== undefined
     );
   }
 
   /** Undefined: not the API. */
-  find(surface: Surface, requestTarget: string): ApiTarget | undefined {
+  find(virtualHost: VirtualHost, requestTarget: string): ApiTarget | undefined {
     const { path, query } = splitTarget(requestTarget);
     const candidates =
-      surface === "management"
+      virtualHost === "management"
         ? this.#management
-        : surface === "code_host_api"
+        : virtualHost === "code_host_api"
           ? this.#named
-          : surface === "code_host_uploads"
+          : virtualHost === "code_host_uploads"
             ? this.#uploads
             : [];
     const mount = candidates.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`));

@@ -1,4 +1,4 @@
-import type { Surface } from "./surface.ts";
+import type { VirtualHost } from "./virtual-host.ts";
 
 /** What a request wants of a repository. */
 export type RepositoryTail =
@@ -73,7 +73,7 @@ export function queryValues(query: string): string[] {
  *
  * @param hostBasePath the path of `host.url`, without a final slash; on the code host's name it stands in front
  */
-export function classifyTarget(requestTarget: string, surface: Surface, hostBasePath = ""): Target {
+export function classifyTarget(requestTarget: string, virtualHost: VirtualHost, hostBasePath = ""): Target {
   const { path, query } = splitTarget(requestTarget);
   if (!path.startsWith("/")) return malformed("the request target is not a path");
   const decoded = decodePath(path);
@@ -87,7 +87,7 @@ export function classifyTarget(requestTarget: string, surface: Surface, hostBase
     if (segment === "." || segment === "..") return malformed("the path has a dot segment");
     if (segment === "" && index !== last) return malformed("the path has a doubled slash");
   }
-  const prefix = surface === "code_host" ? hostBasePath.split("/").slice(1) : [];
+  const prefix = virtualHost === "code_host" ? hostBasePath.split("/").slice(1) : [];
   const inside = prefix.every((segment, index) => segments[index] === segment)
     ? segments.slice(prefix.length)
     : [];
@@ -98,13 +98,13 @@ export function classifyTarget(requestTarget: string, surface: Surface, hostBase
       .split("/")
       .slice(1 + prefix.length);
     if (
-      repositoryTail(unsplit, query, surface) !== undefined ||
-      repositoryTail(inside, query, surface) !== undefined
+      repositoryTail(unsplit, query, virtualHost) !== undefined ||
+      repositoryTail(inside, query, virtualHost) !== undefined
     ) {
       return malformed("the path has an encoded slash");
     }
   }
-  const found = repositoryTail(inside, query, surface);
+  const found = repositoryTail(inside, query, virtualHost);
   if (found === undefined) return { kind: "other", upstreamPath: query === "" ? path : `${path}?${query}` };
   if ("reason" in found) return malformed(found.reason);
   const [owner = "", written = ""] = inside;
@@ -128,7 +128,7 @@ type FoundTail = { readonly tail: RepositoryTail; readonly query: string };
 function repositoryTail(
   segments: readonly string[],
   query: string,
-  surface: Surface,
+  virtualHost: VirtualHost,
 ): FoundTail | { readonly reason: string } | undefined {
   const [owner = "", , third = ""] = segments;
   const tail = segments.slice(2).join("/");
@@ -139,10 +139,10 @@ function repositoryTail(
   if (DUMB_OBJECT.test(tail)) return { tail: { kind: "dumb_object" }, query: "" };
   if (segments.length < 4) return undefined;
   if (["archive", "zipball", "tarball"].includes(third)) {
-    if (surface !== "code_host" && MANAGEMENT_WORDS.has(owner.toLowerCase())) return undefined;
+    if (virtualHost !== "code_host" && MANAGEMENT_WORDS.has(owner.toLowerCase())) return undefined;
     return { tail: { kind: "archive", revision: segments.slice(3).join("/") }, query: rebuildQuery(query) };
   }
-  if (third === "raw" && surface === "code_host")
+  if (third === "raw" && virtualHost === "code_host")
     return { tail: { kind: "raw", revision: segments[3] ?? "" }, query: rebuildQuery(query) };
   return undefined;
 }

@@ -1,5 +1,5 @@
 import { KeyedSemaphore, type Release } from "@devplat/base/semaphore";
-import { addressKey } from "../request/address-key.ts";
+import { addressKey } from "@devplat/config/address-key";
 
 /** The part of all places that one client may have. */
 const CLIENT_SHARE = 3 / 4;

@@ -1,4 +1,4 @@
-import { addressKey } from "../request/address-key.ts";
+import { addressKey } from "@devplat/config/address-key";
 
 /**
  * Bytes up to which a body is always taken: nearly every clone, fetch and query is smaller, and must not be kept out by

@@ -5,12 +5,13 @@ import type { Activity } from "../../telemetry/activity.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { ambiguity } from "../request/request-line.ts";
 import { logAccess } from "../request/access-log.ts";
-import { Exchange, type RequestSubject } from "../request/exchange.ts";
+import { RequestContext } from "../request/request-context.ts";
+import type { RequestSubject } from "../../telemetry/observed-request.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { ClientAddresses, setHost } from "../request/client-address.ts";
 import type { TlsIdentities } from "./tls-identities.ts";
 import { createWebServer, type WebServer } from "./web-server.ts";
-import type { Surface, Surfaces } from "../routing/surface.ts";
+import type { VirtualHost, VirtualHosts } from "../routing/virtual-host.ts";
 import { classifyTarget, splitTarget, type Target, isManagementPath } from "../routing/target.ts";
 import { SANDBOX_HEADERS, answerProblem, answerText } from "../request/text-answer.ts";
 
@@ -19,16 +20,20 @@ const MANAGEMENT_BODY_MS = 60_000;
 
 /** What answers the requests that concern the code host. */
 export interface GitHandler {
-  /** Answers the exchange whole; never rejects. `target` is not malformed. */
-  handle(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>, surface: Surface): Promise<void>;
+  /** Answers the whole request. Never rejects. `target` is not malformed. */
+  handle(
+    context: RequestContext,
+    target: Exclude<Target, { kind: "malformed" }>,
+    virtualHost: VirtualHost,
+  ): Promise<void>;
 }
 
 /** What answers the requests for the code host's API. */
 export interface ApiHandler {
   /** Whether a request on the surface is for the API. */
-  accepts(surface: Surface, requestTarget: string): boolean;
-  /** Answers the exchange whole; never rejects. */
-  handle(exchange: Exchange, surface: Surface): Promise<void>;
+  accepts(virtualHost: VirtualHost, requestTarget: string): boolean;
+  /** Answers the whole request. Never rejects. */
+  handle(context: RequestContext, virtualHost: VirtualHost): Promise<void>;
 }
 
 /** What connections are like, and how many there may be. */
@@ -47,7 +52,7 @@ export interface ListenerOptions {
   readonly addresses?: ClientAddresses;
   /** Default: plain HTTP/1.1 without bounds. */
   readonly connections?: ConnectionOptions;
-  readonly surfaces: Surfaces;
+  readonly virtualHosts: VirtualHosts;
   /** The path of `host.url`, without a final slash; usually empty. */
   readonly hostBasePath?: string;
   readonly git: GitHandler;
@@ -84,7 +89,7 @@ export function createListener(options: ListenerOptions): WebServer {
   const { addresses = new ClientAddresses(undefined), connections = PLAIN } = options;
   const busy = new RequestCounts(connections.maxPerClient);
   const accept = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
-    const exchange = new Exchange(request, response, options.metrics, {
+    const context = new RequestContext(request, response, options.metrics, {
       remoteAddress: addresses.note(request),
       expectsContinue,
       ownToken: options.ownToken,
@@ -94,24 +99,24 @@ export function createListener(options: ListenerOptions): WebServer {
     const host = addresses.hostOf(request);
     if (host !== undefined && host !== request.headers.host) setHost(request, host);
     response.once("close", () => {
-      logAccess(options.accessLog, exchange, options);
-      options.telemetry?.request(exchange);
-      options.activity?.request(exchange);
+      logAccess(options.accessLog, context, options);
+      options.telemetry?.request(context);
+      options.activity?.request(context);
     });
-    response.setHeader("X-Request-Id", exchange.id);
+    response.setHeader("X-Request-Id", context.id);
     if (twofold !== undefined) {
-      answerText(exchange, 400, `bad request: ${twofold}`);
+      answerText(context, 400, `bad request: ${twofold}`);
       return;
     }
-    if (!busy.begin(exchange)) {
-      answerText(exchange, 429, "too many requests at once from this address; try again", {
+    if (!busy.begin(context)) {
+      answerText(context, 429, "too many requests at once from this address; try again", {
         "Retry-After": "1",
       });
       return;
     }
-    route(options, exchange).catch((error: unknown) => {
-      options.logger.error({ request_id: exchange.id, err: error }, "a request failed inside the service");
-      answerText(exchange, 500, `internal error; the log has more under request id ${exchange.id}`);
+    route(options, context).catch((error: unknown) => {
+      options.logger.error({ request_id: context.id, err: error }, "a request failed inside the service");
+      answerText(context, 500, `internal error; the log has more under request id ${context.id}`);
     });
   };
   return createWebServer({
@@ -124,55 +129,59 @@ export function createListener(options: ListenerOptions): WebServer {
   });
 }
 
-async function route(options: ListenerOptions, exchange: Exchange): Promise<void> {
-  const { request } = exchange;
+async function route(options: ListenerOptions, context: RequestContext): Promise<void> {
+  const { request } = context;
   const url = request.url ?? "";
-  const surface = options.surfaces.of(request.headers.host, splitTarget(url).path);
-  const target = classifyTarget(url, surface, options.hostBasePath ?? "");
+  const virtualHost = options.virtualHosts.of(request.headers.host, splitTarget(url).path);
+  const target = classifyTarget(url, virtualHost, options.hostBasePath ?? "");
   // A path that is a repository's is git's, also under a word of ours: but not on the names of the API.
-  const forApi = surface === "management" ? target.kind !== "repository" : true;
-  const isApi = forApi && options.api?.accepts(surface, url) === true;
-  exchange.stage("classify", exchange.startedAt);
+  const forApi = virtualHost === "management" ? target.kind !== "repository" : true;
+  const isApi = forApi && options.api?.accepts(virtualHost, url) === true;
+  context.stage("classify", context.startedAt);
   if (!isApi && target.kind === "malformed") {
     const detail = `bad request: ${target.reason}`;
     // Git prints only text.
-    if (surface === "management" && isManagementPath(url))
-      answerProblem(exchange, { code: "malformed_path", detail });
-    else answerText(exchange, 400, detail);
+    if (virtualHost === "management" && isManagementPath(url))
+      answerProblem(context, { code: "malformed_path", detail });
+    else answerText(context, 400, detail);
   } else if (
-    surface === "unknown" ||
+    virtualHost === "unknown" ||
     // In development mode a foreign page, whose name was pointed at this machine, must not read repositories either.
-    (surface === "management" &&
+    (virtualHost === "management" &&
       (isApi || target.kind !== "other") &&
       options.answersHost?.(request.headers.host) === false)
   ) {
-    answerText(exchange, 421, "this service does not answer under this host name");
+    answerText(context, 421, "this service does not answer under this host name");
   } else if (isApi) {
-    exchange.subject = { tail: "api", repository: undefined };
-    await options.api?.handle(exchange, surface);
-  } else if (surface === "code_host_api" || surface === "code_host_uploads" || target.kind === "malformed") {
-    answerText(exchange, 404, "this service does not proxy the code host's API on this name");
-  } else if (surface === "management" && target.kind === "other") {
-    await manage(options, exchange);
+    context.subject = { tail: "api", repository: undefined };
+    await options.api?.handle(context, virtualHost);
+  } else if (
+    virtualHost === "code_host_api" ||
+    virtualHost === "code_host_uploads" ||
+    target.kind === "malformed"
+  ) {
+    answerText(context, 404, "this service does not proxy the code host's API on this name");
+  } else if (virtualHost === "management" && target.kind === "other") {
+    await manage(options, context);
   } else {
-    exchange.subject = subjectOf(exchange, target);
-    await options.git.handle(exchange, target, surface);
+    context.subject = subjectOf(context, target);
+    await options.git.handle(context, target, virtualHost);
   }
 }
 
-function subjectOf(exchange: Exchange, target: Exclude<Target, { kind: "malformed" }>): RequestSubject {
+function subjectOf(context: RequestContext, target: Exclude<Target, { kind: "malformed" }>): RequestSubject {
   if (target.kind === "other") return { tail: "other", repository: undefined };
-  return { tail: target.tail.kind, repository: exchange.shown(`${target.owner}/${target.name}`) };
+  return { tail: target.tail.kind, repository: context.shown(`${target.owner}/${target.name}`) };
 }
 
-async function manage(options: ListenerOptions, exchange: Exchange): Promise<void> {
-  const { request, response } = exchange;
-  exchange.continue();
+async function manage(options: ListenerOptions, context: RequestContext): Promise<void> {
+  const { request, response } = context;
+  context.continue();
   if (!request.complete) {
     const timer = setTimeout(() => {
       if (request.complete) return;
       const detail = "the request's body took too long";
-      answerProblem(exchange, { code: "request_timeout", detail });
+      answerProblem(context, { code: "request_timeout", detail });
     }, MANAGEMENT_BODY_MS);
     timer.unref();
     response.once("close", () => clearTimeout(timer));
@@ -180,10 +189,7 @@ async function manage(options: ListenerOptions, exchange: Exchange): Promise<voi
   try {
     await options.management(request, response);
   } catch (error) {
-    options.logger.error(
-      { request_id: exchange.id, reason: messageOf(error) },
-      "a management request failed",
-    );
+    options.logger.error({ request_id: context.id, reason: messageOf(error) }, "a management request failed");
     if (response.headersSent) response.destroy();
     else
       response.writeHead(500, { ...SANDBOX_HEADERS, "Content-Type": "text/plain" }).end("internal error\n");

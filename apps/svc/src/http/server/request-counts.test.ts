@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { describe, it } from "node:test";
 import { systemClock } from "@devplat/base";
-import { ProbeLimit } from "../../git/probe-limit.ts";
+import { ProbeLimit } from "../../access/probe-limit.ts";
 import { MAX_UPLOADS_PER_CLIENT, UploadLimit } from "../../git/upload-limit.ts";
-import type { Exchange } from "../request/exchange.ts";
+import type { RequestContext } from "../request/request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 
 describe("bounds of one client", () => {
@@ -12,14 +12,14 @@ describe("bounds of one client", () => {
 
   it("requests at once: an IPv6 network of 64 bits, which one customer has all of, is one client [svc 11.10]", () => {
     const counts = new RequestCounts(1);
-    const exchange = (remoteAddress: string): Exchange =>
-      ({ remoteAddress, response: new EventEmitter() }) as unknown as Exchange;
-    const first = exchange(one);
+    const context = (remoteAddress: string): RequestContext =>
+      ({ remoteAddress, response: new EventEmitter() }) as unknown as RequestContext;
+    const first = context(one);
     assert.equal(counts.begin(first), true);
-    assert.equal(counts.begin(exchange(sameNetwork)), false);
-    assert.equal(counts.begin(exchange(other)), true);
+    assert.equal(counts.begin(context(sameNetwork)), false);
+    assert.equal(counts.begin(context(other)), true);
     first.response.emit("close");
-    assert.equal(counts.begin(exchange(sameNetwork)), true);
+    assert.equal(counts.begin(context(sameNetwork)), true);
   });
 
   it("bodies on their way: the same", () => {

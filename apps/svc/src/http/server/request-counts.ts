@@ -1,6 +1,6 @@
 import { KeyedSemaphore } from "@devplat/base/semaphore";
-import { addressKey } from "../request/address-key.ts";
-import type { Exchange } from "../request/exchange.ts";
+import { addressKey } from "@devplat/config/address-key";
+import type { RequestContext } from "../request/request-context.ts";
 
 /** Counts the requests of each client that are being answered, so that one cannot take everything. */
 export class RequestCounts {
@@ -12,7 +12,7 @@ export class RequestCounts {
   }
 
   /** @returns false: as many as allowed are running. Otherwise it counts until its answer is closed. */
-  begin({ remoteAddress, response }: Exchange): boolean {
+  begin({ remoteAddress, response }: RequestContext): boolean {
     // Without an address (a Unix socket) the clients cannot be told apart.
     if (remoteAddress === "") return true;
     const release = this.#places.tryAcquire(addressKey(remoteAddress));

@@ -3,7 +3,7 @@ import { createSecureServer, type Http2Session } from "node:http2";
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { Server, Socket } from "node:net";
 import type { SecureContext } from "node:tls";
-import { addressKey } from "../request/address-key.ts";
+import { addressKey } from "@devplat/config/address-key";
 import { setHost, type ClientAddresses } from "../request/client-address.ts";
 import { oneAfterAnother } from "./pipelined.ts";
 import { takeProxyHeader } from "./proxy-protocol.ts";

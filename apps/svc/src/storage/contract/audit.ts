@@ -1,6 +1,7 @@
+import type { AuditQuery, AuditRecord } from "../../audit/audit-store.ts";
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import type { AuditQuery, AuditRecord, Store } from "../store.ts";
+import type { Store } from "../store.ts";
 import { auditRecord } from "./records.ts";
 
 export function auditCases(store: () => Store): void {

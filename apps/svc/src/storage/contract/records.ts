@@ -1,9 +1,9 @@
+import type { AuditRecord } from "../../audit/audit-store.ts";
 import { randomUUIDv7 } from "node:crypto";
 import { Secret } from "@devplat/base";
 import type { HostCredential } from "../../code-host/host-account.ts";
 import type {
   AppRecord,
-  AuditRecord,
   CachedRepositoryRecord,
   OneTimeRecord,
   SessionRecord,

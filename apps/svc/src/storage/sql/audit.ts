@@ -1,7 +1,7 @@
+import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
 import type { Kysely, Selectable } from "kysely";
 import type { AuditAction, AuditActor, AuditEvent, AuditOutcome } from "../../audit/audit-event.ts";
 import { cursorOf, positionOf } from "../time-cursor.ts";
-import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../store.ts";
 import { asked } from "./asked.ts";
 import type { Tables } from "./tables.ts";
 

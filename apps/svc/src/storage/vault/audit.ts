@@ -1,4 +1,4 @@
-import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../store.ts";
+import type { AuditPage, AuditQuery, AuditRecord, AuditStore } from "../../audit/audit-store.ts";
 import { cursorOf, isAfter, positionOf, type ListPosition } from "../time-cursor.ts";
 import type { VaultKv } from "./kv.ts";
 

@@ -1,0 +1,195 @@
+import { isRedirect, isRefusal, isWithdrawn } from "../upstream/response-status.ts";
+import type { Clock } from "@devplat/base";
+import { requestObjectFormat, type CommandRequest } from "@devplat/git-protocol";
+import { AuthorizationCache, authorizationKey, type AuthorizationKey } from "./authorization-cache.ts";
+import type { CachedRepository } from "../cache/cached-repository.ts";
+import type { GitCache } from "../cache/git-cache.ts";
+import { repositoryId } from "./repository-id.ts";
+import { watchForErrorLine } from "../upstream/error-line.ts";
+import { GitError } from "../upstream/errors.ts";
+import type { CachedRequest, RepositoryRequest } from "../git/git-request.ts";
+import { DEFAULT_PROBES_PER_MINUTE, ProbeLimit } from "./probe-limit.ts";
+import type { RefProbes, RefsAnswer } from "./ref-probe.ts";
+import type { UpstreamAnswer } from "../upstream/upstream.ts";
+
+export interface AccessCheckOptions {
+  readonly probes: RefProbes;
+  readonly cache: GitCache;
+  readonly clock: Clock;
+  /** `host.url`, part of every authorization's key. */
+  readonly hostUrl: string;
+  /** `cache.grant_seconds` */
+  readonly grantSeconds: number;
+  /** Default {@link DEFAULT_PROBES_PER_MINUTE}. */
+  readonly probesPerMinute?: number;
+}
+
+/** A request's `Authorization` as it goes upstream, and the repository. */
+type Access = Pick<RepositoryRequest, "authorization" | "target">;
+
+/** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
+export type Decision =
+  | { readonly kind: "authorized"; readonly askedAt: number }
+  | Extract<RefsAnswer, { kind: "refused" }>;
+
+/**
+ * No byte from the cache without an authorization by the code host (spec/svc.md section 2.1). An authorization of an
+ * `ls-refs` that a client sent is remembered for a short time. For a fetch without one the code host is asked in the
+ * client's name. An answer to such a probe is remembered only if it renews an `ls-refs` of the client: a client that
+ * never sends `ls-refs` is asked about each time, so that a revocation reaches it immediately.
+ */
+export class AccessCheck {
+  readonly #probes: RefProbes;
+  readonly #cache: GitCache;
+  readonly #hostUrl: string;
+  readonly #authorizations: AuthorizationCache;
+  readonly #limit: ProbeLimit;
+
+  constructor(options: AccessCheckOptions) {
+    this.#probes = options.probes;
+    this.#cache = options.cache;
+    this.#hostUrl = options.hostUrl;
+    this.#authorizations = new AuthorizationCache(options.grantSeconds, options.clock);
+    this.#limit = new ProbeLimit(options.probesPerMinute ?? DEFAULT_PROBES_PER_MINUTE, options.clock);
+  }
+
+  /** The time to hand to {@link recordAuthorization}: taken before the request is sent. */
+  now(): number {
+    return this.#authorizations.now();
+  }
+
+  /**
+   * Records the code host's authorization of a client's own `ls-refs`.
+   *
+   * @param body the whole answer; undefined: too long to be kept
+   * @throws ProtocolError if its lines are not refs: then it is none
+   */
+  async recordAuthorization(
+    access: Access,
+    repository: CachedRepository,
+    askedAt: number,
+    prefixes: readonly string[],
+    body: Buffer | undefined,
+  ): Promise<void> {
+    await this.#cache.noteYes(repository, prefixes, body);
+    this.#authorizations.record(this.#keyOf(access), askedAt);
+  }
+
+  /**
+   * Deletes the authorization if the answer to a request that reads refuses access: by 401, 403, 404, 410, 451 or a
+   * redirect, or by an `ERR` packet, when that is read. Every answer of the code host to a request that reads must pass here.
+   *
+   * @returns the answer to go on with
+   */
+  observe(access: Access, answer: UpstreamAnswer): UpstreamAnswer {
+    const { renewedAuthorization: renewed } = answer;
+    if (renewed !== undefined) {
+      // The credential of the request got a 401; the answer is for the one that replaced it.
+      this.refuse(access);
+      return this.#observe({ ...access, authorization: renewed }, answer);
+    }
+    return this.#observe(access, answer);
+  }
+
+  /** Deletes the authorization, and decisions that are on their way do not count. */
+  refuse(access: Access): void {
+    this.#authorizations.refuse(this.#keyOf(access));
+  }
+
+  /** Deletes the authorization after a refused push: who may not write may still read, so nothing else is affected. */
+  forget(access: Access): void {
+    this.#authorizations.forget(this.#keyOf(access));
+  }
+
+  /**
+   * Decides whether a fetch may read: by the remembered authorization, or by asking the code host.
+   *
+   * @param prefixes of the refs that are asked for; any will do for an authorization
+   * @throws GitError if the code host does not answer, or the client causes too many probes
+   */
+  async authorize(
+    request: CachedRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+  ): Promise<Decision> {
+    const askedAt = this.#authorizations.find(this.#keyOf(request));
+    if (askedAt !== undefined) return { kind: "authorized", askedAt };
+    return decisionOf(await this.ask(request, command, prefixes));
+  }
+
+  /**
+   * Confirms a decision immediately before the first byte of cached data is sent. If the request waited longer than
+   * `grant_seconds` since, or the code host refused the credential since, the code host is asked again.
+   *
+   * @param prefixes as {@link authorize}
+   * @throws GitError if the code host does not answer
+   */
+  async confirm(
+    request: CachedRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+    askedAt: number,
+  ): Promise<Decision> {
+    if (this.#authorizations.isCurrent(this.#keyOf(request), askedAt)) return { kind: "authorized", askedAt };
+    // Without the limit: at most one for each fetch that was authorized, and this one has waited already.
+    return decisionOf(await this.#probe(request, command, prefixes));
+  }
+
+  /** Asks for refs with the caller's credential, in the fetch's object format. Records what it shows. Throws as above. */
+  async ask(
+    request: CachedRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+  ): Promise<RefsAnswer> {
+    if (!this.#limit.take(request.context.remoteAddress)) {
+      throw new GitError("busy", 429, "too many fetches without ls-refs from this address; try again", {
+        headers: { "Retry-After": "1" },
+      });
+    }
+    return await this.#probe(request, command, prefixes);
+  }
+
+  async #probe(
+    request: CachedRequest,
+    command: CommandRequest,
+    prefixes: readonly string[],
+  ): Promise<RefsAnswer> {
+    const key = this.#keyOf(request);
+    const answer = await this.#probes.ask({
+      shareKey: key,
+      mayShare: (askedAt) => this.#authorizations.isCurrent(key, askedAt),
+      observe: (upstream) => this.observe(request, upstream),
+      path: request.target.upstreamPath,
+      authorization: request.authorization,
+      capabilities: probeCapabilities(command),
+      prefixes,
+      idleMs: request.policy.timeoutSeconds * 1000,
+    });
+    if (answer.kind === "refused") return answer;
+    const { owner, name } = request.target;
+    await this.#cache.noteYes(this.#cache.repository(owner, name), prefixes, answer.body);
+    this.#authorizations.renew(key, answer.askedAt);
+    return answer;
+  }
+
+  #observe(access: Access, answer: UpstreamAnswer): UpstreamAnswer {
+    const { status } = answer;
+    if (isRefusal(status) || isWithdrawn(status) || isRedirect(status)) this.refuse(access);
+    return watchForErrorLine(answer, () => this.refuse(access));
+  }
+
+  #keyOf({ authorization, target: { owner, name } }: Access): AuthorizationKey {
+    return authorizationKey(authorization, this.#hostUrl, repositoryId(owner, name));
+  }
+}
+
+function decisionOf(answer: RefsAnswer): Decision {
+  return answer.kind === "refused" ? answer : { kind: "authorized", askedAt: answer.askedAt };
+}
+
+/** Capabilities of a fetch that decide on the answer to `ls-refs`. */
+function probeCapabilities(command: CommandRequest): string[] {
+  const format = requestObjectFormat(command);
+  const options = command.capabilities.filter((text) => text.startsWith("server-option="));
+  return [...(format === "sha256" ? ["object-format=sha256"] : ["object-format=sha1"]), ...options];
+}

@@ -1,0 +1,188 @@
+import { setImmediate } from "node:timers/promises";
+import type { Clock } from "@devplat/base";
+import {
+  LsRefsFraming,
+  ProtocolError,
+  decodeLsRefsResponse,
+  encodeCommandRequest,
+  encodeLsRefsRequest,
+} from "@devplat/git-protocol";
+import { MAX_TIPS_BYTES } from "./ref-snapshots.ts";
+import { mediaType } from "../upstream/headers.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+
+export const UPLOAD_PACK_REQUEST = "application/x-git-upload-pack-request";
+export const UPLOAD_PACK_RESULT = "application/x-git-upload-pack-result";
+
+/** Bytes of a refusal's body that are passed on. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+
+/** An `ls-refs` of our own, with the caller's credential. */
+export interface RefProbe {
+  /** Two probes with the same text here, at the same time, are one. Must tell credentials apart. */
+  readonly shareKey: string;
+  /** Whether the answer to a probe that was sent then will do. One that is not sent yet always does. */
+  readonly mayShare: (askedAt: number) => boolean;
+  /** Called with the code host's answer before its body is read. */
+  readonly observe: (answer: UpstreamAnswer) => UpstreamAnswer;
+  /** Path of `git-upload-pack` at the code host. */
+  readonly path: string;
+  readonly authorization: string | undefined;
+  /** `object-format` and `server-option` of the fetch. */
+  readonly capabilities: readonly string[];
+  readonly prefixes: readonly string[];
+  readonly idleMs: number;
+}
+
+/**
+ * The code host's answer to a probe.
+ * - `authorized`: status 200, the right content type, a body that parses to its flush-pkt without `ERR`; `body` is all
+ *   of it, or undefined if it is too long to keep. `askedAt` is when the probe was sent.
+ * - `refused`: anything else that is an answer. Its body is in memory, so that all who asked can read it.
+ */
+export type RefsAnswer =
+  | { readonly kind: "authorized"; readonly body: Buffer | undefined; readonly askedAt: number }
+  | { readonly kind: "refused"; readonly answer: UpstreamAnswer };
+
+interface RunningProbe {
+  /** Undefined: it is not sent yet. */
+  askedAt: number | undefined;
+  readonly answer: Promise<RefsAnswer>;
+}
+
+/** Asks the code host for refs on a fetch's behalf. Concurrent probes with one key share one call. */
+export class RefProbes {
+  readonly #upstream: Upstream;
+  readonly #userAgent: string;
+  readonly #clock: Clock;
+  readonly #running = new Map<string, RunningProbe>();
+
+  constructor(options: { readonly upstream: Upstream; readonly userAgent: string; readonly clock: Clock }) {
+    this.#upstream = options.upstream;
+    this.#userAgent = options.userAgent;
+    this.#clock = options.clock;
+  }
+
+  /** @throws GitError if no answer came */
+  async ask(probe: RefProbe): Promise<RefsAnswer> {
+    const key = JSON.stringify([probe.shareKey, probe.capabilities, probe.prefixes]);
+    const running = this.#running.get(key);
+    if (running !== undefined && (running.askedAt === undefined || probe.mayShare(running.askedAt))) {
+      return await running.answer;
+    }
+    const sending = setImmediate();
+    const started: RunningProbe = {
+      askedAt: undefined,
+      // A turn later: requests that were waiting for the same thing continue in one turn, and share one probe.
+      answer: sending.then(async () => {
+        const askedAt = (started.askedAt = this.#clock.monotonic());
+        return await this.#send(probe, askedAt);
+      }),
+    };
+    this.#running.set(key, started);
+    try {
+      return await started.answer;
+    } finally {
+      if (this.#running.get(key) === started) this.#running.delete(key);
+    }
+  }
+
+  async #send(probe: RefProbe, askedAt: number): Promise<RefsAnswer> {
+    const request = encodeLsRefsRequest(
+      { symrefs: false, peel: true, unborn: false, refPrefixes: probe.prefixes, unknown: [] },
+      [`agent=${this.#userAgent}`, ...probe.capabilities],
+    );
+    const sent = await this.#upstream.send({
+      kind: "probe",
+      method: "POST",
+      path: probe.path,
+      headers: {
+        "content-type": UPLOAD_PACK_REQUEST,
+        accept: UPLOAD_PACK_RESULT,
+        "accept-encoding": "identity",
+        "git-protocol": "version=2",
+        "user-agent": this.#userAgent,
+        ...(probe.authorization === undefined ? {} : { authorization: probe.authorization }),
+      },
+      body: encodeCommandRequest(request),
+      idleMs: probe.idleMs,
+    });
+    const answer = probe.observe(sent);
+    if (!isUploadPackResult(answer)) {
+      return { kind: "refused", answer: kept(answer, await answer.read(MAX_REFUSAL_BYTES)) };
+    }
+    const body = new LsRefsBody();
+    for await (const chunk of answer.chunks) body.push(chunk);
+    if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, askedAt };
+    return {
+      kind: "refused",
+      answer: kept(answer, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
+    };
+  }
+}
+
+/** Whether an answer's head is that of an upload-pack result whose bytes we can read. */
+export function isUploadPackResult(answer: UpstreamAnswer): boolean {
+  const encoding = answer.headers["content-encoding"];
+  return (
+    answer.status === 200 &&
+    mediaType(answer.headers["content-type"]) === UPLOAD_PACK_RESULT &&
+    (encoding === undefined || encoding === "identity")
+  );
+}
+
+/** Whether the lines are refs; a body that was too long to keep is taken by its framing. */
+export function areRefs(body: Buffer | undefined): boolean {
+  try {
+    if (body !== undefined) decodeLsRefsResponse(body);
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError) return false;
+    throw error;
+  }
+}
+
+/** An answer whose body was read, so that several callers can be given it. */
+export function kept(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
+  return {
+    status: answer.status,
+    headers: { ...answer.headers, "content-length": String(body.length) },
+    chunks: {
+      async *[Symbol.asyncIterator]() {
+        yield body;
+      },
+    },
+    cancel: () => undefined,
+    read: () => Promise.resolve(body),
+  };
+}
+
+/** Follows the body of an `ls-refs` answer: whether it is whole, and its bytes, while they are few enough to keep. */
+export class LsRefsBody {
+  readonly #framing = new LsRefsFraming();
+  #isForeign = false;
+  #size = 0;
+  #parts: Buffer[] | undefined = [];
+
+  push(chunk: Buffer): void {
+    if (this.#isForeign) return;
+    try {
+      this.#framing.push(chunk);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#isForeign = true;
+    }
+    this.#size += chunk.length;
+    if (this.#size > MAX_TIPS_BYTES) this.#parts = undefined;
+    else this.#parts?.push(chunk);
+  }
+
+  /** After the last chunk: whether the body parses to its flush-pkt, without `ERR` and with nothing after it. */
+  get isWhole(): boolean {
+    return !this.#isForeign && this.#framing.complete;
+  }
+
+  get bytes(): Buffer | undefined {
+    return this.#parts === undefined ? undefined : Buffer.concat(this.#parts);
+  }
+}

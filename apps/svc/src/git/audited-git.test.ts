@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { describe, it } from "node:test";
+import { RequestContext } from "../http/request/request-context.ts";
+import type { GitHandler } from "../http/server/listener.ts";
+import type { Target } from "../http/routing/target.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import type { AuditEvent } from "../audit/audit-event.ts";
+import { AuditedGit } from "./audited-git.ts";
+
+const TARGET = {
+  kind: "repository",
+  owner: "acme",
+  name: "widgets",
+  tail: { kind: "upload_pack" },
+  upstreamPath: "/acme/widgets.git/git-upload-pack",
+} as const satisfies Target;
+
+/** What is written down of a fetch whose client leaves before the answer's end. */
+async function recordOf(answer: (context: RequestContext) => void): Promise<AuditEvent | undefined> {
+  const { promise: recorded, resolve } = Promise.withResolvers<AuditEvent>();
+  const git: GitHandler = { handle: async (context) => answer(context) };
+  const audited = new AuditedGit(git, { record: resolve });
+  const metrics = new Metrics({ version: "0", processMetrics: false });
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    Object.assign(request, { method: "POST" });
+    const facts = { remoteAddress: "192.0.2.1", expectsContinue: false, ownToken: () => false };
+    void audited.handle(new RequestContext(request, response, metrics, facts), TARGET, "management");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const asking = get(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  asking.on("error", () => undefined);
+  asking.on("response", (found) => found.on("error", () => undefined).on("data", () => asking.destroy()));
+  const event = await recorded;
+  server.close();
+  return event;
+}
+
+describe("the audit of git", () => {
+  it("a client that leaves in the middle of a fetch has failed", async () => {
+    const event = await recordOf(({ response }) => void response.write("part"));
+    assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "failed"]);
+  });
+
+  it("a client that leaves on a fetch's last byte, as git does, has all of it", async () => {
+    const event = await recordOf((context) => {
+      context.delivered = true;
+      context.response.write("all");
+    });
+    assert.deepEqual([event?.action, event?.outcome], ["git.fetch", "allowed"]);
+  });
+});

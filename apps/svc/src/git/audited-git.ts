@@ -1,0 +1,74 @@
+import type { RequestContext } from "../http/request/request-context.ts";
+import type { GitHandler } from "../http/server/listener.ts";
+import type { VirtualHost } from "../http/routing/virtual-host.ts";
+import type { RepositoryTail, Target } from "../http/routing/target.ts";
+import { principalActor } from "../identity/audit-source.ts";
+import type { AuditAction, AuditOutcome, AuditTrail } from "../audit/audit-event.ts";
+
+type Answered = Exclude<Target, { kind: "malformed" }>;
+
+/**
+ * Writes down what git did: one record for each fetch and push, and one for each denial. That an anonymous request was
+ * asked for a credential is no deed: git begins every private clone so.
+ */
+export class AuditedGit implements GitHandler {
+  readonly #git: GitHandler;
+  readonly #audit: AuditTrail;
+
+  constructor(git: GitHandler, audit: AuditTrail) {
+    this.#git = git;
+    this.#audit = audit;
+  }
+
+  async handle(context: RequestContext, target: Answered, virtualHost: VirtualHost): Promise<void> {
+    await this.#git.handle(context, target, virtualHost);
+    // Whether the client got it all is known when the answer is over, which may be a moment later.
+    if (context.response.closed) this.#note(context, target);
+    else context.response.once("close", () => this.#note(context, target));
+  }
+
+  #note(context: RequestContext, target: Answered): void {
+    const { statusCode: status } = context.response;
+    const action = deedOf(context, target, status);
+    if (action === undefined) return;
+    const { cacheState } = context;
+    this.#audit.record({
+      action,
+      outcome: outcomeOf(context, status),
+      actor: principalActor(context.principal),
+      target: target.kind === "repository" ? `${target.owner}/${target.name}` : pathOf(target.upstreamPath),
+      remoteAddress: context.remoteAddress,
+      requestId: context.id,
+      details: {
+        status,
+        ...(target.kind === "repository" ? { service: serviceOf(target.tail) } : {}),
+        ...(cacheState === "" ? {} : { cache_state: cacheState }),
+      },
+    });
+  }
+}
+
+function deedOf(context: RequestContext, target: Answered, status: number): AuditAction | undefined {
+  const tail = target.kind === "repository" ? target.tail.kind : undefined;
+  if (context.request.method === "POST" && !context.gitProbe) {
+    if (tail === "receive_pack") return "git.push";
+    if (tail === "upload_pack" && context.gitCommand !== "ls-refs") return "git.fetch";
+  }
+  const denied = status === 401 || status === 403 || status === 429;
+  const asked = context.request.headers.authorization !== undefined;
+  return denied && asked ? "access.denied" : undefined;
+}
+
+function outcomeOf(context: RequestContext, status: number): AuditOutcome {
+  if ([401, 403, 404, 429].includes(status) || context.cacheState === "rejected") return "denied";
+  return status < 400 && context.complete && context.cacheState !== "error" ? "allowed" : "failed";
+}
+
+function serviceOf(tail: RepositoryTail): string {
+  return tail.kind === "info_refs" ? tail.service.replace("git-", "") : tail.kind.replaceAll("_", "-");
+}
+
+/** Without the query, which may hold what is nobody's business. */
+function pathOf(upstreamPath: string): string {
+  return upstreamPath.split("?", 1)[0] ?? "";
+}

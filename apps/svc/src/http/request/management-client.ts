@@ -1,0 +1,15 @@
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+import { remoteAddressOf } from "./client-address.ts";
+import { shortUserAgent, type Client } from "../../identity/client.ts";
+
+/** Where a management request comes from. */
+export function clientOf(context: Context): Client {
+  const { incoming, outgoing } = context.env as HttpBindings;
+  const requestId = outgoing.getHeader("x-request-id");
+  return {
+    address: remoteAddressOf(incoming),
+    userAgent: shortUserAgent(incoming.headers["user-agent"]),
+    requestId: typeof requestId === "string" ? requestId : undefined,
+  };
+}

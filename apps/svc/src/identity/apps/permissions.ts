@@ -1,0 +1,31 @@
+import type { Level } from "../../storage/store.ts";
+import { EVERYTHING, type Scopes } from "../../scopes/scopes.ts";
+
+/** What an installation may do, in the code host's words. */
+export type Permissions = Readonly<Record<string, string>>;
+
+/** Where the code host's name of a permission is not that of our resource. */
+const NAMES: Readonly<Record<string, string>> = { projects: "repository_projects" };
+const RANK = ["read", "write", "admin"];
+
+/**
+ * The permissions that an installation token is asked for, out of an agent token's scopes; undefined: all that the
+ * installation has.
+ */
+export function permissionsFor(scopes: Scopes): Record<string, Level> | undefined {
+  if (EVERYTHING in scopes) return undefined;
+  const asked: Record<string, Level> = {};
+  for (const [resource, level] of Object.entries(scopes)) {
+    // The code host knows writing workflow files only; reading them is part of reading contents.
+    if (resource === "workflows" && level === "read") continue;
+    asked[NAMES[resource] ?? resource] = level;
+  }
+  return asked;
+}
+
+/** What is asked for and not granted, as `contents:write`. */
+export function missingPermissions(asked: Permissions, granted: Permissions): string[] {
+  return Object.entries(asked)
+    .filter(([name, level]) => RANK.indexOf(granted[name] ?? "") < RANK.indexOf(level))
+    .map(([name, level]) => `${name}:${level}`);
+}

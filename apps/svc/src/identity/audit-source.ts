@@ -1,0 +1,25 @@
+import type { Identity, Principal } from "./principal.ts";
+import type { Client } from "./client.ts";
+import type { AuditActor, AuditEvent } from "../audit/audit-event.ts";
+
+/** Who made a management request, and from where, in the form of an audit event. */
+export function managementSource(
+  identity: Identity | undefined,
+  client: Client,
+): Pick<AuditEvent, "actor" | "remoteAddress" | "requestId"> {
+  const actor: AuditActor =
+    identity === undefined
+      ? { kind: "anonymous" }
+      : {
+          kind: identity.kind === "administration" ? "administration_token" : "user",
+          login: identity.login,
+          credentialId: identity.sessionId,
+        };
+  return { actor, remoteAddress: client.address, requestId: client.requestId };
+}
+
+/** Who stands behind a request to the code host, in the form of an audit event. */
+export function principalActor(principal: Principal | undefined): AuditActor {
+  if (principal === undefined) return { kind: "anonymous" };
+  return { kind: principal.kind, login: principal.login, credentialId: principal.tokenId };
+}

@@ -1,0 +1,141 @@
+import type { Clock, Logger, Secret } from "@devplat/base";
+import { BoundedMap } from "@devplat/base/bounded-map";
+import type { HostAccounts } from "../../code-host/host-account.ts";
+import type { HostOauth } from "../../code-host/host-oauth.ts";
+import { SvcError } from "../../errors.ts";
+
+/** Milliseconds after which a no, or a question that the code host did not answer, is asked again. */
+const ASK_AGAIN_MS = 60_000;
+/** Users remembered; past that the one asked for longest ago is asked for again. */
+const MAX_REMEMBERED = 10_000;
+
+/** Who may use the service; both lists empty: everybody with an account of the code host. */
+export interface AllowedLogins {
+  readonly users: readonly string[];
+  /** Whose members may. */
+  readonly organizations: readonly string[];
+}
+
+/** A user as sessions and tokens know one. */
+export interface KnownUser {
+  readonly userId: string;
+  readonly login: string;
+}
+
+export interface AllowedUsersOptions {
+  /** Undefined: no OAuth client is configured. */
+  readonly oauth: Pick<HostOauth, "organizations"> | undefined;
+  readonly accounts: Pick<HostAccounts, "accessToken">;
+  readonly isAdmin: (login: string) => boolean;
+  readonly allowed: AllowedLogins;
+  /** Milliseconds that a yes of the code host about a membership stands; undefined: users are asked about at logins only. */
+  readonly recheckMs: number | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+interface Answer {
+  readonly allowed: boolean;
+  readonly until: number;
+}
+
+/** Decides who may use the service by `admins` and `login.allowed_*`: at the login, and as long as sessions and tokens live. */
+export class AllowedUsers {
+  readonly #options: AllowedUsersOptions;
+  #recheckMs: number | undefined;
+  #users: ReadonlySet<string> = new Set();
+  #organizations: ReadonlySet<string> = new Set();
+  /** Memberships by user id, the oldest first. One whose time is over still counts while the code host does not answer. */
+  #answers = new BoundedMap<string, Answer>({ max: MAX_REMEMBERED });
+  readonly #asking = new Map<string, Promise<boolean>>();
+
+  constructor(options: AllowedUsersOptions) {
+    this.#options = options;
+    this.#recheckMs = options.recheckMs;
+    this.setAllowed(options.allowed);
+  }
+
+  /** Counts from the next request on. @param recheckMs where users are asked about beside logins */
+  setAllowed({ users, organizations }: AllowedLogins, recheckMs = this.#recheckMs): void {
+    if (this.#recheckMs !== undefined) this.#recheckMs = recheckMs;
+    this.#users = folded(users);
+    this.#organizations = folded(organizations);
+    this.#answers = new BoundedMap({ max: MAX_REMEMBERED });
+    this.#asking.clear();
+  }
+
+  /**
+   * At a login. The code host is asked for organizations only where they count.
+   *
+   * @throws SvcError `login_refused`, `host_unreachable`
+   */
+  async mayLogIn(login: string, accessToken: Secret): Promise<boolean> {
+    return this.#byName(login) ?? this.#isMember(accessToken);
+  }
+
+  /** Notes a login that was allowed, so that the code host is not asked at once again, and a no before it counts no more. */
+  confirm(userId: string): void {
+    const until = this.#options.clock.monotonic() + (this.#recheckMs ?? 0);
+    this.#answers.set(userId, { allowed: true, until });
+  }
+
+  /**
+   * With each use of a session or token: the names at once, memberships as often as is configured, with the user's own
+   * credential. A code host that does not answer says nothing: who was allowed stays so until it does. Without a
+   * credential there is nobody to ask about: the user must sign in again.
+   */
+  async isStillAllowed({ userId, login }: KnownUser): Promise<boolean> {
+    const { clock } = this.#options;
+    const recheckMs = this.#recheckMs;
+    if (recheckMs === undefined) return true;
+    const byName = this.#byName(login);
+    if (byName !== undefined) return byName;
+    const known = this.#answers.peek(userId);
+    if (known !== undefined && clock.monotonic() < known.until) return known.allowed;
+    const running = this.#asking.get(userId);
+    if (running !== undefined) return running;
+    const asking = this.#ask(userId, recheckMs).finally(() => {
+      if (this.#asking.get(userId) === asking) this.#asking.delete(userId);
+    });
+    this.#asking.set(userId, asking);
+    return asking;
+  }
+
+  /** Undefined: memberships decide. */
+  #byName(login: string): boolean | undefined {
+    const everybody = this.#users.size === 0 && this.#organizations.size === 0;
+    if (everybody || this.#options.isAdmin(login) || this.#users.has(login.toLowerCase())) return true;
+    return this.#organizations.size === 0 ? false : undefined;
+  }
+
+  async #isMember(accessToken: Secret): Promise<boolean> {
+    const wanted = this.#organizations;
+    const theirs = (await this.#options.oauth?.organizations(accessToken)) ?? [];
+    return theirs.some((each) => wanted.has(each.toLowerCase()));
+  }
+
+  async #ask(userId: string, recheckMs: number): Promise<boolean> {
+    const { accounts, clock, logger } = this.#options;
+    const answers = this.#answers;
+    let allowed = false;
+    let keptMs = ASK_AGAIN_MS;
+    try {
+      const accessToken = await accounts.accessToken(userId);
+      if (accessToken !== undefined) allowed = await this.#isMember(accessToken);
+      if (allowed) keptMs = recheckMs;
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      if (error.code !== "login_refused") {
+        logger.warn({ err: error, user_id: userId }, "whether a user may still sign in could not be asked");
+        allowed = answers.peek(userId)?.allowed ?? true;
+      }
+    }
+    // What was asked under other lists is not remembered under these.
+    if (answers === this.#answers) this.#answers.set(userId, { allowed, until: clock.monotonic() + keptMs });
+    return allowed;
+  }
+}
+
+function folded(names: readonly string[]): ReadonlySet<string> {
+  return new Set(names.map((name) => name.toLowerCase()));
+}

@@ -1,0 +1,152 @@
+import { randomUUIDv7 } from "node:crypto";
+import type { Clock, Secret } from "@devplat/base";
+import { SvcError } from "../../errors.ts";
+import type { Role, SessionRecord, Store, UserRecord } from "../../storage/store.ts";
+import type { Client } from "../client.ts";
+import type { Identity } from "../principal.ts";
+import { createToken, isWellFormed, tokenHash, tokenStart } from "../../credentials/token-format.ts";
+
+/** Life of a login session, in milliseconds: 30 days (spec/svc.md section 5). */
+export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Milliseconds between two notes of when a session was last seen: a write per request would be too much. */
+const SEEN_STEP_MS = 60_000;
+
+export interface StartedSession {
+  /** Shown once. */
+  readonly token: Secret;
+  readonly record: SessionRecord;
+  readonly identity: Identity;
+}
+
+/** A session with whose it is, and the role that it has now. */
+export interface ListedSession {
+  readonly record: SessionRecord;
+  readonly identity: Identity;
+}
+
+/** Login sessions: `svcr_` tokens, as a bearer or in a cookie. */
+export class Sessions {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** In lower case. */
+  #admins: ReadonlySet<string>;
+  readonly #recordedRoles: boolean;
+
+  /**
+   * @param admins logins that are admins, whatever their sessions say
+   * @param recordedRoles whether the role that a session began with counts as well: only in development mode, whose
+   *   test login gives any. Elsewhere a login that is taken off `admins` is no admin any more, from the next request on
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    options: { readonly admins: readonly string[]; readonly recordedRoles: boolean },
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#admins = lowerCaseSet(options.admins);
+    this.#recordedRoles = options.recordedRoles;
+  }
+
+  /** Counts from the next request on, for sessions that run too. */
+  setAdmins(admins: readonly string[]): void {
+    this.#admins = lowerCaseSet(admins);
+  }
+
+  /**
+   * Begins a session of a user.
+   *
+   * @param device the program that gets it by the device flow: it then has the admin role only if `role` says so, too
+   */
+  async start(user: UserRecord, role: Role, client: Client, device?: string): Promise<StartedSession> {
+    const now = this.#clock.now();
+    const token = createToken("session");
+    const record: SessionRecord = {
+      id: randomUUIDv7(),
+      kind: "session",
+      tokenHash: tokenHash(token.reveal()),
+      tokenStart: tokenStart(token),
+      userId: user.id,
+      role,
+      name: device,
+      createdIp: client.address === "" ? undefined : client.address,
+      userAgent: client.userAgent,
+      createdAt: now,
+      expiresAt: now + SESSION_LIFETIME_MS,
+      lastSeenAt: undefined,
+      mintedBy: undefined,
+    };
+    await this.#store.sessions.insert(record);
+    return { token, record, identity: this.#identity(record, user.login) };
+  }
+
+  /** Whose session the token is; undefined: not one, or over. */
+  async authenticate(token: string): Promise<Identity | undefined> {
+    if (!isWellFormed(token)) return undefined;
+    const record = await this.#store.sessions.findByHash(tokenHash(token));
+    const now = this.#clock.now();
+    if (record === undefined || record.expiresAt <= now) return undefined;
+    const user = await this.#store.users.get(record.userId);
+    if (user === undefined) return undefined;
+    if (now - (record.lastSeenAt ?? 0) >= SEEN_STEP_MS) await this.#store.sessions.recordSeen(record.id, now);
+    return this.#identity(record, user.login);
+  }
+
+  /** Ends a session by its token. Gives the session; undefined: the token is not one of a session that is there. */
+  async endByToken(token: string): Promise<SessionRecord | undefined> {
+    const record = isWellFormed(token) ? await this.#store.sessions.findByHash(tokenHash(token)) : undefined;
+    if (record?.kind !== "session") return undefined;
+    return (await this.#store.sessions.delete(record.id)) ? record : undefined;
+  }
+
+  async end(sessionId: string): Promise<void> {
+    await this.#store.sessions.delete(sessionId);
+  }
+
+  /** Live login sessions with their users, newest first: the caller's own; with `everybody` those of all. */
+  async list(caller: Identity, everybody: boolean): Promise<readonly ListedSession[]> {
+    const userId = everybody ? undefined : caller.userId;
+    const records = await this.#store.sessions.list({ kind: "session", userId });
+    const users = everybody
+      ? new Map((await this.#store.users.list()).map((user) => [user.id, user.login]))
+      : new Map([[caller.userId, caller.login]]);
+    const now = this.#clock.now();
+    return records
+      .filter(({ expiresAt }) => expiresAt > now)
+      .map((record) => ({ record, identity: this.#identity(record, users.get(record.userId) ?? "") }));
+  }
+
+  /** Ends one of the caller's sessions, or as an admin anybody's. @throws SvcError `not_found` */
+  async revoke(caller: Identity, id: string): Promise<SessionRecord> {
+    const record = await this.#store.sessions.get(id);
+    const visible = caller.role === "admin" || record?.userId === caller.userId;
+    if (record?.kind !== "session" || !visible || !(await this.#store.sessions.delete(id))) {
+      throw new SvcError("not_found", "No session has this id");
+    }
+    return record;
+  }
+
+  /** Whether the login is an admin by configuration. */
+  isAdmin(login: string): boolean {
+    return this.#admins.has(login.toLowerCase());
+  }
+
+  #identity(record: SessionRecord, login: string): Identity {
+    const recorded = this.#recordedRoles ? record.role : "user";
+    const role = this.isAdmin(login) ? "admin" : recorded;
+    const device = record.kind === "session" ? record.name : undefined;
+    return {
+      userId: record.userId,
+      login,
+      role: device !== undefined && record.role !== "admin" ? "user" : role,
+      sessionId: record.id,
+      kind: record.kind,
+      ...(device === undefined ? {} : { device }),
+    };
+  }
+}
+
+function lowerCaseSet(logins: readonly string[]): ReadonlySet<string> {
+  return new Set(logins.map((login) => login.toLowerCase()));
+}
