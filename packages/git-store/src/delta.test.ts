@@ -12,7 +12,16 @@ function apply(base: Buffer, delta: Buffer): Buffer {
   const margin = 7;
   const framed = Buffer.concat([Buffer.alloc(margin, 0xaa), base, Buffer.alloc(margin, 0xaa)]);
   const result = Buffer.alloc(margin + header.resultSize + margin, 0x55);
-  applyDelta(header, delta, delta.length, framed, margin, base.length, result, margin);
+  applyDelta({
+    header,
+    delta,
+    deltaEnd: delta.length,
+    base: framed,
+    baseStart: margin,
+    baseSize: base.length,
+    result,
+    resultStart: margin,
+  });
   assert.ok(result.subarray(0, margin).every((byte) => byte === 0x55));
   assert.ok(result.subarray(margin + header.resultSize).every((byte) => byte === 0x55));
   return result.subarray(margin, margin + header.resultSize);

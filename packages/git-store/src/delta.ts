@@ -3,18 +3,18 @@ import { GitStoreError, corruptIn } from "./errors.ts";
 const corrupt = corruptIn("corrupt_delta", "a delta");
 
 /**
- * A delta: two sizes, then instructions that copy from the base or insert bytes of their own
+ * A delta holds two sizes, then instructions that copy from the base or insert bytes of the delta
  * (gitformat-pack, "Deltified representation").
  */
 
-/** Shorter copies are done by a loop: below this a call costs more than the bytes (measured on Node 26). */
+/** Copies of fewer bytes use a loop, because a call costs more than copying them (measured on Node 26). */
 const LOOP_BYTES = 24;
 
-/** The two sizes at a delta's start; one instance is reused for many. */
+/** The two sizes at the start of a delta. One instance is reused for many deltas. */
 export class DeltaHeader {
   baseSize = 0;
   resultSize = 0;
-  /** Where the instructions start. */
+  /** Offset of the first instruction. */
   end = 0;
 
   /** @throws {GitStoreError} `corrupt_delta` */
@@ -38,22 +38,35 @@ export class DeltaHeader {
   }
 }
 
+/** A delta, its base and the place of its result. Offsets and sizes are bytes. */
+export interface DeltaInput {
+  /** Decoded from the same delta. */
+  readonly header: DeltaHeader;
+  readonly delta: Buffer;
+  readonly deltaEnd: number;
+  readonly base: Buffer;
+  readonly baseStart: number;
+  readonly baseSize: number;
+  /** Has room for `header.resultSize` bytes from `resultStart`. */
+  readonly result: Buffer;
+  readonly resultStart: number;
+}
+
 /**
- * Applies a delta's instructions.
+ * Applies the instructions of a delta.
  *
- * @param header decoded from the same delta; `result` must have room for `resultSize` bytes from `resultStart`
- * @throws {GitStoreError} `delta_out_of_base`, `corrupt_delta`; `result` then holds something undefined
+ * @throws {GitStoreError} `delta_out_of_base`, `corrupt_delta`; the content of `result` is then undefined
  */
-export function applyDelta(
-  header: DeltaHeader,
-  delta: Buffer,
-  deltaEnd: number,
-  base: Buffer,
-  baseStart: number,
-  baseSize: number,
-  result: Buffer,
-  resultStart: number,
-): void {
+export function applyDelta({
+  header,
+  delta,
+  deltaEnd,
+  base,
+  baseStart,
+  baseSize,
+  result,
+  resultStart,
+}: DeltaInput): void {
   if (header.baseSize !== baseSize) {
     throw new GitStoreError(
       "delta_out_of_base",

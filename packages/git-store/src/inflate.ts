@@ -1,43 +1,50 @@
 import { createInflate, deflateSync, inflateSync } from "node:zlib";
 import { GitStoreError, type GitStoreErrorDetails } from "./errors.ts";
 
-/** What {@link Inflater.inflate} returns in place of a count when the data is at fault. */
+/** Results of {@link Inflater.inflate} for faulty data, in place of a count. */
 export const CORRUPT = -1;
 export const INCOMPLETE = -2;
 export const OVERSIZE = -3;
 export const UNDERSIZE = -4;
 
+/** A zlib stream, and the place of its content. Offsets and sizes are bytes. */
+export interface WholeStream {
+  readonly input: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  /** Has room for `size + 1` bytes from `outputStart`. The spare byte detects a stream that gives more. */
+  readonly output: Uint8Array;
+  readonly outputStart: number;
+  /** Exact size of the content. */
+  readonly size: number;
+}
+
 /**
- * Inflates zlib streams into buffers of the caller, thousands of times, without an object per call.
- * Not re-entrant: one per thread and use.
+ * Inflates zlib streams into buffers of the caller, thousands of times, without a zlib object per call.
+ * Not re-entrant: each thread and each use needs its own.
  */
 export interface Inflater {
   /**
-   * Inflates one whole stream that must give exactly `size` bytes.
+   * Inflates one complete stream.
    *
-   * @param output must have room for `size + 1` bytes from `outputStart`: the spare byte shows a stream that gives more
    * @returns bytes of input used, or {@link CORRUPT}, {@link INCOMPLETE} (input ends before the stream does),
    *   {@link OVERSIZE}, {@link UNDERSIZE}
    */
-  inflate(
-    input: Uint8Array,
-    start: number,
-    end: number,
-    output: Uint8Array,
-    outputStart: number,
-    size: number,
-  ): number;
+  inflate(stream: WholeStream): number;
   /**
-   * Gives at most `room` first bytes of a stream, whose input may be cut.
+   * Inflates at most the first `room` bytes of a stream. Its input may be cut.
    *
    * @returns bytes written, or {@link CORRUPT}
    */
   prefix(input: Uint8Array, start: number, end: number, output: Uint8Array, room: number): number;
-  /** Piecewise inflation for streams that are larger than memory allows; undefined where Node offers no way. */
+  /** Inflates streams in pieces that are too large for memory. Undefined where Node has no usable zlib handle. */
   readonly stream: InflateStream | undefined;
 }
 
-/** See {@link Inflater.stream}. `begin`, then `step` until it returns false; `consumed` and `produced` are of the last step. */
+/**
+ * Inflates one stream in steps: call `begin`, then `step` until it returns false.
+ * `consumed` and `produced` count the bytes of the last step. See {@link Inflater.stream}.
+ */
 export interface InflateStream {
   begin(): void;
   /** @returns false when the data is corrupt */
@@ -79,8 +86,8 @@ const Z_FINISH = 4;
 const Z_BUF_ERROR = -5;
 
 /**
- * Node's own handle under `zlib.Inflate`. It is undocumented, and twice as fast on small entries as `inflateSync`,
- * which builds a stream object each time. {@link createInflater} proves it before use.
+ * Node's internal handle under `zlib.Inflate`. It is undocumented, and twice as fast on small entries as `inflateSync`,
+ * which builds a stream object each time. `handleWorks` checks its behaviour before use.
  */
 interface PrivateHandle {
   reset(): void;
@@ -100,7 +107,7 @@ class HandleInflater implements Inflater, InflateStream {
   readonly stream: InflateStream = this;
   consumed = 0;
   produced = 0;
-  // The engine owns the handle: keep it, so that it is not collected.
+  // The engine owns the handle. This reference keeps it from garbage collection.
   readonly #engine: object;
   readonly #handle: PrivateHandle;
   /** [bytes of output left, bytes of input left], written by the handle. */
@@ -123,14 +130,7 @@ class HandleInflater implements Inflater, InflateStream {
     };
   }
 
-  inflate(
-    input: Uint8Array,
-    start: number,
-    end: number,
-    output: Uint8Array,
-    outputStart: number,
-    size: number,
-  ): number {
+  inflate({ input, start, end, output, outputStart, size }: WholeStream): number {
     this.#errno = 0;
     this.#handle.reset();
     this.#handle.writeSync(Z_FINISH, input, start, end - start, output, outputStart, size + 1);
@@ -166,18 +166,11 @@ class HandleInflater implements Inflater, InflateStream {
   }
 }
 
-/** The documented way, for a Node whose handle is another one. */
+/** Uses Node's documented functions, for a Node version whose handle differs. */
 export class PublicInflater implements Inflater {
   readonly stream = undefined;
 
-  inflate(
-    input: Uint8Array,
-    start: number,
-    end: number,
-    output: Uint8Array,
-    outputStart: number,
-    size: number,
-  ): number {
+  inflate({ input, start, end, output, outputStart, size }: WholeStream): number {
     const result = inflatePublic(input.subarray(start, end), Z_FINISH, size + 1);
     if (typeof result === "number") return result;
     if (result.buffer.length > size) return OVERSIZE;
@@ -187,7 +180,7 @@ export class PublicInflater implements Inflater {
   }
 
   prefix(input: Uint8Array, start: number, end: number, output: Uint8Array, room: number): number {
-    // Input is cut instead of output, which inflateSync would refuse: 1 KiB gives the few bytes that are asked for.
+    // inflateSync refuses to cut the output, so this cuts the input. 1 KiB gives the few bytes that callers need.
     for (let take = 1024; ; take *= 2) {
       const cut = Math.min(end, start + take);
       const result = inflatePublic(input.subarray(start, cut), Z_SYNC_FLUSH, undefined);
@@ -224,7 +217,7 @@ export function createInflater(): Inflater {
   return handleWorks ? new HandleInflater() : new PublicInflater();
 }
 
-/** Every rule that the handle is relied on for, tried once at load: a Node that changed it gets the public way. */
+/** Result of checking each assumption about the handle, once at load. If one is wrong, the public functions are used. */
 const handleWorks = ((): boolean => {
   try {
     const content = Buffer.from("a pack entry, a pack entry, a pack entry");
@@ -233,19 +226,28 @@ const handleWorks = ((): boolean => {
     const used = end - 4;
     const output = Buffer.alloc(content.length + 1);
     const inflater = new HandleInflater();
-    const whole = inflater.inflate(packed, 0, end, output, 0, content.length) === used;
+    const inflate = (change: Partial<WholeStream> = {}): number =>
+      inflater.inflate({
+        input: packed,
+        start: 0,
+        end,
+        output,
+        outputStart: 0,
+        size: content.length,
+        ...change,
+      });
+    const whole = inflate() === used;
     const same = output.subarray(0, content.length).equals(content);
     const bad = Buffer.from(packed);
     bad[used - 1]! ^= 1;
     return (
       whole &&
       same &&
-      inflater.inflate(packed, 0, used - 1, output, 0, content.length) === INCOMPLETE &&
-      inflater.inflate(packed, 0, end, output, 0, content.length - 1) === OVERSIZE &&
-      inflater.inflate(packed, 0, end, Buffer.alloc(content.length + 2), 0, content.length + 1) ===
-        UNDERSIZE &&
-      inflater.inflate(bad, 0, end, output, 0, content.length) === CORRUPT &&
-      inflater.inflate(packed, 0, end, output, 0, content.length) === used &&
+      inflate({ end: used - 1 }) === INCOMPLETE &&
+      inflate({ size: content.length - 1 }) === OVERSIZE &&
+      inflate({ output: Buffer.alloc(content.length + 2), size: content.length + 1 }) === UNDERSIZE &&
+      inflate({ input: bad }) === CORRUPT &&
+      inflate() === used &&
       inflater.prefix(packed, 0, end, output, 5) === 5
     );
   } catch {

@@ -44,22 +44,27 @@ export function typeNumber(type: ObjectType): number {
  */
 export const HEADER_ROOM = 32;
 
+/** Content to hash, and the place of its object id. */
+export interface HashInput {
+  readonly format: ObjectFormat;
+  /** A non-delta type number. */
+  readonly type: number;
+  /** Holds the content at `start`. The {@link HEADER_ROOM} bytes before it are overwritten. */
+  readonly buffer: Buffer;
+  readonly start: number;
+  /** Bytes of content. */
+  readonly size: number;
+  /** Receives the binary object id at `targetStart`. */
+  readonly target: Buffer;
+  readonly targetStart: number;
+}
+
 /**
- * Hashes the object whose content stands in `buffer` at `start`, writes its id to `target` at `targetStart`.
- * The {@link HEADER_ROOM} bytes before `start` are overwritten.
+ * Hashes an object without copying its content.
  *
- * @param type a non-delta type number
- * @returns where in the buffer the hashed bytes begin; they end with the content
+ * @returns offset in the buffer of the first hashed byte; the hashed bytes end with the content
  */
-export function hashInPlace(
-  format: ObjectFormat,
-  type: number,
-  buffer: Buffer,
-  start: number,
-  size: number,
-  target: Buffer,
-  targetStart: number,
-): number {
+export function hashInPlace({ format, type, buffer, start, size, target, targetStart }: HashInput): number {
   const header = `${NAMES[type]} ${size}\0`;
   const from = start - header.length;
   buffer.write(header, from, header.length, "latin1");
@@ -74,6 +79,14 @@ export function hashObject(format: ObjectFormat, type: ObjectType, content: Uint
   const buffer = Buffer.allocUnsafe(HEADER_ROOM + content.length);
   buffer.set(content, HEADER_ROOM);
   const oid = Buffer.allocUnsafe(oidBytes(format));
-  hashInPlace(format, typeNumber(type), buffer, HEADER_ROOM, content.length, oid, 0);
+  hashInPlace({
+    format,
+    type: typeNumber(type),
+    buffer,
+    start: HEADER_ROOM,
+    size: content.length,
+    target: oid,
+    targetStart: 0,
+  });
   return oid.toString("hex");
 }

@@ -159,7 +159,14 @@ export class PackReader {
       throw damaged(pack, entry);
     }
     const data = at + dataStart - start;
-    const used = this.#inflater.inflate(bytes, data, at + end - start, output, 0, entry.size);
+    const used = this.#inflater.inflate({
+      input: bytes,
+      start: data,
+      end: at + end - start,
+      output,
+      outputStart: 0,
+      size: entry.size,
+    });
     if (used < 0) throw inflateError(used, { path: pack.path, offset: entry.start });
   }
 
@@ -171,7 +178,16 @@ export class PackReader {
     header.decode(this.#delta, 0, entry.size);
     if (header.resultSize > MAX_READ_OBJECT_BYTES) throw tooLarge(pack, entry);
     const content = Buffer.allocUnsafe(header.resultSize);
-    applyDelta(header, this.#delta, entry.size, base.content, 0, base.content.length, content, 0);
+    applyDelta({
+      header,
+      delta: this.#delta,
+      deltaEnd: entry.size,
+      base: base.content,
+      baseStart: 0,
+      baseSize: base.content.length,
+      result: content,
+      resultStart: 0,
+    });
     return { type: base.type, content };
   }
 }

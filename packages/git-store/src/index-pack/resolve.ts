@@ -146,15 +146,15 @@ export class DeltaResolver {
       } catch (error) {
         throw atOffset(error, tables.offsets[entry]!);
       }
-      const from = hashInPlace(
-        tables.format,
+      const from = hashInPlace({
+        format: tables.format,
         type,
-        made.buffer!,
-        HEADER_ROOM,
-        made.size,
-        this.#oids,
-        entry * this.#oidLength,
-      );
+        buffer: made.buffer!,
+        start: HEADER_ROOM,
+        size: made.size,
+        target: this.#oids,
+        targetStart: entry * this.#oidLength,
+      });
       if (this.#job.detectCollisions) refuseCollision(made.buffer!.subarray(from, HEADER_ROOM + made.size));
       types[entry] = type | RESOLVED;
       linkWaiting(tables, this.#job.refs, entry);
@@ -194,7 +194,16 @@ export class DeltaResolver {
     }
     // A delta may lie about its size: the memory is taken from the system only as it is written.
     const buffer = this.#take(HEADER_ROOM + size, depth);
-    applyDelta(header, this.#delta, deltaSize, base.buffer, HEADER_ROOM, base.size, buffer, HEADER_ROOM);
+    applyDelta({
+      header,
+      delta: this.#delta,
+      deltaEnd: deltaSize,
+      base: base.buffer,
+      baseStart: HEADER_ROOM,
+      baseSize: base.size,
+      result: buffer,
+      resultStart: HEADER_ROOM,
+    });
     return { entry, size, buffer, next: 0, leaves: true };
   }
 
@@ -242,7 +251,14 @@ export class DeltaResolver {
     const start = this.#entryStart;
     const end = start + offsets[entry + 1]! - offsets[entry]!;
     const { length, size } = this.#header;
-    const used = this.#inflater.inflate(this.#pages.bytes, start + length, end, target, targetStart, size);
+    const used = this.#inflater.inflate({
+      input: this.#pages.bytes,
+      start: start + length,
+      end,
+      output: target,
+      outputStart: targetStart,
+      size,
+    });
     if (used < 0) throw inflateError(used, { offset: offsets[entry]! });
   }
 

@@ -142,8 +142,15 @@ class Scanner {
     tables.crcs[entry] = crc32(source.buffer.subarray(source.start, source.start + length));
     source.consume(length);
     if (!isDelta) {
-      const at = entry * this.#oidLength;
-      const from = hashInPlace(this.#format, type, this.#object, HEADER_ROOM, size, oids, at);
+      const from = hashInPlace({
+        format: this.#format,
+        type,
+        buffer: this.#object,
+        start: HEADER_ROOM,
+        size,
+        target: oids,
+        targetStart: entry * this.#oidLength,
+      });
       if (this.#detectCollisions) refuseCollision(this.#object.subarray(from, HEADER_ROOM + size));
     }
   }
@@ -157,7 +164,14 @@ class Scanner {
     }
     for (;;) {
       const from = source.start + headerLength;
-      const used = this.#inflater.inflate(source.buffer, from, source.end, this.#object, HEADER_ROOM, size);
+      const used = this.#inflater.inflate({
+        input: source.buffer,
+        start: from,
+        end: source.end,
+        output: this.#object,
+        outputStart: HEADER_ROOM,
+        size,
+      });
       if (used >= 0) return headerLength + used;
       if (used !== INCOMPLETE) throw inflateError(used, { offset });
       // No compressor makes data so much longer; without this a stream of empty blocks would fill the memory.
