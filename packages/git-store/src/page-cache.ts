@@ -2,14 +2,16 @@ import { readSync } from "node:fs";
 import { GitStoreError } from "./errors.ts";
 import { freeBuffer } from "./free-buffer.ts";
 
-/** Bytes read at a time. Most pack entries lie in one page; one read costs about 1 µs plus the copy. */
+/** Bytes of a page. Most pack entries fit in one page. One read costs about 1 µs plus the copy. */
 const PAGE_BYTES = 64 * 1024;
+/** Maximum bytes of one read of a long range: Node's `readSync` refuses 2 GiB and more. */
+const MAX_READ_BYTES = 1024 * 1024 * 1024;
 /** Default capacity of a {@link PageCache}, bytes. */
 export const DEFAULT_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
 
-/** A file open for reading, as the page cache knows it. */
+/** A file that is open for reading through a {@link PageCache}. */
 export interface PagedFile {
-  /** Small and unique among the files that share a cache. */
+  /** Small number, unique among the files that share a cache. */
   readonly id: number;
   readonly fd: number;
   readonly path: string;
@@ -18,18 +20,18 @@ export interface PagedFile {
 }
 
 /**
- * Reads of files through a fixed amount of memory: a direct-mapped cache of 64 KiB pages. Memory is taken from the
- * system as slots are used. Not for files that change.
+ * Reads files through a fixed amount of memory: a direct-mapped cache of 64 KiB pages. The operating system provides
+ * the memory when slots are first used. Files must not change while they are cached.
  */
 export class PageCache {
-  /** After {@link locate}: holds the bytes asked for, valid until the next call. */
+  /** Holds the bytes that {@link locate} read last. Valid until the next call. */
   bytes: Buffer;
   readonly #memory: Buffer;
   readonly #slots: number;
   readonly #fileOfSlot: Int32Array;
   readonly #pageOfSlot: Float64Array;
   readonly #filledOfSlot: Int32Array;
-  /** Where a range over a page's end is put together. */
+  /** Receives ranges that cross the end of a page. */
   #joined: Buffer = Buffer.allocUnsafeSlow(PAGE_BYTES);
 
   constructor(capacityBytes: number = DEFAULT_PAGE_CACHE_BYTES) {
@@ -44,7 +46,7 @@ export class PageCache {
   /**
    * Makes `length` bytes from `offset` available in {@link bytes}.
    *
-   * @returns where in `bytes` they start
+   * @returns offset in `bytes` of the first byte
    * @throws {GitStoreError} `truncated` when the file ends before them
    */
   locate(file: PagedFile, offset: number, length: number): number {
@@ -59,7 +61,7 @@ export class PageCache {
     if (offset + length > file.size) throw truncated(file, offset, length);
     if (this.#joined.length < length) this.#joined = Buffer.allocUnsafeSlow(Math.ceil(length * 1.25));
     else if (this.#joined.length > 64 * PAGE_BYTES && length < PAGE_BYTES) {
-      // One huge entry must not keep its memory for ever.
+      // The memory of one very large entry must not stay allocated.
       this.#joined = Buffer.allocUnsafeSlow(PAGE_BYTES);
     }
     this.copy(file, offset, this.#joined, 0, length);
@@ -67,7 +69,11 @@ export class PageCache {
     return 0;
   }
 
-  /** Copies `length` bytes from `offset` to `target`. Long ranges do not pass through the pages. */
+  /**
+   * Copies `length` bytes from `offset` to `target`. Long ranges do not pass through the pages.
+   *
+   * @throws {GitStoreError} `truncated` when the file ends before them
+   */
   copy(file: PagedFile, offset: number, target: Buffer, targetStart: number, length: number): void {
     let from = offset;
     let to = targetStart;
@@ -76,7 +82,7 @@ export class PageCache {
       const page = Math.floor(from / PAGE_BYTES);
       const within = from - page * PAGE_BYTES;
       if (within === 0 && end - from >= PAGE_BYTES) {
-        const count = readSync(file.fd, target, to, end - from, from);
+        const count = readSync(file.fd, target, to, Math.min(end - from, MAX_READ_BYTES), from);
         if (count === 0) throw truncated(file, offset, length);
         from += count;
         to += count;
@@ -91,21 +97,21 @@ export class PageCache {
     }
   }
 
-  /** Forgets a file, so that its number can be given to another. */
+  /** Drops the pages of a file, so that its id can be given to another file. */
   forget(file: PagedFile): void {
     for (let slot = 0; slot < this.#slots; slot++) {
       if (this.#fileOfSlot[slot] === file.id) this.#fileOfSlot[slot] = -1;
     }
   }
 
-  /** Gives its memory back. It cannot be used afterwards. */
+  /** Releases the memory. The cache cannot be used afterwards. */
   free(): void {
     freeBuffer(this.#memory);
     freeBuffer(this.#joined);
   }
 
   #load(file: PagedFile, page: number): number {
-    // Files start at unlike slots, so that the first pages of several packs do not push one another out.
+    // Each file starts at a different slot, so that the first pages of several packs do not evict each other.
     const slot = (page + file.id * 7919) % this.#slots;
     if (this.#fileOfSlot[slot] === file.id && this.#pageOfSlot[slot] === page) return slot;
     this.#fileOfSlot[slot] = -1;
