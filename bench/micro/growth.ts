@@ -7,8 +7,8 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeFetchRequest, encodeCommandRequest, type CommandRequest } from "@devplat/git-protocol";
 import {
-  prepareConsolidation,
-  publishConsolidation,
+  prepareRepack,
+  publishRepack,
   ReachabilityIndex,
   Repository,
   uploadPackV2Fetch,
@@ -265,9 +265,9 @@ async function growStore(
     await index.persist();
     await repository.replaceRefs([{ name: "refs/heads/main", oid }]);
     if (consolidate) {
-      const prepared = await prepareConsolidation(path, repository.objects, { tips: [oid], least: LEAST });
+      const prepared = await prepareRepack(path, repository.objects, { tips: [oid], least: LEAST });
       if (prepared !== undefined) {
-        await publishConsolidation(path, prepared);
+        await publishRepack(path, prepared);
         repository.objects.refresh();
         index.refresh();
       }

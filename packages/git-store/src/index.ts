@@ -34,9 +34,9 @@ export {
 export type { FetchContext } from "./serve/fetch-context.ts";
 export type { PackTotals } from "./serve/pack-writer.ts";
 export {
-  discardConsolidation,
-  prepareConsolidation,
-  publishConsolidation,
-  type ConsolidateOptions,
-  type PreparedConsolidation,
-} from "./consolidate/consolidate.ts";
+  discardRepack,
+  prepareRepack,
+  publishRepack,
+  type RepackOptions,
+  type PreparedRepack,
+} from "./repack/repack.ts";

@@ -1,9 +1,4 @@
-import {
-  ObjectDatabase,
-  prepareConsolidation,
-  type PreparedConsolidation,
-  type SharedDatabase,
-} from "@devplat/git-store";
+import { ObjectDatabase, prepareRepack, type PreparedRepack, type SharedDatabase } from "@devplat/git-store";
 
 /** Packs of a store: merges those that geometry asks for, or all that `keep` reaches, into one that stands aside. */
 export interface ConsolidateJob {
@@ -21,11 +16,11 @@ export interface ConsolidateJob {
 /** Bytes of each cache while packs are merged. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 
-export async function consolidate(job: ConsolidateJob): Promise<PreparedConsolidation | undefined> {
+export async function consolidate(job: ConsolidateJob): Promise<PreparedRepack | undefined> {
   const memory = { pageCacheBytes: CACHE_BYTES, baseCacheBytes: CACHE_BYTES };
   const objects = ObjectDatabase.attach(job.objects, memory);
   try {
-    return await prepareConsolidation(job.path, objects, {
+    return await prepareRepack(job.path, objects, {
       tips: job.tips,
       least: job.least,
       cacheBytes: CACHE_BYTES,

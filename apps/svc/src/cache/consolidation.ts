@@ -2,10 +2,10 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import {
   GitStoreError,
-  discardConsolidation,
-  publishConsolidation,
+  discardRepack,
+  publishRepack,
   type Lock,
-  type PreparedConsolidation,
+  type PreparedRepack,
   type Ref,
   type Repository,
 } from "@devplat/git-store";
@@ -87,12 +87,12 @@ export async function consolidate(
     held.use(await repository.lock("fill", { waitMs: LOCK_WAIT_MS, signal: options.signal }));
     await new FillJournal(repository.path).undo();
   } catch (error) {
-    if (prepared !== undefined) await discardConsolidation(prepared);
+    if (prepared !== undefined) await discardRepack(prepared);
     throw error;
   }
   if (prune && !same(before, await stateOf(repository))) {
     // What came in the meantime may count on what is to go.
-    if (prepared !== undefined) await discardConsolidation(prepared);
+    if (prepared !== undefined) await discardRepack(prepared);
     return NOTHING;
   }
   const done =
@@ -104,13 +104,13 @@ export async function consolidate(
 /** @param refs that are to be left; undefined: all */
 async function publish(
   repository: Repository,
-  prepared: PreparedConsolidation,
+  prepared: PreparedRepack,
   refs: ReadonlyMap<string, Ref> | undefined,
 ): Promise<Consolidated> {
   const write = async (): Promise<void> =>
     repository.replaceRefs((refs ?? (await repository.refs())).values());
   const beforeRemoval = refs === undefined ? undefined : write;
-  if (!(await publishConsolidation(repository.path, prepared, beforeRemoval))) return NOTHING;
+  if (!(await publishRepack(repository.path, prepared, beforeRemoval))) return NOTHING;
   // Also when they are as before: whoever has the store open looks at its packs again when this file changes.
   await write();
   return { merged: prepared.replaces.length, dropped: prepared.dropped };

@@ -17,7 +17,7 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   "EUCLEAN",
 ]);
 
-/** Where damaged files of a repository are moved, as `Repository.setPackAside` does. */
+/** Where damaged files of a repository are moved, as `Repository.quarantinePack` does. */
 const CORRUPT_FOLDER = "corrupt";
 
 /** Whether an error says that a file itself is unusable, as opposed to a lack of memory, room or descriptors. */

@@ -3,7 +3,7 @@ import {
   ReachabilityIndex,
   checkPackConnected,
   checkPresent,
-  type PreparedConsolidation,
+  type PreparedRepack,
   type SharedDatabase,
 } from "@devplat/git-store";
 import { compareChecksums, type ChecksumJob } from "./checksum-job.ts";
@@ -27,7 +27,7 @@ export type ProofJob = ConnectJob | ChecksumJob | ConsolidateJob | RepairJob;
 export interface ProofResults {
   readonly connect: void;
   readonly checksum: void;
-  readonly consolidate: PreparedConsolidation | undefined;
+  readonly consolidate: PreparedRepack | undefined;
   readonly repair: RepairFindings;
 }
 

@@ -43,7 +43,7 @@ export async function repair(
   const { damaged, incomplete, sound, heads } = await thread.do({ kind: "repair", path, format });
   if (sound.length === 0 || (damaged.length === 0 && !again)) return undefined;
   await writeFile(join(path, MARK), "");
-  for (const name of damaged) await repository.setPackAside(name);
+  for (const name of damaged) await repository.quarantinePack(name);
   for (const name of incomplete) await repository.removePack(name);
   await repository.removeCommitGraph();
   if (isAmiss) await quarantineFile(path, join(path, "packed-refs"));

@@ -7,7 +7,7 @@ import { replaceFile } from "../repository/replace-file.ts";
 import { encodeBitmapFile, type CommitBitmap } from "./bitmap-file.ts";
 import { encodeCommitGraph } from "./commit-graph-file.ts";
 import { encodeLayer } from "./layer-file.ts";
-import { milestones } from "./milestones.ts";
+import { selectBitmapCommits } from "./bitmap-selection.ts";
 import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "./object-graph.ts";
 import { finish, finishInSlices, Pause, type Steps } from "./slices.ts";
 import { peel, reach } from "./walk.ts";
@@ -146,7 +146,8 @@ export class ReachabilityIndex {
       }
       const byLevel = (a: number, b: number): number => graph.commits.levelOf(a) - graph.commits.levelOf(b);
       const chosen = new Set(spread([...rows].toSorted(byLevel), MAX_COVERED_TIPS));
-      if (options.history === true) for (const row of milestones(graph.commits, chosen)) chosen.add(row);
+      if (options.history === true)
+        for (const row of selectBitmapCommits(graph.commits, chosen)) chosen.add(row);
       // Ancestors first, so that each walk ends at the bitmap before it.
       const ordered = [...chosen].toSorted(byLevel);
       let made = 0;

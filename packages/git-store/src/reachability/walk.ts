@@ -4,7 +4,7 @@ import { COMMIT, TAG, TREE } from "../object-format.ts";
 import { TreeCursor } from "../tree.ts";
 import { hasBit, orInto, setBit, type Bitset } from "./bitset.ts";
 import type { ObjectGraph } from "./object-graph.ts";
-import { RowHeap } from "./row-heap.ts";
+import { CommitQueue } from "./commit-queue.ts";
 import type { Steps } from "./slices.ts";
 
 /** Objects between two pauses; well below a millisecond. */
@@ -50,10 +50,10 @@ export function* reachCommits(
 ): Steps {
   const { commits, bitmaps } = graph;
   const cut = options.cut !== undefined && options.cut.size > 0 ? options.cut : undefined;
-  const heap = new RowHeap(commits);
-  for (const start of starts) addStart(graph, start, target, heap, trees);
+  const queue = new CommitQueue(commits);
+  for (const start of starts) addStart(graph, start, target, queue, trees);
   let steps = 0;
-  for (let row = heap.pop(); row !== undefined; row = heap.pop()) {
+  for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
     const number = commits.numberOf(row);
     if (hasBit(target, number)) continue;
     if (bitmaps.has(number)) {
@@ -69,7 +69,7 @@ export function* reachCommits(
       const end = commits.parentsFrom(row + 1);
       for (let i = commits.parentsFrom(row); i < end; i++) {
         const parent = commits.parentAt(i);
-        if (!hasBit(target, commits.numberOf(parent))) heap.push(parent);
+        if (!hasBit(target, commits.numberOf(parent))) queue.push(parent);
       }
     }
     if (++steps % PAUSE === 0) yield;
@@ -119,12 +119,18 @@ export function peel(graph: ObjectGraph, number: number): number[] {
   return chain;
 }
 
-function addStart(graph: ObjectGraph, start: number, target: Bitset, heap: RowHeap, trees: number[]): void {
+function addStart(
+  graph: ObjectGraph,
+  start: number,
+  target: Bitset,
+  queue: CommitQueue,
+  trees: number[],
+): void {
   const chain = peel(graph, start);
   const last = chain.pop()!;
   for (const tag of chain) setBit(target, tag);
   const type = graph.types.typeOf(last);
-  if (type === COMMIT) heap.push(graph.commits.rowOf(last));
+  if (type === COMMIT) queue.push(graph.commits.rowOf(last));
   else if (type === TREE) trees.push(last);
   else setBit(target, last);
 }

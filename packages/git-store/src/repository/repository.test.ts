@@ -311,14 +311,14 @@ test("Repository.receivePack whose pack is at fault leaves the repository as it 
   repository.close();
 });
 
-test("Repository.setPackAside takes a corrupt pack out, and keeps its files", async () => {
+test("Repository.quarantinePack takes a corrupt pack out, and keeps its files", async () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path);
   const repository = await Repository.open(path);
   const { name, path: pack } = repository.objects.packs[0]!;
   const { oid } = (await repository.refs()).get("refs/heads/main")!;
   const files = readdirSync(join(path, "objects/pack")).filter((file) => file.startsWith(name));
-  await repository.setPackAside(name);
+  await repository.quarantinePack(name);
   assert.equal(existsSync(pack), false);
   assert.equal(repository.objects.has(oid), false);
   assert.deepEqual(readdirSync(join(path, "corrupt")).toSorted(), files.toSorted());

@@ -201,7 +201,7 @@ export class Repository {
    *
    * @param name `pack-<checksum>`
    */
-  async setPackAside(name: string): Promise<void> {
+  async quarantinePack(name: string): Promise<void> {
     const folder = join(this.path, "objects", "pack");
     const aside = join(this.path, "corrupt");
     await mkdir(aside, { recursive: true });

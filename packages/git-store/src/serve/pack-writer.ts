@@ -16,7 +16,7 @@ import { countBits, hasBit, nextBit, type Bitset } from "../reachability/bitset.
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
 import { EntryCheck } from "./entry-check.ts";
-import { Shifts } from "./shifts.ts";
+import { OffsetDeltas } from "./offset-deltas.ts";
 
 /** Bytes of a pack looked at in one go: the entries in them are scanned in place. */
 const WINDOW_BYTES = 256 * 1024;
@@ -83,7 +83,7 @@ export class PackWriter {
   readonly #header = new EntryHeader();
   readonly #oidLength: number;
   /** For each pack, how far its entries have moved. */
-  readonly #shifts: Shifts[] = [];
+  readonly #offsetDeltas: OffsetDeltas[] = [];
   readonly #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
 
@@ -108,7 +108,7 @@ export class PackWriter {
     }
     this.#append(encodePackHeader(this.totals.objects));
     for (const numbered of this.#graph.numbers.packs) {
-      this.#shifts.push(new Shifts());
+      this.#offsetDeltas.push(new OffsetDeltas());
       const { base } = numbered;
       const end = base + numbered.pack.count;
       for (let from = nextBit(send, base, end, 1); from < end;) {
@@ -124,8 +124,8 @@ export class PackWriter {
   *#writeRun(numbered: NumberedPack, first: number, end: number): Generator<void, void, undefined> {
     const { pack } = numbered;
     const { offsets } = pack.order;
-    const shifts = this.#shifts.at(-1)!;
-    shifts.begin(offsets[first]!, this.#out.length - offsets[first]!);
+    const offsetDeltas = this.#offsetDeltas.at(-1)!;
+    offsetDeltas.begin(offsets[first]!, this.#out.length - offsets[first]!);
     const { ofsDelta, whole } = this.#plan;
     if (
       first === 0 &&
@@ -158,7 +158,7 @@ export class PackWriter {
     const window = this.#window;
     readExactly(pack.fd, window.subarray(0, length), windowStart, pack.path);
     new EntryCheck(pack, first).push(window.subarray(0, length));
-    const shifts = this.#shifts.at(-1)!;
+    const offsetDeltas = this.#offsetDeltas.at(-1)!;
     let copied = 0;
     for (let position = first; position < end; position++) {
       const start = offsets[position]! - windowStart;
@@ -172,14 +172,14 @@ export class PackWriter {
         !this.#mustBeWhole(numbered, position) &&
         this.#header.type === OFS_DELTA &&
         this.#plan.ofsDelta &&
-        offset - this.#header.baseDistance >= shifts.lastStart
+        offset - this.#header.baseDistance >= offsetDeltas.lastStart
       ) {
         continue;
       }
       this.#out.append(window, copied, start);
       copied = start + this.#rewrite(numbered, position, window, start, next);
       // What follows the part that was dealt with is copied, so it has moved as far as the output is ahead of it now.
-      if (copied > start) shifts.change(windowStart + next, this.#out.length - (windowStart + copied));
+      if (copied > start) offsetDeltas.change(windowStart + next, this.#out.length - (windowStart + copied));
     }
     this.#out.append(window, copied, length);
   }
@@ -200,7 +200,7 @@ export class PackWriter {
     const check = new EntryCheck(pack, position);
     check.push(head.subarray(0, done));
     if (start + done < end) yield* this.#copyRaw(pack, start + done, end, check);
-    this.#shifts.at(-1)!.change(end, this.#out.length - end);
+    this.#offsetDeltas.at(-1)!.change(end, this.#out.length - end);
   }
 
   #decode(numbered: NumberedPack, bytes: Buffer, start: number, end: number): void {
@@ -273,7 +273,7 @@ export class PackWriter {
     const { packs } = this.#graph.numbers;
     const owner = this.#graph.numbers.packOf(number);
     const offset = owner.pack.order.offsets[number - owner.base]!;
-    return offset + this.#shifts[packs.indexOf(owner)]!.at(offset);
+    return offset + this.#offsetDeltas[packs.indexOf(owner)]!.at(offset);
   }
 
   #writeWhole(numbered: NumberedPack, position: number): void {

@@ -1,7 +1,7 @@
 import { GitStoreError } from "../errors.ts";
 import { hasBit, type Bitset } from "../reachability/bitset.ts";
 import type { CommitColumns } from "../reachability/commit-columns.ts";
-import { RowHeap } from "../reachability/row-heap.ts";
+import { CommitQueue } from "../reachability/commit-queue.ts";
 
 /** The depth that stands for "all of it" (shallow.h, INFINITE_DEPTH). */
 export const INFINITE_DEPTH = 0x7fff_ffff;
@@ -78,11 +78,11 @@ export function boundaryBySelection(
 ): Boundary {
   const selected = new Set<number>();
   const leftOut = new Set<number>();
-  const heap = new RowHeap(commits);
-  for (const head of heads) heap.push(head);
+  const queue = new CommitQueue(commits);
+  for (const head of heads) queue.push(head);
   // By level: whether a commit is left out is settled by its descendants, which all come before it.
   const seen = new Set<number>();
-  for (let row = heap.pop(); row !== undefined; row = heap.pop()) {
+  for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
     if (seen.has(row)) continue;
     seen.add(row);
     if (hasBit(excluded, commits.numberOf(row))) continue;
@@ -92,7 +92,7 @@ export function boundaryBySelection(
     for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
       const parent = commits.parentAt(i);
       if (leftOut.has(row)) leftOut.add(parent);
-      heap.push(parent);
+      queue.push(parent);
     }
   }
   if (selected.size === 0) {

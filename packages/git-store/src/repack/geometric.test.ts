@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { keptPacks } from "./roll-up.ts";
+import { keptPacks } from "./geometric.ts";
 
 test("keptPacks leaves a geometric progression alone", () => {
   for (const counts of [[], [1], [4, 2], [200, 60, 20, 3]]) assert.equal(keptPacks(counts), counts.length);

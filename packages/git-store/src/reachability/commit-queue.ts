@@ -1,7 +1,7 @@
 import type { CommitColumns } from "./commit-columns.ts";
 
 /** Commits waiting to be visited; {@link pop} gives one with the highest level, so none before its descendants. */
-export class RowHeap {
+export class CommitQueue {
   readonly #commits: CommitColumns;
   readonly #rows: number[] = [];
 

@@ -21,10 +21,10 @@ import { removePack } from "../repository/remove-pack.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
 import { deepDeltas } from "./deep-deltas.ts";
 import { packBytes } from "./pack-bytes.ts";
-import { GEOMETRIC_FACTOR, keptPacks } from "./roll-up.ts";
+import { GEOMETRIC_FACTOR, keptPacks } from "./geometric.ts";
 
-/** Options of {@link prepareConsolidation}. */
-export interface ConsolidateOptions {
+/** Options of {@link prepareRepack}. */
+export interface RepackOptions {
   /** Ids that get bitmaps; those that are not there are passed over. */
   readonly tips: Iterable<Oid>;
   /**
@@ -42,7 +42,7 @@ export interface ConsolidateOptions {
 }
 
 /** A merged pack that stands aside, complete with its indexes. Plain data: it can be handed to another thread. */
-export interface PreparedConsolidation {
+export interface PreparedRepack {
   /** Where it stands. */
   readonly folder: string;
   /** `pack-<checksum>` */
@@ -65,7 +65,7 @@ const CACHE_BYTES = 16 * 2 ** 20;
  * become too long are cut. The merged pack is then read back and hashed object by object, like one that came from
  * elsewhere, so damage on the disk does not spread. `.rev`, bitmaps and commit-graph are made for it.
  *
- * Nothing that others see changes before {@link publishConsolidation}; until then packs may be added to the repository.
+ * Nothing that others see changes before {@link publishRepack}; until then packs may be added to the repository.
  * Takes as long as indexing the merged packs; for a thread of its own.
  *
  * @param path the repository's folder
@@ -73,11 +73,11 @@ const CACHE_BYTES = 16 * 2 ** 20;
  * @returns undefined when nothing is to be done
  * @throws {GitStoreError} what a corrupt pack calls for; system errors (`ENOSPC`); the signal's reason. Nothing is left then.
  */
-export async function prepareConsolidation(
+export async function prepareRepack(
   path: string,
   objects: ObjectDatabase,
-  options: ConsolidateOptions,
-): Promise<PreparedConsolidation | undefined> {
+  options: RepackOptions,
+): Promise<PreparedRepack | undefined> {
   const packs = packsInOrder(objects);
   const keptCount =
     options.keep === undefined
@@ -88,7 +88,7 @@ export async function prepareConsolidation(
       : 0;
   const merged = packs.slice(keptCount);
   if (merged.length < (options.keep === undefined ? Math.max(2, options.least ?? 2) : 1)) return undefined;
-  const folder = join(path, temporaryName("consolidate"));
+  const folder = join(path, temporaryName("repack"));
   const selection =
     options.keep === undefined
       ? everything(merged, options)
@@ -138,20 +138,20 @@ export async function prepareConsolidation(
  * crash at any instant leaves every object in one pack at least.
  *
  * Hold the lock under which packs are added and taken out. With `keep`, nothing else may have changed since
- * {@link prepareConsolidation}: a new pack, or a ref, might count on what was dropped.
+ * {@link prepareRepack}: a new pack, or a ref, might count on what was dropped.
  *
  * @param beforeRemoval called when both are there: the time to write refs that no longer name what was dropped
  * @returns false, with nothing changed, when one of the replaced packs is not there any more
  */
-export async function publishConsolidation(
+export async function publishRepack(
   path: string,
-  prepared: PreparedConsolidation,
+  prepared: PreparedRepack,
   beforeRemoval: () => Promise<void> = () => Promise.resolve(),
 ): Promise<boolean> {
   const target = join(path, "objects", "pack");
   const { name, folder } = prepared;
   if (!prepared.replaces.every((replaced) => existsSync(join(target, `${replaced}.idx`)))) {
-    await discardConsolidation(prepared);
+    await discardRepack(prepared);
     return false;
   }
   const files = await readdir(join(folder, "pack"));
@@ -175,7 +175,7 @@ export async function publishConsolidation(
 }
 
 /** Removes a merged pack that is not wanted after all. */
-export async function discardConsolidation({ folder }: PreparedConsolidation): Promise<void> {
+export async function discardRepack({ folder }: PreparedRepack): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
@@ -186,7 +186,7 @@ interface Selection {
 }
 
 /** Every object of some packs, once. The packs are opened anew, so their removal by others does no harm. */
-function everything(packs: readonly Pack[], { cacheBytes = CACHE_BYTES }: ConsolidateOptions): Selection {
+function everything(packs: readonly Pack[], { cacheBytes = CACHE_BYTES }: RepackOptions): Selection {
   const numbers = new ObjectNumbers(packs[0]!.format);
   const open = packs.map((pack, at) => Pack.attach(pack.shared(), at));
   for (const pack of open) numbers.add(pack);
@@ -208,7 +208,7 @@ function everything(packs: readonly Pack[], { cacheBytes = CACHE_BYTES }: Consol
 async function reachable(
   objects: ObjectDatabase,
   keep: Iterable<Oid>,
-  { cacheBytes = CACHE_BYTES, signal }: ConsolidateOptions,
+  { cacheBytes = CACHE_BYTES, signal }: RepackOptions,
 ): Promise<Selection> {
   const options = { pageCacheBytes: cacheBytes, baseCacheBytes: cacheBytes };
   const index = await ReachabilityIndex.openInSlices(objects, options, signal);
@@ -255,7 +255,7 @@ async function writeIndexes(
   objects: ObjectDatabase,
   kept: readonly Pack[],
   pack: Pack,
-  { tips, cacheBytes = CACHE_BYTES, signal }: ConsolidateOptions,
+  { tips, cacheBytes = CACHE_BYTES, signal }: RepackOptions,
 ): Promise<void> {
   // Newest first, as a database lists them.
   const packs = [pack, ...kept.toReversed()].map((one) => one.shared());

@@ -9,7 +9,7 @@ const SPACING_SHARE = 1 / 20;
  * Commits along the first parents of some tips, at intervals that grow with the distance: about 75 for a history of
  * 30,000. From any commit near them the way to the next one is short. A branch counts until it meets another's.
  */
-export function milestones(commits: CommitColumns, tips: Iterable<number>): number[] {
+export function selectBitmapCommits(commits: CommitColumns, tips: Iterable<number>): number[] {
   const seen = new Set<number>();
   const found: number[] = [];
   // Newest first: the longest line is taken whole, and the others up to where they meet it.

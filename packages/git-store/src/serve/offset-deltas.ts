@@ -1,21 +1,21 @@
 /** How far entries of one pack have moved in another: the same distance for stretches of neighbours. */
-export class Shifts {
+export class OffsetDeltas {
   readonly #starts: number[] = [];
-  readonly #shifts: number[] = [];
+  readonly #offsetDeltas: number[] = [];
 
   /** A stretch of entries follows that starts at this offset of the stored pack (offsets only rise). */
-  begin(start: number, shift: number): void {
+  begin(start: number, distance: number): void {
     if (this.#starts.at(-1) === start) {
-      this.#shifts[this.#shifts.length - 1] = shift;
+      this.#offsetDeltas[this.#offsetDeltas.length - 1] = distance;
     } else {
       this.#starts.push(start);
-      this.#shifts.push(shift);
+      this.#offsetDeltas.push(distance);
     }
   }
 
-  /** From this offset on, in the same stretch, entries have moved `shift` bytes. */
-  change(start: number, shift: number): void {
-    if (this.#shifts.at(-1) !== shift) this.begin(start, shift);
+  /** From this offset on, in the same stretch, entries have moved `distance` bytes. */
+  change(start: number, distance: number): void {
+    if (this.#offsetDeltas.at(-1) !== distance) this.begin(start, distance);
   }
 
   /** Where the entries start that have moved as far as the one that is being written. */
@@ -32,6 +32,6 @@ export class Shifts {
       if (this.#starts[middle]! <= offset) low = middle;
       else high = middle - 1;
     }
-    return this.#shifts[low]!;
+    return this.#offsetDeltas[low]!;
   }
 }

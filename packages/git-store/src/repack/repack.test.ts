@@ -8,7 +8,7 @@ import { blobOid, noiseOf, PackBuilder, simpleDelta } from "../../test/pack-buil
 import { ReachabilityIndex } from "../reachability/reachability-index.ts";
 import { Repository } from "../repository/repository.ts";
 import { uploadPackV2Fetch } from "../serve/upload-pack.ts";
-import { prepareConsolidation, publishConsolidation } from "./consolidate.ts";
+import { prepareRepack, publishRepack } from "./repack.ts";
 import { MAX_CHAIN_DEPTH } from "./deep-deltas.ts";
 
 async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -54,10 +54,10 @@ for (const format of ["sha1", "sha256"] as const) {
     const repository = await grow(origin, path, STEPS, format);
     const before = git(path, ["cat-file", "--batch-all-objects", "--batch-check"]).toString();
     const tip = idOf(origin, "main");
-    const prepared = await prepareConsolidation(path, repository.objects, { tips: [tip] });
+    const prepared = await prepareRepack(path, repository.objects, { tips: [tip] });
     assert.ok(prepared !== undefined);
     assert.equal(packFiles(path, "pack").length, STEPS.length, "nothing changes before it is published");
-    assert.equal(await publishConsolidation(path, prepared), true);
+    assert.equal(await publishRepack(path, prepared), true);
     repository.objects.refresh();
     assert.equal(packFiles(path, "pack").length, STEPS.length - prepared.replaces.length + 1);
     assert.equal(git(path, ["cat-file", "--batch-all-objects", "--batch-check"]).toString(), before);
@@ -75,8 +75,8 @@ test("a consolidation gives its pack bitmaps: what is served afterwards is walke
   const path = join(folder.path, "store.git");
   const repository = await grow(origin, path, STEPS);
   const tip = idOf(origin, "main");
-  const prepared = await prepareConsolidation(path, repository.objects, { tips: [tip] });
-  assert.ok(prepared !== undefined && (await publishConsolidation(path, prepared)));
+  const prepared = await prepareRepack(path, repository.objects, { tips: [tip] });
+  assert.ok(prepared !== undefined && (await publishRepack(path, prepared)));
   repository.objects.refresh();
   const index = ReachabilityIndex.open(repository.objects);
   const graph = index.acquire();
@@ -94,9 +94,9 @@ test("with keep, only what the ids reach is left, in one pack", async () => {
   const repository = await grow(origin, path, STEPS);
   const old = idOf(origin, "main~6");
   await repository.replaceRefs([{ name: "refs/heads/main", oid: old }]);
-  const prepared = await prepareConsolidation(path, repository.objects, { tips: [old], keep: [old] });
+  const prepared = await prepareRepack(path, repository.objects, { tips: [old], keep: [old] });
   assert.ok(prepared !== undefined && prepared.dropped > 0);
-  await publishConsolidation(path, prepared);
+  await publishRepack(path, prepared);
   assert.equal(packFiles(path, "pack").length, 1);
   const left = git(path, ["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]).toString();
   const expected = git(origin, ["rev-list", "--objects", "--no-object-names", old]).toString();
@@ -104,7 +104,7 @@ test("with keep, only what the ids reach is left, in one pack", async () => {
   git(path, ["fsck", "--full", "--strict"]);
   git(path, ["commit-graph", "verify"]);
   repository.objects.refresh();
-  assert.equal(await prepareConsolidation(path, repository.objects, { tips: [], keep: [old] }), undefined);
+  assert.equal(await prepareRepack(path, repository.objects, { tips: [], keep: [old] }), undefined);
   repository.close();
 });
 
@@ -127,8 +127,8 @@ test("an answer that is under way when its packs are replaced ends as it would h
     given.push(chunk);
     if (replaced) continue;
     replaced = true;
-    const prepared = await prepareConsolidation(path, repository.objects, { tips: [], factor: 1e9 });
-    assert.ok(prepared !== undefined && (await publishConsolidation(path, prepared)));
+    const prepared = await prepareRepack(path, repository.objects, { tips: [], factor: 1e9 });
+    assert.ok(prepared !== undefined && (await publishRepack(path, prepared)));
     repository.objects.refresh();
     await index.refreshInSlices();
     assert.equal(packFiles(path, "pack").length, 1);
@@ -156,9 +156,9 @@ test("chains of deltas stay short however many packs are merged", async () => {
     }
     await repository.receivePack(oneChunk(builder.finish()), { threads: 0 });
   }
-  const prepared = await prepareConsolidation(path, repository.objects, { tips: [], factor: 1e9 });
+  const prepared = await prepareRepack(path, repository.objects, { tips: [], factor: 1e9 });
   assert.ok(prepared !== undefined);
-  await publishConsolidation(path, prepared);
+  await publishRepack(path, prepared);
   const verified = git(path, ["verify-pack", "-v", join("objects/pack", `${prepared.name}.idx`)]).toString();
   const depths = [...verified.matchAll(/^chain length = (\d+):/gmu)].map(([, depth]) => Number(depth));
   assert.equal(Math.max(...depths), MAX_CHAIN_DEPTH);
@@ -178,7 +178,7 @@ test("a damaged pack is not merged into others, and nothing is left aside", asyn
     bytes[bytes.length - 40]! ^= 0x40;
     writeFileSync(pack.path, bytes);
   }
-  const preparing = prepareConsolidation(path, repository.objects, { tips: [], factor: 1e9 });
+  const preparing = prepareRepack(path, repository.objects, { tips: [], factor: 1e9 });
   await assert.rejects(preparing, { name: "GitStoreError" });
   assert.deepEqual(
     readdirSync(path).filter((name) => name.startsWith("tmp_")),
@@ -193,10 +193,10 @@ test("publishing gives up when a pack that it replaces has gone", async () => {
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
   const repository = await grow(origin, path, STEPS);
-  const prepared = await prepareConsolidation(path, repository.objects, { tips: [], factor: 1e9 });
+  const prepared = await prepareRepack(path, repository.objects, { tips: [], factor: 1e9 });
   assert.ok(prepared !== undefined);
   rmSync(join(path, "objects/pack", `${prepared.replaces[0]}.idx`));
-  assert.equal(await publishConsolidation(path, prepared), false);
+  assert.equal(await publishRepack(path, prepared), false);
   assert.ok(!packFiles(path, "pack").includes(`${prepared.name}.pack`));
   repository.close();
 });
@@ -207,19 +207,19 @@ test("a crash between any two steps of publishing loses no object", async () => 
   const path = join(folder.path, "store.git");
   const repository = await grow(origin, path, STEPS);
   const tip = idOf(origin, "main");
-  const prepared = await prepareConsolidation(path, repository.objects, { tips: [tip], factor: 1e9 });
+  const prepared = await prepareRepack(path, repository.objects, { tips: [tip], factor: 1e9 });
   assert.ok(prepared !== undefined);
   const stop = new Error("crash");
   await assert.rejects(
-    publishConsolidation(path, prepared, () => Promise.reject(stop)),
+    publishRepack(path, prepared, () => Promise.reject(stop)),
     stop,
   );
   // Both are there: the merged pack, and those that it was to replace.
   assert.equal(packFiles(path, "idx").length, STEPS.length + 1);
   assert.equal(tryGit(path, ["fsck", "--full", "--strict"]).status, 0);
   repository.objects.refresh();
-  const again = await prepareConsolidation(path, repository.objects, { tips: [tip], factor: 1e9 });
-  assert.ok(again !== undefined && (await publishConsolidation(path, again)));
+  const again = await prepareRepack(path, repository.objects, { tips: [tip], factor: 1e9 });
+  assert.ok(again !== undefined && (await publishRepack(path, again)));
   assert.equal(packFiles(path, "idx").length, 1);
   git(path, ["fsck", "--full", "--strict"]);
   repository.close();
