@@ -26,7 +26,7 @@ test("BaseCache does not take an object above a quarter of its capacity", () => 
   assert.ok(cache.get(1));
 });
 
-test("BaseCache behaves as a list in order of use does, whatever is asked of it", () => {
+test("BaseCache behaves like a list in order of use, for any sequence of calls", () => {
   const step = fc.record({ key: fc.nat(8), bytes: fc.nat(30), set: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {

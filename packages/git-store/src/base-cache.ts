@@ -11,16 +11,16 @@ export interface RawObject {
 interface Node {
   readonly key: number;
   object: RawObject;
-  /** Used next after this one. */
+  /** The entry that was used next after this one. */
   newer: Node | undefined;
   older: Node | undefined;
 }
 
 /**
- * Objects met while delta chains are followed, least recently used first out, bounded in bytes.
+ * Least-recently-used cache of delta bases, limited in bytes.
  *
- * The order is a list of its own: the order of a Map looks as if it would do, but taking its first key steps over
- * every key deleted before, which made this the most expensive part of a walk.
+ * The order is a linked list, because reading the first key of a Map steps over every deleted key. That made a
+ * Map the most expensive part of a walk.
  */
 export class BaseCache {
   readonly #capacity: number;

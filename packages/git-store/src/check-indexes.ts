@@ -3,12 +3,12 @@ import { GitStoreError } from "./errors.ts";
 import type { ObjectDatabase } from "./object-database.ts";
 import { Pause } from "./reachability/slices.ts";
 
-/** Bytes hashed between two looks at the clock: 2 to 8 ms. */
+/** Bytes hashed between two checks of the clock: 2 to 8 ms. */
 const HASH_BYTES = 4 * 1024 * 1024;
 
 /**
- * Compares each open pack's `.idx` with its own checksum: the bytes in memory, which are those that are used. Lets others
- * have the thread every few milliseconds.
+ * Compares the `.idx` of each open pack with its checksum. It reads the bytes in memory, because those are used.
+ * Yields to the event loop every few milliseconds.
  *
  * @throws {GitStoreError} `wrong_trailer` with the file's path
  */

@@ -5,7 +5,7 @@ import type { Oid } from "./oid.ts";
 
 const corrupt = corruptIn("corrupt_object", "a commit");
 
-/** What a commit says of the graph. */
+/** The fields of a commit that describe the graph. */
 export interface Commit {
   readonly tree: Oid;
   readonly parents: readonly Oid[];
@@ -17,7 +17,7 @@ const SPACE = 0x20;
 const NEWLINE = 0x0a;
 
 /**
- * Reads the header of a commit. Nothing of the message is touched or copied.
+ * Reads the header of a commit. The message is neither read nor copied.
  *
  * @throws {GitStoreError} `corrupt_object`
  */
@@ -40,7 +40,7 @@ export function parseCommit(content: Buffer, format: ObjectFormat): Commit {
 /**
  * The id on a line of the form `<key><oid>\n` at `at`.
  *
- * @returns undefined when the line is another one
+ * @returns undefined when the line has another key
  */
 export function oidLine(
   content: Buffer,
@@ -57,7 +57,7 @@ export function oidLine(
   return oid;
 }
 
-/** Whether the ASCII text `key` stands at `at`. */
+/** Tells whether the ASCII text `key` is at `at`. */
 export function startsWith(content: Buffer, at: number, key: string): boolean {
   for (let i = 0; i < key.length; i++) {
     if (content[at + i] !== key.charCodeAt(i)) return false;
@@ -70,7 +70,7 @@ function committerTime(content: Buffer, at: number): number {
   const start = content.indexOf(NEWLINE, at) + 1;
   if (start === 0 || !startsWith(content, start, "committer ")) return 0;
   const end = content.indexOf(NEWLINE, start);
-  // "… <mail> 1700000000 +0100": the second field from the end; names may hold digits and spaces.
+  // "… <mail> 1700000000 +0100": the second field from the end; names may contain digits and spaces.
   const mailEnd = content.lastIndexOf(0x3e, end < 0 ? content.length : end);
   if (mailEnd < start) return 0;
   let seconds = 0;

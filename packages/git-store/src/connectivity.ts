@@ -8,28 +8,28 @@ import { sliceDone } from "./slice-hook.ts";
 import { parseTag } from "./tag.ts";
 import { TreeCursor } from "./tree.ts";
 
-/** Slots for ids that were found a moment ago. Trees of one history share most of their entries. */
+/** Number of remembered ids that were found recently. Trees of one history share most of their entries. */
 const RECENT_SLOTS = 65_536;
-/** Objects between two looks at the signal, and in one slice. */
+/** Objects between two checks of the signal, and in one slice. */
 const CHECK_INTERVAL = 256;
 
 /** Options of {@link checkPackConnected}. */
 export interface ConnectivityOptions {
-  /** Stops the check; its reason is thrown. Only of use where another thread aborts it. */
+  /** Stops the check, which then throws its reason. Useful only if another thread aborts it. */
   readonly signal?: AbortSignal;
-  /** Commits whose parents are not asked for: the `shallow` file of the repository. */
+  /** Commits whose parents may be missing: the `shallow` file of the repository. */
   readonly shallow?: ReadonlySet<Oid>;
 }
 
 /**
- * Proves that everything which the objects of a pack refer to is in the store. When that holds of each pack as it
- * comes in, the store as a whole is closed: any object in it can be served with all that it needs. Submodule commits
- * are not asked for.
+ * Connectivity check: everything that the objects of a pack refer to must be in the store. If each incoming pack
+ * passes, the store is closed under reachability, and any object can be served with all that it refers to.
+ * Submodule commits are not checked.
  *
- * One pass over the pack in its own order, each commit, tree and tag read once; blobs are not touched.
+ * It reads each commit, tree and tag once, in pack order. It does not read blobs.
  *
  * @param pack of `database`
- * @throws {GitStoreError} `missing_object`, naming the object that is not there; `corrupt_object`
+ * @throws {GitStoreError} `missing_object`, with the id of the missing object; `corrupt_object`
  */
 export function checkPackConnected(
   database: ObjectDatabase,
@@ -57,7 +57,7 @@ export function checkPackConnected(
       sliceDone();
     }
     const entry = database.reader.entry(pack, position);
-    // A base nearly always stands before its deltas; then its type is known, and no chain need be followed.
+    // A base nearly always precedes its deltas. Its type is then known, and the chain need not be followed.
     const type = entry.base < 0 ? entry.type : types[entry.base] || database.reader.typeOf(pack, entry.base);
     types[position] = type;
     if (type !== COMMIT && type !== TREE && type !== TAG) continue;
@@ -77,7 +77,7 @@ export function checkPackConnected(
 }
 
 /**
- * Proves that these ids are in the store: the tips that a fetch asked for.
+ * Checks that these ids are in the store, for instance the tips that a fetch wanted.
  *
  * @throws {GitStoreError} `missing_object`, `bad_oid`
  */
@@ -87,7 +87,7 @@ export function checkPresent(database: ObjectDatabase, oids: Iterable<Oid>): voi
   }
 }
 
-/** A direct-mapped memory of ids: exact, forgets whatever another id's slot overwrites. */
+/** A direct-mapped set of ids. It is exact, and forgets an id when another id takes its slot. */
 class RecentIds {
   readonly #length: number;
   readonly #ids: Buffer;
@@ -112,7 +112,7 @@ class RecentIds {
   }
 }
 
-/** Two bytes from the middle of the id, which are as random as any. */
+/** Two bytes from the middle of the id, which are random. */
 function slotOf(bytes: Buffer, start: number): number {
   return (bytes[start + 8]! << 8) | bytes[start + 9]!;
 }

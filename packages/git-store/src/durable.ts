@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 
-/** Puts a file's content on the disk. */
+/** Flushes the content of a file to disk. */
 export async function syncFile(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -11,7 +11,7 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Puts renames and unlinks in a folder on the disk. Where folders cannot be opened (Windows) it does nothing. */
+/** Flushes renames and unlinks in a folder to disk. Does nothing on systems that cannot open folders (Windows). */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(folder, constants.O_RDONLY);

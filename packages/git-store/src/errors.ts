@@ -1,32 +1,32 @@
 /**
- * Everything that can go wrong in this package, as a closed set. Callers match on the code, never on the message.
+ * Codes of all errors of this package, a closed set. Callers must match on the code, not on the message.
  *
  * | code | meaning |
  * | --- | --- |
  * | `not_a_pack` | no `PACK` signature, or a version other than 2 |
- * | `bad_entry` | an entry's type number or header cannot be |
+ * | `bad_entry` | an entry has an invalid type number or header |
  * | `corrupt_zlib` | an entry's compressed data does not inflate |
  * | `wrong_size` | an entry inflates to more or less than its header says |
- * | `corrupt_delta` | a delta's instructions end in the middle, use opcode 0, or do not add up to its result size |
+ * | `corrupt_delta` | the instructions of a delta are incomplete, use opcode 0, or do not add up to its result size |
  * | `delta_out_of_base` | a delta copies from outside its base, or was made for a base of another size |
- * | `delta_bomb` | the deltas of a pack grow to more than the limit |
- * | `delta_cycle` | a delta chain comes back to itself |
- * | `duplicate_object` | one object stands twice in a pack (as `git index-pack --strict` refuses it) |
+ * | `delta_bomb` | the deltas of a pack expand to more than the limit |
+ * | `delta_cycle` | a delta chain contains a cycle |
+ * | `duplicate_object` | a pack contains an object twice (`git index-pack --strict` refuses it, too) |
  * | `missing_base` | a delta's base is neither in the pack nor in the store |
  * | `trailing_garbage` | bytes follow the pack's trailer |
  * | `wrong_trailer` | the checksum at the end of a file is not that of its content |
  * | `truncated` | a file or stream ends too early |
  * | `too_large` | a limit on pack, object, or count is exceeded |
- * | `corrupt_index` | an `.idx` or `.rev` file contradicts itself or its pack |
- * | `corrupt_object` | an object's content does not parse or hash to its id, or its entry in a pack is not the one that was indexed |
+ * | `corrupt_index` | an `.idx` or `.rev` file is inconsistent, or does not match its pack |
+ * | `corrupt_object` | an object's content does not parse, does not hash to its id, or differs from what was indexed |
  * | `missing_object` | an object is not in the store |
- * | `hash_collision` | an object was made to collide with another one under SHA-1 (only where that is looked for) |
+ * | `hash_collision` | an object belongs to a SHA-1 collision attack (only with `detectCollisions`) |
  * | `bad_oid` | a string is not an object id of the repository's object format |
  * | `bad_ref_name` | a name is not allowed by `git check-ref-format` |
  * | `not_a_repository` | a folder does not hold a bare repository |
- * | `unsupported_repository` | a repository uses a format or extension that is not known here |
+ * | `unsupported_repository` | a repository uses an unknown format or extension |
  * | `corrupt_repository` | `config`, `HEAD` or `packed-refs` does not parse |
- * | `unservable` | a fetch request asks for what cannot be answered from this store: forward it |
+ * | `unservable` | this store cannot serve a fetch request; forward it to the origin |
  * | `locked` | another live process holds the lock |
  */
 export type GitStoreErrorCode = (typeof GIT_STORE_ERROR_CODES)[number];
@@ -60,13 +60,13 @@ export const GIT_STORE_ERROR_CODES = [
   "locked",
 ] as const;
 
-/** What an error is about, as far as known. */
+/** Place of an error, as far as known. */
 export interface GitStoreErrorDetails {
   /** Byte offset in the pack at which the faulty entry starts. */
   readonly offset?: number;
   /** The object id in lower-case hex. */
   readonly oid?: string;
-  /** The file. */
+  /** Path of the file. */
   readonly path?: string;
 }
 
@@ -74,7 +74,7 @@ export interface GitStoreErrorDetails {
 export class GitStoreError extends Error {
   readonly code: GitStoreErrorCode;
   readonly details: GitStoreErrorDetails;
-  /** `retry`: the same call may succeed later (only `locked`); `final`: it cannot without a change of the data. */
+  /** `retry`: the same call may succeed later (only `locked`). `final`: it fails until the data change. */
   readonly remedy: "retry" | "final";
 
   constructor(
@@ -92,9 +92,9 @@ export class GitStoreError extends Error {
 }
 
 /**
- * Makes the errors of one parser: `Cannot read <subject>: <found>`.
+ * Creates the errors of one parser: `Cannot read <subject>: <found>`.
  *
- * @param subject what is read, for example `a delta`
+ * @param subject noun phrase for the input, for example `a delta`
  */
 export function corruptIn(
   code: GitStoreErrorCode,

@@ -1,6 +1,6 @@
 /**
- * Gives a buffer's memory back to the system at once. A thread that waits for its next job collects no garbage, and
- * would keep tens of megabytes. Only for buffers of `allocUnsafeSlow`, which have their memory to themselves.
+ * Releases the memory of a buffer immediately. An idle thread does not collect garbage, and would keep tens of
+ * megabytes. Only for buffers of `allocUnsafeSlow`, which share their memory with no other buffer.
  */
 export function freeBuffer(buffer: Buffer): void {
   const memory = buffer.buffer;

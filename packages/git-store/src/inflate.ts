@@ -236,12 +236,12 @@ const handleWorks = ((): boolean => {
         size: content.length,
         ...change,
       });
-    const whole = inflate() === used;
+    const decodes = inflate() === used;
     const same = output.subarray(0, content.length).equals(content);
     const bad = Buffer.from(packed);
     bad[used - 1]! ^= 1;
     return (
-      whole &&
+      decodes &&
       same &&
       inflate({ end: used - 1 }) === INCOMPLETE &&
       inflate({ size: content.length - 1 }) === OVERSIZE &&

@@ -7,15 +7,15 @@ import type { RawObject } from "./base-cache.ts";
 import type { Oid } from "./oid.ts";
 import { MAX_READ_OBJECT_BYTES } from "./pack-reader.ts";
 
-/** Where stock git puts an object that is not in a pack. */
+/** Path of a loose object, as stock git names it. */
 export function loosePath(objectsFolder: string, oid: Oid): string {
   return join(objectsFolder, oid.slice(0, 2), oid.slice(2));
 }
 
 /**
- * Reads a loose object (one zlib stream of `type size\0content`).
+ * Reads a loose object: one zlib stream of `type size\0content`.
  *
- * @returns undefined when there is no such file
+ * @returns undefined when the file does not exist
  * @throws {GitStoreError} `corrupt_zlib`, `corrupt_object`
  */
 export function readLooseObject(objectsFolder: string, oid: Oid): RawObject | undefined {

@@ -36,7 +36,7 @@ test("ObjectDatabase with caches of almost nothing reads the same", () => {
   database.close();
 });
 
-test("ObjectDatabase reads loose objects beside packed ones", () => {
+test("ObjectDatabase reads loose and packed objects", () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path);
   const loose = git(path, ["hash-object", "-w", "--stdin"], "loose\n").toString().trim();
@@ -119,11 +119,11 @@ test("ObjectDatabase.attach reads in a worker thread over the same tables", asyn
       },
     },
   );
-  const answer = await new Promise((resolve, reject) => {
+  const reply = await new Promise((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);
   });
-  assert.equal(answer, true);
+  assert.equal(reply, true);
   await worker.terminate();
   database.close();
 });
@@ -233,9 +233,9 @@ test("skipFaulty leaves out a pack whose index cannot be read, and only that", (
   using folder = temporaryFolder();
   const path = buildRepository(folder.path);
   const packs = join(path, "objects/pack");
-  const sound = ObjectDatabase.open(join(path, "objects"));
-  const { name } = sound.packs[0]!;
-  sound.close();
+  const intact = ObjectDatabase.open(join(path, "objects"));
+  const { name } = intact.packs[0]!;
+  intact.close();
   const other = `pack-${"0".repeat(40)}`;
   writeFileSync(join(packs, `${other}.pack`), readFileSync(join(packs, `${name}.pack`)));
   writeFileSync(join(packs, `${other}.idx`), "damaged");

@@ -10,19 +10,19 @@ import { PackReader, type PackEntry } from "./pack-reader.ts";
 import { Pack, type SharedPack } from "./pack.ts";
 import { DEFAULT_PAGE_CACHE_BYTES, PageCache } from "./page-cache.ts";
 
-/** Looks at a folder whose packs others replace at the same time; each replacement ends one. */
+/** Maximum tries to list a folder. A process that replaces packs at the same time makes one try fail. */
 const MAX_LOOKS = 10;
 
-/** An object as it is hashed. The content may be shared with a cache: read it, do not write it. */
+/** Type and content of an object. The content may be shared with a cache: read it, do not write it. */
 export interface GitObject {
   readonly type: ObjectType;
   readonly content: Buffer;
 }
 
-/** Where a packed object is. */
+/** Location of a packed object. */
 export interface PackedLocation {
   readonly pack: Pack;
-  /** Pack position. */
+  /** Position in pack order. */
   readonly position: number;
 }
 
@@ -34,11 +34,11 @@ export interface ObjectDatabaseOptions {
   readonly pageCacheBytes?: number;
   /** Memory for delta bases, bytes. Default 32 MiB. */
   readonly baseCacheBytes?: number;
-  /** Leaves packs out that cannot be opened, instead of failing: for repairs. Default false. */
+  /** Skips packs that cannot be opened instead of failing, for repairs. Default false. */
   readonly skipFaulty?: boolean;
 }
 
-/** A database in a form that `postMessage` hands to a worker thread without copying tables. */
+/** A database in a form that `postMessage` sends to a worker thread without copying tables. */
 export interface SharedDatabase {
   readonly folder: string;
   readonly format: ObjectFormat;
@@ -48,11 +48,11 @@ export interface SharedDatabase {
 /**
  * The objects of a repository: its packs, and loose objects that stock git may have written.
  *
- * Reading is synchronous: walking a history asks for thousands of small objects that are almost always in memory, and
- * a promise for each would cost more than the object. Long walks belong in a worker thread ({@link attach}).
+ * Reading is synchronous. A walk through history reads thousands of small objects that are almost always in memory, and
+ * a promise for each would cost more than the read. Run long walks in a worker thread ({@link attach}).
  */
 export class ObjectDatabase {
-  /** `objects` of the repository. */
+  /** Path of the repository's `objects` folder. */
   readonly folder: string;
   readonly format: ObjectFormat;
   readonly reader: PackReader;
@@ -72,7 +72,7 @@ export class ObjectDatabase {
   }
 
   /**
-   * Opens the packs that are there now; {@link refresh} sees later ones.
+   * Opens the packs that exist now. {@link refresh} finds later ones.
    *
    * @param folder the `objects` folder of a repository
    * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated`
@@ -89,8 +89,8 @@ export class ObjectDatabase {
   }
 
   /**
-   * In a worker thread: opens what {@link shared} of another thread gave, without reading the tables again. When one
-   * of its packs has been replaced since, the folder is looked at anew.
+   * Opens a database in a worker thread from {@link shared} of another thread, without reading the tables again. If one
+   * of its packs has been replaced since, the folder is listed again.
    */
   static attach(shared: SharedDatabase, options: Omit<ObjectDatabaseOptions, "format"> = {}): ObjectDatabase {
     const database = new ObjectDatabase(shared.folder, { ...options, format: shared.format });
@@ -109,7 +109,7 @@ export class ObjectDatabase {
     try {
       return Pack.open(path, this.format, this.#nextPackId++);
     } catch (error) {
-      // Consolidated by another process between the listing and now.
+      // Another process repacked after the listing.
       if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
       throw error;
     }
@@ -125,7 +125,7 @@ export class ObjectDatabase {
     }
   }
 
-  /** For {@link attach}. */
+  /** Returns the argument for {@link attach}. */
   shared(): SharedDatabase {
     return { folder: this.folder, format: this.format, packs: this.#packs.map((pack) => pack.shared()) };
   }
@@ -136,27 +136,27 @@ export class ObjectDatabase {
   }
 
   /**
-   * Looks at the folder again: opens packs that have come, closes those that are gone.
-   * A pack without `.idx` is not there yet (the `.idx` is written last). When one goes while it is opened, another
-   * has come that holds its objects, so the folder is looked at once more.
+   * Lists the folder again, opens new packs and closes removed ones.
+   * A pack without `.idx` is incomplete, because the `.idx` is written last. If a pack disappears while it is opened,
+   * another one with its objects has replaced it, so the folder is listed once more.
    *
    * @returns whether the set of packs changed
-   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated` for a pack at fault, with its path; the packs
-   *   before it are open then
+   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated` for a faulty pack, with its path; the packs
+   *   before it are then open
    */
   refresh(): boolean {
     let changed = false;
     for (let left = MAX_LOOKS; left > 0; left--) {
       const look = this.#look();
       changed ||= look.changed;
-      if (look.whole) break;
+      if (look.complete) break;
     }
     return changed;
   }
 
-  #look(): { readonly changed: boolean; readonly whole: boolean } {
+  #look(): { readonly changed: boolean; readonly complete: boolean } {
     this.#readLooseFolders();
-    let whole = true;
+    let complete = true;
     const isFault = (error: unknown): boolean => this.#skipFaulty && !isShortage(error);
     const packFolder = join(this.folder, "pack");
     const files = new Set(readFolder(packFolder));
@@ -189,28 +189,28 @@ export class ObjectDatabase {
           throw error;
         }
         if (pack === undefined) {
-          whole = false;
+          complete = false;
           continue;
         }
         opened.push(pack);
         changed = true;
       }
     } finally {
-      // Also when one of them is at fault: the others can be read.
+      // This also runs when a pack is faulty, because the other packs can be read.
       const timeOf = ({ name }: Pack): number => times.get(name) ?? 0;
       this.#packs = [...opened, ...kept].toSorted(
         (a, b) => timeOf(b) - timeOf(a) || (a.name < b.name ? -1 : 1),
       );
     }
-    return { changed, whole };
+    return { changed, complete };
   }
 
-  /** Where a packed object is; loose objects are not looked at. */
+  /** Finds a packed object. Ignores loose objects. */
   find(oid: Oid): PackedLocation | undefined {
     return this.findBytes(parseOid(this.format, oid), 0);
   }
 
-  /** {@link find} for an id in a buffer, for instance inside a tree. O(log n) in each pack. */
+  /** Like {@link find}, for an id in a buffer, for instance inside a tree. O(log n) in each pack. */
   findBytes(bytes: Uint8Array, start: number): PackedLocation | undefined {
     const packs = this.#packs;
     for (let i = 0; i < packs.length; i++) {
@@ -221,12 +221,12 @@ export class ObjectDatabase {
     return undefined;
   }
 
-  /** Whether the object is here. */
+  /** Tells whether the store has an object. */
   has(oid: Oid): boolean {
     return this.find(oid) !== undefined || this.#hasLoose(oid);
   }
 
-  /** {@link has} for an id in a buffer. */
+  /** Like {@link has}, for an id in a buffer. */
   hasBytes(bytes: Buffer, start: number): boolean {
     const packs = this.#packs;
     for (let i = 0; i < packs.length; i++) {
@@ -236,9 +236,9 @@ export class ObjectDatabase {
   }
 
   /**
-   * An object, its content proven by its id.
+   * Reads an object and checks its content against its id.
    *
-   * @throws {GitStoreError} `missing_object`, `corrupt_object`, and what a corrupt pack calls for
+   * @throws {GitStoreError} `missing_object`, `corrupt_object`, and the errors of a corrupt pack
    */
   read(oid: Oid): GitObject {
     const raw = this.readRaw(oid);
@@ -251,10 +251,10 @@ export class ObjectDatabase {
   }
 
   /**
-   * An object without the proof (about 1 µs and 1 ns per byte cheaper), for walks over packs that were hashed when
-   * they came in.
+   * Reads an object without checking its id, which is about 1 µs and 1 ns per byte cheaper. Only for packs that were
+   * hashed when they were received.
    *
-   * @returns undefined when it is not here
+   * @returns undefined when the object is missing
    */
   readRaw(oid: Oid): RawObject | undefined {
     const location = this.find(oid);
@@ -262,14 +262,14 @@ export class ObjectDatabase {
     return this.#hasLooseFolder(oid) ? readLooseObject(this.folder, oid) : undefined;
   }
 
-  /** {@link readRaw} for an id in a buffer. */
+  /** Like {@link readRaw}, for an id in a buffer. */
   readRawBytes(bytes: Buffer, start: number): RawObject | undefined {
     const location = this.findBytes(bytes, start);
     if (location !== undefined) return this.reader.read(location.pack, location.position);
     return this.#looseFolders.size > 0 ? this.readRaw(hexAt(bytes, start, oidBytes(this.format))) : undefined;
   }
 
-  /** Type and size of an object. Does not inflate a packed one. @throws {GitStoreError} `missing_object` */
+  /** Returns type and size of an object. Does not inflate a packed object. @throws {GitStoreError} `missing_object` */
   info(oid: Oid): { type: ObjectType; size: number } {
     const location = this.find(oid);
     if (location !== undefined) {
@@ -281,12 +281,12 @@ export class ObjectDatabase {
     return { type: typeName(raw.type), size: raw.content.length };
   }
 
-  /** The entry of a packed object as it stands in its pack. */
+  /** Returns the entry of a packed object. */
   entry(location: PackedLocation): PackEntry {
     return this.reader.entry(location.pack, location.position);
   }
 
-  /** Closes all packs. Reading afterwards finds nothing. */
+  /** Closes all packs. Later reads find nothing. */
   close(): void {
     for (const pack of this.#packs) pack.close();
     this.#packs = [];
@@ -310,7 +310,7 @@ export class ObjectDatabase {
   }
 }
 
-/** When packs were written, ms: the order of packs. Those that are gone are left out. */
+/** Modification times of packs, ms, which give their order. Removed packs are left out. */
 function modified(folder: string, names: Iterable<string>): Map<string, number> {
   const times = new Map<string, number>();
   for (const name of names) {
@@ -320,7 +320,7 @@ function modified(folder: string, names: Iterable<string>): Map<string, number> 
   return times;
 }
 
-/** Whether an error says nothing about the file: descriptors or memory ran out. */
+/** Tells whether an error is not about the file: descriptors or memory ran out. */
 function isShortage(error: unknown): boolean {
   return (
     error instanceof Error && "code" in error && ["EMFILE", "ENFILE", "ENOMEM"].includes(String(error.code))

@@ -39,8 +39,8 @@ export function typeNumber(type: ObjectType): number {
 }
 
 /**
- * Room to leave in front of an object's content, so that the header which is hashed with it can be written in place
- * instead of copying: the longest is `commit 18446744073709551615\0`, 28 bytes.
+ * Free bytes before the content of an object, where the header for its hash is written without copying the content.
+ * The longest header is `commit 18446744073709551615\0`, 28 bytes.
  */
 export const HEADER_ROOM = 32;
 
@@ -68,7 +68,7 @@ export function hashInPlace({ format, type, buffer, start, size, target, targetS
   const header = `${NAMES[type]} ${size}\0`;
   const from = start - header.length;
   buffer.write(header, from, header.length, "latin1");
-  // "latin1" and back is the cheapest way to take a digest out of crypto.hash (0.5 µs against 1.0 µs with "buffer").
+  // A "latin1" digest is the cheapest result of crypto.hash (0.5 µs; "buffer" takes 1.0 µs).
   const digest = hash(format, buffer.subarray(from, start + size), "latin1");
   target.write(digest, targetStart, digest.length, "latin1");
   return from;

@@ -16,12 +16,12 @@ export function parseOid(format: ObjectFormat, value: string): Buffer {
   return Buffer.from(value, "hex");
 }
 
-/** The id at `start` of a byte table, in hex. */
+/** Reads the id at `start` of a byte table as hex. */
 export function hexAt(bytes: Buffer, start: number, length: number): Oid {
   return bytes.toString("hex", start, start + length);
 }
 
-/** Orders the `length` bytes at `aStart` and `bStart` as git does (unsigned, first byte first). */
+/** Compares the `length` bytes at `aStart` and `bStart` as git does (unsigned, first byte first). */
 export function compareBytes(
   a: Uint8Array,
   aStart: number,

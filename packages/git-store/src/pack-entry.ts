@@ -7,8 +7,8 @@ const SIGNATURE = 0x5041434b;
 const VERSION = 2;
 
 /**
- * Most bytes that an entry's header can take: 10 for type and size (4 + 9 × 7 bits ≥ 64), then a base offset of 10 or
- * an id of 32.
+ * Maximum bytes of an entry's header: 10 for type and size (4 + 9 × 7 bits ≥ 64), then a base offset of 10 or an id
+ * of 32.
  */
 export const MAX_ENTRY_HEADER_BYTES = 42;
 
@@ -21,13 +21,13 @@ export function decodePackHeader(bytes: Buffer): number {
     throw new GitStoreError("not_a_pack", "read pack header: it does not start with PACK");
   }
   const version = bytes.readUInt32BE(4);
-  // Version 3 is described but was never written by git; index-pack reads it, the rest of git only writes 2.
+  // Version 3 is documented, but git never writes it. Only index-pack reads it.
   if (version !== VERSION)
     throw new GitStoreError("not_a_pack", `read pack header: version ${version}, not 2`);
   return bytes.readUInt32BE(8);
 }
 
-/** A pack's header for `objectCount` entries. */
+/** Encodes the header of a pack with `objectCount` entries. */
 export function encodePackHeader(objectCount: number): Buffer {
   const bytes = Buffer.allocUnsafe(PACK_HEADER_BYTES);
   bytes.writeUInt32BE(SIGNATURE, 0);
@@ -36,17 +36,17 @@ export function encodePackHeader(objectCount: number): Buffer {
   return bytes;
 }
 
-/** The header of a pack entry; one instance is reused for many. */
+/** The header of a pack entry. One instance is reused for many entries. */
 export class EntryHeader {
-  /** 1–4 an object, 6 an ofs-delta, 7 a ref-delta. */
+  /** Type number: 1–4 an object, 6 an ofs-delta, 7 a ref-delta. */
   type = 0;
-  /** Inflated bytes: of the object, or of the delta itself. */
+  /** Inflated bytes of the object or the delta. */
   size = 0;
   /** Bytes from the entry's start to its compressed data. */
   length = 0;
-  /** ofs-delta: how far before this entry's start its base starts; otherwise 0. */
+  /** Bytes from the start of an ofs-delta's base to the start of the delta; otherwise 0. */
   baseDistance = 0;
-  /** ref-delta: where in the bytes that were decoded the base's id stands; otherwise 0. */
+  /** Offset of a ref-delta's base id in the decoded bytes; otherwise 0. */
   baseOidStart = 0;
 
   /**
@@ -79,7 +79,7 @@ export class EntryHeader {
       while (byte & 0x80) {
         if (at >= end) return false;
         byte = bytes[at++]!;
-        // The "+ 1" makes every distance have one encoding only (gitformat-pack, offset encoding).
+        // The "+ 1" gives every distance exactly one encoding (gitformat-pack, offset encoding).
         distance = (distance + 1) * 128 + (byte & 0x7f);
         if (distance > Number.MAX_SAFE_INTEGER) throw badEntry("a base distance beyond 2^53");
       }
@@ -126,7 +126,7 @@ export function encodeBaseDistance(target: Uint8Array, start: number, distance: 
   return start + length;
 }
 
-/** How many bytes {@link encodeBaseDistance} writes. */
+/** Number of bytes that {@link encodeBaseDistance} writes. */
 export function baseDistanceBytes(distance: number): number {
   let length = 1;
   for (let rest = Math.floor(distance / 128); rest > 0; rest = Math.floor((rest - 1) / 128)) length++;

@@ -126,7 +126,7 @@ function madeIndex(
 
 const SMALL_TABLES = 8 + 1024;
 
-test("writeIndex and PackIndex: offsets of 2^31 and more stand in the table of 64-bit offsets, by id", () => {
+test("writeIndex puts offsets of 2^31 and more in the table of 64-bit offsets, by id", () => {
   using folder = temporaryFolder();
   const offsets = [12, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 5];
   const ids = offsets.map((_, entry) => String(9 - entry).repeat(40));
@@ -199,9 +199,9 @@ test("PackIndex refuses what cannot be an index, and says why", () => {
   const longer = (bytes: number): Buffer => Buffer.concat([good, Buffer.alloc(bytes)]);
   const table: [Buffer, string][] = [
     [good.subarray(0, SMALL_TABLES + 39), "it is too short"],
-    [changed(0, 0xff744f64), "it does not start as an index"],
+    [changed(0, 0xff744f64), "it has no signature of an index"],
     [changed(4, 3), "version 3, not 2"],
-    [changed(8, 2), "its fan-out goes down"],
+    [changed(8, 2), "its fan-out decreases"],
     [good.subarray(0, -1), "its size does not fit its number of objects"],
     [longer(4), "its size does not fit its number of objects"],
     [longer(16), "its size does not fit its number of objects"],
@@ -259,7 +259,7 @@ test("sortByOid sorts ids that all start alike, as a hostile pack's may", () => 
   );
 });
 
-test("PackIndex of any bytes changed or cut throws corrupt_index, or answers without a hang", () => {
+test("PackIndex of any bytes changed or cut throws corrupt_index, or returns without a hang", () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path, "sha1", { commits: 5 });
   const name = readdirSync(join(path, "objects/pack")).find((file) => file.endsWith(".idx"))!;
@@ -283,7 +283,7 @@ test("PackIndex of any bytes changed or cut throws corrupt_index, or answers wit
   );
 });
 
-test("indexPack and ObjectDatabase give back any set of blobs, whole or as deltas of any kind", async () => {
+test("ObjectDatabase returns any set of blobs, indexed as objects or any kind of delta", async () => {
   using folder = temporaryFolder();
   const content = fc.uint8Array({ maxLength: 3000, size: "max" }).map((bytes) => Buffer.from(bytes));
   const blobs = fc.uniqueArray(

@@ -9,20 +9,20 @@ export const INDEX_SIGNATURE = 0xff744f63;
 export const INDEX_VERSION = 2;
 /** Signature and version. */
 const INDEX_HEADER_BYTES = 8;
-/** 256 counts: how many ids start with a byte of at most n. */
+/** Fan-out table: 256 counts of the ids whose first byte is not greater than n. */
 export const FANOUT_BYTES = 1024;
-/** An offset with this bit is a position in the table of 64-bit offsets. */
+/** Flag of an offset that is a position in the table of 64-bit offsets. */
 export const LARGE_OFFSET_BIT = 0x8000_0000;
 
 /**
- * A pack's `.idx`, version 2, held in shared memory: 28 bytes per object (SHA-1), 40 (SHA-256).
- * Positions count from 0 in the order of ids.
+ * The `.idx` file of a pack, version 2, in shared memory: 28 bytes per object (SHA-1), 40 (SHA-256).
+ * Index positions count from 0 in the order of ids.
  */
 export class PackIndex {
   readonly format: ObjectFormat;
   /** Objects in the pack. */
   readonly count: number;
-  /** The whole file, in a SharedArrayBuffer. */
+  /** Content of the file, in a SharedArrayBuffer. */
   readonly bytes: Buffer;
   readonly #view: DataView;
   readonly #oidLength: number;
@@ -33,8 +33,8 @@ export class PackIndex {
 
   /**
    * @param bytes the content of an `.idx` file
-   * @param path for messages only
-   * @throws {GitStoreError} `corrupt_index` when the tables cannot be; checksums are not tried here
+   * @param path only for error messages
+   * @throws {GitStoreError} `corrupt_index` when the tables are inconsistent; checksums are not checked
    */
   constructor(bytes: Buffer, format: ObjectFormat, path: string) {
     const corrupt = corruptIn("corrupt_index", `the index ${path}`, { path });
@@ -45,13 +45,13 @@ export class PackIndex {
     this.bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#oidLength = oidLength;
-    if (this.#view.getUint32(0) !== INDEX_SIGNATURE) throw corrupt("it does not start as an index");
+    if (this.#view.getUint32(0) !== INDEX_SIGNATURE) throw corrupt("it has no signature of an index");
     const version = this.#view.getUint32(4);
     if (version !== INDEX_VERSION) throw corrupt(`version ${version}, not ${INDEX_VERSION}`);
     let previous = 0;
     for (let n = 0; n < 256; n++) {
       const total = this.#fanout(n);
-      if (total < previous) throw corrupt("its fan-out goes down");
+      if (total < previous) throw corrupt("its fan-out decreases");
       previous = total;
     }
     this.count = previous;
@@ -78,12 +78,12 @@ export class PackIndex {
     return INDEX_HEADER_BYTES + FANOUT_BYTES + position * this.#oidLength;
   }
 
-  /** The position of the id whose bytes stand in `oid` at `start`, or -1. Binary search inside one fan-out step. */
+  /** Finds the position of the id in `oid` at `start`, or -1, by binary search inside one fan-out range. */
   find(oid: Uint8Array, start = 0): number {
     const first = oid[start]!;
     let low = first === 0 ? 0 : this.#fanout(first - 1);
     let high = this.#fanout(first);
-    // The first four bytes as one number decide nearly every comparison.
+    // The first four bytes, compared as one number, decide nearly every comparison.
     const word =
       ((oid[start]! << 24) | (oid[start + 1]! << 16) | (oid[start + 2]! << 8) | oid[start + 3]!) >>> 0;
     while (low < high) {
@@ -99,7 +99,7 @@ export class PackIndex {
     return -1;
   }
 
-  /** The positions of ids that start with a hex prefix, as `[first, end)`. At least 2 digits. */
+  /** Finds the positions of ids that start with a hex prefix of at least 2 digits, as `[first, end)`. */
   range(prefix: string): { first: number; end: number } {
     const digits = this.#oidLength * 2;
     const lowest = Buffer.from(prefix.padEnd(digits, "0"), "hex");
@@ -107,7 +107,7 @@ export class PackIndex {
     return { first: this.#bound(lowest, 0), end: this.#bound(highest, 1) };
   }
 
-  /** How many ids are lower than `oid` (or, with `strict` 1, not higher). */
+  /** Counts the ids that are lower than `oid` (or, with `strict` 1, not higher). */
   #bound(oid: Buffer, strict: 0 | 1): number {
     let low = 0;
     let high = this.count;
@@ -120,22 +120,22 @@ export class PackIndex {
     return low;
   }
 
-  /** The id at a position, in hex. */
+  /** Returns the id at a position, in hex. */
   oidAt(position: number): Oid {
     return hexAt(this.bytes, this.#oidStart(position), this.#oidLength);
   }
 
-  /** Where in {@link bytes} the id at a position stands. */
+  /** Returns the offset in {@link bytes} of the id at a position. */
   oidStartAt(position: number): number {
     return this.#oidStart(position);
   }
 
-  /** The CRC-32 of the entry's bytes in the pack. */
+  /** Returns the CRC-32 of the entry's bytes in the pack. */
   crcAt(position: number): number {
     return this.#view.getUint32(this.#crcStart + position * 4);
   }
 
-  /** Where in the pack the entry starts. @throws {GitStoreError} `corrupt_index` */
+  /** Returns the offset of the entry in the pack. @throws {GitStoreError} `corrupt_index` */
   offsetAt(position: number): number {
     const offset = this.#view.getUint32(this.#offsetStart + position * 4);
     if (offset < LARGE_OFFSET_BIT) return offset;
@@ -151,12 +151,12 @@ export class PackIndex {
     return this.bytes.subarray(this.bytes.length - 2 * this.#oidLength, this.bytes.length - this.#oidLength);
   }
 
-  /** The content that {@link checksum} is of. */
+  /** The content that the checksum of this file covers. */
   get content(): Buffer {
     return this.bytes.subarray(0, this.bytes.length - this.#oidLength);
   }
 
-  /** The checksum of this file, as it claims. */
+  /** The checksum that is stored in this file. It may be wrong. */
   get checksum(): Buffer {
     return this.bytes.subarray(this.bytes.length - this.#oidLength);
   }

@@ -12,17 +12,17 @@ export const REVERSE_VERSION = 1;
 const REVERSE_HEADER_BYTES = 12;
 
 /**
- * A pack's objects in the order in which they stand in it. A pack position counts from 0 in that order; it is the
- * bit number of the object in the pack's `.bitmap`. 16 bytes per object, in shared memory.
+ * The objects of a pack in pack order, the order of their offsets. A pack position counts from 0 in that order. It is
+ * the bit number of the object in the `.bitmap` file. 16 bytes per object, in shared memory.
  */
 export class PackOrder {
   /** Index position of the object at a pack position. */
   readonly indexPositions: Uint32Array;
   /** Pack position of the object at an index position. */
   readonly packPositions: Uint32Array;
-  /** Where the entry at a pack position starts, and one element more: where the pack's trailer starts. */
+  /** Offset of the entry at each pack position. One more element holds the offset of the trailer. */
   readonly offsets: Float64Array;
-  /** Path of the `.rev` that could not be used. */
+  /** Path of the `.rev` file, if it is unusable. */
   readonly damagedFile: string | undefined;
 
   constructor(
@@ -38,21 +38,21 @@ export class PackOrder {
   }
 
   /**
-   * From the pack's `.rev` where there is one that fits, otherwise by sorting.
+   * Reads the `.rev` file of the pack, or sorts the offsets if it is missing or does not match.
    *
    * @param packBytes the pack's size
-   * @throws {GitStoreError} `corrupt_index` when the offsets do not make a pack of that size
+   * @throws {GitStoreError} `corrupt_index` when the offsets do not fit a pack of that size
    */
   static read(path: string, index: PackIndex, packBytes: number): PackOrder {
     const positions = fromFile(path, index);
     const order = positions === undefined ? undefined : ordered(positions, index, packBytes);
     if (order !== undefined) return order;
     const sorted = ordered(fromOffsets(index), index, packBytes, existsSync(path) ? path : undefined);
-    if (sorted === undefined) throw corruptIn("corrupt_index", path, { path })("it does not fit its pack");
+    if (sorted === undefined) throw corruptIn("corrupt_index", path, { path })("it does not match its pack");
     return sorted;
   }
 
-  /** The pack position of the entry that starts at `offset`, or -1 when none does. */
+  /** Finds the pack position of the entry that starts at `offset`, or -1. */
   positionAt(offset: number): number {
     const { offsets } = this;
     let low = 0;
@@ -66,7 +66,7 @@ export class PackOrder {
   }
 }
 
-/** @returns undefined when the positions and the offsets do not make a pack of this size */
+/** @returns undefined when the positions and the offsets do not fit a pack of this size */
 function ordered(
   indexPositions: Uint32Array,
   index: PackIndex,
@@ -80,7 +80,7 @@ function ordered(
   for (let p = 0; p < count; p++) {
     const position = indexPositions[p]!;
     const offset = position < count ? index.offsetAt(position) : 0;
-    // Offsets that only rise also prove that no object stands in the order twice.
+    // Offsets that only increase also ensure that no object occurs twice.
     if (offset <= previous || (p === 0 && offset !== PACK_HEADER_BYTES)) return undefined;
     packPositions[position] = p;
     offsets[p] = offset;
@@ -92,7 +92,7 @@ function ordered(
   return new PackOrder(indexPositions, packPositions, offsets, damagedFile);
 }
 
-/** @returns undefined: there is none, or it cannot be used */
+/** @returns undefined when the file is missing or unusable */
 function fromFile(path: string, index: PackIndex): Uint32Array | undefined {
   let bytes: Buffer;
   try {

@@ -8,31 +8,31 @@ import { EntryHeader, MAX_ENTRY_HEADER_BYTES } from "./pack-entry.ts";
 import type { Pack } from "./pack.ts";
 import { PageCache } from "./page-cache.ts";
 
-/** Objects larger than this are not read into memory whole, bytes. Buffers end at 4 GiB in any case. */
+/** Maximum size of an object that is read into memory, bytes. */
 export const MAX_READ_OBJECT_BYTES = 2 ** 31;
 
-/** Bytes of a delta's start that hold both its sizes: two varints of at most 8 bytes below 2^53. */
+/** Maximum bytes of both sizes at the start of a delta: two varints below 2^53, 8 bytes each. */
 const DELTA_SIZES_BYTES = 20;
 
-/** One entry of a pack, as it stands there. */
+/** One entry of a pack. */
 export interface PackEntry {
-  /** 1–4 an object, 6 ofs-delta, 7 ref-delta. */
+  /** Type number: 1–4 an object, 6 ofs-delta, 7 ref-delta. */
   readonly type: number;
-  /** Inflated bytes: of the object, or of the delta itself. */
+  /** Inflated bytes of the object or the delta. */
   readonly size: number;
   /** Offset of the entry. */
   readonly start: number;
   /** Offset of its compressed data. */
   readonly dataStart: number;
-  /** Offset after its compressed data: the next entry's start, or the trailer's. */
+  /** Offset after its compressed data: the start of the next entry or of the trailer. */
   readonly end: number;
   /** Pack position of a delta's base, in the same pack; -1 for an object. */
   readonly base: number;
 }
 
 /**
- * Reads objects of packs: synchronous, through a bounded page cache and a bounded cache of delta bases.
- * Not for concurrent use by several threads: each thread has its own, over the same packs.
+ * Reads objects of packs synchronously, through a page cache and a cache of delta bases, both limited.
+ * Each thread needs a reader of its own over the same packs.
  */
 export class PackReader {
   readonly #pages: PageCache;
@@ -48,7 +48,7 @@ export class PackReader {
   }
 
   /**
-   * The entry at a pack position, without its data.
+   * Reads the entry at a pack position, without its data.
    *
    * @throws {GitStoreError} `bad_entry`, `missing_base`, `truncated`
    */
@@ -83,10 +83,10 @@ export class PackReader {
   }
 
   /**
-   * The object at a pack position. Every entry that it is made of has the CRC-32 that the index has of it. Its id is not
-   * checked against its content: packs were hashed whole when they came in; `ObjectDatabase.read` checks.
+   * Reads the object at a pack position. It checks the CRC-32 of every entry that the object is built from. It does not
+   * check the id, because packs are hashed when they are received. `ObjectDatabase.read` checks the id.
    *
-   * @throws {GitStoreError} what a corrupt pack calls for
+   * @throws {GitStoreError} for a corrupt pack
    */
   read(pack: Pack, position: number): RawObject {
     const chain: PackEntry[] = [];
@@ -115,7 +115,7 @@ export class PackReader {
     return object;
   }
 
-  /** Type number and size of the object at a pack position, without inflating it. */
+  /** Returns type number and size of the object at a pack position, without inflating it. */
   info(pack: Pack, position: number): { type: number; size: number } {
     const entry = this.entry(pack, position);
     if (entry.base < 0) return { type: entry.type, size: entry.size };
@@ -128,7 +128,7 @@ export class PackReader {
     return { type: this.typeOf(pack, entry.base), size: this.#deltaHeader.resultSize };
   }
 
-  /** Type number of the object at a pack position: follows its delta chain by the headers alone. */
+  /** Returns the type number of the object at a pack position. It reads only the headers of the delta chain. */
   typeOf(pack: Pack, position: number): number {
     let entry = this.entry(pack, position);
     for (let links = 0; entry.base >= 0; links++) {
@@ -138,18 +138,18 @@ export class PackReader {
     return entry.type;
   }
 
-  /** Copies bytes of the pack as they stand, for instance an entry's compressed data. */
+  /** Copies bytes of the pack, for instance an entry's compressed data. */
   copy(pack: Pack, offset: number, target: Buffer, targetStart: number, length: number): void {
     this.#pages.copy(pack, offset, target, targetStart, length);
   }
 
-  /** Forgets what is cached of a pack that is about to be closed. */
+  /** Drops the cached data of a pack before it is closed. */
   forget(pack: Pack): void {
     this.#pages.forget(pack);
     this.#bases.clear();
   }
 
-  /** The header decides on a delta's base, which no checksum of the compressed data covers: hence the CRC of all of it. */
+  /** Inflates an entry. The CRC-32 also covers the header, which names the base and is not part of the zlib checksum. */
   #inflate(pack: Pack, position: number, entry: PackEntry, output: Buffer): void {
     const { start, dataStart, end } = entry;
     const at = this.#pages.locate(pack, start, end - start);
@@ -192,7 +192,7 @@ export class PackReader {
   }
 }
 
-/** Pack positions fit 32 bits, so the sum is exact for two million packs. */
+/** Cache key of an object. Pack positions have 32 bits, so the sum is exact for two million packs. */
 function key(pack: Pack, position: number): number {
   return pack.id * 0x1_0000_0000 + position;
 }
@@ -200,7 +200,7 @@ function key(pack: Pack, position: number): number {
 function tooLarge(pack: Pack, entry: PackEntry): GitStoreError {
   return new GitStoreError(
     "too_large",
-    `read ${pack.path}: the object at ${entry.start} does not fit memory`,
+    `read ${pack.path}: the object at ${entry.start} is too large for memory`,
     {
       path: pack.path,
       offset: entry.start,

@@ -10,7 +10,7 @@ import { PackOrder } from "./pack-order.ts";
 import type { PagedFile } from "./page-cache.ts";
 import { readExactly } from "./read-file.ts";
 
-/** A pack in a form that `postMessage` hands to a worker thread without copying its tables. */
+/** A pack in a form that `postMessage` sends to a worker thread without copying its tables. */
 export interface SharedPack {
   readonly path: string;
   readonly format: ObjectFormat;
@@ -21,18 +21,18 @@ export interface SharedPack {
 }
 
 /**
- * An open pack with its tables in shared memory (44 bytes per object with SHA-1) and a file descriptor; its data is
+ * An open pack: its tables in shared memory (44 bytes per object with SHA-1) and a file descriptor. Its data are
  * read through a page cache. Objects are addressed by pack position (see {@link PackOrder}).
- * A pack that is unlinked while open stays readable.
+ * An open pack stays readable after its files are removed.
  */
 export class Pack implements PagedFile {
   readonly id: number;
   readonly fd: number;
-  /** Of the `.pack` file. */
+  /** Path of the `.pack` file. */
   readonly path: string;
   /** `pack-<checksum>`. */
   readonly name: string;
-  /** Bytes of the `.pack` file. */
+  /** Size of the `.pack` file, bytes. */
   readonly size: number;
   readonly format: ObjectFormat;
   readonly index: PackIndex;
@@ -58,11 +58,11 @@ export class Pack implements PagedFile {
   }
 
   /**
-   * Opens a pack that has its `.idx` beside it.
+   * Opens a pack whose `.idx` is in the same folder.
    *
-   * @param path of the `.pack` file
-   * @param id a number that no other pack of the same page cache has
-   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated`; system errors as they are (`ENOENT`)
+   * @param path path of the `.pack` file
+   * @param id number, unique among the packs of one page cache
+   * @throws {GitStoreError} `corrupt_index`, `not_a_pack`, `truncated`; system errors unchanged (`ENOENT`)
    */
   static open(path: string, format: ObjectFormat, id = 0): Pack {
     return Pack.#openFile(path, id, (size, fd) => {
@@ -79,7 +79,7 @@ export class Pack implements PagedFile {
     });
   }
 
-  /** In a worker thread: opens a pack whose tables another thread has read. */
+  /** Opens a pack in a worker thread, with the tables that another thread has read. */
   static attach(shared: SharedPack, id = 0): Pack {
     return Pack.#openFile(shared.path, id, () => ({
       index: new PackIndex(Buffer.from(shared.index), shared.format, shared.path),
@@ -103,7 +103,7 @@ export class Pack implements PagedFile {
     }
   }
 
-  /** For {@link Pack.attach}. */
+  /** Returns the argument for {@link Pack.attach}. */
   shared(): SharedPack {
     return {
       path: this.path,
@@ -115,23 +115,23 @@ export class Pack implements PagedFile {
     };
   }
 
-  /** Objects in the pack. */
+  /** Number of objects in the pack. */
   get count(): number {
     return this.index.count;
   }
 
-  /** The pack position of the object whose id stands in `oid` at `start`, or -1. */
+  /** Finds the pack position of the object whose id is in `oid` at `start`, or -1. */
   find(oid: Uint8Array, start = 0): number {
     const position = this.index.find(oid, start);
     return position < 0 ? -1 : this.order.packPositions[position]!;
   }
 
-  /** The id of the object at a pack position, in hex. */
+  /** Returns the id of the object at a pack position, in hex. */
   oidAt(position: number): Oid {
     return this.index.oidAt(this.order.indexPositions[position]!);
   }
 
-  /** Where in `index.bytes` the id of the object at a pack position stands. */
+  /** Returns the offset in `index.bytes` of the id of the object at a pack position. */
   oidStartAt(position: number): number {
     return this.index.oidStartAt(this.order.indexPositions[position]!);
   }

@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { GitStoreError } from "./errors.ts";
 
-/** readSync takes at most this many bytes per call on Linux (2^31 - 4096). */
+/** Maximum bytes of one readSync call on Linux (2^31 - 4096). */
 const MAX_READ_BYTES = 0x7fff_f000;
 
-/** Reads a file whole into memory that worker threads can share. */
+/** Reads a complete file into memory that worker threads can share. */
 export function readShared(path: string): Buffer {
   const fd = openSync(path, "r");
   try {

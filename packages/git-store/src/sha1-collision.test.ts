@@ -28,7 +28,7 @@ const BLOCKS = [
 ].map((text) => Buffer.concat([PREFIX, Buffer.from(text, "hex")]));
 
 describe("CollisionDetector", () => {
-  it("finds each half of the published collision, in pieces of any size, wherever it stands in a message", () => {
+  it("finds each half of the published collision at any place, in pieces of any size", () => {
     const [one, two] = BLOCKS;
     assert.notDeepEqual(one, two);
     assert.equal(digestOf(one!), digestOf(two!), "they collide");
@@ -46,7 +46,7 @@ describe("CollisionDetector", () => {
     }
   });
 
-  it("a single changed bit of the blocks is no collision any more", () => {
+  it("does not report the blocks after one changed bit", () => {
     for (const at of [PREFIX.length, PREFIX.length + 40, PREFIX.length + 127]) {
       const changed = Buffer.from(BLOCKS[0]!);
       changed[at] = changed[at]! ^ 1;
@@ -104,7 +104,7 @@ describe("indexPack with detectCollisions", () => {
 
   // The header of an object moves the published blocks to where they collide no more, and no collision of objects is
   // known: that every object is looked at, header included, is seen at the detector's door.
-  it("looks at the whole of every object, and refuses the pack where one is found", async (t) => {
+  it("examines every object completely, and refuses a pack with a collision", async (t) => {
     const messages: Buffer[] = [];
     t.mock.method(CollisionDetector.prototype, "update", function update(piece: Buffer) {
       messages.push(Buffer.from(piece));

@@ -1,12 +1,12 @@
 /**
- * Finds messages that were made for a collision attack on SHA-1, whether or not the other message is there: Stevens,
- * "Counter-cryptanalysis" (CRYPTO 2013). Every known attack ends in a block whose message differences follow one of a few
- * disturbance vectors; at some step in its middle the two computations agree. So for each vector the differences are
- * applied to the block, the computation is run back and forth from that step, and when it ends at the same chaining value
- * the block is one of a colliding pair.
+ * Detects messages of a SHA-1 collision attack without knowing the other message: Stevens, "Counter-cryptanalysis"
+ * (CRYPTO 2013). Every known attack ends in a block whose message differences follow one of a few disturbance vectors.
+ * At a known step in its middle the two computations agree. So the differences of each vector are applied to the block,
+ * and the computation is run backward and forward from that step. If it ends at the same chaining value, the block
+ * belongs to a colliding pair.
  *
- * Without the conditions that rule most blocks out beforehand each block costs 33 times plain SHA-1 (some 6 MB/s a
- * core): an option for those who do not trust where packs come from.
+ * This code does not use the conditions that exclude most blocks early, so each block costs 33 times plain SHA-1 (about
+ * 6 MB/s per core). It is an option for packs from untrusted sources.
  */
 import { GitStoreError } from "./errors.ts";
 
@@ -16,7 +16,7 @@ const INITIAL = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0] as 
 
 /**
  * The vectors I(K,b) and II(K,b) in Manuel's notation ("Classification and generation of disturbance vectors for collision
- * attacks against SHA-1", 2011) that are near enough to an attack: the list of Stevens and Shumow ("Speeding up detection of
+ * attacks against SHA-1", 2011) that are close enough to an attack: the list of Stevens and Shumow ("Speeding up detection of
  * SHA-1 collision attacks using unavoidable attack conditions", USENIX Security 2017).
  */
 const VECTORS: readonly (readonly [type: 1 | 2, k: number, b: number])[] = [
@@ -29,13 +29,13 @@ const VECTORS: readonly (readonly [type: 1 | 2, k: number, b: number])[] = [
 interface Vector {
   /** XOR differences of the 80 expanded message words. */
   readonly differences: Int32Array;
-  /** A number of steps after which both computations are in the same state. */
+  /** Number of steps after which both computations have the same state. */
   readonly agreesAfter: number;
 }
 
 const rotate = (word: number, bits: number): number => (word << bits) | (word >>> (32 - bits));
 
-/** The differences that a disturbance vector makes: each disturbance is corrected over the next five steps. */
+/** Computes the differences of a disturbance vector. Each disturbance is corrected over the next five steps. */
 export function messageDifferences(type: 1 | 2, k: number, b: number): Int32Array {
   const start = -5;
   const disturbances = new Int32Array(STEPS - start);
@@ -67,13 +67,13 @@ const vectors: readonly Vector[] = VECTORS.map(([type, k, b]) => ({
   agreesAfter: type === 1 || k < 50 ? 58 : 65,
 }));
 
-/** Looks at one message, in pieces. Not for several at once. */
+/** Examines one message in pieces. One instance handles one message at a time. */
 export class CollisionDetector {
   readonly #chain = new Int32Array(5);
   readonly #next = new Int32Array(5);
   readonly #words = new Int32Array(STEPS);
   readonly #other = new Int32Array(STEPS);
-  /** The state before each step where vectors agree, five words each. */
+  /** The state before each step at which vectors agree, five words each. */
   readonly #states = new Map<number, Int32Array>(
     vectors.map(({ agreesAfter }) => [agreesAfter, new Int32Array(5)]),
   );
@@ -85,13 +85,13 @@ export class CollisionDetector {
     this.#chain.set(INITIAL);
   }
 
-  /** Whether a whole message holds a block of a collision attack. */
+  /** Tells whether a complete message contains a block of a collision attack. */
   static finds(message: Buffer): boolean {
     const detector = new CollisionDetector();
     return detector.update(message) || detector.end();
   }
 
-  /** Takes the next piece. @returns whether a block of an attack was in it */
+  /** Adds the next piece. @returns whether it contains a block of an attack */
   update(piece: Buffer): boolean {
     this.#length += piece.length;
     let offset = 0;
@@ -109,7 +109,7 @@ export class CollisionDetector {
     return false;
   }
 
-  /** Takes the padding (FIPS 180-4, section 5.1.1). @returns as {@link update} */
+  /** Adds the padding (FIPS 180-4, section 5.1.1). @returns as {@link update} */
   end(): boolean {
     const length = this.#length;
     const padding = Buffer.alloc(((119 - (length % BLOCK_BYTES)) % BLOCK_BYTES) + 9);
@@ -118,7 +118,7 @@ export class CollisionDetector {
     return this.update(padding);
   }
 
-  /** The SHA-1 of the message, once it ended: for tests, which compare it with another implementation's. */
+  /** The SHA-1 of the message after its end. Tests compare it with another implementation. */
   digest(): string {
     return [...this.#chain].map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
   }
@@ -129,7 +129,7 @@ export class CollisionDetector {
     for (let step = 16; step < STEPS; step++) {
       words[step] = rotate(words[step - 3]! ^ words[step - 8]! ^ words[step - 14]! ^ words[step - 16]!, 1);
     }
-    this.#whole(words, this.#chain, this.#next);
+    this.#forward(words, this.#chain, this.#next);
     for (let index = 0; index < 5; index++) this.#next[index] = this.#chain[index]! + this.#next[index]!;
     const found = vectors.some((vector) => this.#collidesBy(vector));
     this.#chain.set(this.#next);
@@ -151,8 +151,8 @@ export class CollisionDetector {
     return true;
   }
 
-  /** Runs the steps of a block, keeping the states where vectors agree. */
-  #whole(words: Int32Array, from: Int32Array, to: Int32Array): void {
+  /** Runs the steps of a block, and keeps the states at which vectors agree. */
+  #forward(words: Int32Array, from: Int32Array, to: Int32Array): void {
     to.set(from);
     let step = 0;
     for (const [agreesAfter, state] of this.#states) {
@@ -240,11 +240,11 @@ function undo(words: Int32Array, last: number, state: Int32Array): void {
   state[3] = d;
   state[4] = e;
 }
-/** @throws GitStoreError `hash_collision` if the message, header and content of an object, was made for an attack */
+/** @throws GitStoreError `hash_collision` if the message (header and content of an object) belongs to an attack */
 export function refuseCollision(message: Buffer): void {
   if (CollisionDetector.finds(message)) throw collisionFound();
 }
 
 export function collisionFound(): GitStoreError {
-  return new GitStoreError("hash_collision", "an object was made to collide with another one under SHA-1");
+  return new GitStoreError("hash_collision", "an object belongs to a SHA-1 collision attack");
 }

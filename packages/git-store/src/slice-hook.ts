@@ -1,15 +1,15 @@
 let hook: (() => void) | undefined;
 
 /**
- * Sets a function that long work in this thread calls between two slices, every few milliseconds or less: indexing a
- * pack, checking that it is connected, making bitmaps. The function may block. It is meant for worker threads that
- * give way to other work; without one, slices follow each other.
+ * Sets a function that long work in this thread calls between slices, at least every few milliseconds: indexing a pack,
+ * the connectivity check, and computing bitmaps. The function may block. It lets a worker thread yield to other work.
+ * Default: no function.
  */
 export function onSlice(between: (() => void) | undefined): void {
   hook = between;
 }
 
-/** Long work calls this between two slices. */
+/** Runs the function. Long work calls this between slices. */
 export function sliceDone(): void {
   hook?.();
 }

@@ -4,7 +4,7 @@ import { GitStoreError } from "./errors.ts";
 import { oidBytes, type ObjectType } from "./object-format.ts";
 import type { Oid } from "./oid.ts";
 
-/** What an annotated tag points at. */
+/** Target of an annotated tag. */
 export interface Tag {
   readonly object: Oid;
   readonly type: ObjectType;
@@ -12,7 +12,7 @@ export interface Tag {
 
 const TYPES: readonly ObjectType[] = ["commit", "tree", "blob", "tag"];
 
-/** Reads the two first lines of an annotated tag. @throws {GitStoreError} `corrupt_object` */
+/** Reads the first two lines of an annotated tag. @throws {GitStoreError} `corrupt_object` */
 export function parseTag(content: Buffer, format: ObjectFormat): Tag {
   const digits = oidBytes(format) * 2;
   const object = oidLine(content, 0, "object ", digits, format);

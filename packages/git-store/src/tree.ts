@@ -10,11 +10,11 @@ export const MODE_TREE = 0o040000;
 export const MODE_GITLINK = 0o160000;
 export const MODE_SYMLINK = 0o120000;
 
-/** The bits of a mode that tell its kind. */
+/** The bits of a mode that hold the file type. */
 const MODE_KIND = 0o170000;
 
 /**
- * Walks the entries of a tree in place: fields are positions in the tree's bytes, nothing is copied.
+ * Iterates over the entries of a tree without copying. Fields are offsets in the bytes of the tree.
  *
  * ```ts
  * const cursor = new TreeCursor(content, "sha1");
@@ -22,12 +22,12 @@ const MODE_KIND = 0o170000;
  * ```
  */
 export class TreeCursor {
-  /** The tree's bytes. */
+  /** Bytes of the tree. */
   content: Buffer;
   mode = 0;
   nameStart = 0;
   nameEnd = 0;
-  /** Where the entry's id starts: 20 or 32 raw bytes. */
+  /** Offset of the entry's id: 20 or 32 raw bytes. */
   oidStart = 0;
   readonly #oidLength: number;
   #at = 0;
@@ -37,13 +37,13 @@ export class TreeCursor {
     this.#oidLength = oidBytes(format);
   }
 
-  /** Starts again with another tree, so that one cursor serves a whole walk. */
+  /** Starts with another tree, so that one cursor serves many trees. */
   reset(content: Buffer): void {
     this.content = content;
     this.#at = 0;
   }
 
-  /** Steps to the next entry. @returns false at the end. @throws {GitStoreError} `corrupt_object` */
+  /** Moves to the next entry. @returns false at the end. @throws {GitStoreError} `corrupt_object` */
   next(): boolean {
     const { content } = this;
     let at = this.#at;
@@ -51,7 +51,7 @@ export class TreeCursor {
     let mode = 0;
     let digit = content[at++]!;
     while (digit !== 0x20) {
-      // At the end of the bytes the digit is undefined, and no comparison holds.
+      // At the end of the bytes the digit is undefined, and every comparison is false.
       if (!(digit >= 0x30 && digit <= 0x37) || mode > 0o7777777) throw corrupt("a bad mode");
       mode = mode * 8 + (digit - 0x30);
       digit = content[at++]!;
@@ -71,7 +71,7 @@ export class TreeCursor {
     return (this.mode & MODE_KIND) === MODE_TREE;
   }
 
-  /** A submodule's commit, which is not an object of this repository. */
+  /** Tells whether the entry is a submodule, whose commit is not an object of this repository. */
   get isGitlink(): boolean {
     return (this.mode & MODE_KIND) === MODE_GITLINK;
   }
@@ -80,7 +80,7 @@ export class TreeCursor {
     return hexAt(this.content, this.oidStart, this.#oidLength);
   }
 
-  /** The name's bytes; git does not say in which encoding. */
+  /** Bytes of the name. Git does not define their encoding. */
   get name(): Buffer {
     return this.content.subarray(this.nameStart, this.nameEnd);
   }

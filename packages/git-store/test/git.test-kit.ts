@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Stock git without anybody's configuration, and with fixed dates. */
+/** Environment for stock git: no user or system configuration, fixed dates. */
 const ENVIRONMENT = {
   PATH: process.env["PATH"],
   GIT_CONFIG_NOSYSTEM: "1",
@@ -17,14 +17,14 @@ const ENVIRONMENT = {
   LC_ALL: "C",
 };
 
-/** Runs stock git. @throws when it fails, with what it said */
+/** Runs stock git. @throws when it fails, with its standard error */
 export function git(folder: string, args: readonly string[], input?: Uint8Array | string): Buffer {
   const result = tryGit(folder, args, input);
   if (result.status !== 0) throw new Error(`git ${args.join(" ")} in ${folder}: ${result.stderr}`);
   return result.stdout;
 }
 
-/** Runs stock git, whatever comes of it. */
+/** Runs stock git and returns its result, also after a failure. */
 export function tryGit(
   folder: string,
   args: readonly string[],
@@ -36,14 +36,14 @@ export function tryGit(
     maxBuffer: 2 ** 30,
     ...(input === undefined ? {} : { input }),
   });
-  // A git that refuses what it reads closes its input before it has all of it.
+  // Git closes its input early when it refuses the content.
   const { status, error } = result;
   const refused = status !== null && error !== undefined && "code" in error && error.code === "EPIPE";
   if (error !== undefined && !refused) throw error;
   return { status, stdout: result.stdout, stderr: result.stderr.toString() };
 }
 
-/** A folder that is removed when the test's process ends its `using` block. */
+/** A folder that is removed at the end of its `using` block. */
 export function temporaryFolder(): { path: string; [Symbol.dispose](): void } {
   const path = mkdtempSync(join(tmpdir(), "git-store-"));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
@@ -68,7 +68,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** Input for `git fast-import`: a history whose files are edited line by line, so that packs hold delta chains. */
+/** Input for `git fast-import`: a history whose files change line by line, so that packs contain delta chains. */
 function historyScript(options: HistoryOptions = {}): string {
   const random = randomFrom(options.seed ?? 1);
   const files = options.files ?? 12;
@@ -108,7 +108,7 @@ function historyScript(options: HistoryOptions = {}): string {
   return out.join("\n");
 }
 
-/** A bare repository with that history in one pack. */
+/** Creates a bare repository with that history in one pack. */
 export function buildRepository(
   folder: string,
   format: "sha1" | "sha256" = "sha1",
@@ -122,7 +122,7 @@ export function buildRepository(
   return path;
 }
 
-/** Every object of a repository as `oid type size`. */
+/** Lists every object of a repository as `oid type size`. */
 export function allObjects(path: string): { oid: string; type: string; size: number }[] {
   return git(path, ["cat-file", "--batch-all-objects", "--batch-check"])
     .toString()

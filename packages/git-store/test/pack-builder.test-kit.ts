@@ -6,7 +6,7 @@ import { OFS_DELTA, REF_DELTA, typeNumber } from "../src/object-format.ts";
 import { encodeBaseDistance, encodePackHeader, encodeTypeAndSize } from "../src/pack-entry.ts";
 import { randomFrom } from "./git.test-kit.ts";
 
-/** Builds packs by hand, well formed or not. Offsets are those of the finished pack. */
+/** Builds valid and invalid packs. Offsets are those of the finished pack. */
 export class PackBuilder {
   readonly format: ObjectFormat;
   readonly #parts: Buffer[] = [];
@@ -47,14 +47,14 @@ export class PackBuilder {
     );
   }
 
-  /** @param count what the header claims; default the truth */
+  /** @param count number of objects in the header; default the real number */
   finish(count: number = this.#count): Buffer {
     const body = Buffer.concat([encodePackHeader(count), ...this.#parts]);
     return Buffer.concat([body, createHash(this.format).update(body).digest()]);
   }
 }
 
-/** The same bytes each time, which do not compress. */
+/** Returns incompressible bytes, equal in each call. */
 export function noiseOf(length: number): Buffer {
   const random = randomFrom(length);
   return Buffer.from(Uint8Array.from({ length }, () => Math.floor(random() * 256)));
@@ -66,7 +66,7 @@ export function entryHeader(type: number, size: number): Buffer {
   return bytes.subarray(0, encodeTypeAndSize(bytes, 0, type, size));
 }
 
-/** Gives a pack with changed bytes its right trailer again. */
+/** Corrects the trailer of a pack after its bytes were changed. */
 export function reseal(pack: Buffer, format: ObjectFormat = "sha1"): Buffer {
   const length = format === "sha1" ? 20 : 32;
   const body = pack.subarray(0, pack.length - length);
@@ -78,7 +78,7 @@ export type DeltaOp =
   | { readonly copy: readonly [from: number, length: number] }
   | { readonly insert: Buffer };
 
-/** A delta of these instructions, with these sizes, whether they fit or not. */
+/** Encodes a delta with these instructions and sizes. They may be inconsistent. */
 export function encodeDelta(baseSize: number, resultSize: number, ops: readonly DeltaOp[]): Buffer {
   const parts = [sizeVarint(baseSize), sizeVarint(resultSize)];
   for (const op of ops) {
@@ -100,7 +100,7 @@ export function encodeDelta(baseSize: number, resultSize: number, ops: readonly 
   return Buffer.concat(parts);
 }
 
-/** A delta that turns `base` into `result` by copying their common start and end. */
+/** Encodes a delta from `base` to `result` that copies their common start and end. */
 export function simpleDelta(base: Buffer, result: Buffer): Buffer {
   const shorter = Math.min(base.length, result.length);
   let start = 0;
@@ -139,7 +139,7 @@ function copyOp(from: number, length: number): Buffer {
       bytes.push(byte);
     }
   }
-  // 65536 is written as no size at all.
+  // 65536 is encoded by omitting the size.
   const written = length === 0x10000 ? 0 : length;
   for (let i = 0; i < 3; i++) {
     const byte = (written >> (8 * i)) & 255;

@@ -1,21 +1,21 @@
 import { freeBuffer } from "../free-buffer.ts";
 
-/** Buffers below this are rounded up to a power of two, so that they fit again. */
+/** Smaller buffers are rounded up to a power of two, so that they can be reused. */
 const ROUNDED_BYTES = 1024 * 1024;
 
-/** Buffers given back and taken again, and a count of all that are out or waiting. */
+/** Pool of reusable buffers that counts the bytes of all of them. */
 export class BufferPool {
   readonly #free: Buffer[] = [];
-  /** Bytes of all buffers that are out or waiting. */
+  /** Bytes of all buffers, in use or idle. */
   heldBytes = 0;
 
-  /** Whether the next `take` needs no new memory. */
+  /** Tells whether the next `take` needs no new memory. */
   waits(bytes: number): boolean {
     const last = this.#free.at(-1);
     return last !== undefined && last.length >= bytes;
   }
 
-  /** A buffer of at least `bytes`. */
+  /** Returns a buffer of at least `bytes`. */
   take(bytes: number): Buffer {
     const last = this.#free.pop();
     if (last !== undefined) {
@@ -27,18 +27,18 @@ export class BufferPool {
     return Buffer.allocUnsafeSlow(capacity);
   }
 
-  /** Gives a buffer back for the next `take`. */
+  /** Returns a buffer to the pool for the next `take`. */
   give(buffer: Buffer): void {
     this.#free.push(buffer);
   }
 
-  /** Gives a buffer back to the system. */
+  /** Releases the memory of a buffer. */
   drop(buffer: Buffer): void {
     this.heldBytes -= buffer.length;
     freeBuffer(buffer);
   }
 
-  /** Drops all that wait. */
+  /** Releases all idle buffers. */
   dropWaiting(): void {
     for (const buffer of this.#free) this.drop(buffer);
     this.#free.length = 0;

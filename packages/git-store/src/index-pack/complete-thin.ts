@@ -11,10 +11,10 @@ import type { DeltaResolver } from "./resolve.ts";
 import { findSorted } from "./sort.ts";
 import { claimGroup, createTables, groupEnd, RESOLVED, type PackTables, type RefDeltas } from "./tables.ts";
 
-/** Bytes of a read while a completed pack's checksum is made anew. */
+/** Bytes of one read while the checksum of a completed pack is computed. */
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Gives a base from the store, its content proven by its id; undefined when it is not there. */
+/** Reads a base from the store and checks its content against its id. Returns undefined when it is missing. */
 export type BaseLookup = (oid: string) => RawObject | undefined;
 
 /**
@@ -33,7 +33,7 @@ export function resolveThin(
   const used: string[] = [];
   const left: number[] = [];
   for (const group of openGroups(refs, length)) {
-    // Its base may have turned up in the pack by now.
+    // An earlier step may have found the base in the pack.
     if (refs.claimed[group] !== 0) continue;
     const oid = baseOid(refs, group, length);
     const base = lookup(oid);
@@ -57,16 +57,16 @@ export function resolveThin(
   return used;
 }
 
-/** Whether any delta is without its base. */
+/** Tells whether any delta lacks its base. */
 export function hasUnresolved(tables: PackTables): boolean {
   return tables.types.some((type) => type > 4 && type < RESOLVED);
 }
 
 /**
- * Appends the bases that a thin pack lacks, each as a whole object, and writes its header and trailer anew, so that
- * it stands on its own (`git index-pack --fix-thin`).
+ * Appends the missing bases of a thin pack as undeltified objects, and rewrites its header and trailer
+ * (`git index-pack --fix-thin`).
  *
- * @param order of `tables`, by id: a base that turned up in the pack is not appended
+ * @param order of `tables`, by id; a base that the pack contains is not appended
  * @returns the tables of the longer pack, and its trailer
  */
 export function appendBases(
@@ -89,7 +89,7 @@ export function appendBases(
   for (const [i, oid] of missing.entries()) {
     const base = lookup(oid);
     if (base === undefined)
-      throw new GitStoreError("missing_base", `complete pack: ${oid} went away`, { oid });
+      throw new GitStoreError("missing_base", `complete pack: ${oid} was removed from the store`, { oid });
     const header = Buffer.alloc(10);
     const headerEnd = encodeTypeAndSize(header, 0, base.type, base.content.length);
     const bytes = Buffer.concat([header.subarray(0, headerEnd), deflateSync(base.content)]);

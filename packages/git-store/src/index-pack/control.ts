@@ -1,18 +1,18 @@
 import { sliceDone } from "../slice-hook.ts";
 import { abortedError } from "./failure.ts";
 
-/** The one 64-bit field: bytes of the pack in the file. */
+/** Index of the only 64-bit field: bytes of the pack in the file. */
 const AVAILABLE = 0;
 
-// The 32-bit fields behind it.
+// Indexes of the 32-bit fields after it.
 const STATE = 2;
 const CURSOR = 3;
 const RUNNING = 4;
-/** Changes with every call of the writer, so that a scanner which looked before it cannot sleep through it. */
+/** Changes with every call of the writer, so that the scanner cannot miss a change before it waits. */
 const TURN = 5;
-/** How far the scanner has read, in units of {@link UNIT_BYTES}: the field has 32 bits, a pack may have more bytes. */
+/** Progress of the scanner in {@link UNIT_BYTES}, because a pack may have more bytes than 32 bits can count. */
 const SCANNED = 6;
-/** Set while the writer waits for SCANNED to change: nobody is woken in vain. */
+/** Set while the writer waits for SCANNED to change, so that the scanner notifies only then. */
 const WRITER_WAITS = 7;
 
 const MEMORY_BYTES = 32;
@@ -23,12 +23,12 @@ const WRITING = 0;
 const ENDED = 1;
 const ABORTED = 2;
 
-/** Entries taken at a time when roots are shared out. */
+/** Entries of one batch when threads share the roots. */
 const BATCH = 64;
 
 /**
- * What the threads of one indexing run tell each other, in shared memory: how far the pack is written, who takes
- * which roots, and whether to stop.
+ * Shared memory of the threads of one indexing run: progress of the writer, distribution of the roots, and whether
+ * to stop.
  */
 export class Control {
   readonly memory: SharedArrayBuffer;
@@ -41,13 +41,13 @@ export class Control {
     this.#int = new Int32Array(memory);
   }
 
-  /** The writer: `bytes` of the pack are in the file. */
+  /** For the writer: reports that `bytes` of the pack are in the file. */
   wrote(bytes: number): void {
     Atomics.store(this.#long, AVAILABLE, BigInt(bytes));
     this.#wake();
   }
 
-  /** The writer: waits until the scanner is no more than `ahead` bytes behind `written`, or the run is stopped. */
+  /** For the writer: waits until the scanner is at most `ahead` bytes behind `written`, or the run is stopped. */
   async waitForScanner(written: number, ahead: number): Promise<void> {
     const needed = Math.floor(Math.max(0, written - ahead) / UNIT_BYTES);
     for (;;) {
@@ -59,13 +59,13 @@ export class Control {
     Atomics.store(this.#int, WRITER_WAITS, 0);
   }
 
-  /** The scanner: `bytes` of the pack are read. */
+  /** For the scanner: reports that `bytes` of the pack are read. */
   scanned(bytes: number): void {
     Atomics.store(this.#int, SCANNED, Math.floor(bytes / UNIT_BYTES));
     if (Atomics.load(this.#int, WRITER_WAITS) === 1) Atomics.notify(this.#int, SCANNED);
   }
 
-  /** The writer: no more will come. */
+  /** For the writer: reports the end of the pack. */
   end(): void {
     Atomics.compareExchange(this.#int, STATE, WRITING, ENDED);
     this.#wake();
@@ -78,13 +78,13 @@ export class Control {
     Atomics.notify(this.#int, SCANNED);
   }
 
-  /** The end of a slice in a thread. Throws when the run was stopped. */
+  /** Called by a thread after each slice of work. Throws when the run was stopped. */
   check(): void {
     sliceDone();
     if (Atomics.load(this.#int, STATE) === ABORTED) throw abortedError();
   }
 
-  /** The scanner: waits until more than `bytes` are in the file or none will come. @returns bytes in the file */
+  /** For the scanner: waits for more than `bytes` in the file, or for the end. @returns bytes in the file */
   waitBeyond(bytes: number): number {
     for (;;) {
       const state = Atomics.load(this.#int, STATE);
@@ -96,27 +96,27 @@ export class Control {
     }
   }
 
-  /** Gives each caller other entries of `[0, count)`, as `[start, end)`; undefined when all are given. */
+  /** Returns the next batch of `[0, count)` as `[start, end)`, each to one caller only; undefined when none is left. */
   takeBatch(count: number): { start: number; end: number } | undefined {
     this.check();
     const start = Atomics.add(this.#int, CURSOR, BATCH);
     return start < count ? { start, end: Math.min(count, start + BATCH) } : undefined;
   }
 
-  /** Each thread, before it takes its first batch. */
+  /** Called by each thread before its first batch. */
   enter(): void {
     Atomics.add(this.#int, RUNNING, 1);
   }
 
-  /** Each thread, after its last batch is done. */
+  /** Called by each thread after its last batch. */
   leave(): void {
     Atomics.sub(this.#int, RUNNING, 1);
     Atomics.notify(this.#int, RUNNING);
   }
 
   /**
-   * Waits for the threads that have entered. One that enters later finds no batch left, because the caller has
-   * already seen the end of them.
+   * Waits for the threads that have entered. A thread that enters later finds no batch, because the caller calls this
+   * after the last batch was taken.
    */
   waitForOthers(): void {
     for (;;) {

@@ -1,12 +1,12 @@
 import { GitStoreError, type GitStoreErrorCode, type GitStoreErrorDetails } from "../errors.ts";
 
-/** An error on its way between threads: structured cloning would drop its class and fields. */
+/** An error in a form for messages between threads. Structured cloning would drop its class and fields. */
 export interface Failure {
   readonly code: GitStoreErrorCode | undefined;
   readonly name: string;
   readonly message: string;
   readonly details: GitStoreErrorDetails;
-  /** `ENOSPC` and the like. */
+  /** System error code such as `ENOSPC`. */
   readonly systemCode: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export function errorOf(failure: Failure): Error {
   return failure.systemCode === undefined ? error : Object.assign(error, { code: failure.systemCode });
 }
 
-/** The same error, saying at which entry of the pack it came up. */
+/** Adds the offset of the pack's entry to an error. */
 export function atOffset(error: unknown, offset: number): unknown {
   if (!(error instanceof GitStoreError) || error.details.offset !== undefined) return error;
   return new GitStoreError(
@@ -38,7 +38,7 @@ export function atOffset(error: unknown, offset: number): unknown {
   );
 }
 
-/** Thrown inside a run that was stopped from outside; the caller of the run sees its own reason instead. */
+/** Error inside a run that was stopped. The caller of the run gets the reason of its signal instead. */
 export function abortedError(): Error {
   const error = new Error("indexing was stopped");
   error.name = "AbortError";

@@ -70,7 +70,7 @@ const CASES: [name: string, code: GitStoreErrorCode, pack: Buffer, limits?: Part
   ["type 5", "bad_entry", build((pack) => pack.raw(Buffer.concat([entryHeader(5, 1), zlib("x")])))],
   ["a size of 80 bits", "bad_entry", build((pack) => pack.raw(Buffer.alloc(30, 0xbf)))],
   [
-    "bytes that are no zlib stream",
+    "bytes that are not a zlib stream",
     "corrupt_zlib",
     build((pack) => pack.raw(Buffer.concat([entryHeader(3, 9), Buffer.alloc(40, 0x41)]))),
   ],
@@ -111,7 +111,7 @@ const CASES: [name: string, code: GitStoreErrorCode, pack: Buffer, limits?: Part
     build((pack) => pack.raw(Buffer.concat([entryHeader(3, 2_000_001), zlib(Buffer.alloc(2_000_000))]))),
   ],
   [
-    "a large object that goes on after its size, however it ends",
+    "a large object that continues after its size",
     "wrong_size",
     build((pack) => {
       const packed = zlib(noiseOf(1_600_000));
@@ -120,7 +120,7 @@ const CASES: [name: string, code: GitStoreErrorCode, pack: Buffer, limits?: Part
     }),
   ],
   [
-    "a large object that is no zlib stream",
+    "a large object that is not a zlib stream",
     "corrupt_zlib",
     build((pack) => pack.raw(Buffer.concat([entryHeader(3, 2_000_001), Buffer.alloc(50, 0x41)]))),
   ],
@@ -231,7 +231,7 @@ const CASES: [name: string, code: GitStoreErrorCode, pack: Buffer, limits?: Part
     }),
   ],
   [
-    "one object whole and as a delta",
+    "one object undeltified and as a delta",
     "duplicate_object",
     build((pack) => {
       const base = pack.object("blob", A);

@@ -32,7 +32,7 @@ async function index(
   return { ...(await indexPack(chunks(bytes), { folder: target, threads: 0, ...options })), folder: target };
 }
 
-/** What stock git writes for a pack. */
+/** Files that stock git writes for a pack. */
 function gitIndex(
   folder: string,
   bytes: Buffer,
@@ -121,7 +121,7 @@ for (const threads of [1, 2, 3]) {
   });
 }
 
-test("IndexWorkers serve one pack after another, a faulty one in between, and several at once", async () => {
+test("IndexWorkers index packs in sequence and concurrently, also after a faulty pack", async () => {
   using folder = temporaryFolder();
   const pack = readPack(buildRepository(folder.path, "sha1", { commits: 20, files: 900 }));
   assert.ok(pack.length > 520_000, `${pack.length} bytes are indexed without a thread`);
@@ -136,7 +136,7 @@ test("IndexWorkers serve one pack after another, a faulty one in between, and se
   for (const result of results) assert.ok(onlyPack(result, "idx").equals(expected));
 });
 
-test("IndexWorkers with one thread at most serve many packs, some of them stopped while they wait", async () => {
+test("IndexWorkers with one thread index many packs, some of them aborted while waiting", async () => {
   using folder = temporaryFolder();
   const packs = Array.from({ length: 6 }, (_, i) => {
     const builder = new PackBuilder();
@@ -180,7 +180,7 @@ test("indexPack of bytes that come one by one finds the same", async () => {
   assert.ok(onlyPack(result, "idx").equals(gitIndex(folder.path, pack, "sha1").idx));
 });
 
-test("indexPack of large blobs, compressed and not, whole and as deltas, finds what stock git finds", async () => {
+test("indexPack of large blobs, as objects and as deltas, agrees with stock git", async () => {
   using folder = temporaryFolder();
   const builder = new PackBuilder();
   const zeros = Buffer.alloc(5_000_000);

@@ -18,23 +18,23 @@ import { IndexThreads } from "./threads.ts";
 import { IndexWorkers } from "./workers.ts";
 
 /**
- * Without threads that are kept warm, smaller packs are indexed in the calling thread: that takes a few milliseconds,
- * starting a thread some fifty.
+ * Smaller packs are indexed in the calling thread if there are no warm workers. That takes a few milliseconds, and
+ * starting a thread takes about 50 ms.
  */
 const INLINE_PACK_BYTES = 512 * 1024;
 
 /** Options of {@link indexPack}. */
 export interface IndexPackOptions {
-  /** The `objects/pack` folder that the pack goes to. Must exist. */
+  /** The `objects/pack` folder that receives the pack. It must exist. */
   readonly folder: string;
   /** Default `sha1`. */
   readonly format?: ObjectFormat;
-  /** Where the bases of a thin pack are found. Without it a thin pack is refused. */
+  /** Store with the bases of a thin pack. Without it a thin pack is refused. */
   readonly bases?: ObjectDatabase;
   /**
-   * Worker threads. Default 1. With 0 everything is done in the calling thread, after the last byte has come; a
-   * hostile pack can then hold that thread for many seconds. The same goes for packs of less than half a megabyte when
-   * `workers` is not given.
+   * Number of worker threads. Default 1. With 0 the calling thread indexes the pack after its last byte has arrived. A
+   * hostile pack can then block that thread for many seconds. Without `workers`, this also applies to packs of less
+   * than half a megabyte.
    */
   readonly threads?: number;
   readonly limits?: Partial<IndexPackLimits>;
@@ -45,17 +45,16 @@ export interface IndexPackOptions {
   /** Memory for pages of the pack, bytes over all threads. Default 16 MiB. */
   readonly packWindowBytes?: number;
   /**
-   * Refuses objects that were made for a collision attack on SHA-1, at some 30 times the cost of hashing. Default: not
-   * looked at.
+   * Refuses objects of a SHA-1 collision attack, at about 30 times the cost of hashing. Default false.
    */
   readonly detectCollisions?: boolean;
   /**
-   * Bytes that `source` is read ahead of the thread that scans them. Without it, `source` is read as fast as it gives
-   * and the disk takes: right for a connection that must not be held up. For a source that can wait, such as a file,
-   * the calling thread then works no faster than the scanning one, which may have a lower priority.
+   * Maximum bytes that `source` is read ahead of the scanning thread. Default: no limit, for a connection that must
+   * not be slowed down. With a limit the calling thread works no faster than the scanning thread, which may have a
+   * lower priority. That suits a source that can wait, such as a file.
    */
   readonly maxAheadBytes?: number;
-  /** Threads that are kept between packs; a service should have them. Without it a pack starts and ends its own. */
+  /** Pool of threads that live between packs, for services. Without it each pack starts and ends its threads. */
   readonly workers?: IndexWorkers;
 }
 
@@ -63,19 +62,19 @@ export interface IndexPackOptions {
 export interface IndexedPack extends PipelineResult {
   /** `pack-<checksum>`. */
   readonly name: string;
-  /** Of the `.pack` file; `.idx` and `.rev` stand beside it. */
+  /** Path of the `.pack` file. `.idx` and `.rev` are in the same folder. */
   readonly packPath: string;
 }
 
 /**
- * Takes in a pack as it arrives: writes it aside, finds and hashes every object, completes it when thin, writes
- * `.idx` and `.rev` as stock git does, and only then gives the files their names, the `.idx` last.
+ * Indexes a pack as it arrives. It writes a temporary file, finds and hashes every object, completes a thin pack, and
+ * writes `.idx` and `.rev` as stock git does. Then it renames the files, the `.idx` last.
  *
- * Memory: about 49 bytes per object (SHA-1) and the windows of the options, whatever the pack's size.
- * That the objects which the pack refers to are there is not looked at: see `checkPackConnected`.
+ * Memory: about 49 bytes per object (SHA-1), and the windows of the options.
+ * It does not check that the objects which the pack refers to exist. `checkPackConnected` does that.
  *
- * @param source the bytes of the pack and nothing else
- * @throws {GitStoreError} when the pack is at fault; system errors as they are (`ENOSPC`); the reason of the signal.
+ * @param source the bytes of the pack, without anything after its trailer
+ * @throws {GitStoreError} for a faulty pack; system errors unchanged (`ENOSPC`); the reason of the signal.
  *   Nothing is stored then.
  */
 export async function indexPack(
@@ -84,35 +83,35 @@ export async function indexPack(
 ): Promise<IndexedPack> {
   options.signal?.throwIfAborted();
   const { folder } = options;
-  const aside = {
+  const temporary = {
     pack: join(folder, temporaryName("pack")),
     rev: join(folder, temporaryName("rev")),
     idx: join(folder, temporaryName("idx")),
   };
-  const handle = await open(aside.pack, "wx+", 0o600);
+  const handle = await open(temporary.pack, "wx+", 0o600);
   let result: PipelineResult;
   try {
     try {
-      result = await receive(source, handle, jobOf(options, aside), options);
+      result = await receive(source, handle, jobOf(options, temporary), options);
       await handle.sync();
     } finally {
       await handle.close();
     }
-    return await publish(folder, aside, result);
+    return await publish(folder, temporary, result);
   } catch (error) {
-    for (const path of Object.values(aside)) await unlink(path).catch(() => undefined);
+    for (const path of Object.values(temporary)) await unlink(path).catch(() => undefined);
     throw error;
   }
 }
 
-type AsideNames = Readonly<Record<"pack" | "rev" | "idx", string>>;
+type TemporaryNames = Readonly<Record<"pack" | "rev" | "idx", string>>;
 
-function jobOf(options: IndexPackOptions, aside: AsideNames): PipelineJob {
+function jobOf(options: IndexPackOptions, temporary: TemporaryNames): PipelineJob {
   const threads = Math.max(1, options.threads ?? 1);
   return {
-    packPath: aside.pack,
-    indexPath: aside.idx,
-    reversePath: aside.rev,
+    packPath: temporary.pack,
+    indexPath: temporary.idx,
+    reversePath: temporary.rev,
     format: options.format ?? "sha1",
     detectCollisions: options.detectCollisions === true && (options.format ?? "sha1") === "sha1",
     limits: { ...DEFAULT_LIMITS, ...options.limits },
@@ -123,7 +122,7 @@ function jobOf(options: IndexPackOptions, aside: AsideNames): PipelineJob {
   };
 }
 
-/** Writes the pack while threads read behind; or writes it, then reads it here. */
+/** Writes the pack while threads read it, or writes it and then reads it in this thread. */
 async function receive(
   source: AsyncIterable<Uint8Array>,
   handle: FileHandle,
@@ -164,7 +163,7 @@ async function receive(
     ended = true;
     control.end();
     if (threads === undefined) {
-      // Threads load it themselves, and a service has some.
+      // Loaded on demand: worker threads load it themselves, so a service does not need it here.
       const { leadPipeline } = await import("./pipeline.ts");
       return leadPipeline(job, () => undefined);
     }
@@ -172,7 +171,7 @@ async function receive(
   } finally {
     signal?.removeEventListener("abort", onAbort);
     await threads?.stop();
-    // Not awaited: a source that hangs would hang here too.
+    // Not awaited, because a source that hangs would block here.
     if (!ended) void Promise.resolve(iterator.return?.()).catch(() => undefined);
   }
 }
@@ -193,7 +192,7 @@ async function append(
   return position + done;
 }
 
-/** Lets a wait end early. Unlike `Promise.race` with one long-lived promise it leaves nothing behind at each wait. */
+/** Waits for a promise or an early end. Unlike `Promise.race` with a long-lived promise it leaks no memory. */
 class Stopper {
   #stopped: { readonly reason: unknown } | undefined;
   #reject: ((reason: unknown) => void) | undefined;
@@ -213,24 +212,28 @@ class Stopper {
   }
 }
 
-/** Order matters: readers take a pack for there when its `.idx` is. */
-async function publish(folder: string, aside: AsideNames, result: PipelineResult): Promise<IndexedPack> {
+/** Renames the files. The `.idx` comes last, because readers see a pack once its `.idx` exists. */
+async function publish(
+  folder: string,
+  temporary: TemporaryNames,
+  result: PipelineResult,
+): Promise<IndexedPack> {
   const name = `pack-${result.checksum}`;
   const packPath = join(folder, `${name}.pack`);
   const indexed: IndexedPack = { ...result, name, packPath };
   if (existsSync(packPath) && existsSync(join(folder, `${name}.idx`))) {
-    // The same pack came before; the name is a hash of its bytes.
-    for (const path of Object.values(aside)) await unlink(path);
+    // The store has this pack already: the name is a hash of its bytes.
+    for (const path of Object.values(temporary)) await unlink(path);
     return indexed;
   }
-  await chmod(aside.pack, 0o444);
-  await syncFile(aside.rev);
-  await syncFile(aside.idx);
-  await rename(aside.pack, packPath);
-  await rename(aside.rev, join(folder, `${name}.rev`));
-  // On the disk before the name that makes them count.
+  await chmod(temporary.pack, 0o444);
+  await syncFile(temporary.rev);
+  await syncFile(temporary.idx);
+  await rename(temporary.pack, packPath);
+  await rename(temporary.rev, join(folder, `${name}.rev`));
+  // These files must be on disk before the .idx, which makes the pack visible.
   await syncFolder(folder);
-  await rename(aside.idx, join(folder, `${name}.idx`));
+  await rename(temporary.idx, join(folder, `${name}.idx`));
   await syncFolder(folder);
   return indexed;
 }

@@ -7,8 +7,8 @@ import type { Control } from "./control.ts";
 const CHUNK_BYTES = 1024 * 1024;
 
 /**
- * A pack file read from front to back, right behind the thread that writes it. `buffer` holds the bytes of
- * `[start, end)` that are read and not yet consumed.
+ * Sequential reader of a pack file that another thread is writing. `[start, end)` of `buffer` holds the bytes that
+ * are read and not yet consumed.
  */
 export class PackSource {
   buffer: Buffer = Buffer.allocUnsafeSlow(2 * CHUNK_BYTES);
@@ -22,26 +22,26 @@ export class PackSource {
   #consumedTo = 0;
   #available = 0;
 
-  /** @param onConsumed sees all consumed bytes in order, in long pieces that are valid during the call */
+  /** @param onConsumed gets all consumed bytes in order, in long pieces that are valid only during the call */
   constructor(fd: number, control: Control, onConsumed: (bytes: Buffer) => void) {
     this.#fd = fd;
     this.#control = control;
     this.#onConsumed = onConsumed;
   }
 
-  /** Steps over bytes. */
+  /** Consumes bytes. */
   consume(count: number): void {
     this.start += count;
     this.offset += count;
   }
 
-  /** Tells the consumer what has been stepped over so far. */
+  /** Passes the consumed bytes on to `onConsumed`. */
   flush(): void {
     if (this.start > this.#consumedTo) this.#onConsumed(this.buffer.subarray(this.#consumedTo, this.start));
     this.#consumedTo = this.start;
   }
 
-  /** Reads until `count` bytes are there or the pack ends. @returns whether they are there */
+  /** Reads until `count` bytes are available or the pack ends. @returns whether they are available */
   ensure(count: number): boolean {
     while (this.end - this.start < count) {
       if (!this.more()) return false;
@@ -49,7 +49,7 @@ export class PackSource {
     return true;
   }
 
-  /** Reads more, keeping what is not consumed; waits for the writer. @returns false at the end of the pack */
+  /** Reads more bytes and keeps those not consumed. Waits for the writer. @returns false at the end of the pack */
   more(): boolean {
     sliceDone();
     const position = this.offset + (this.end - this.start);
@@ -65,7 +65,7 @@ export class PackSource {
     return count > 0;
   }
 
-  /** Gives its memory back. It cannot be used afterwards. */
+  /** Releases the memory. The source cannot be used afterwards. */
   free(): void {
     freeBuffer(this.buffer);
   }

@@ -13,44 +13,44 @@ import { sortByOid } from "./sort.ts";
 import type { PackTables } from "./tables.ts";
 import { writeIndex, writeReverseIndex } from "./write-index.ts";
 
-/** What one indexing run is about; can be handed to a worker thread. */
+/** Job of one indexing run, in a form that can be sent to a worker thread. */
 export interface PipelineJob {
-  /** The pack, written aside. Opened for reading and, to complete a thin pack, writing. */
+  /** Temporary file of the pack. It is opened for reading, and for writing to complete a thin pack. */
   readonly packPath: string;
-  /** Where the index goes. Must not exist. */
+  /** Path of the new index. The file must not exist. */
   readonly indexPath: string;
   readonly reversePath: string;
   readonly format: ObjectFormat;
-  /** Whether objects are looked through for collision attacks on SHA-1. */
+  /** Whether objects are searched for SHA-1 collision attacks. */
   readonly detectCollisions: boolean;
   readonly limits: IndexPackLimits;
   readonly deltaWindowBytes: number;
-  /** Of one thread. */
+  /** Memory of one thread, bytes. */
   readonly packWindowBytes: number;
   /** Memory of {@link Control}. */
   readonly control: SharedArrayBuffer;
-  /** The store that holds the bases of thin packs. */
+  /** The store with the bases of thin packs. */
   readonly bases: SharedDatabase | undefined;
 }
 
-/** What the leading thread hands to the others after its scan. */
+/** Data that the leading thread sends to the other threads after its scan. */
 export type ScanShare = Pick<ScannedPack, "tables" | "refs" | "packBytes">;
 
-/** What an indexing run found. */
+/** Result of an indexing run. */
 export interface PipelineResult {
   /** The pack's trailer, in hex. */
   readonly checksum: string;
   readonly objects: number;
-  /** Entries that are deltas. */
+  /** Number of deltas. */
   readonly deltas: number;
-  /** Bases appended to a thin pack. */
+  /** Number of bases appended to a thin pack. */
   readonly completed: number;
   readonly packBytes: number;
 }
 
 /**
- * The whole run in the leading thread: scan, share out and resolve, complete, sort, write `.idx` and `.rev`.
- * Synchronous: waits for the writer of the pack, and for the other threads, by `Atomics.wait`.
+ * Indexes a pack in the leading thread: scan, resolve together with the other threads, complete, sort, and write
+ * `.idx` and `.rev`. It is synchronous, and waits for the writer and the other threads by `Atomics.wait`.
  *
  * @param onScanned called once other threads can begin with {@link helpResolve}
  */
@@ -72,7 +72,7 @@ export function leadPipeline(job: PipelineJob, onScanned: (share: ScanShare) => 
   }
 }
 
-/** The part of the other threads. */
+/** Resolves deltas in the other threads. */
 export function helpResolve(job: PipelineJob, share: ScanShare): void {
   const control = new Control(job.control);
   const fd = openSync(job.packPath, "r");
@@ -126,7 +126,7 @@ function completeThin(
   try {
     const bases = resolveThin(tables, refs, resolver, lookup);
     if (hasUnresolved(tables)) {
-      // Every group of ref-deltas has been entered, and every ofs-delta stands under some entry.
+      // Every group of ref-deltas was taken, and every ofs-delta has a parent entry.
       throw new GitStoreError("missing_base", "index pack: deltas without a base are left");
     }
     const completed = appendBases(fd, tables, sortByOid(tables), bases, lookup);

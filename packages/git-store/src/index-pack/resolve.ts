@@ -14,18 +14,18 @@ import { linkWaiting, RESOLVED, type PackTables, type RefDeltas } from "./tables
 
 /** An object on the path from a root to the delta in hand. */
 interface Frame {
-  /** Entry number; -1 for a base from outside the pack. */
+  /** Entry number; -1 for a base that is not in the pack. */
   readonly entry: number;
   readonly size: number;
-  /** The object from {@link HEADER_ROOM} on; undefined when its memory was needed elsewhere. */
+  /** The object, from {@link HEADER_ROOM} on. Undefined after its memory was released. */
   buffer: Buffer | undefined;
-  /** Entry number plus one of the next child to look at, 0 for none. */
+  /** Entry number plus one of the next child, 0 for none. */
   next: number;
-  /** Children without children of their own go first: then a base whose last child is entered is not needed again. */
+  /** Set while children that have no children are resolved. They come first, so that the last child frees the base. */
   leaves: boolean;
 }
 
-/** What {@link DeltaResolver} works on. */
+/** Job of a {@link DeltaResolver}. */
 export interface ResolveJob {
   readonly pack: PagedFile;
   readonly tables: PackTables;
@@ -40,8 +40,8 @@ export interface ResolveJob {
 }
 
 /**
- * Resolves and hashes deltas: goes depth first through the forest, from each root, applying each delta once to its
- * base's content. Several threads may do so on the same tables, each with its own roots.
+ * Resolves and hashes deltas. It walks the delta forest depth first from each root, and applies each delta once.
+ * Several threads can work on the same tables, each with different roots.
  */
 export class DeltaResolver {
   readonly #job: ResolveJob;
@@ -56,7 +56,7 @@ export class DeltaResolver {
   readonly #expandedLimit: number;
   #expanded = 0;
   #resolved = 0;
-  /** Where in `#pages` the entry stands whose header was read last. */
+  /** Offset in `#pages` of the entry whose header was read last. */
   #entryStart = 0;
   #delta: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
 
@@ -68,7 +68,7 @@ export class DeltaResolver {
     this.#expandedLimit = expandedLimit(job.limits, job.pack.size);
   }
 
-  /** Resolves everything under the roots that this thread gets from the shared counter. */
+  /** Resolves all deltas under the roots that this thread gets from the shared counter. */
   resolveShare(): void {
     const { tables, control } = this.#job;
     control.enter();
@@ -82,7 +82,7 @@ export class DeltaResolver {
   }
 
   /**
-   * Resolves everything under a base from outside the pack.
+   * Resolves all deltas under a base that is not in the pack.
    *
    * @param first entry number plus one of the first delta; the others follow by `nextSibling`
    */
@@ -92,7 +92,7 @@ export class DeltaResolver {
     this.#walk({ entry: -1, size: content.length, buffer, next: first, leaves: true }, type, first);
   }
 
-  /** Gives its memory back. It cannot be used afterwards. */
+  /** Releases the memory. The resolver cannot be used afterwards. */
   free(): void {
     this.#pages.free();
     this.#pool.dropWaiting();
@@ -189,10 +189,10 @@ export class DeltaResolver {
     if (this.#expanded > this.#expandedLimit) {
       throw new GitStoreError(
         "delta_bomb",
-        `index pack: its deltas grow to more than ${this.#expandedLimit} bytes`,
+        `index pack: its deltas expand to more than ${this.#expandedLimit} bytes`,
       );
     }
-    // A delta may lie about its size: the memory is taken from the system only as it is written.
+    // The size may be false. The system provides the memory only as it is written.
     const buffer = this.#take(HEADER_ROOM + size, depth);
     applyDelta({
       header,
@@ -207,7 +207,7 @@ export class DeltaResolver {
     return { entry, size, buffer, next: 0, leaves: true };
   }
 
-  /** Makes the object of a frame again whose buffer was dropped: from the nearest that is there, down the path. */
+  /** Rebuilds the object of a frame whose buffer was released, from the nearest ancestor that still has one. */
   #rebuild(depth: number): Buffer {
     const frames = this.#frames;
     let nearest = depth;
@@ -271,7 +271,7 @@ export class DeltaResolver {
     );
   }
 
-  /** A buffer from the pool. Over the window, first what waits is dropped, then objects high up the path. */
+  /** Takes a buffer from the pool. Above the window it first releases idle buffers, then objects near the root. */
   #take(bytes: number, depth: number): Buffer {
     const pool = this.#pool;
     const window = this.#job.deltaWindowBytes;
@@ -288,7 +288,7 @@ export class DeltaResolver {
   }
 
   #release(frame: Frame): void {
-    // A base from outside did not come from the pool, and cannot be made again.
+    // A base from the store did not come from the pool, and cannot be rebuilt.
     if (frame.buffer === undefined || frame.entry < 0) return;
     this.#pool.give(frame.buffer);
     frame.buffer = undefined;

@@ -21,18 +21,18 @@ import {
   type RefDeltas,
 } from "./tables.ts";
 
-/** Objects above this many bytes are inflated and hashed piece by piece. */
+/** Objects of more bytes are inflated and hashed in pieces. */
 const WHOLE_OBJECT_BYTES = 1024 * 1024;
-/** Bytes of one such piece. */
+/** Bytes of one piece. */
 const PIECE_BYTES = 256 * 1024;
-/** More than what is read ahead of an entry that ends where it should. */
+/** Margin above the bytes that are read ahead of a correct entry. */
 const SLACK_BYTES = 8 * 1024 * 1024;
 
-/** What one pass over a pack tells. */
+/** Result of one pass over a pack. */
 export interface ScannedPack {
   readonly tables: PackTables;
   readonly refs: RefDeltas;
-  /** Bytes with header and trailer. */
+  /** Bytes of the pack, with header and trailer. */
   readonly packBytes: number;
   /** The trailer. */
   readonly checksum: Buffer;
@@ -40,10 +40,10 @@ export interface ScannedPack {
 }
 
 /**
- * Reads a pack once from front to back: finds where entries start, inflates each, hashes those that are whole
- * objects, checks the trailer, and builds the forest of deltas.
+ * Reads a pack once from front to back. It finds the start of each entry, inflates it, hashes undeltified objects,
+ * checks the trailer, and builds the delta forest.
  *
- * @throws {GitStoreError} for all that can be wrong with a pack except the content of deltas
+ * @throws {GitStoreError} for any fault of a pack except the content of its deltas
  */
 export function scanPack(fd: number, control: Control, options: ScanOptions): ScannedPack {
   return new Scanner(fd, control, options).scan();
@@ -174,20 +174,20 @@ class Scanner {
       });
       if (used >= 0) return headerLength + used;
       if (used !== INCOMPLETE) throw inflateError(used, { offset });
-      // No compressor makes data so much longer; without this a stream of empty blocks would fill the memory.
+      // No compressor expands data this much. Without the check a stream of empty blocks would fill the memory.
       if (source.end - from > 4 * size + SLACK_BYTES) {
         throw new GitStoreError("corrupt_zlib", `inflate entry at offset ${offset}: it does not end`, {
           offset,
         });
       }
-      // Twice as much each time, so that a slow stream does not make this start over for every few bytes.
+      // Doubles the input each time, because every retry starts again at the first byte.
       const had = source.end - source.start;
       source.ensure(had * 2);
       if (source.end - source.start === had) throw truncated(offset);
     }
   }
 
-  /** Inflates a large entry piece by piece, hashes it, and consumes it. */
+  /** Inflates a large entry in pieces, hashes it, and consumes it. */
   #inflatePieces(
     stream: InflateStream,
     tables: PackTables,
@@ -210,7 +210,7 @@ class Scanner {
     for (;;) {
       if (!source.ensure(1)) throw truncated(offset);
       if (!stream.step(source.buffer, source.start, source.end, piece)) throw inflateError(-1, { offset });
-      // A stream that has ended takes nothing of what follows; one that has not always takes or gives something.
+      // A stream that has ended reads nothing more. Before its end each step reads or writes something.
       if (stream.consumed === 0 && stream.produced === 0) break;
       produced += stream.produced;
       if (produced > size) break;
@@ -238,9 +238,13 @@ class Scanner {
   #ofsBase(tables: PackTables, entry: number, offset: number): number {
     const distance = this.#header.baseDistance;
     if (distance === 0) {
-      throw new GitStoreError("delta_cycle", `index pack: the delta at offset ${offset} is its own base`, {
-        offset,
-      });
+      throw new GitStoreError(
+        "delta_cycle",
+        `index pack: the delta at offset ${offset} names itself as base`,
+        {
+          offset,
+        },
+      );
     }
     const base = entryAt(tables.offsets, entry, offset - distance);
     if (base < 0) {
@@ -275,10 +279,10 @@ class Scanner {
   }
 }
 
-/** While scanning, `nextSibling` of an ofs-delta holds its base; here the lists of children are made of that. */
+/** Builds the lists of children. During the scan, `nextSibling` of an ofs-delta held its base. */
 function growForest(tables: PackTables, refs: RefDeltas): void {
   const { types, nextSibling } = tables;
-  // From the back, so that the children of a base stand in the order of the pack.
+  // Iterates backwards, so that the children of a base are in pack order.
   for (let entry = tables.count - 1; entry >= 0; entry--) {
     if (types[entry] === OFS_DELTA) addChild(tables, nextSibling[entry]! - 1, entry);
   }

@@ -3,13 +3,13 @@ import { oidBytes } from "../object-format.ts";
 import { compareBytes, hexAt } from "../oid.ts";
 import type { PackTables } from "./tables.ts";
 
-/** Buckets by the first two bytes of the id. */
+/** Number of buckets: one for each value of the first two bytes of the id. */
 const BUCKETS = 65_536;
-/** Buckets up to this size are sorted by insertion; ids are random, so that only a hostile pack has larger ones. */
+/** Buckets up to this size use insertion sort. Ids are random, so only a hostile pack has larger buckets. */
 const INSERTION_SIZE = 64;
 
 /**
- * The entry numbers of a pack in the order of their ids.
+ * Sorts the entry numbers of a pack by their ids.
  *
  * @throws {GitStoreError} `duplicate_object`, as `git index-pack --strict` refuses such a pack
  */
@@ -20,7 +20,7 @@ export function sortByOid(tables: PackTables): Uint32Array {
   for (let entry = 0; entry < count; entry++) ends[bucketOf(oids, entry * length) + 1]!++;
   for (let bucket = 0; bucket < BUCKETS; bucket++) ends[bucket + 1]! += ends[bucket]!;
   const order = new Uint32Array(count);
-  // Filling moves each bucket's start to its end.
+  // Filling a bucket moves its start to its end.
   for (let entry = 0; entry < count; entry++) order[ends[bucketOf(oids, entry * length)]!++] = entry;
   const compare = (a: number, b: number): number => compareBytes(oids, a * length, oids, b * length, length);
   for (let bucket = 0, start = 0; bucket < BUCKETS; bucket++) {
@@ -34,7 +34,7 @@ export function sortByOid(tables: PackTables): Uint32Array {
   return order;
 }
 
-/** The number in `order` of the entry whose id stands at `start` of `oid`, or -1. */
+/** Position in `order` of the entry whose id is at `start` of `oid`, or -1. */
 export function findSorted(tables: PackTables, order: Uint32Array, oid: Uint8Array, start: number): number {
   const length = oidBytes(tables.format);
   let low = 0;
@@ -78,7 +78,7 @@ function sortRange(
 function duplicate(tables: PackTables, a: number, b: number, length: number): GitStoreError {
   const oid = hexAt(Buffer.from(tables.oids.buffer), a * length, length);
   const offset = Math.max(tables.offsets[a]!, tables.offsets[b]!);
-  return new GitStoreError("duplicate_object", `index pack: object ${oid} stands in it twice`, {
+  return new GitStoreError("duplicate_object", `index pack: object ${oid} is in it twice`, {
     oid,
     offset,
   });

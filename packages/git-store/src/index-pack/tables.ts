@@ -3,30 +3,30 @@ import { GitStoreError } from "../errors.ts";
 import { oidBytes } from "../object-format.ts";
 import { compareBytes } from "../oid.ts";
 
-/** Set in {@link PackTables.types} beside the real type when a delta has been resolved. */
+/** Flag in {@link PackTables.types}, added to the real type when a delta is resolved. */
 export const RESOLVED = 8;
 
 /**
- * What is known of each entry of a pack being indexed, by entry number (the order in the pack), in shared memory:
- * 41 bytes per object with SHA-1. Memory is taken from the system as it is written, so a header that claims too many
- * objects costs nothing.
+ * Table of the entries of a pack that is being indexed, by entry number (the order in the pack), in shared memory.
+ * It takes 41 bytes per object with SHA-1. The system provides memory only as it is written, so a header that claims
+ * too many objects costs nothing.
  *
- * The delta forest is in `firstChild` and `nextSibling`: entry numbers plus one, 0 for none.
+ * `firstChild` and `nextSibling` hold the delta forest: entry numbers plus one, 0 for none.
  */
 export interface PackTables {
   readonly format: ObjectFormat;
   readonly count: number;
-  /** Start of each entry, and of the trailer. */
+  /** Offset of each entry, and of the trailer. */
   readonly offsets: Float64Array;
   readonly oids: Uint8Array;
   readonly crcs: Uint32Array;
-  /** As in the pack; a resolved delta has its base's type with {@link RESOLVED}. */
+  /** Type number as in the pack. A resolved delta has the type of its base with {@link RESOLVED}. */
   readonly types: Uint8Array;
   readonly firstChild: Int32Array;
   readonly nextSibling: Int32Array;
 }
 
-/** @throws {GitStoreError} `too_large` when there is no memory for them */
+/** Allocates the tables. @throws {GitStoreError} `too_large` when memory is insufficient */
 export function createTables(format: ObjectFormat, count: number): PackTables {
   const shared = (bytes: number): SharedArrayBuffer => {
     try {
@@ -52,7 +52,7 @@ export function createTables(format: ObjectFormat, count: number): PackTables {
   };
 }
 
-/** The entry that starts at `offset` among the first `count`, or -1. */
+/** Finds the entry that starts at `offset` among the first `count`, or -1. */
 export function entryAt(offsets: Float64Array, count: number, offset: number): number {
   let low = 0;
   let high = count;
@@ -64,21 +64,21 @@ export function entryAt(offsets: Float64Array, count: number, offset: number): n
   return low < count && offsets[low] === offset ? low : -1;
 }
 
-/** Makes `child` a child of `base`, in front of those it has. */
+/** Makes `child` the first child of `base`. */
 export function addChild(tables: PackTables, base: number, child: number): void {
   tables.nextSibling[child] = tables.firstChild[base]!;
   tables.firstChild[base] = child + 1;
 }
 
 /**
- * The ref-deltas of a pack, sorted by the id of their base, in shared memory. A group is all deltas of one base;
- * it is known by the number of its first delta.
+ * The ref-deltas of a pack, sorted by the id of their base, in shared memory. A group contains all deltas of one base.
+ * The number of its first delta identifies it.
  */
 export interface RefDeltas {
   readonly count: number;
-  /** Entry number of each. */
+  /** Entry number of each delta. */
   readonly entries: Int32Array;
-  /** Base id of each. */
+  /** Base id of each delta. */
   readonly bases: Uint8Array;
   /** 1 at the first delta of a group once a thread has taken the group. */
   readonly claimed: Int32Array;
@@ -122,7 +122,7 @@ export class RefDeltaCollector {
   }
 }
 
-/** The group of deltas whose base has the id at `start` of `oids`, or -1. */
+/** Finds the group of deltas whose base has the id at `start` of `oids`, or -1. */
 function findGroup(refs: RefDeltas, oids: Uint8Array, start: number, length: number): number {
   let low = 0;
   let high = refs.count;
@@ -134,12 +134,12 @@ function findGroup(refs: RefDeltas, oids: Uint8Array, start: number, length: num
   return low < refs.count && compareBytes(refs.bases, low * length, oids, start, length) === 0 ? low : -1;
 }
 
-/** Takes a group for this thread. @returns false when it was taken before */
+/** Claims a group for this thread. @returns false when another thread has it */
 export function claimGroup(refs: RefDeltas, group: number): boolean {
   return Atomics.exchange(refs.claimed, group, 1) === 0;
 }
 
-/** The delta after the last of a group. */
+/** Index after the last delta of a group. */
 export function groupEnd(refs: RefDeltas, group: number, length: number): number {
   let end = group + 1;
   while (end < refs.count && compareBytes(refs.bases, end * length, refs.bases, group * length, length) === 0)
@@ -147,7 +147,7 @@ export function groupEnd(refs: RefDeltas, group: number, length: number): number
   return end;
 }
 
-/** Once the id of `entry` is known: makes the ref-deltas that wait for it its children. */
+/** Makes the ref-deltas that wait for the id of `entry` its children. The id must be known. */
 export function linkWaiting(tables: PackTables, refs: RefDeltas, entry: number): void {
   if (refs.count === 0) return;
   const length = oidBytes(tables.format);

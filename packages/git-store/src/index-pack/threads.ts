@@ -5,14 +5,14 @@ import type { PipelineJob, PipelineResult } from "./pipeline.ts";
 import type { WorkerMessage, WorkerRequest } from "./worker.ts";
 import type { IndexWorkers } from "./workers.ts";
 
-/** The worker threads of one indexing run: one that leads, and others that help it with the deltas if they are free. */
+/** Worker threads of one indexing run: one leader, and free threads that help to resolve deltas. */
 export class IndexThreads {
   readonly result: Promise<PipelineResult>;
   readonly #job: PipelineJob;
   readonly #helpers: number;
   readonly #control: Control;
   readonly #workers: IndexWorkers;
-  /** Threads that have not said their last word. */
+  /** Number of threads that have not sent their last message. */
   readonly #busy = new Set<Worker>();
   readonly #given: Promise<void>[] = [];
   readonly #settled: PromiseWithResolvers<PipelineResult>;
@@ -25,7 +25,7 @@ export class IndexThreads {
     this.#workers = workers;
     this.#settled = Promise.withResolvers();
     this.result = this.#settled.promise;
-    // Whoever awaits it later gets the rejection; until then it is not an unhandled one.
+    // The caller may await the promise later. Until then a rejection must not count as unhandled.
     this.result.catch(() => undefined);
     this.#lead().catch(this.#settled.reject);
   }
@@ -61,7 +61,7 @@ export class IndexThreads {
     else if (message.kind === "failed") this.#settled.reject(errorOf(message.failure));
   }
 
-  /** Ends what still runs, whatever it is doing. */
+  /** Terminates the threads that still run. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#control.abort();

@@ -1,5 +1,6 @@
 /**
- * What the worker threads of `indexPack` run: one job after the other, each answered by one last message.
+ * Entry point of the worker threads of `indexPack`. Each thread runs one job after the other, and ends each with one
+ * last message.
  */
 import { parentPort } from "node:worker_threads";
 import { failureOf, type Failure } from "./failure.ts";
@@ -11,12 +12,12 @@ import {
   type ScanShare,
 } from "./pipeline.ts";
 
-/** What a worker is asked. */
+/** Job for a worker. */
 export type WorkerRequest =
   | { readonly kind: "lead"; readonly job: PipelineJob }
   | { readonly kind: "help"; readonly job: PipelineJob; readonly share: ScanShare };
 
-/** What a worker says. All but `scanned` are last words. */
+/** Message of a worker. Each kind except `scanned` ends the job. */
 export type WorkerMessage =
   | { readonly kind: "scanned"; readonly share: ScanShare }
   | { readonly kind: "done"; readonly result: PipelineResult }

@@ -2,26 +2,26 @@ import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 
 /**
- * Megabytes (2^20 bytes) of a thread's heap for new objects. With more, buffers that are done with wait longer for the next
- * collection: 50 MB a thread, at the same speed.
+ * Heap for new objects of a thread, in units of 2^20 bytes. A larger heap delays garbage collection: it took 50 MB more
+ * per thread, at the same speed.
  */
 const WORKER_YOUNG_MB = 6;
 
 /** Options of {@link IndexWorkers}. */
 export interface IndexWorkersOptions {
-  /** Threads at work at once; further packs are written to disk meanwhile and wait. Default: the number of CPUs. */
+  /** Maximum number of busy threads. Further packs are written to disk and wait. Default: the number of CPUs. */
   readonly max?: number;
-  /** Idle threads that are kept for the next pack. Default 2. */
+  /** Maximum number of idle threads that are kept for the next pack. Default 2. */
   readonly keep?: number;
-  /** The module that the threads run. A program that is bundled gives one that imports this package's worker. */
+  /** Module that the threads run. A bundled program passes a module that imports the worker of this package. */
   readonly entry?: URL;
-  /** Given to each thread as its `workerData`. */
+  /** Passed to each thread as its `workerData`. */
   readonly workerData?: unknown;
 }
 
 /**
- * Worker threads for `indexPack`, bounded in number, and kept warm between packs: starting one and compiling its code
- * takes 0.2 s of CPU, as much as indexing 7 MB. Idle threads do not keep the process alive.
+ * Pool of worker threads for `indexPack`, limited in number. Idle threads stay warm between packs, because starting one
+ * takes 0.2 s of CPU, as much as indexing 7 MB. They do not keep the process alive.
  */
 export class IndexWorkers implements AsyncDisposable {
   readonly #max: number;
@@ -40,12 +40,12 @@ export class IndexWorkers implements AsyncDisposable {
     this.#workerData = options.workerData;
   }
 
-  /** A thread that has nothing to do, as soon as there is one. First come, first served. */
+  /** Waits for an idle thread. Callers are served in order. */
   async take(): Promise<Worker> {
     return this.tryTake() ?? new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** A thread, unless as many as may be are at work. */
+  /** Returns a thread, or undefined when the maximum number is busy. */
   tryTake(): Worker | undefined {
     if (this.#working >= this.#max) return undefined;
     this.#working++;
@@ -60,7 +60,7 @@ export class IndexWorkers implements AsyncDisposable {
     return new Worker(this.#entry, { workerData: this.#workerData, resourceLimits });
   }
 
-  /** Takes back a thread that has finished what it was asked. */
+  /** Returns a thread to the pool after its job. */
   async give(worker: Worker): Promise<void> {
     quieten(worker);
     const next = this.#waiting.shift();
@@ -82,7 +82,7 @@ export class IndexWorkers implements AsyncDisposable {
     this.#idle.push(worker);
   }
 
-  /** Ends a thread in the middle of its work, or counts off one that ended by itself. */
+  /** Terminates a busy thread, or removes one that has ended. */
   async discard(worker: Worker): Promise<void> {
     quieten(worker);
     await worker.terminate();
@@ -92,14 +92,14 @@ export class IndexWorkers implements AsyncDisposable {
     if (replacement !== undefined) next?.(replacement);
   }
 
-  /** Ends idle threads, which gives their memory back; the next pack starts others. */
+  /** Terminates idle threads to release their memory. The next pack starts new ones. */
   async rest(): Promise<void> {
     const idle = this.#idle;
     this.#idle = [];
     await Promise.all(idle.map((worker) => worker.terminate()));
   }
 
-  /** Ends idle threads, and others when they are given back. */
+  /** Terminates idle threads now, and busy threads when they return. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.rest();
@@ -110,7 +110,7 @@ export class IndexWorkers implements AsyncDisposable {
   }
 }
 
-/** Takes our listeners off. Not `removeAllListeners()`: Node keeps some of its own there, and messages would stop. */
+/** Removes the listeners of the pool. `removeAllListeners()` would also remove Node's, and stop all messages. */
 function quieten(worker: Worker): void {
   for (const event of ["message", "error", "exit"]) worker.removeAllListeners(event);
 }

@@ -6,14 +6,14 @@ import { INDEX_SIGNATURE, INDEX_VERSION, LARGE_OFFSET_BIT } from "../pack-index.
 import { REVERSE_SIGNATURE, REVERSE_VERSION } from "../pack-order.ts";
 import type { PackTables } from "./tables.ts";
 
-/** Bytes gathered before a write. */
+/** Bytes of the write buffer. */
 const BUFFER_BYTES = 256 * 1024;
 
 /**
- * Writes an `.idx`, version 2, as `git index-pack` would, byte for byte.
+ * Writes an `.idx` file, version 2, with the same bytes as `git index-pack`.
  *
  * @param order entry numbers by id
- * @param largeFrom offsets from here on go to the table of 64-bit offsets; 2^31 except in tests
+ * @param largeFrom offsets from here on are in the table of 64-bit offsets; 2^31 except in tests
  */
 export function writeIndex(
   path: string,
@@ -48,7 +48,7 @@ export function writeIndex(
   });
 }
 
-/** Writes a `.rev`: the index positions of the entries in the order of the pack. */
+/** Writes a `.rev` file: the index positions of the entries in pack order. */
 export function writeReverseIndex(
   path: string,
   tables: PackTables,
@@ -67,7 +67,7 @@ export function writeReverseIndex(
   });
 }
 
-/** Writes a new file that ends in the hash of all before it. */
+/** Writes a new file that ends with the hash of its content. */
 function writeHashed(path: string, format: ObjectFormat, write: (out: HashedWriter) => void): void {
   const fd = openSync(path, "wx", 0o444);
   try {
@@ -95,7 +95,7 @@ class HashedWriter {
     this.#used = this.#buffer.writeUInt32BE(value, this.#used);
   }
 
-  /** At most {@link BUFFER_BYTES}. */
+  /** Appends at most {@link BUFFER_BYTES}. */
   bytes(source: Uint8Array, start: number, length: number): void {
     if (this.#used + length > BUFFER_BYTES) this.#flush();
     for (let i = 0; i < length; i++) this.#buffer[this.#used + i] = source[start + i]!;

@@ -7,8 +7,8 @@ import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
 const corrupt = corruptIn("corrupt_index", "a .bitmap file");
 
 /**
- * The `.bitmap` file beside a pack (gitformat-bitmap, version 1): for some commits, which objects of the pack they
- * reach. Bit `i` is the i-th object in pack order. The pack must be closed under reachability.
+ * The `.bitmap` file of a pack (gitformat-bitmap, version 1). It holds the objects that some commits reach. Bit `i` is
+ * the i-th object in pack order. The pack must be closed under reachability.
  */
 const SIGNATURE = "BITM";
 const VERSION = 1;
@@ -17,10 +17,10 @@ const HASH_CACHE = 0x4;
 const LOOKUP_TABLE = 0x10;
 const KNOWN_FLAGS = FULL_DAG | HASH_CACHE | LOOKUP_TABLE;
 const HEADER_BYTES = 12;
-/** An entry may be stored as the difference to one of this many entries before it; the same bound as git's. */
+/** Maximum distance of an entry to the earlier entry that it is stored as a difference to; the same limit as git's. */
 const MAX_XOR_OFFSET = 160;
 
-/** Which objects of a pack are of which type, one bitmap each, in pack order. */
+/** The objects of a pack by type: one bitmap for each type, in pack order. */
 export interface TypeBitmaps {
   readonly commits: Uint32Array;
   readonly trees: Uint32Array;
@@ -28,7 +28,7 @@ export interface TypeBitmaps {
   readonly tags: Uint32Array;
 }
 
-/** A commit and what it reaches, itself included. */
+/** A commit and the objects that it reaches, including itself. */
 export interface CommitBitmap {
   /** The commit's position in the `.idx` file (objects sorted by id). */
   readonly indexPosition: number;
@@ -37,7 +37,7 @@ export interface CommitBitmap {
 
 export interface BitmapFileContent {
   readonly format: ObjectFormat;
-  /** Trailer of the pack. */
+  /** Checksum in the trailer of the pack. */
   readonly packChecksum: Uint8Array;
   readonly objectCount: number;
   readonly types: TypeBitmaps;
@@ -45,8 +45,8 @@ export interface BitmapFileContent {
 }
 
 /**
- * Encodes the file. Each commit's bitmap is stored as the difference to the one before it where that is smaller, so
- * neighbours in history should be neighbours in `commits`.
+ * Encodes the file. A commit's bitmap is stored as the difference to the previous one if that is smaller, so `commits`
+ * should list neighbours in history next to each other.
  */
 export function encodeBitmapFile(content: BitmapFileContent): Buffer {
   const { objectCount: count, types } = content;
@@ -78,7 +78,7 @@ export function encodeBitmapFile(content: BitmapFileContent): Buffer {
   return Buffer.concat([body, createHash(content.format).update(body).digest()]);
 }
 
-/** A decoded `.bitmap` file; a commit's bitmap is unpacked when it is asked for. */
+/** A decoded `.bitmap` file. The bitmap of a commit is decoded on demand. */
 export class BitmapFile {
   readonly #bytes: Buffer;
   readonly #objectCount: number;
@@ -92,7 +92,7 @@ export class BitmapFile {
   readonly packChecksum: Buffer;
 
   /**
-   * @param objectCount objects in the pack
+   * @param objectCount number of objects in the pack
    * @throws GitStoreError `corrupt_index`, `wrong_trailer`, `truncated`
    */
   constructor(bytes: Buffer, objectCount: number, format: ObjectFormat) {
@@ -104,7 +104,7 @@ export class BitmapFile {
       throw corrupt("not a bitmap file of version 1");
     }
     const flags = bytes.readUInt16BE(6);
-    if ((flags & ~KNOWN_FLAGS) !== 0) throw corrupt("it has a flag that is not known here");
+    if ((flags & ~KNOWN_FLAGS) !== 0) throw corrupt("it has an unknown flag");
     if (!createHash(format).update(bytes.subarray(0, end)).digest().equals(bytes.subarray(end))) {
       throw new GitStoreError("wrong_trailer", "Cannot read a .bitmap file: its checksum is wrong");
     }
@@ -124,9 +124,8 @@ export class BitmapFile {
       if (at + 6 > end) throw corrupt("its entries are cut short");
       const indexPosition = body.readUInt32BE(at);
       const xorOffset = body.readUInt8(at + 4);
-      if (indexPosition >= objectCount) throw corrupt("an entry names no object of the pack");
-      if (xorOffset > i || xorOffset > MAX_XOR_OFFSET)
-        throw corrupt("an entry differs from one that is not there");
+      if (indexPosition >= objectCount) throw corrupt("an entry names an object that is not in the pack");
+      if (xorOffset > i || xorOffset > MAX_XOR_OFFSET) throw corrupt("an entry refers to a missing entry");
       entries.push({ indexPosition, xorOffset, at: at + 6 });
       this.#byPosition.set(indexPosition, i);
       at = skipEwah(body, at + 6);
@@ -134,12 +133,12 @@ export class BitmapFile {
     this.#entries = entries;
   }
 
-  /** Index positions of the commits that have a bitmap, in the file's order. */
+  /** Index positions of the commits with a bitmap, in the order of the file. */
   get commits(): readonly number[] {
     return this.#entries.map((entry) => entry.indexPosition);
   }
 
-  /** Adds what the commit at this index position reaches to `target`. False: it has no bitmap. */
+  /** Adds the objects that a commit reaches to `target`. @returns false when the commit has no bitmap */
   addReachable(indexPosition: number, target: Uint32Array): boolean {
     const number = this.#byPosition.get(indexPosition);
     if (number === undefined) return false;
@@ -148,12 +147,12 @@ export class BitmapFile {
     return true;
   }
 
-  /** An entry is the exclusive or of its own words and of every entry down its chain. */
+  /** Decodes an entry: the exclusive or of its words and the words of all entries in its chain. */
   #unpack(number: number): Uint32Array {
     const bitmap = new Uint32Array(bitmapLength(this.#objectCount));
     for (let i = number; ;) {
       const entry = this.#entries[i];
-      if (entry === undefined) throw corrupt("an entry differs from one that is not there");
+      if (entry === undefined) throw corrupt("an entry refers to a missing entry");
       decodeEwah(this.#bytes, entry.at, bitmap, "xor");
       if (entry.xorOffset === 0) return bitmap;
       i -= entry.xorOffset;

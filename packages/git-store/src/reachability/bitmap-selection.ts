@@ -1,18 +1,19 @@
 import type { CommitColumns } from "./commit-columns.ts";
 
-/** Commits between two milestones near a tip. */
+/** Number of commits between two selected commits near a tip. */
 const SPACING = 100;
-/** Further from the tip, milestones are this share of the distance apart: clients rarely stand there. */
+/** Spacing far from the tip, as a share of the distance to it. Few clients are that far behind. */
 const SPACING_SHARE = 1 / 20;
 
 /**
- * Commits along the first parents of some tips, at intervals that grow with the distance: about 75 for a history of
- * 30,000. From any commit near them the way to the next one is short. A branch counts until it meets another's.
+ * Selects commits that get bitmaps, along the first parents of some tips. The intervals grow with the distance to the
+ * tip: about 75 commits for a history of 30,000. A walk from any commit soon meets one. Each line of first parents
+ * ends where it joins another one.
  */
 export function selectBitmapCommits(commits: CommitColumns, tips: Iterable<number>): number[] {
   const seen = new Set<number>();
   const found: number[] = [];
-  // Newest first: the longest line is taken whole, and the others up to where they meet it.
+  // Starts with the newest tip: its line is complete, and the others end where they join it.
   for (const tip of [...tips].toSorted((a, b) => commits.levelOf(b) - commits.levelOf(a))) {
     let next = SPACING;
     let row = tip;

@@ -23,7 +23,7 @@ function setsOf(history: readonly { added: readonly number[]; longer: boolean }[
   });
 }
 
-test("BitmapStore gives back what was added, whatever it was compressed against", () => {
+test("BitmapStore returns the added bitmaps, regardless of their base", () => {
   fc.assert(
     fc.property(histories, (history) => {
       const store = new BitmapStore(new ObjectNumbers("sha1"));

@@ -3,48 +3,49 @@ import { orInto, type Bitset } from "./bitset.ts";
 import { bitmapLength, decodeEwah, encodeEwah } from "./ewah.ts";
 import type { ObjectNumbers } from "./object-numbers.ts";
 
-/** Compressed bitmaps beyond this many bytes push out those that were not used for longest. */
+/** Default limit of compressed bitmaps, bytes. Beyond it the least recently used are dropped. */
 export const DEFAULT_BITMAP_BYTES = 64 * 1024 * 1024;
-/** How many differences may stand on one another. */
+/** Maximum length of a chain of differences. */
 const MAX_CHAIN = 32;
 
-/** An EWAH bitmap, plain or as the difference (exclusive or) to that of another commit. */
+/** An EWAH bitmap, or its difference (exclusive or) to the bitmap of another commit. */
 export interface CompressedBitmap {
   readonly ewah: Buffer;
-  /** Object number of the other commit. Its bitmap is not longer. */
+  /** Object number of the other commit, whose bitmap is not longer. */
   readonly base: number | undefined;
 }
 
-/** The layer of bitmaps that no file is to hold. */
+/** Layer number of bitmaps that are not stored in a file. */
 const NOT_STORED = -1;
-/** Unpacked bitmaps kept at hand, bytes. */
+/** Maximum bytes of decoded bitmaps that stay in memory. */
 const UNPACKED_BYTES = 16 * 1024 * 1024;
 
 /**
- * What some commits reach, themselves included: compressed (EWAH, over the numbers of all objects), unpacked when
- * asked for, the last few kept unpacked. Any subset of commits may have a bitmap: whoever asks walks where there is none.
+ * Bitmaps of the objects that some commits reach, including the commits. They are compressed (EWAH, over the numbers of
+ * all objects) and decoded on demand. The most recent ones stay decoded. Any subset of commits can have a bitmap, and
+ * callers walk the history of the others.
  */
 export class BitmapStore {
   readonly #numbers: ObjectNumbers;
   readonly #limit: number;
   #file: BitmapFile | undefined;
-  /** Pack 0's index positions by object number, for the commits in the `.bitmap` file. */
+  /** Index positions in pack 0 by object number, for the commits in the `.bitmap` file. */
   #inFile = new Map<number, number>();
   /** Least recently used first. */
   readonly #compressed = new Map<
     number,
     CompressedBitmap & { readonly layer: number; readonly depth: number }
   >();
-  /** The one that was added last, of those to be stored. */
+  /** The bitmap that was added last among those to store. */
   #last: number | undefined;
   #compressedBytes = 0;
-  /** Memory for the next difference. */
+  /** Buffer for the next difference. */
   #difference: Bitset = new Uint32Array(0);
   /** Least recently used first. */
   readonly #unpacked = new Map<number, Bitset>();
   #unpackedBytes = 0;
 
-  /** Places in the list of packs whose files do not hold all that they could. */
+  /** Positions of packs whose files do not contain all of their bitmaps. */
   readonly unsaved = new Set<number>();
 
   constructor(numbers: ObjectNumbers, limitBytes: number = DEFAULT_BITMAP_BYTES) {
@@ -52,19 +53,19 @@ export class BitmapStore {
     this.#limit = limitBytes;
   }
 
-  /** Takes in the `.bitmap` file of the first pack. */
+  /** Adds the `.bitmap` file of the first pack. */
   addFile(file: BitmapFile): void {
     const { pack } = this.#numbers.packs[0]!;
     this.#file = file;
     this.#inFile = new Map(file.commits.map((position) => [pack.order.packPositions[position]!, position]));
   }
 
-  /** Whether the commit with this object number has a bitmap. */
+  /** Tells whether the commit with this object number has a bitmap. */
   has(number: number): boolean {
     return this.#unpacked.has(number) || this.#compressed.has(number) || this.#inFile.has(number);
   }
 
-  /** Takes in a compressed bitmap. @param layer where it is or is to be stored, see {@link inLayer} */
+  /** Adds a compressed bitmap. @param layer position of the pack whose file holds it, see {@link inLayer} */
   addCompressed(number: number, bitmap: CompressedBitmap, layer: number): void {
     if (this.#compressed.has(number) || this.#inFile.has(number)) return;
     const depth = bitmap.base === undefined ? 0 : (this.#compressed.get(bitmap.base)?.depth ?? 0) + 1;
@@ -78,10 +79,10 @@ export class BitmapStore {
   }
 
   /**
-   * Compresses and takes in what a commit reaches. Neighbours in history should follow one another.
+   * Compresses and adds the bitmap of a commit. Neighbours in history should be added one after the other.
    *
-   * @param reaches is not kept
-   * @param keep whether it is worth storing: a tip's is, that of a commit which some client happens to have is not
+   * @param reaches the objects that the commit reaches; copied
+   * @param keep whether to store it in a file: true for tips, false for commits that a client named
    */
   add(number: number, reaches: Bitset, keep: boolean): void {
     if (this.#compressed.has(number) || this.#inFile.has(number)) return;
@@ -109,7 +110,7 @@ export class BitmapStore {
     return { ewah: plain, base: undefined };
   }
 
-  /** The bitmaps that belong into the file beside the pack at this place of the list, by object number. */
+  /** Returns the bitmaps for the file of the pack at this position, by object number. */
   inLayer(layer: number): Map<number, CompressedBitmap> {
     const found = new Map<number, CompressedBitmap>();
     for (const [number, entry] of this.#compressed) {
@@ -118,12 +119,12 @@ export class BitmapStore {
     return found;
   }
 
-  /** Object numbers of the commits in the first pack's `.bitmap` file. */
+  /** Object numbers of the commits in the `.bitmap` file of the first pack. */
   get inFile(): Iterable<number> {
     return this.#inFile.keys();
   }
 
-  /** What the commit with this object number reaches; shared, so do not write. Undefined: it has no bitmap. */
+  /** Returns the bitmap of a commit by object number; undefined without one. It is shared: do not write to it. */
   get(number: number): Bitset | undefined {
     const known = this.#unpacked.get(number);
     if (known !== undefined) {
@@ -143,7 +144,7 @@ export class BitmapStore {
     return set;
   }
 
-  /** Adds what the commit reaches to `target`. @returns false when it has no bitmap */
+  /** Adds the objects that a commit reaches to `target`. @returns false when it has no bitmap */
   addReachable(number: number, target: Bitset): boolean {
     const set = this.get(number);
     if (set === undefined) return false;
@@ -159,13 +160,13 @@ export class BitmapStore {
       if (entry.base !== undefined) {
         const base = this.get(entry.base);
         if (base === undefined || base.length > set.length) {
-          // The other was dropped, or its file is gone: this one is worth nothing without it.
+          // The other bitmap was dropped, or its file was removed. The difference is useless without it.
           this.#compressedBytes -= entry.ewah.length;
           return undefined;
         }
         set.set(base);
       }
-      // Back at the end, behind its base: what was used last is dropped last.
+      // Moves it to the end, after its base: the most recently used is dropped last.
       this.#compressed.set(number, entry);
       decodeEwah(entry.ewah, 0, set, "xor");
       return set;

@@ -1,6 +1,6 @@
 /**
- * Sets of small numbers as bitmaps: number `i` is in the set when bit `i & 31` of element `i >>> 5` is 1, the layout
- * that `ewah.ts` reads and writes. A set shorter than another holds nothing beyond its end.
+ * Sets of small numbers as bitmaps. Number `i` is in the set if bit `i & 31` of element `i >>> 5` is 1, the layout that
+ * `ewah.ts` reads and writes. A set contains no number beyond its end.
  */
 export type Bitset = Uint32Array;
 
@@ -23,7 +23,7 @@ export function andNotInto(target: Bitset, other: Bitset): void {
   for (let i = 0; i < length; i++) target[i]! &= ~other[i]!;
 }
 
-/** Keeps in `target` what is in `other` too; their lengths may differ. */
+/** Removes from `target` all numbers that are not in `other`; their lengths may differ. */
 export function andInto(target: Bitset, other: Bitset): void {
   const length = Math.min(target.length, other.length);
   for (let i = 0; i < length; i++) target[i]! &= other[i]!;
@@ -36,7 +36,7 @@ export function bitsOf(word: number): number {
   return Math.imul((v + (v >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
 }
 
-/** How many numbers are in the set. */
+/** Counts the numbers in the set. */
 export function countBits(set: Bitset): number {
   let count = 0;
   for (let i = 0; i < set.length; i++) {
@@ -46,7 +46,7 @@ export function countBits(set: Bitset): number {
   return count;
 }
 
-/** The lowest number of at least `from` and below `end` that is in the set (or, with `value` 0, is not), or `end`. */
+/** Finds the lowest number in `[from, end)` that is in the set (or, with `value` 0, is not), or `end`. */
 export function nextBit(set: Bitset, from: number, end: number, value: 0 | 1): number {
   if (from >= end) return end;
   const flip = value === 1 ? 0 : -1;
@@ -60,7 +60,7 @@ export function nextBit(set: Bitset, from: number, end: number, value: 0 | 1): n
   return Math.min(end, element * 32 + 31 - Math.clz32(word & -word));
 }
 
-/** The numbers of a set, ascending. */
+/** Yields the numbers of a set in ascending order. */
 export function* numbersIn(set: Bitset): Generator<number, void, undefined> {
   for (let i = 0; i < set.length; i++) {
     for (let word = set[i]!; word !== 0; word &= word - 1) yield i * 32 + 31 - Math.clz32(word & -word);

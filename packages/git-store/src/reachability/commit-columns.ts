@@ -10,12 +10,12 @@ import type { ObjectTypes } from "./object-types.ts";
 
 /** Commits read between two pauses: about 1 ms. */
 const PAUSE = 128;
-/** A parent or tree that is in no pack. */
+/** Marks a parent or tree that is in none of the packs. */
 const MISSING = 0xffff_ffff;
 
 /**
- * The commits of a repository as columns, about 30 bytes for each. A commit's row is its rank among the commits in the
- * order of object numbers, so rows only come at the end when packs are added.
+ * The commits of a repository as columns, about 30 bytes for each commit. The row of a commit is its rank among the
+ * commits in the order of object numbers. When packs are added, rows are only appended.
  */
 export class CommitColumns {
   readonly #numbers: ObjectNumbers;
@@ -24,14 +24,14 @@ export class CommitColumns {
   readonly #rowNumber = new GrowableUint32();
   readonly #tree = new GrowableUint32();
   readonly #level = new GrowableUint32();
-  /** Seconds, low and high 32 bits. */
+  /** Committer dates in seconds, low and high 32 bits. */
   readonly #timeLow = new GrowableUint32();
   readonly #timeHigh = new GrowableUint32();
   readonly #parentStart = new GrowableUint32();
   readonly #parents = new GrowableUint32();
-  /** By element of the set of commits: how many commits stand before it. */
+  /** Number of commits before each element of the set of commits. */
   readonly #rank = new GrowableUint32();
-  /** Object numbers below this are covered. */
+  /** Object numbers below this are in the columns. */
   #covered = 0;
   #rows = 0;
   #parsed = 0;
@@ -44,40 +44,40 @@ export class CommitColumns {
     this.#parentStart.push(0);
   }
 
-  /** Commits. */
+  /** Number of commits. */
   get count(): number {
     return this.#rows;
   }
 
-  /** Whether a parent or tree is in no pack: then later packs may bring it, and the columns must be built anew. */
+  /** Whether a parent or tree is missing. Later packs may bring it, and the columns must then be rebuilt. */
   get incomplete(): boolean {
     return this.#incomplete;
   }
 
-  /** How many of them no commit-graph file told of, so that they had to be read. */
+  /** Number of commits that were read, because the commit-graph file does not contain them. */
   get parsed(): number {
     return this.#parsed;
   }
 
-  /** The row of the commit with this object number. The object must be a commit. */
+  /** Returns the row of a commit by object number. The object must be a commit. */
   rowOf(number: number): number {
     const below = this.#types.of(COMMIT)[number >>> 5]! & ((1 << (number & 31)) - 1);
     return this.#rank.values[number >>> 5]! + bitsOf(below);
   }
 
-  /** The object number of the commit in this row. */
+  /** Returns the object number of the commit in a row. */
   numberOf(row: number): number {
     return this.#rowNumber.values[row]!;
   }
 
-  /** The object number of its root tree. @throws {GitStoreError} `missing_object` */
+  /** Returns the object number of the root tree. @throws {GitStoreError} `missing_object` */
   treeOf(row: number): number {
     const tree = this.#tree.values[row]!;
     if (tree === MISSING) throw this.#missing(row, "tree");
     return tree;
   }
 
-  /** Topological level, see `CommitTable.levels`: higher than every ancestor's. */
+  /** Returns the topological level, see `CommitTable.levels`. It is higher than the level of every ancestor. */
   levelOf(row: number): number {
     return this.#level.values[row]!;
   }
@@ -87,7 +87,7 @@ export class CommitColumns {
     return this.#timeLow.values[row]! + this.#timeHigh.values[row]! * 0x1_0000_0000;
   }
 
-  /** Parents as rows: those of `row` are `parentAt(i)` for i from `parentsFrom(row)` below `parentsFrom(row + 1)`. */
+  /** Index of the first parent: the parents are `parentAt(i)` for i in `[parentsFrom(row), parentsFrom(row + 1))`. */
   parentsFrom(row: number): number {
     return this.#parentStart.values[row]!;
   }
@@ -100,9 +100,9 @@ export class CommitColumns {
   }
 
   /**
-   * Takes in the commits of packs that were added to the numbers and types since the last call. Pauses on the way.
+   * Adds the commits of packs that were added to the numbers and types since the last call. Yields between slices.
    *
-   * @param table what a commit-graph file says; commits that it does not know are read from their packs
+   * @param table content of a commit-graph file; other commits are read from their packs
    */
   *extend(table?: CommitTable): Generator<void, void, undefined> {
     const commits = this.#types.of(COMMIT);
@@ -125,7 +125,7 @@ export class CommitColumns {
     this.#setLevels(firstRow);
   }
 
-  /** For the commit-graph file. @throws {GitStoreError} `missing_object` */
+  /** Returns the content of the commit-graph file. @throws {GitStoreError} `missing_object` */
   toTable(): CommitTable {
     const { format } = this.#numbers;
     const width = oidBytes(format);
@@ -176,7 +176,7 @@ export class CommitColumns {
   #extendRanks(end: number): void {
     const commits = this.#types.of(COMMIT);
     const elements = Math.ceil(end / 32);
-    // The last element may have been half full.
+    // The last element may have been partly full.
     let element = Math.max(0, this.#rank.length - 1);
     let rank = this.#rank.length === 0 ? 0 : this.#rank.values[element]!;
     this.#rank.extend(elements);
@@ -186,7 +186,7 @@ export class CommitColumns {
     }
   }
 
-  /** Which row is which position of the table; -1: it is not there. */
+  /** Maps rows to positions in the table; -1 for a row that it does not contain. */
   #match(table: CommitTable): { positions: Int32Array; rows: Int32Array } {
     const width = oidBytes(table.format);
     const positions = new Int32Array(this.#rows).fill(-1);

@@ -6,8 +6,8 @@ import { hashNumber, oidBytes } from "../object-format.ts";
 const corrupt = corruptIn("corrupt_index", "a commit-graph");
 
 /**
- * The `objects/info/commit-graph` file (gitformat-commit-graph), version 1, one layer, as stock git reads and writes it:
- * chunks OIDF, OIDL, CDAT and EDGE. Other chunks are skipped; generations are topological levels.
+ * The `objects/info/commit-graph` file (gitformat-commit-graph), version 1, one layer, compatible with stock git. It has
+ * the chunks OIDF, OIDL, CDAT and EDGE. Other chunks are skipped. Generations are topological levels.
  */
 const SIGNATURE = 0x43475048; // "CGPH"
 const HEADER_BYTES = 8;
@@ -15,17 +15,17 @@ const LOOKUP_ENTRY_BYTES = 12;
 const FANOUT_BYTES = 256 * 4;
 const CHUNK = { fanout: 0x4f494446, oids: 0x4f49444c, data: 0x43444154, edges: 0x45444745 } as const;
 
-/** In a parent field: there is no such parent. */
+/** Value of a parent field without a parent. */
 const NO_PARENT = 0x7000_0000;
-/** In the second parent field: the rest is an index into the EDGE chunk. In EDGE: the last parent of a commit. */
+/** Flag of the second parent field: the rest is an index into the EDGE chunk. In EDGE: the last parent of a commit. */
 const HIGH_BIT = 0x8000_0000;
-/** Topological levels are stored in 30 bits; deeper commits all get this one. */
+/** Maximum topological level that fits the 30 bits of the file. Deeper commits get this level. */
 export const MAX_LEVEL = 0x3fff_ffff;
 
 /**
- * Commits as columns, sorted by id; a commit's position is its row.
+ * Commits as columns, sorted by id. The position of a commit is its row.
  *
- * About 60 bytes per commit, in typed arrays that workers can share.
+ * It takes about 60 bytes per commit, in typed arrays that workers can share.
  */
 export interface CommitTable {
   readonly format: ObjectFormat;
@@ -37,7 +37,7 @@ export interface CommitTable {
   /** The parents of commit `i` are `parents[parentStart[i]]` up to `parents[parentStart[i + 1]]`, as positions. */
   readonly parentStart: Uint32Array;
   readonly parents: Uint32Array;
-  /** Committer time, seconds since the epoch (34 bits in the file; later times are cut to that). */
+  /** Committer time, seconds since the epoch. The file stores 34 bits, and later times are truncated. */
   readonly times: Float64Array;
   /** Topological level: 1 without parents, else 1 + the highest of the parents'; at most {@link MAX_LEVEL}. */
   readonly levels: Uint32Array;
@@ -103,7 +103,7 @@ export function encodeCommitGraph(table: CommitTable): Buffer {
 /**
  * Decodes the file.
  *
- * @throws GitStoreError `corrupt_index` (it contradicts itself), `wrong_trailer`, `truncated`
+ * @throws GitStoreError `corrupt_index` (inconsistent content), `wrong_trailer`, `truncated`
  */
 export function decodeCommitGraph(bytes: Buffer, format: ObjectFormat): CommitTable {
   const width = oidBytes(format);
@@ -111,7 +111,7 @@ export function decodeCommitGraph(bytes: Buffer, format: ObjectFormat): CommitTa
     throw new GitStoreError("truncated", "Cannot read a commit-graph: it is cut short");
   }
   if (bytes.readUInt32BE(0) !== SIGNATURE || bytes[4] !== 1) throw corrupt("not a commit-graph of version 1");
-  if (bytes[5] !== hashNumber(format)) throw corrupt("it is of another object format");
+  if (bytes[5] !== hashNumber(format)) throw corrupt("it has another object format");
   if (bytes[7] !== 0) throw corrupt("it is one layer of a chain");
   const end = bytes.length - width;
   if (!createHash(format).update(bytes.subarray(0, end)).digest().equals(bytes.subarray(end))) {
@@ -158,7 +158,7 @@ function chunkTable(bytes: Buffer, end: number): Map<number, Buffer> {
     const entry = HEADER_BYTES + i * LOOKUP_ENTRY_BYTES;
     const start = Number(bytes.readBigUInt64BE(entry + 4));
     const next = Number(bytes.readBigUInt64BE(entry + 4 + LOOKUP_ENTRY_BYTES));
-    if (start < bodyStart || next < start || next > end) throw corrupt("a chunk lies outside the file");
+    if (start < bodyStart || next < start || next > end) throw corrupt("a chunk is outside the file");
     chunks.set(bytes.readUInt32BE(entry), bytes.subarray(start, next));
   }
   return chunks;
@@ -172,7 +172,7 @@ function checkOrder(fanout: Buffer, oids: Buffer, count: number, width: number):
   let position = 0;
   for (let first = 0; first < 256; first++) {
     while (position < count && (oids[position * width] ?? 0) <= first) position++;
-    if (fanout.readUInt32BE(first * 4) !== position) throw corrupt("its fan-out does not fit its ids");
+    if (fanout.readUInt32BE(first * 4) !== position) throw corrupt("its fan-out does not match its ids");
   }
 }
 
@@ -188,7 +188,7 @@ function columns(
   const levels = new Uint32Array(count);
   const parents: number[] = [];
   const add = (position: number): void => {
-    if (position >= count) throw corrupt("a parent is not in it");
+    if (position >= count) throw corrupt("it does not contain a parent");
     parents.push(position);
   };
   for (let i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 import type { CommitColumns } from "./commit-columns.ts";
 
-/** Commits waiting to be visited; {@link pop} gives one with the highest level, so none before its descendants. */
+/** Priority queue of commits by topological level. {@link pop} never returns a commit before its descendants. */
 export class CommitQueue {
   readonly #commits: CommitColumns;
   readonly #rows: number[] = [];
@@ -23,7 +23,7 @@ export class CommitQueue {
     rows[at] = row;
   }
 
-  /** @returns undefined when none is left */
+  /** Removes a commit with the highest level. @returns undefined when the queue is empty */
   pop(): number | undefined {
     const rows = this.#rows;
     const top = rows[0];

@@ -3,7 +3,7 @@ import { corruptIn } from "../errors.ts";
 const corrupt = corruptIn("corrupt_index", "an EWAH bitmap");
 
 /**
- * EWAH, the run-length coding of bitmaps in git's `.bitmap` files (gitformat-bitmap, appendix A).
+ * EWAH, the run-length encoding of bitmaps in git's `.bitmap` files (gitformat-bitmap, appendix A).
  *
  * Serialised: 4 bytes number of bits, 4 bytes number of 64-bit words, the words, 4 bytes position of the last marker
  * word; all big-endian. A marker word holds, from its lowest bit: 1 bit value of a run, 32 bits length of that run in
@@ -13,26 +13,26 @@ const corrupt = corruptIn("corrupt_index", "an EWAH bitmap");
  */
 const MAX_RUN = 0xffff_ffff;
 const MAX_LITERALS = 0x7fff_ffff;
-/** Bytes around the words: two counts before, one position after. */
+/** Bytes before and after the words: two counts before, one position after. */
 const FRAME_BYTES = 12;
 
-/** Bytes of memory for encoding that are kept for the next bitmap: enough for 4 million objects. */
+/** Maximum bytes of the encoding buffer that is kept for the next bitmap: enough for 4 million objects. */
 const MAX_SCRATCH_BYTES = 1024 * 1024;
 let scratch = Buffer.alloc(0);
 
-/** How a decoded word meets what the target already holds. */
+/** Operation that combines a decoded word with the content of the target. */
 export type EwahCombine = "or" | "xor";
 
-/** The number of elements that a bitmap of `bits` bits takes, in whole EWAH words. */
+/** Number of elements of a bitmap with `bits` bits, rounded up to complete EWAH words. */
 export function bitmapLength(bits: number): number {
   return Math.ceil(bits / 64) * 2;
 }
 
 /**
- * Decodes one EWAH bitmap straight into `target`.
+ * Decodes one EWAH bitmap into `target`.
  *
- * @param offset where it starts in `bytes`
- * @returns the offset behind it
+ * @param offset start in `bytes`
+ * @returns the offset after it
  * @throws GitStoreError `corrupt_index` if it does not fit in `bytes` or in `target`
  */
 export function decodeEwah(
@@ -76,19 +76,19 @@ export function decodeEwah(
   return end;
 }
 
-/** The offset behind the EWAH bitmap that starts at `offset`, without decoding it. */
+/** Returns the offset after the EWAH bitmap that starts at `offset`, without decoding it. */
 export function skipEwah(bytes: Uint8Array, offset: number): number {
   return ewahEnd(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset);
 }
 
 /**
- * Encodes the first `bits` bits of a bitmap, as git reads them. The result takes no more memory than its length.
+ * Encodes the first `bits` bits of a bitmap in git's format. The memory of the result is as large as its length.
  *
  * @param bitmap at least {@link bitmapLength} elements; bits beyond `bits` must be 0
  */
 export function encodeEwah(bitmap: Uint32Array, bits: number): Buffer {
   const words = Math.ceil(bits / 64);
-  // Literals are copied; a marker stands for at most one change between run and literals, so words + 1 markers at most.
+  // Literals are copied. A marker covers one change between run and literals, so there are at most words + 1 markers.
   const worst = FRAME_BYTES + (2 * words + 1) * 8;
   const out = scratch.length >= worst ? scratch : Buffer.allocUnsafeSlow(worst);
   if (worst <= MAX_SCRATCH_BYTES) scratch = out;
@@ -126,7 +126,7 @@ export function encodeEwah(bitmap: Uint32Array, bits: number): Buffer {
   } while (word < words);
   out.writeUInt32BE((at - 8) / 8, 4);
   out.writeUInt32BE((marker - 8) / 8, at);
-  // Copied: who keeps many bitmaps must not keep the memory of the worst case with each.
+  // Copied, so that a stored bitmap does not keep a buffer of worst-case size.
   return Buffer.from(out.subarray(0, at + 4));
 }
 

@@ -1,4 +1,4 @@
-/** A column of 32-bit numbers that grows at its end; at most twice the memory that its content takes. */
+/** A growable column of 32-bit numbers. Its memory is at most twice the size of its content. */
 export class GrowableUint32 {
   #values = new Uint32Array(64);
   #length = 0;
@@ -7,7 +7,7 @@ export class GrowableUint32 {
     return this.#length;
   }
 
-  /** Elements below {@link length} are the column; those beyond are undefined content. */
+  /** The elements below {@link length} are valid. The content after them is undefined. */
   get values(): Uint32Array {
     return this.#values;
   }
@@ -17,13 +17,13 @@ export class GrowableUint32 {
     this.#values[this.#length++] = value;
   }
 
-  /** Makes the column `length` long; what is new is 0. */
+  /** Sets the length of the column. New elements are 0. */
   extend(length: number): void {
     this.reserve(length);
     this.#length = Math.max(this.#length, length);
   }
 
-  /** Makes room for `length` elements in all. */
+  /** Reserves memory for `length` elements in total. */
   reserve(length: number): void {
     if (length <= this.#values.length) return;
     const grown = new Uint32Array(Math.max(length, this.#values.length * 2));

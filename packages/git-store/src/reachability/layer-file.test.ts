@@ -66,7 +66,7 @@ test("decodeLayer gives a typed error or a layer for any bytes under a right che
   );
 });
 
-test("decodeLayer refuses an entry that names no object, and another object format", () => {
+test("decodeLayer refuses an entry with an unknown object, and another object format", () => {
   const ewah = Buffer.from(encodeEwah(new Uint32Array(4), 110));
   for (const [number, base] of [
     [110, undefined],

@@ -9,18 +9,18 @@ import { bitmapLength, decodeEwah, encodeEwah, skipEwah } from "./ewah.ts";
 const corrupt = corruptIn("corrupt_index", "a .reach file");
 
 /**
- * The `pack-<checksum>.reach` file beside a pack that was added to others. A `.bitmap` file can only speak of one pack
- * that is closed under reachability; this one speaks of a list of packs, whose last is its own:
+ * The `pack-<checksum>.reach` file of a pack that was added to earlier packs. A `.bitmap` file covers only one pack that
+ * is closed under reachability. A `.reach` file covers a list of packs, and belongs to the last of them:
  *
  * - `RCHL`, 1 byte version (1), 1 byte hash number (as in `.rev`), 2 bytes zero
  * - 4 bytes number of packs, then for each its checksum and 4 bytes number of objects
- * - 4 EWAH bitmaps over the pack's own positions: its commits, trees, blobs, tags
+ * - 4 EWAH bitmaps over the positions of the last pack: its commits, trees, blobs, tags
  * - 4 bytes number of entries, then for each 4 bytes object number of a commit, 4 bytes object number of another or
- *   `ffffffff`, and an EWAH bitmap over the numbers of all these packs (see object-numbers.ts): what the commit reaches,
- *   itself included; with another commit the exclusive or of what both reach
- * - checksum of all of it
+ *   `ffffffff`, and an EWAH bitmap over the numbers of all these packs (see object-numbers.ts): the objects that
+ *   the commit reaches, including itself; with another commit the exclusive or of both sets
+ * - checksum of all bytes before it
  *
- * All numbers are big-endian. It can be made again from the packs at any time.
+ * All numbers are big-endian. The file can be rebuilt from the packs at any time.
  */
 const SIGNATURE = "RCHL";
 const VERSION = 1;
@@ -28,7 +28,7 @@ const HEADER_BYTES = 8;
 const ENTRY_HEADER_BYTES = 8;
 const NO_BASE = 0xffff_ffff;
 
-/** The packs that a layer counts on, in the order of their numbers. */
+/** The packs that a layer refers to, in the order of their numbers. */
 export interface LayerPack {
   readonly checksum: Uint8Array;
   readonly objectCount: number;
@@ -38,7 +38,7 @@ export interface Layer {
   readonly format: ObjectFormat;
   readonly packs: readonly LayerPack[];
   readonly types: TypeBitmaps;
-  /** By object number of the commit. */
+  /** Bitmaps by object number of the commit. */
   readonly commits: ReadonlyMap<number, CompressedBitmap>;
 }
 
@@ -75,7 +75,7 @@ export function encodeLayer(layer: Layer): Buffer {
 /**
  * Decodes the file; the commits' bitmaps are views of `bytes`.
  *
- * @throws {GitStoreError} `corrupt_index` (it contradicts itself), `wrong_trailer`, `truncated`
+ * @throws {GitStoreError} `corrupt_index` (inconsistent content), `wrong_trailer`, `truncated`
  */
 export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
   const width = oidBytes(format);
@@ -85,7 +85,7 @@ export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
   if (bytes.toString("latin1", 0, 4) !== SIGNATURE || bytes[4] !== VERSION) {
     throw corrupt("not a reach file of version 1");
   }
-  if (bytes[5] !== hashNumber(format)) throw corrupt("it is of another object format");
+  if (bytes[5] !== hashNumber(format)) throw corrupt("it has another object format");
   if (!createHash(format).update(bytes.subarray(0, end)).digest().equals(bytes.subarray(end))) {
     throw new GitStoreError("wrong_trailer", "Cannot read a .reach file: its checksum is wrong");
   }
@@ -117,7 +117,7 @@ export function decodeLayer(bytes: Buffer, format: ObjectFormat): Layer {
     const number = body.readUInt32BE(at);
     const base = body.readUInt32BE(at + 4);
     if (number >= total || (base !== NO_BASE && base >= total)) {
-      throw corrupt("an entry names no object of the packs");
+      throw corrupt("an entry names an object that is in none of the packs");
     }
     const start = at + ENTRY_HEADER_BYTES;
     at = skipEwah(body, start);

@@ -15,7 +15,7 @@ import { ObjectNumbers, type NumberedPack } from "./object-numbers.ts";
 import { ObjectTypes } from "./object-types.ts";
 import type { Steps } from "./slices.ts";
 
-/** Memory of an {@link ObjectGraph}. */
+/** Memory limits of an {@link ObjectGraph}. */
 export interface ObjectGraphOptions {
   /** Compressed bitmaps of commits, bytes. Default 64 MiB. */
   readonly bitmapBytes?: number;
@@ -26,11 +26,11 @@ export interface ObjectGraphOptions {
 }
 
 /**
- * The objects of a list of packs as a graph: numbers, types, commits, and what some commits reach. Packs can be added,
- * none removed: a store whose packs were replaced gets a new graph. It has its packs open itself, so that what is being
- * served outlives their replacement; {@link retain} and {@link release} tell when nobody needs it any more.
+ * The objects of a list of packs as a graph: numbers, types, commits, and bitmaps of some commits. Packs can be added
+ * but not removed. A store whose packs were replaced gets a new graph. The graph opens its packs itself, so that running
+ * requests can finish after a replacement. {@link retain} and {@link release} count its users.
  *
- * Memory: 1 byte per object, 30 per commit, further numbers of later packs 4 per object, and the options' limits.
+ * Memory: 1 byte per object, 30 per commit, 4 per object of later packs with copies, and the limits of the options.
  */
 export class ObjectGraph {
   readonly format: ObjectFormat;
@@ -39,7 +39,7 @@ export class ObjectGraph {
   readonly types = new ObjectTypes();
   readonly commits: CommitColumns;
   readonly bitmaps: BitmapStore;
-  /** Files beside the packs that are there and could not be used. */
+  /** Paths of index files that exist but are unusable. */
   readonly damagedFiles = new Set<string>();
   #users = 1;
 
@@ -55,10 +55,10 @@ export class ObjectGraph {
   }
 
   /**
-   * Adds packs, with what files beside them say: `.bitmap` of the very first, `.reach` of the others, and the
-   * repository's commit-graph. Files that are damaged or do not fit are not used, see {@link damagedFiles}.
+   * Adds packs and their index files: `.bitmap` of the first pack, `.reach` of the others, and the commit-graph of the
+   * repository. Damaged files and files that do not match are not used, see {@link damagedFiles}.
    *
-   * Pauses on the way; until it is done the graph must not be used.
+   * It yields between slices. The graph must not be used before it is done.
    */
   *addPacks(packs: readonly SharedPack[]): Steps {
     const isFirst = this.numbers.packs.length === 0;
@@ -73,13 +73,13 @@ export class ObjectGraph {
       yield;
     }
     const first = packs[0];
-    // Later packs bring few commits: reading those costs less than a whole file.
+    // Later packs have few commits. Reading these costs less than reading the file.
     yield* this.commits.extend(
       isFirst && first !== undefined ? this.#readCommitGraph(first.path) : undefined,
     );
   }
 
-  /** The content of an object. */
+  /** Reads the content of an object. */
   read(number: number): RawObject {
     const { pack, base } = this.numbers.packOf(number);
     return this.reader.read(pack, number - base);
@@ -90,7 +90,7 @@ export class ObjectGraph {
     this.#users++;
   }
 
-  /** Ends what the constructor or {@link retain} began; the last one closes the packs. */
+  /** Ends the use that the constructor or {@link retain} began. The last call closes the packs. */
   release(): void {
     if (--this.#users > 0) return;
     for (const { pack } of this.numbers.packs) pack.close();
@@ -113,7 +113,7 @@ export class ObjectGraph {
     const layer = this.#readIndex(path, (bytes) => decodeLayer(bytes, this.format));
     if (layer === undefined) return undefined;
     if (!this.#fits(layer)) {
-      // One of these packs, but in another order or with others before it, is only out of date.
+      // A file for the same pack with another list of packs is only out of date, not damaged.
       const { index } = numbered.pack;
       if (!index.packChecksum.equals(layer.packs.at(-1)!.checksum)) this.damagedFiles.add(path);
       return undefined;
@@ -131,14 +131,14 @@ export class ObjectGraph {
     return undefined;
   }
 
-  /** Whether the commit-graph is of this repository. Nearly always the first commit tells. */
+  /** Tells whether the commit-graph belongs to this repository. Nearly always the first commit decides. */
   #knowsOneOf({ oids, count, format }: CommitTable): boolean {
     for (let at = 0; at < count; at++)
       if (this.numbers.numberOf(oids, at * oidBytes(format)) >= 0) return true;
     return false;
   }
 
-  /** Indexes only save time: one that is missing or damaged is as good as none. */
+  /** Reads an index file. Returns undefined when it is missing or damaged, because index files only save time. */
   #readIndex<T>(path: string, decode: (bytes: Buffer) => T): T | undefined {
     try {
       return decode(readFileSync(path));
@@ -161,12 +161,12 @@ export class ObjectGraph {
   }
 }
 
-/** The file of another kind beside a pack. */
+/** Path of another file of the same pack. */
 export function besides(pack: Pack, extension: string): string {
   return pack.path.replace(/\.pack$/u, extension);
 }
 
-/** Where the commit-graph of the repository is that a pack belongs to. */
+/** Path of the commit-graph of a pack's repository. */
 export function commitGraphPath(packPath: string): string {
   return join(dirname(dirname(packPath)), "info", "commit-graph");
 }

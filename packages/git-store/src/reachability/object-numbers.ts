@@ -10,19 +10,18 @@ export interface NumberedPack {
   /** Number of the object at pack position 0. */
   readonly base: number;
   /**
-   * Numbers of the objects by pack position, where an earlier pack holds some of them already; undefined when
-   * every object's number is `base` + position.
+   * Numbers of the objects by pack position, if an earlier pack contains some of them. Undefined when the number of
+   * every object is `base` + position.
    */
   readonly numbers: Uint32Array | undefined;
 }
 
 /**
- * One number for each object of a list of packs: pack by pack, `base` + pack position. An object that several packs
- * hold has the number of its first copy, so a pack that is added changes no number that was given, and a set of
- * objects (see bitset.ts) made before stays right.
+ * Object numbers for a list of packs: `base` of the pack + pack position. An object in several packs has the number of
+ * its first copy. So adding a pack changes no existing number, and existing sets of objects (see bitset.ts) stay valid.
  *
- * A delta whose base is numbered lower, in this or an earlier pack, is the rule; the chain of bases never leads to a
- * later pack, so it has an end.
+ * Most deltas have a base with a lower number, in the same or an earlier pack. A chain of bases never leads to a later
+ * pack, so it has an end.
  */
 export class ObjectNumbers {
   readonly format: ObjectFormat;
@@ -37,7 +36,7 @@ export class ObjectNumbers {
     return this.#packs;
   }
 
-  /** Numbers given, those of further copies included. */
+  /** Count of numbers, including those of further copies. */
   get count(): number {
     return this.#count;
   }
@@ -61,7 +60,7 @@ export class ObjectNumbers {
     return numbered;
   }
 
-  /** The number of the object whose id stands in `bytes` at `start`, or -1. */
+  /** Finds the number of the object whose id is in `bytes` at `start`, or -1. */
   numberOf(bytes: Uint8Array, start: number): number {
     const packs = this.#packs;
     for (let i = 0; i < packs.length; i++) {
@@ -72,12 +71,12 @@ export class ObjectNumbers {
     return -1;
   }
 
-  /** {@link numberOf} for an id in hex. @throws {GitStoreError} `bad_oid` */
+  /** Like {@link numberOf}, for an id in hex. @throws {GitStoreError} `bad_oid` */
   numberOfOid(oid: Oid): number {
     return this.numberOf(parseOid(this.format, oid), 0);
   }
 
-  /** The pack that holds the object with this number. */
+  /** Returns the pack of the object with this number. */
   packOf(number: number): NumberedPack {
     const packs = this.#packs;
     let low = 0;
@@ -90,19 +89,19 @@ export class ObjectNumbers {
     return packs[low]!;
   }
 
-  /** The id of the object with this number, in hex. */
+  /** Returns the id of the object with this number, in hex. */
   oidOf(number: number): Oid {
     const { pack, base } = this.packOf(number);
     return pack.oidAt(number - base);
   }
 
-  /** An empty set that has room for every object there is now. */
+  /** Creates an empty set with room for every current object. */
   emptySet(): Bitset {
     return new Uint32Array(bitmapLength(this.#count));
   }
 }
 
-/** The number of the object at a position of this pack. */
+/** Returns the number of the object at a position of this pack. */
 export function numberAt(pack: NumberedPack, position: number): number {
   return pack.numbers === undefined ? pack.base + position : pack.numbers[position]!;
 }

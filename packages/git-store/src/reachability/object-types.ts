@@ -10,16 +10,16 @@ import type { NumberedPack } from "./object-numbers.ts";
 /** Entries read between two pauses: about 0.5 ms. */
 const PAUSE = 1024;
 
-/** Which objects are of which type: one set for each type, over the numbers of the objects. Half a byte per object. */
+/** Types of objects: one set of object numbers for each type. Half a byte per object. */
 export class ObjectTypes {
   readonly #sets = [1, 2, 3, 4].map(() => new GrowableUint32());
 
-  /** The set of one type's objects. Longer than a set of all objects may be. */
+  /** The set of objects of one type. It may be longer than a set of all objects. */
   of(type: number): Bitset {
     return this.#sets[type - 1]!.values;
   }
 
-  /** The type of an object, 1 to 4. */
+  /** Returns the type number of an object, 1 to 4. */
   typeOf(number: number): number {
     for (let type = COMMIT; type <= TAG; type++) if (hasBit(this.of(type), number)) return type;
     throw new GitStoreError("corrupt_index", `look up object number ${number}: it has no type`);
@@ -29,7 +29,7 @@ export class ObjectTypes {
     return hasBit(this.of(COMMIT), number);
   }
 
-  /** Adds the objects of a pack whose types a `.bitmap` or layer file gives, by pack position. */
+  /** Adds the objects of a pack with the types from a `.bitmap` or layer file, by pack position. */
   addKnown(pack: NumberedPack, types: TypeBitmaps): void {
     this.#grow(pack);
     for (const [at, set] of [types.commits, types.trees, types.blobs, types.tags].entries()) {
@@ -44,7 +44,7 @@ export class ObjectTypes {
     }
   }
 
-  /** Adds the objects of a pack by reading every entry's header: one pass over the pack's file. Pauses on the way. */
+  /** Adds the objects of a pack by reading the header of every entry, in one pass. Yields between slices. */
   *addScanned(pack: NumberedPack, reader: PackReader): Generator<void, void, undefined> {
     this.#grow(pack);
     const { count } = pack.pack;
@@ -61,7 +61,7 @@ export class ObjectTypes {
       }
       if (position % PAUSE === PAUSE - 1) yield;
     }
-    // Deltas whose base stands behind them, as in a thin pack that was completed. Chains end: index-pack saw to that.
+    // Deltas whose base follows them, as in a completed thin pack. Chains have an end, because index-pack checks that.
     for (const position of unresolved) {
       const chain: number[] = [];
       let at = position;
@@ -76,7 +76,7 @@ export class ObjectTypes {
     for (let position = 0; position < count; position++) this.#set(this.of(types[position]!), pack, position);
   }
 
-  /** The types of one pack's objects, by pack position. */
+  /** Returns the types of one pack's objects, by pack position. */
   ofPack(pack: NumberedPack): TypeBitmaps {
     const { count } = pack.pack;
     const sets = [1, 2, 3, 4].map((type) => {
@@ -94,7 +94,7 @@ export class ObjectTypes {
     for (const set of this.#sets) set.extend(bitmapLength(pack.base + pack.pack.count));
   }
 
-  /** Further copies of an object have no number of their own, so they have no type either. */
+  /** Further copies of an object have neither a number nor a type. */
   #set(target: Bitset, pack: NumberedPack, position: number): void {
     if (pack.numbers === undefined || pack.numbers[position] === pack.base + position) {
       setBit(target, pack.base + position);

@@ -12,35 +12,35 @@ import { besides, commitGraphPath, ObjectGraph, type ObjectGraphOptions } from "
 import { finish, finishInSlices, Pause, type Steps } from "./slices.ts";
 import { peel, reach } from "./walk.ts";
 
-/** More commits than this unknown to the commit-graph file, and it is written anew. Reading one takes about 10 µs. */
+/** Maximum number of commits missing from the commit-graph file before it is rewritten. Reading one takes 10 µs. */
 const COMMITS_WORTH_WRITING = 1000;
 
-/** A pack of more objects is not added in one go: that would keep the thread for more than about 50 ms. */
+/** Maximum objects of a pack that is added in one slice. More would block the thread for over 50 ms. */
 const OBJECTS_AT_ONCE = 20_000;
 
 /**
- * Maximum number of tips that get bitmaps. With each more one the files grow, and so do the time and memory to make and
- * open them; a walk from a tip without a bitmap soon meets one, because those that get one are spread over the history.
+ * Maximum number of tips that get bitmaps. Each one increases the size of the files, and the time and memory to write
+ * and open them. A walk from a tip without a bitmap soon meets one, because the selected tips are spread over history.
  */
 const MAX_COVERED_TIPS = 256;
 
-/** What to do in {@link ReachabilityIndex.cover}. */
+/** Options of {@link ReachabilityIndex.cover}. */
 export interface CoverOptions {
   /**
-   * Also give bitmaps to commits at intervals along the tips' history, so that a client which stands anywhere in it is
-   * near one. Default false.
+   * Also gives bitmaps to commits at intervals along the history of the tips, so that one is near the state of any
+   * client. Default false.
    */
   readonly history?: boolean;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Keeps an {@link ObjectGraph} over an object database that changes, and the files that save building it anew:
- * `objects/info/commit-graph` and the first pack's `.bitmap`, as stock git reads them, and a `.reach` file beside each
- * pack that came later. All of them can be removed at any time.
+ * Maintains an {@link ObjectGraph} over a changing object database, and the files that save rebuilding it:
+ * `objects/info/commit-graph` and the `.bitmap` of the first pack, as stock git reads them, and a `.reach` file for each
+ * later pack. All of these files can be removed at any time.
  *
- * Adding a pack of N objects costs about N, whatever the size of the rest: bitmaps of new tips are made by walking from
- * them to the nearest commits that have one.
+ * The cost of adding a pack depends only on its number of objects. The bitmap of a new tip is computed by walking to
+ * the nearest commits with a bitmap.
  */
 export class ReachabilityIndex {
   readonly #objects: ObjectDatabase;
@@ -56,7 +56,7 @@ export class ReachabilityIndex {
   /**
    * Builds the graph of the packs that the database has open. Loose objects are not in it.
    *
-   * @throws {GitStoreError} what a corrupt pack calls for
+   * @throws {GitStoreError} for a corrupt pack
    */
   static open(objects: ObjectDatabase, options: ObjectGraphOptions = {}): ReachabilityIndex {
     const graph = new ObjectGraph(objects.format, options);
@@ -64,7 +64,7 @@ export class ReachabilityIndex {
     return new ReachabilityIndex(objects, options, graph);
   }
 
-  /** {@link open}, letting others have the thread every few milliseconds. Without files it takes about 15 µs a commit. */
+  /** Like {@link open}, but yields to the event loop between slices. Without files it takes about 15 µs per commit. */
   static async openInSlices(
     objects: ObjectDatabase,
     options: ObjectGraphOptions = {},
@@ -76,8 +76,8 @@ export class ReachabilityIndex {
   }
 
   /**
-   * Follows a change of the database's packs (`ObjectDatabase.refresh`): adds new packs to the graph, or builds a new
-   * graph when packs are gone. What was {@link acquire}d stays as it was and readable.
+   * Updates the graph after a change of the database's packs (`ObjectDatabase.refresh`). It adds new packs, or builds a
+   * new graph when packs were removed. An {@link acquire}d graph does not change and stays readable.
    */
   refresh(): void {
     if (this.#addNew(Infinity)) return;
@@ -87,19 +87,19 @@ export class ReachabilityIndex {
   }
 
   /**
-   * {@link refresh}, letting others have the thread every few milliseconds where a new graph is built. A large pack is
-   * taken in that way, too. {@link persist} before: bitmaps that are in no file are made again otherwise.
+   * Like {@link refresh}, but yields to the event loop between slices when it builds a new graph or adds a large pack.
+   * Call {@link persist} before, because bitmaps that are not in a file are computed again.
    */
   async refreshInSlices(signal?: AbortSignal): Promise<void> {
     if (this.#addNew(OBJECTS_AT_ONCE)) return;
     const graph = new ObjectGraph(this.#objects.format, this.#options);
     await finishInSlices(build(graph, this.#objects), signal);
     this.#replace(graph);
-    // What has come in the meantime.
+    // Packs that were added while this was running.
     this.#addNew(OBJECTS_AT_ONCE);
   }
 
-  /** Adds new packs to the graph. @returns false when a new graph is called for */
+  /** Adds new packs to the graph. @returns false when a new graph is necessary */
   #addNew(mostObjects: number): boolean {
     const known = new Map(this.#graph.numbers.packs.map(({ pack }) => [pack.name, pack]));
     const added = this.#objects.packs.filter((pack) => !known.delete(pack.name));
@@ -110,7 +110,7 @@ export class ReachabilityIndex {
       finish(this.#graph.addPacks(added.toReversed().map((pack) => pack.shared())));
       return true;
     } catch {
-      // Half added: whether it is a corrupt pack, or one that was replaced just now, building anew tells.
+      // The pack is partly added. Building a new graph shows whether it is corrupt or was just replaced.
       return false;
     }
   }
@@ -121,18 +121,17 @@ export class ReachabilityIndex {
     old.release();
   }
 
-  /** The graph as it is now. Call its `release` when done. */
+  /** Returns the current graph. The caller must call its `release`. */
   acquire(): ObjectGraph {
     this.#graph.retain();
     return this.#graph;
   }
 
   /**
-   * Makes bitmaps for these tips (commits, or tags of commits) where they have none; of more than
-   * {@link MAX_COVERED_TIPS} for a choice that is spread over the history. Ids that are not in the store, or no commits,
-   * are passed over.
+   * Computes missing bitmaps for tips (commits, or tags of commits). Of more than {@link MAX_COVERED_TIPS} tips it
+   * selects some that are spread over the history. Ids that are missing or are not commits are skipped.
    *
-   * @returns how many bitmaps were made
+   * @returns number of new bitmaps
    */
   async cover(tips: Iterable<Oid>, options: CoverOptions = {}): Promise<number> {
     const graph = this.acquire();
@@ -148,11 +147,11 @@ export class ReachabilityIndex {
       const chosen = new Set(spread([...rows].toSorted(byLevel), MAX_COVERED_TIPS));
       if (options.history === true)
         for (const row of selectBitmapCommits(graph.commits, chosen)) chosen.add(row);
-      // Ancestors first, so that each walk ends at the bitmap before it.
+      // Ancestors first, so that each walk ends at the previous bitmap.
       const ordered = [...chosen].toSorted(byLevel);
       let made = 0;
       const pause = new Pause(options.signal);
-      // One for all: what the store of bitmaps keeps is compressed.
+      // One set for all tips, because the bitmap store keeps compressed copies.
       const reaches = graph.numbers.emptySet();
       for (const row of ordered) {
         const number = graph.commits.numberOf(row);
@@ -168,7 +167,7 @@ export class ReachabilityIndex {
     }
   }
 
-  /** Writes the files beside the packs, each aside first and then renamed. */
+  /** Writes the index files, each to a temporary file that is then renamed. */
   async persist(): Promise<void> {
     const graph = this.acquire();
     try {
@@ -189,13 +188,13 @@ export class ReachabilityIndex {
     }
   }
 
-  /** Closes the packs once nobody has the graph any more. */
+  /** Releases the graph. The packs are closed after its last user has released it. */
   close(): void {
     this.#graph.release();
   }
 }
 
-/** At most `most` of the items, at equal distances; the last one is among them. */
+/** Selects at most `most` items at equal distances, including the last one. */
 function spread<T>(items: readonly T[], most: number): readonly T[] {
   if (items.length <= most) return items;
   return Array.from({ length: most }, (_, at) => items[Math.ceil(((at + 1) * items.length) / most) - 1]!);
@@ -211,7 +210,7 @@ function encodeLater(graph: ObjectGraph, layer: number): Buffer {
   });
 }
 
-/** A bitmap of the first pack shows that it holds all that this commit reaches: git's own format can say that. */
+/** Encodes the bitmaps whose objects are all in the first pack, which git's format can express. */
 async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
   const { commits, bitmaps } = graph;
   const numbers = [...new Set([...bitmaps.inFile, ...bitmaps.inLayer(0).keys()])]
@@ -225,7 +224,7 @@ async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
     types: graph.types.ofPack(graph.numbers.packs[0]!),
     commits: numbers.map((number): CommitBitmap => ({
       indexPosition: pack.order.indexPositions[number]!,
-      // Unpacked one at a time: all of them together may not fit memory.
+      // Decoded one at a time, because all of them together may be too large for memory.
       get reaches(): Uint32Array {
         return bitmaps.get(number)!;
       },
@@ -234,7 +233,7 @@ async function writeFirst(graph: ObjectGraph, pack: Pack): Promise<void> {
   await replaceFile(besides(pack, ".bitmap"), content);
 }
 
-/** Oldest first, so that packs which come later keep their place; a pack with a `.bitmap` can only be the first. */
+/** Sorts packs oldest first, so that later packs are appended. A pack with a `.bitmap` can only be the first. */
 export function packsInOrder(objects: ObjectDatabase): Pack[] {
   const packs = objects.packs.toReversed();
   const first = packs.findIndex((pack) => existsSync(besides(pack, ".bitmap")));
@@ -248,7 +247,7 @@ function* build(graph: ObjectGraph, objects: ObjectDatabase): Steps {
     yield* graph.addPacks(packsInOrder(objects).map((pack) => pack.shared()));
     done = true;
   } finally {
-    // A driver that stops in the middle ends up here, too.
+    // Also runs when the caller stops the generator early.
     if (!done) graph.release();
   }
 }

@@ -7,8 +7,8 @@ import { finishInSlices } from "./slices.ts";
 import { reach, reachCommits } from "./walk.ts";
 
 /**
- * What some objects reach in a graph, themselves included, as it was when the set was made. With bitmaps for the
- * starts it costs one OR for each of them. Memory: one bit per object of the graph.
+ * The objects reachable from some objects of a graph, including these, at the time of its creation. For a start with a
+ * bitmap it costs one OR. Memory: one bit per object of the graph.
  */
 export class ReachableSet {
   readonly #graph: ObjectGraph;
@@ -20,9 +20,9 @@ export class ReachableSet {
   }
 
   /**
-   * @param starts ids that are not in the graph are passed over
-   * @param options `commitsOnly`: leaves trees and blobs of commits without a bitmap out, which saves reading trees
-   * @throws {GitStoreError} `missing_object`, and what a corrupt pack calls for; the signal's reason
+   * @param starts ids; those that are not in the graph are skipped
+   * @param options `commitsOnly`: skips trees and blobs of commits without a bitmap, which saves reading trees
+   * @throws {GitStoreError} `missing_object`, and the errors of a corrupt pack; the reason of the signal
    */
   static async of(
     graph: ObjectGraph,
@@ -45,14 +45,14 @@ export class ReachableSet {
     }
   }
 
-  /** Whether the object is reached. */
+  /** Tells whether the object is reachable. */
   has(oid: Oid): boolean {
     if (!isOid(oid, this.#graph.format)) return false;
     const number = this.#graph.numbers.numberOfOid(oid);
     return number >= 0 && number >>> 5 < this.#set.length && hasBit(this.#set, number);
   }
 
-  /** Whether a commit is in both sets, which must be of one graph: whether the two histories are related. */
+  /** Tells whether a commit is in both sets, that is, whether the histories are related. Both must be of one graph. */
   sharesCommits(other: ReachableSet): boolean {
     const commits = this.#graph.types.of(COMMIT);
     const length = Math.min(this.#set.length, other.#set.length, commits.length);

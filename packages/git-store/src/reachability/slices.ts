@@ -3,10 +3,10 @@ import { sliceDone } from "../slice-hook.ts";
 
 export { finish, type Steps } from "@devplat/git-protocol";
 
-/** How long work may keep the thread, ms. */
+/** Maximum time of one slice of work, ms. */
 const SLICE_MS = 8;
 
-/** Says when it is time to let others have the thread. */
+/** Tells when a slice of work is over. */
 export class Pause {
   readonly #signal: AbortSignal | undefined;
   #since = performance.now();
@@ -19,7 +19,7 @@ export class Pause {
     return performance.now() - this.#since >= SLICE_MS;
   }
 
-  /** @throws the signal's reason */
+  /** @throws the reason of the signal */
   async take(): Promise<void> {
     this.#signal?.throwIfAborted();
     sliceDone();
@@ -29,9 +29,9 @@ export class Pause {
 }
 
 /**
- * Does work to its end, and lets others have the thread every few milliseconds.
+ * Runs work to its end, and yields to the event loop every few milliseconds.
  *
- * @param pause shared by several pieces of work, when each of them may be short
+ * @param pause clock that several short pieces of work can share
  * @returns the result of the work
  */
 export async function finishInSlices<Result>(

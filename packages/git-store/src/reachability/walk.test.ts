@@ -47,7 +47,7 @@ async function walk(
 
 const blob = (put: (type: ObjectType, content: Buffer) => string): string => put("blob", Buffer.from("b\n"));
 
-test("reach refuses a tree entry whose mode lies about what it names", async () => {
+test("reach refuses a tree entry whose mode does not match its object", async () => {
   await assert.rejects(walk("40000", blob), { code: "corrupt_object" });
   await assert.rejects(
     walk("100644", (put) => put("tree", Buffer.alloc(0))),

@@ -11,18 +11,18 @@ import type { Steps } from "./slices.ts";
 const PAUSE = 512;
 
 export interface ReachOptions {
-  /** Object numbers of commits whose parents do not count: the edge of a shallow history. */
+  /** Object numbers of commits whose parents are ignored: the boundary of a shallow history. */
   readonly cut?: ReadonlySet<number>;
 }
 
 /**
- * Adds to `target` everything that the objects `starts` reach, themselves included.
+ * Adds to `target` all objects reachable from `starts`, including these.
  *
- * Commits are visited descendants first, and where one has a bitmap that is added instead of walking on; trees are read
- * only where they are not in `target` yet. What is in `target` at the start counts as walked: it must be closed under
- * reachability (with the same cut).
+ * Commits are visited after their descendants. If a commit has a bitmap, this is added and the walk ends there. Trees
+ * are read only if `target` does not contain them. The initial content of `target` counts as walked, so it must be closed
+ * under reachability (with the same boundary).
  *
- * @throws {GitStoreError} `missing_object`, and what a corrupt pack calls for
+ * @throws {GitStoreError} `missing_object`, and the errors of a corrupt pack
  */
 export function* reach(
   graph: ObjectGraph,
@@ -36,10 +36,10 @@ export function* reach(
 }
 
 /**
- * The first half of {@link reach}: adds the commits, and tags and blobs among the starts. Commits that have a bitmap
- * bring their trees with them; those of the others are left to the caller.
+ * First half of {@link reach}: adds the commits, and the tags and blobs among the starts. A bitmap also adds the trees
+ * of its commits. The caller must add the trees of the other commits.
  *
- * @param trees takes the trees that are not in `target` yet
+ * @param trees receives the trees that are not in `target`
  */
 export function* reachCommits(
   graph: ObjectGraph,
@@ -76,12 +76,12 @@ export function* reachCommits(
   }
 }
 
-/** Adds to `target` these trees and all below them. Those in it already count as walked. */
+/** Adds to `target` these trees and all objects below them. Trees in `target` count as walked. */
 function* reachTrees(graph: ObjectGraph, roots: readonly number[], target: Bitset): Steps {
   const cursor = new TreeCursor(Buffer.alloc(0), graph.format);
   const treeSet = graph.types.of(TREE);
   let steps = 0;
-  // Newest first, as they were pushed: newer versions of a tree are the bases of older ones in packs.
+  // Newest first, in the order of the pushes: in packs newer trees are the bases of older ones.
   for (const root of roots) {
     if (hasBit(target, root)) continue;
     setBit(target, root);
@@ -93,7 +93,7 @@ function* reachTrees(graph: ObjectGraph, roots: readonly number[], target: Bitse
         const number = graph.numbers.numberOf(cursor.content, cursor.oidStart);
         if (number < 0) throw missing(cursor);
         if (hasBit(target, number)) continue;
-        // An entry whose mode lies would leave what is below it out.
+        // An entry with a false mode would hide the objects below it.
         if (hasBit(treeSet, number) !== cursor.isTree) throw lyingMode(cursor);
         setBit(target, number);
         if (cursor.isTree) stack.push(number);
@@ -103,7 +103,7 @@ function* reachTrees(graph: ObjectGraph, roots: readonly number[], target: Bitse
   }
 }
 
-/** What an annotated tag leads to: the tags on the way, itself first, then the object that is no tag. */
+/** Peels an annotated tag: returns the chain of tags, starting with this one, then the object that is not a tag. */
 export function peel(graph: ObjectGraph, number: number): number[] {
   const chain = [number];
   while (graph.types.typeOf(chain.at(-1)!) === TAG) {
@@ -140,18 +140,14 @@ function reachesAny(set: Bitset, numbers: ReadonlySet<number>): boolean {
   return false;
 }
 
-/** The content of an object that must be of this type. */
+/** Reads the content of an object that must have this type. */
 export function contentOf(graph: ObjectGraph, number: number, type: number): Buffer {
   const object = graph.read(number);
   if (object.type !== type) {
     const oid = graph.numbers.oidOf(number);
-    throw new GitStoreError(
-      "corrupt_object",
-      `walk to object ${oid}: it is of another type than it should be`,
-      {
-        oid,
-      },
-    );
+    throw new GitStoreError("corrupt_object", `walk to object ${oid}: it has an unexpected type`, {
+      oid,
+    });
   }
   return object.content;
 }
@@ -163,7 +159,11 @@ function missing(cursor: TreeCursor): GitStoreError {
 }
 
 function lyingMode(cursor: TreeCursor): GitStoreError {
-  return new GitStoreError("corrupt_object", `walk a tree: object ${cursor.oid} is not what its mode says`, {
-    oid: cursor.oid,
-  });
+  return new GitStoreError(
+    "corrupt_object",
+    `walk a tree: object ${cursor.oid} has another type than its mode says`,
+    {
+      oid: cursor.oid,
+    },
+  );
 }

@@ -3,23 +3,23 @@ import type { Steps } from "../reachability/slices.ts";
 import { numberAt } from "../reachability/object-numbers.ts";
 import type { PackSource } from "../serve/pack-writer.ts";
 
-/** Deltas on top of one another in a merged pack, at most: git's `pack.depth`. */
+/** Maximum length of a delta chain in a merged pack: git's `pack.depth`. */
 export const MAX_CHAIN_DEPTH = 50;
 /** Entries between two pauses; about 0.5 ms. */
 const PAUSE = 1024;
 const UNKNOWN = 255;
 
 /**
- * Adds to `whole` the objects that must not stay deltas, so that no chain is longer than {@link MAX_CHAIN_DEPTH}. Each
- * fetch brings deltas on what the one before brought: without this, a file that every push touches would get a chain
- * as long as the history of fetches.
+ * Adds to `whole` the objects that must not stay deltas, so that no chain is longer than {@link MAX_CHAIN_DEPTH}.
+ * Each fetch brings deltas whose bases came with the previous fetch. Without a limit, a file that every push changes
+ * would get a chain as long as the number of fetches.
  *
- * @param send what goes into the merged pack
+ * @param send objects of the merged pack
  */
 export function* deepDeltas(source: PackSource, send: Bitset, whole: Bitset): Steps {
   const { numbers, reader } = source;
   const depths = new Uint8Array(numbers.count).fill(UNKNOWN);
-  /** Number of the base that is sent, too; -1: the object is sent whole. */
+  /** Object number of the base; -1 if the object is not a delta, or its base is not in `send`. */
   const baseOf = (number: number): number => {
     const owner = numbers.packOf(number);
     const { base } = reader.entry(owner.pack, number - owner.base);
@@ -32,7 +32,7 @@ export function* deepDeltas(source: PackSource, send: Bitset, whole: Bitset): St
     if (++steps % PAUSE === 0) yield;
     const chain: number[] = [];
     let at = start;
-    // Ends: within a pack chains do, and from one pack they lead to earlier ones only.
+    // The loop ends: chains have an end within a pack, and lead only to earlier packs.
     while (at >= 0 && depths[at] === UNKNOWN) {
       chain.push(at);
       at = baseOf(at);

@@ -3,17 +3,17 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { keptPacks } from "./geometric.ts";
 
-test("keptPacks leaves a geometric progression alone", () => {
+test("keptPacks keeps all packs of a geometric progression", () => {
   for (const counts of [[], [1], [4, 2], [200, 60, 20, 3]]) assert.equal(keptPacks(counts), counts.length);
 });
 
-test("keptPacks merges from the oldest pack on that is too small for what follows it", () => {
+test("keptPacks merges from the oldest pack that is too small for its successors", () => {
   assert.equal(keptPacks([200, 30, 30]), 1);
   assert.equal(keptPacks([200, 60, 30, 1]), 1);
   assert.equal(keptPacks([10, 1, 1, 900]), 0);
 });
 
-test("after merging what keptPacks says, each pack holds at least twice the objects of all later ones", () => {
+test("after the merge each pack has at least twice the objects of all later packs", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 100_000 }), { maxLength: 40 }), (counts) => {
       const kept = keptPacks(counts);

@@ -1,19 +1,22 @@
-/** A pack must hold this many times the objects of all later ones, or it is merged with them (git's usual `--geometric=2`). */
+/**
+ * Minimum ratio of a pack's objects to the objects of all later packs. A smaller pack is merged with them
+ * (`git repack --geometric=2`).
+ */
 export const GEOMETRIC_FACTOR = 2;
 
 /**
- * Which packs to merge so that the numbers of objects form a geometric progression: from the returned place to the end
- * of the list. What stays at the front keeps its order, and with it the numbers that bitmaps are made of.
+ * Selects the packs to merge, so that their object counts form a geometric progression: all packs from the returned
+ * position on. The packs before it keep their order, so the object numbers in bitmaps stay valid.
  *
- * Each object is then rewritten at most once per doubling of the store, and a store of n objects has about log2(n) packs.
+ * An object is rewritten at most once each time the store doubles. A store of n objects has about log2(n) packs.
  *
  * @param counts objects per pack, oldest first
- * @returns the number of packs that stay; `counts.length` when the progression holds
+ * @returns number of packs to keep; `counts.length` when the progression holds
  */
 export function keptPacks(counts: readonly number[], factor: number = GEOMETRIC_FACTOR): number {
   let later = 0;
   let kept = counts.length;
-  // From the newest: wherever a pack is too small for what follows it, all from there on become one.
+  // Starts at the newest pack. If a pack is too small for its successors, it is merged with all of them.
   for (let at = counts.length - 1; at >= 0; at--) {
     if (counts[at]! < factor * later) kept = at;
     later += counts[at]!;

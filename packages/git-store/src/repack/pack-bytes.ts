@@ -1,10 +1,10 @@
 import { createHash, type Hash } from "node:crypto";
 import { PackWriter, type PackPlan, type PackSink, type PackSource } from "../serve/pack-writer.ts";
 
-/** Bytes handed out at a time. */
+/** Bytes of one chunk. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** Collects the bytes of a pack in one piece of memory that is handed out again and again. */
+/** Collects the bytes of a pack in one buffer, and copies it out as a chunk whenever it is full. */
 class ChunkSink implements PackSink {
   readonly #hash: Hash;
   readonly #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -41,7 +41,7 @@ class ChunkSink implements PackSink {
     this.#spill.push(this.#hash.digest());
   }
 
-  /** What is complete. */
+  /** Yields the complete chunks. */
   *take(): Generator<Buffer, void, undefined> {
     for (let chunk = this.#spill.shift(); chunk !== undefined; chunk = this.#spill.shift()) yield chunk;
   }
@@ -61,7 +61,7 @@ class ChunkSink implements PackSink {
   }
 }
 
-/** The pack of a plan, as it is stored. @throws {GitStoreError} what a corrupt pack calls for; the signal's reason */
+/** Yields the bytes of a planned pack. @throws {GitStoreError} for a corrupt pack; the reason of the signal */
 export async function* packBytes(
   source: PackSource,
   plan: PackPlan,

@@ -19,7 +19,7 @@ const idOf = (origin: string, name: string): string => git(origin, ["rev-parse",
 const packFiles = (path: string, kind: string): string[] =>
   readdirSync(join(path, "objects/pack")).filter((name) => name.endsWith(`.${kind}`));
 
-/** A store that took the history step by step, in thin packs after the first. */
+/** Creates a store that received the history in steps, as thin packs after the first. */
 async function grow(
   origin: string,
   path: string,
@@ -47,7 +47,7 @@ async function grow(
 const STEPS = Array.from({ length: 14 }, (_, at) => (at === 13 ? "main" : `main~${26 - 2 * at}`));
 
 for (const format of ["sha1", "sha256"] as const) {
-  test(`a consolidation keeps every object, and stock git finds the store clean (${format})`, async () => {
+  test(`a repack keeps every object, and git fsck finds no fault (${format})`, async () => {
     using folder = temporaryFolder();
     const origin = buildRepository(folder.path, format);
     const path = join(folder.path, "store.git");
@@ -69,7 +69,7 @@ for (const format of ["sha1", "sha256"] as const) {
   });
 }
 
-test("a consolidation gives its pack bitmaps: what is served afterwards is walked by nobody", async () => {
+test("a repack writes bitmaps for the tips, so that later requests need no walk", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
@@ -87,7 +87,7 @@ test("a consolidation gives its pack bitmaps: what is served afterwards is walke
   repository.close();
 });
 
-test("with keep, only what the ids reach is left, in one pack", async () => {
+test("with keep, one pack remains that contains only reachable objects", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
@@ -108,7 +108,7 @@ test("with keep, only what the ids reach is left, in one pack", async () => {
   repository.close();
 });
 
-test("an answer that is under way when its packs are replaced ends as it would have", async () => {
+test("a running response is the same when its packs are replaced", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path, "sha1", { commits: 200 });
   const path = join(folder.path, "store.git");
@@ -139,7 +139,7 @@ test("an answer that is under way when its packs are replaced ends as it would h
   repository.close();
 });
 
-test("chains of deltas stay short however many packs are merged", async () => {
+test("delta chains stay within the limit when many packs are merged", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "store.git");
   const repository = await Repository.init(path);
@@ -167,7 +167,7 @@ test("chains of deltas stay short however many packs are merged", async () => {
   repository.close();
 });
 
-test("a damaged pack is not merged into others, and nothing is left aside", async () => {
+test("a damaged pack is not merged, and no temporary file is left", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
@@ -188,7 +188,7 @@ test("a damaged pack is not merged into others, and nothing is left aside", asyn
   repository.close();
 });
 
-test("publishing gives up when a pack that it replaces has gone", async () => {
+test("publishing stops when a pack to replace no longer exists", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");
@@ -214,7 +214,7 @@ test("a crash between any two steps of publishing loses no object", async () => 
     publishRepack(path, prepared, () => Promise.reject(stop)),
     stop,
   );
-  // Both are there: the merged pack, and those that it was to replace.
+  // The merged pack and the packs to replace both exist.
   assert.equal(packFiles(path, "idx").length, STEPS.length + 1);
   assert.equal(tryGit(path, ["fsck", "--full", "--strict"]).status, 0);
   repository.objects.refresh();

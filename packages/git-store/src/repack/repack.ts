@@ -25,53 +25,54 @@ import { GEOMETRIC_FACTOR, keptPacks } from "./geometric.ts";
 
 /** Options of {@link prepareRepack}. */
 export interface RepackOptions {
-  /** Ids that get bitmaps; those that are not there are passed over. */
+  /** Ids that get bitmaps. Ids that are not in the store are skipped. */
   readonly tips: Iterable<Oid>;
   /**
-   * All packs become one that holds only what these ids reach; those that are not there are passed over. Default:
-   * nothing is left out, and only as many packs are merged as geometry asks for.
+   * All packs are merged into one that contains only objects reachable from these ids. Ids that are not in the store
+   * are skipped. Default: keep all objects, and merge only the packs that a geometric repack selects.
    */
   readonly keep?: Iterable<Oid>;
-  /** Packs to merge at least; fewer are left as they are. Default 2. No use with `keep`. */
+  /** Minimum number of packs to merge. Fewer packs stay unchanged. Default 2. Ignored with `keep`. */
   readonly least?: number;
-  /** Default 2, see {@link keptPacks}. */
+  /** Factor of the geometric progression, see {@link keptPacks}. Default 2. */
   readonly factor?: number;
   /** Memory for delta bases and pages while packs are read, bytes each. Default 16 MiB. */
   readonly cacheBytes?: number;
   readonly signal?: AbortSignal;
 }
 
-/** A merged pack that stands aside, complete with its indexes. Plain data: it can be handed to another thread. */
+/** A merged pack in a temporary folder, complete with its indexes. Plain data, so it can be sent to another thread. */
 export interface PreparedRepack {
-  /** Where it stands. */
+  /** The temporary folder. */
   readonly folder: string;
   /** `pack-<checksum>` */
   readonly name: string;
-  /** Packs that it replaces. */
+  /** Names of the packs that it replaces. */
   readonly replaces: readonly string[];
-  /** Packs that were there besides, all older. */
+  /** Names of the other packs of the store, all older. */
   readonly kept: readonly string[];
   readonly objects: number;
-  /** Objects of the replaced packs that nothing in `keep` reaches. */
+  /** Number of objects of the replaced packs that are not reachable from `keep`. */
   readonly dropped: number;
-  /** Time of the newest replaced pack, ms: the merged one takes its place in the order of packs. */
+  /** Modification time of the newest replaced pack, ms. The merged pack takes its place in the order of packs. */
   readonly modifiedMs: number;
 }
 
 const CACHE_BYTES = 16 * 2 ** 20;
 
 /**
- * Merges packs into one that stands aside: entries and deltas are copied compressed as they are, only chains that have
- * become too long are cut. The merged pack is then read back and hashed object by object, like one that came from
- * elsewhere, so damage on the disk does not spread. `.rev`, bitmaps and commit-graph are made for it.
+ * Merges packs into one pack in a temporary folder. Entries and deltas are copied in compressed form. Only delta chains
+ * that are too long are cut. The merged pack is then indexed like a received pack: every object is hashed, so damage
+ * on the disk does not spread. It gets a `.rev` file, bitmaps and a commit-graph.
  *
- * Nothing that others see changes before {@link publishRepack}; until then packs may be added to the repository.
- * Takes as long as indexing the merged packs; for a thread of its own.
+ * The store does not change before {@link publishRepack}. Packs may be added to it until then.
+ * It takes as long as indexing the merged packs, so run it in a worker thread.
  *
  * @param path the repository's folder
- * @param objects its open database; packs that it does not know are no part of it
- * @returns undefined when nothing is to be done
- * @throws {GitStoreError} what a corrupt pack calls for; system errors (`ENOSPC`); the signal's reason. Nothing is left then.
+ * @param objects its open database; only packs that it has open take part
+ * @returns undefined when there is nothing to merge
+ * @throws {GitStoreError} for a corrupt pack; system errors (`ENOSPC`); the reason of the signal. The temporary folder
+ *   is then removed.
  */
 export async function prepareRepack(
   path: string,
@@ -134,14 +135,14 @@ export async function prepareRepack(
 }
 
 /**
- * Puts a merged pack in its place and removes those that it replaces. Whoever has them open goes on reading them. A
- * crash at any instant leaves every object in one pack at least.
+ * Moves a merged pack into the store and removes the packs that it replaces. Processes that have these open can still
+ * read them. After a crash at any moment every object is in at least one pack.
  *
- * Hold the lock under which packs are added and taken out. With `keep`, nothing else may have changed since
- * {@link prepareRepack}: a new pack, or a ref, might count on what was dropped.
+ * The caller must hold the lock under which packs are added and removed. With `keep`, no pack or ref may have changed
+ * since {@link prepareRepack}, because a new one might refer to a dropped object.
  *
- * @param beforeRemoval called when both are there: the time to write refs that no longer name what was dropped
- * @returns false, with nothing changed, when one of the replaced packs is not there any more
+ * @param beforeRemoval called when both old and new packs are in the store, to write refs that name no dropped object
+ * @returns false, with the store unchanged, when one of the replaced packs no longer exists
  */
 export async function publishRepack(
   path: string,
@@ -157,7 +158,7 @@ export async function publishRepack(
   const files = await readdir(join(folder, "pack"));
   const move = (file: string): Promise<void> => rename(join(folder, "pack", file), join(target, file));
   for (const file of files) if (!file.endsWith(".idx")) await move(file);
-  // On the disk before the name that makes them count.
+  // These files must be on disk before the .idx, which makes the pack visible.
   await syncFolder(target);
   await move(`${name}.idx`);
   const time = new Date(prepared.modifiedMs);
@@ -174,7 +175,7 @@ export async function publishRepack(
   return true;
 }
 
-/** Removes a merged pack that is not wanted after all. */
+/** Removes a merged pack that will not be published. */
 export async function discardRepack({ folder }: PreparedRepack): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
@@ -185,7 +186,7 @@ interface Selection {
   end(): void;
 }
 
-/** Every object of some packs, once. The packs are opened anew, so their removal by others does no harm. */
+/** Selects every object of some packs, once. It opens the packs itself, so that another process may remove them. */
 function everything(packs: readonly Pack[], { cacheBytes = CACHE_BYTES }: RepackOptions): Selection {
   const numbers = new ObjectNumbers(packs[0]!.format);
   const open = packs.map((pack, at) => Pack.attach(pack.shared(), at));
@@ -225,7 +226,7 @@ async function reachable(
   }
 }
 
-/** Objects, further copies not counted. */
+/** Number of objects. Copies count once. */
 function distinct({ packs }: ObjectNumbers): number {
   let count = 0;
   for (const numbered of packs) {
@@ -236,7 +237,7 @@ function distinct({ packs }: ObjectNumbers): number {
   return count;
 }
 
-/** The merged pack was hashed from its own bytes: what it holds must be what was asked for. */
+/** Checks that the merged pack contains exactly the selected objects. Its ids were computed from its content. */
 function checkSame({ numbers }: PackSource, send: Bitset, count: number, pack: Pack): void {
   let found = 0;
   for (const number of numbersIn(send)) {
@@ -245,12 +246,16 @@ function checkSame({ numbers }: PackSource, send: Bitset, count: number, pack: P
   }
   if (found === count && pack.count === count) return;
   const { path } = numbers.packs[0]!.pack;
-  throw new GitStoreError("corrupt_object", `merge ${path} with others: an object's content has another id`, {
-    path,
-  });
+  throw new GitStoreError(
+    "corrupt_object",
+    `merge ${path} with other packs: an object's content has another id`,
+    {
+      path,
+    },
+  );
 }
 
-/** Bitmaps and commit-graph as they will be once the pack is in its place. */
+/** Writes bitmaps and commit-graph for the store as it will be after publishing. */
 async function writeIndexes(
   objects: ObjectDatabase,
   kept: readonly Pack[],

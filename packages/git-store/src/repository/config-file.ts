@@ -5,7 +5,7 @@ const corrupt = (line: number): GitStoreError =>
 
 /**
  * Values of a repository's `config` by key: `section.name` or `section.subsection.name`, section and name in lower
- * case. Of a key that stands several times the last value counts.
+ * case. If a key occurs several times, the last value counts.
  */
 export type GitConfig = ReadonlyMap<string, string>;
 
@@ -43,13 +43,13 @@ export function parseConfig(text: string): GitConfig {
   return values;
 }
 
-/** The text of a `config` file with these values. Keys as {@link parseConfig} gives them. */
+/** Formats a `config` file with these values. Keys have the form that {@link parseConfig} returns. */
 export function formatConfig(values: GitConfig): string {
   const sections = new Map<string, string[]>();
   for (const [key, value] of values) {
     const parts = /^([a-z0-9-]+)(?:\.(.+))?\.([a-z][a-z0-9-]*)$/su.exec(key);
     if (parts === null || /[\n\0]/u.test(parts[2] ?? "") || value.includes("\0")) {
-      throw new RangeError(`"${key}" is no key of a git configuration`);
+      throw new RangeError(`"${key}" is not a key of a git configuration`);
     }
     const quoted = parts[2] === undefined ? "" : ` "${parts[2].replaceAll(/["\\]/gu, "\\$&")}"`;
     const header = `[${parts[1]}${quoted}]`;
@@ -63,7 +63,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", b: "\b", '
 function unquote(raw: string, line: number): string {
   let value = "";
   let quoted = false;
-  // Where the value ends unless more than blanks outside of quotes follow.
+  // End of the value, unless something other than unquoted blanks follows.
   let end = 0;
   for (let i = 0; i < raw.length; i++) {
     const character = raw[i]!;

@@ -11,7 +11,7 @@ import { Repository } from "./repository.ts";
 const SEED = Number(process.env["TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const KILLS = 6;
 
-/** Takes in one pack after the other for ever, and moves the branch after each. */
+/** Receives packs in an endless loop, and moves the branch after each. */
 const WRITER = `
   import { createReadStream } from "node:fs";
   import { Repository } from ENTRY;

@@ -3,22 +3,22 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
-/** Where files are written aside, below the repository's folder. */
+/** Folders with temporary files, relative to the repository. */
 const FOLDERS = [".", "objects/pack", "objects/info"];
 
-/** Temporary files whose owner cannot be asked after, and packs without index, are left alone for this long, ms. */
+/** Minimum age before removal, ms, for temporary files of an unknown owner and packs without index. */
 const GRACE_MS = 60 * 60 * 1000;
 
-/** A name for a file written aside, `tmp_<kind>_<owner>_<random>`: git takes it for a leftover, too. */
+/** Creates a temporary name `tmp_<kind>_<owner>_<random>`. Git also treats such files as leftovers. */
 export function temporaryName(kind: string): string {
   return `tmp_${kind}_${OWNER}_${randomBytes(6).toString("hex")}`;
 }
 
 /**
- * Removes temporary files and folders of processes that have ended, and packs without index that a crash left between two renames.
- * What a living process writes is left alone.
+ * Removes temporary files and folders of processes that have ended, and packs without index that a crash left between
+ * two renames. Files of running processes stay.
  *
- * @returns the removed files
+ * @returns paths of the removed files
  */
 export async function removeLeftovers(repositoryPath: string): Promise<string[]> {
   const removed: string[] = [];
@@ -37,7 +37,7 @@ export async function removeLeftovers(repositoryPath: string): Promise<string[]>
 async function isLeftover(path: string, name: string, names: ReadonlySet<string>): Promise<boolean> {
   const temporary = /^tmp_.*_([0-9a-f]+\.[0-9]+\.[0-9a-f]+)_[0-9a-f]+$/u.exec(name);
   if (temporary !== null) return ownerIsGone(temporary[1]!) ?? (await isOld(path));
-  // Of stock git, and a stale lock in the moment of its removal.
+  // Temporary files of stock git, and stale locks that are being removed.
   if (/^tmp_(?:pack|idx|rev|obj)_|\.lock~\.[0-9a-f]+$/u.test(name)) return isOld(path);
   const pack = /^(pack-[0-9a-f]+)\.(?:pack|rev|bitmap|reach)$/u.exec(name);
   return pack !== null && !names.has(`${pack[1]}.idx`) && isOld(path);

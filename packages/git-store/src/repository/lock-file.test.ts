@@ -50,7 +50,7 @@ test("acquireLock breaks a lock of another machine only after a minute without a
   assert.ok(lock);
 });
 
-test("acquireLock of many at once on a stale lock lets one in at a time", async () => {
+test("concurrent acquireLock calls on a stale lock succeed one at a time", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "a.lock~");
   writeFileSync(path, "");

@@ -5,18 +5,18 @@ import { GitStoreError } from "../errors.ts";
 import { temporaryName } from "./leftovers.ts";
 import { OWNER, ownerIsGone } from "./owner.ts";
 
-/** A lock whose file has not been touched for this long is taken for dead, ms. */
+/** Age of a lock file after which its holder counts as dead, ms. */
 const STALE_MS = 60_000;
-/** How often the holder touches its file, ms. */
+/** Interval in which the holder touches its file, ms. */
 const TOUCH_MS = 10_000;
-/** Between two tries while waiting, ms. */
+/** Interval between two tries while waiting, ms. */
 const RETRY_MS = 50;
 
 /** Options of {@link acquireLock}. */
 export interface LockOptions {
-  /** How long to wait for another holder, ms. Default 0. */
+  /** Maximum time to wait for another holder, ms. Default 0. */
   readonly waitMs?: number;
-  /** Stops waiting. */
+  /** Stops the wait, which then throws its reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -26,9 +26,9 @@ export interface Lock extends AsyncDisposable {
 }
 
 /**
- * Takes a lock that all processes sharing the folder respect: a file that exists while the lock is held and names its
- * owner. The lock of a process that has ended is broken at once where that can be seen, otherwise after a minute
- * without a sign of life.
+ * Acquires a lock among all processes that share the folder: a file that exists while the lock is held and names its
+ * owner. The lock of a process that has ended is broken immediately if the end can be seen from this machine, otherwise
+ * a minute after the file was last touched.
  *
  * @throws {GitStoreError} `locked` when another holds it for longer than `waitMs`
  */
@@ -46,22 +46,22 @@ export async function acquireLock(path: string, options: LockOptions = {}): Prom
   }
 }
 
-/** Makes the file together with its content: an empty one, of a process that was killed, would block all for a minute. */
+/** Creates the file with its content in one step. An empty file of a killed process would block others for a minute. */
 async function tryCreate(path: string, token: string): Promise<boolean> {
-  const aside = join(dirname(path), temporaryName("lock"));
+  const moved = join(dirname(path), temporaryName("lock"));
   try {
-    // On a full disk this fails when the file is already there: it is removed like any other.
-    await writeFile(aside, token, { flag: "wx", mode: 0o600 });
-    return (await tryLink(aside, path)) ?? (await createInPlace(path, token));
+    // On a full disk this fails after the file was created. It is removed like any other.
+    await writeFile(moved, token, { flag: "wx", mode: 0o600 });
+    return (await tryLink(moved, path)) ?? (await createInPlace(path, token));
   } finally {
-    await unlink(aside).catch(ignoreMissing);
+    await unlink(moved).catch(ignoreMissing);
   }
 }
 
 /** @returns undefined on a file system without hard links */
-async function tryLink(aside: string, path: string): Promise<boolean | undefined> {
+async function tryLink(moved: string, path: string): Promise<boolean | undefined> {
   try {
-    await link(aside, path);
+    await link(moved, path);
     return true;
   } catch (error) {
     return codeOf(error) === "EEXIST" ? false : undefined;
@@ -74,7 +74,7 @@ async function createInPlace(path: string, token: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
-    // An empty lock would stop everybody for a minute.
+    // An empty lock would block all processes for a minute.
     await unlink(path).catch(() => undefined);
     throw error;
   }
@@ -97,30 +97,30 @@ function hold(path: string, token: string): Lock {
   return { release, [Symbol.asyncDispose]: release };
 }
 
-/** @returns whether the lock is gone, or was broken */
+/** Breaks the lock of a dead process. @returns whether the lock no longer exists */
 async function breakIfStale(path: string): Promise<boolean> {
   const content = await contentOf(path);
   if (content === undefined) return true;
   const age = await ageOf(path);
   if (age === undefined) return true;
-  // An empty file is one that its owner is writing, or died writing: age decides.
+  // The owner of an empty file is writing it, or died. Its age decides.
   const gone = content === "" ? undefined : ownerIsGone(content.split(" ")[0]!);
   if (gone !== true && age < STALE_MS) return false;
-  // Move it away first: of several that break it only one succeeds, and what was moved can be looked at again.
-  const aside = `${path}.${randomBytes(6).toString("hex")}`;
+  // Rename it first. If several processes break the lock, only one succeeds, and it can check the renamed file.
+  const moved = `${path}.${randomBytes(6).toString("hex")}`;
   try {
-    await rename(path, aside);
+    await rename(path, moved);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return true;
     throw error;
   }
-  const taken = await contentOf(aside);
+  const taken = await contentOf(moved);
   if (taken !== content) {
-    // Another broke the old one and made its own in between: give that back.
-    await rename(aside, path);
+    // Another process broke the old lock and created a new one in between. Restore that one.
+    await rename(moved, path);
     return false;
   }
-  await unlink(aside).catch(ignoreMissing);
+  await unlink(moved).catch(ignoreMissing);
   return true;
 }
 

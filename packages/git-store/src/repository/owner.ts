@@ -4,17 +4,17 @@ import { hostname } from "node:os";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 
 /**
- * Who made a lock or a temporary file: `<machine>.<pid>.<instance>`. The machine part covers the host name and, on
- * Linux, the pid namespace, because containers that share a folder reuse small pids; the instance is random, because
- * a restarted container often has the pid that the one before had.
+ * Owner of a lock or a temporary file: `<machine>.<pid>.<instance>`. The machine part covers the host name and, on
+ * Linux, the pid namespace, because containers that share a folder reuse small pids. The instance is random, because
+ * a restarted container often has the pid of its predecessor.
  */
 const MACHINE = createHash("sha256").update(`${hostname()}\0${pidNamespace()}`).digest("hex").slice(0, 12);
 const INSTANCE = instanceOfProcess();
 
-/** This process, as {@link ownerIsGone} understands it. Letters, digits and dots only. */
+/** Owner name of this process, for {@link ownerIsGone}. It has only letters, digits and dots. */
 export const OWNER = `${MACHINE}.${process.pid}.${INSTANCE}`;
 
-/** Whether the owner has ended. `undefined` when that cannot be known from here: judge by age. */
+/** Tells whether the owner has ended. `undefined` when this machine cannot know: the caller decides by age. */
 export function ownerIsGone(owner: string): boolean | undefined {
   const [machine, pidText, instance] = owner.split(".");
   const pid = Number(pidText);
@@ -23,14 +23,14 @@ export function ownerIsGone(owner: string): boolean | undefined {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it lives, as another user.
+    // EPERM: it runs as another user.
     return error instanceof Error && "code" in error && error.code === "ESRCH";
   }
-  // Alive, or another process that was given its pid.
+  // The owner runs, or another process has its pid.
   return undefined;
 }
 
-/** The same in all threads of a process: a worker inherits the environment data of the thread that started it. */
+/** Random per process, equal in its threads: a worker inherits the environment data of the thread that started it. */
 function instanceOfProcess(): string {
   const key = "git-store.instance";
   const known = getEnvironmentData(key);

@@ -6,11 +6,11 @@ import { checkRefName, isRefName } from "./ref-name.ts";
 const corrupt = (line: number): GitStoreError =>
   corruptIn("corrupt_repository", "packed-refs")(`line ${line} does not parse`);
 
-/** A ref and what it points at. */
+/** A ref and its target. */
 export interface Ref {
   readonly name: string;
   readonly oid: Oid;
-  /** What an annotated tag points at in the end. */
+  /** Peeled target of an annotated tag. */
   readonly peeled?: Oid;
 }
 
@@ -36,8 +36,8 @@ export function parsePackedRefs(text: string, format: ObjectFormat): Ref[] {
 }
 
 /**
- * The text of a `packed-refs` file, sorted as git sorts it. `peeled` must be given for every annotated tag: the file
- * says that what is not peeled in it is not a tag.
+ * Formats a `packed-refs` file, sorted as git sorts it. Every annotated tag needs `peeled`, because the header of the
+ * file states that refs without a peeled target are not tags.
  *
  * @throws {GitStoreError} `bad_ref_name`, `bad_oid`
  */

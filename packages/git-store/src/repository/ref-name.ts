@@ -1,10 +1,10 @@
 import { GitStoreError } from "../errors.ts";
 
-/** Control characters, and what `git check-ref-format` forbids: space ~ ^ : ? * [ \ and DEL. */
-// oxlint-disable-next-line no-control-regex -- these are what is looked for
+/** Control characters, and characters that `git check-ref-format` forbids: space ~ ^ : ? * [ \ and DEL. */
+// oxlint-disable-next-line no-control-regex -- the pattern searches for control characters
 const FORBIDDEN = /[\u0000-\u0020\u007f~^:?*[\\]|\.\.|@\{|\/\/|\/$|\.$|^\/|(?:^|\/)\.|\.lock(?:\/|$)/u;
 
-/** Whether a name may be that of a ref: `HEAD`, or below `refs/` by the rules of `git check-ref-format`. */
+/** Tells whether a ref may have this name: `HEAD`, or a name below `refs/` by the rules of `git check-ref-format`. */
 export function isRefName(name: string): boolean {
   return name === "HEAD" || (name.startsWith("refs/") && name.length > 5 && !FORBIDDEN.test(name));
 }

@@ -3,21 +3,21 @@ import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../durable.ts";
 import { temporaryName } from "./leftovers.ts";
 
-/** Replaces a file's content so that a reader, and a crash at any instant, sees the old or the new one whole. */
+/** Replaces a file atomically: a reader, also after a crash, sees either the complete old or the complete new content. */
 export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
   const folder = dirname(path);
-  const aside = join(folder, temporaryName(basename(path)));
+  const temporary = join(folder, temporaryName(basename(path)));
   try {
-    const handle = await open(aside, "wx", 0o644);
+    const handle = await open(temporary, "wx", 0o644);
     try {
       await handle.writeFile(content);
       await handle.sync();
     } finally {
       await handle.close();
     }
-    await rename(aside, path);
+    await rename(temporary, path);
   } catch (error) {
-    await unlink(aside).catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
     throw error;
   }
   await syncFolder(folder);

@@ -234,7 +234,7 @@ const CONFIGS: [name: string, code: string, text: string][] = [
     "unsupported_repository",
     "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectFormat = sha3\n",
   ],
-  ["a line that is no config", "corrupt_repository", "[core]\n= 3\n"],
+  ["a line that is not a config line", "corrupt_repository", "[core]\n= 3\n"],
   ["an open quote", "corrupt_repository", '[core]\nx = "abc\n'],
   ["a value before any section", "corrupt_repository", "x = 1\n"],
 ];

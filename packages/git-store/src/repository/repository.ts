@@ -14,7 +14,7 @@ import { checkRefName, isRefName } from "./ref-name.ts";
 import { removePack } from "./remove-pack.ts";
 import { replaceFile } from "./replace-file.ts";
 
-/** Where HEAD points: at a ref, which need not exist, or at a commit. */
+/** Target of HEAD: a ref, which need not exist, or a commit. */
 export type Head = { readonly ref: string } | { readonly oid: Oid };
 
 /** Options of {@link Repository.init}. */
@@ -27,15 +27,15 @@ export interface InitOptions extends Omit<ObjectDatabaseOptions, "format"> {
   readonly config?: Readonly<Record<string, string>>;
 }
 
-/** Extensions that a reader of objects and packed refs need not act on, or that are handled here. */
+/** Extensions that are handled here, or do not affect a reader of objects and packed refs. */
 const KNOWN_EXTENSIONS = new Set(["extensions.objectformat", "extensions.noop", "extensions.partialclone"]);
 
 /**
- * A bare repository on disk that stock git reads too. Every file is written aside, put on the disk and then renamed,
- * so a crash at any instant leaves the old state or the new one.
+ * A bare repository on disk that stock git can read. Every file is written to a temporary file, flushed and then
+ * renamed, so a crash at any moment leaves the old state or the new one.
  */
 export class Repository {
-  /** The repository's folder. */
+  /** Path of the repository. */
   readonly path: string;
   readonly format: ObjectFormat;
   readonly objects: ObjectDatabase;
@@ -49,7 +49,7 @@ export class Repository {
   }
 
   /**
-   * Makes an empty repository, or opens the one that is there. One that a crash left half made is completed.
+   * Creates an empty repository, or opens an existing one. It completes one that a crash left unfinished.
    *
    * @throws {GitStoreError} as {@link open}; `bad_ref_name`
    */
@@ -69,7 +69,7 @@ export class Repository {
       if (format !== "sha1") values.set("extensions.objectformat", format);
       for (const [key, value] of Object.entries(options.config ?? {})) values.set(key, value);
       await replaceFile(join(path, "config"), formatConfig(values));
-      // Last: it is what makes the folder a repository.
+      // HEAD comes last, because it makes the folder a repository.
       await replaceFile(join(path, "HEAD"), `ref: ${head}\n`);
     }
     return Repository.open(path, options);
@@ -82,7 +82,7 @@ export class Repository {
   static async open(path: string, options: Omit<ObjectDatabaseOptions, "format"> = {}): Promise<Repository> {
     const text = await readOptional(join(path, "config"));
     if (text === undefined || !(await exists(join(path, "HEAD"))) || !(await exists(join(path, "objects")))) {
-      throw new GitStoreError("not_a_repository", `open ${path}: no bare repository is there`, { path });
+      throw new GitStoreError("not_a_repository", `open ${path}: it is not a bare repository`, { path });
     }
     const config = parseConfig(text);
     const format = formatOf(config, path);
@@ -90,12 +90,12 @@ export class Repository {
     return new Repository(path, format, config, objects);
   }
 
-  /** A value of the repository's own `config`, as it was when opened or last set here. */
+  /** Returns a value of the repository's `config`, as it was when opened or last set here. */
   config(key: string): string | undefined {
     return this.#config.get(key);
   }
 
-  /** Sets values of `config`. Comments and the order of a file that another wrote are not kept. */
+  /** Sets values of `config`. Comments and the order of an existing file are lost. */
   async setConfig(values: Readonly<Record<string, string>>): Promise<void> {
     const path = join(this.path, "config");
     const changed = new Map(parseConfig(await readFile(path, "utf8")));
@@ -127,13 +127,13 @@ export class Repository {
   }
 
   /**
-   * All refs by name: `packed-refs`, and loose ones that stock git may have written, which win. Loose symbolic refs
-   * are left out.
+   * Reads all refs by name: `packed-refs`, and loose refs of stock git, which take precedence. Loose symbolic refs are
+   * skipped.
    *
    * @throws {GitStoreError} `corrupt_repository`
    */
   async refs(): Promise<Map<string, Ref>> {
-    // Loose first: git packs a ref before it removes the loose one, so that in this order none is missed.
+    // Loose refs first: git packs a ref before it removes the loose one, so this order misses none.
     const loose: Ref[] = [];
     await this.#readLooseRefs("refs", loose);
     const text = await readOptional(join(this.path, "packed-refs"));
@@ -162,15 +162,15 @@ export class Repository {
   }
 
   /**
-   * Makes these all the refs there are. Annotated tags without `peeled` are peeled here where their objects are.
-   * Hold {@link lock} when others may do the same.
+   * Replaces all refs by these. Annotated tags without `peeled` are peeled here if their objects are in the store.
+   * Hold {@link lock} if other processes may do the same.
    *
    * @throws {GitStoreError} `bad_ref_name`, `bad_oid`
    */
   async replaceRefs(refs: Iterable<Ref>): Promise<void> {
     const peeled = [...refs].map((ref) => (ref.peeled === undefined ? this.#peel(ref) : ref));
     await replaceFile(join(this.path, "packed-refs"), formatPackedRefs(peeled, this.format));
-    // Loose refs would win over what was just written.
+    // Loose refs would take precedence over the new file.
     const loose: Ref[] = [];
     await this.#readLooseRefs("refs", loose);
     for (const { name } of loose) await rm(join(this.path, name), { force: true });
@@ -184,7 +184,7 @@ export class Repository {
     return oid === ref.oid ? ref : { ...ref, peeled: oid };
   }
 
-  /** Takes in a pack, thin or not: see `indexPack`. Its objects can be read when the promise fulfils. */
+  /** Indexes a pack into the store, thin or not: see `indexPack`. Its objects are readable once the promise fulfils. */
   async receivePack(
     source: AsyncIterable<Uint8Array>,
     options: Omit<IndexPackOptions, "folder" | "format" | "bases"> = {},
@@ -196,47 +196,46 @@ export class Repository {
   }
 
   /**
-   * Takes a pack that turned out corrupt out of the store: moves its files to `corrupt/` in the repository's folder,
-   * where they can be looked at, and nothing reads them.
+   * Moves the files of a corrupt pack to `corrupt/` in the repository, where nothing reads them and they can be examined.
    *
    * @param name `pack-<checksum>`
    */
   async quarantinePack(name: string): Promise<void> {
     const folder = join(this.path, "objects", "pack");
-    const aside = join(this.path, "corrupt");
-    await mkdir(aside, { recursive: true });
+    const quarantine = join(this.path, "corrupt");
+    await mkdir(quarantine, { recursive: true });
     const files = (await readdir(folder)).filter((file) => file.startsWith(`${name}.`));
-    // The .idx first: without it there is no pack.
+    // The .idx first: without it readers ignore the pack.
     for (const file of files.toSorted((a, b) => Number(b.endsWith(".idx")) - Number(a.endsWith(".idx")))) {
-      // What was set aside under this name before makes room, whatever it is.
-      await rm(join(aside, file), { recursive: true, force: true });
-      await rename(join(folder, file), join(aside, file));
+      // Replaces a file or folder of this name from an earlier call.
+      await rm(join(quarantine, file), { recursive: true, force: true });
+      await rename(join(folder, file), join(quarantine, file));
     }
     this.objects.refresh();
   }
 
-  /** Removes a pack. Whoever has it open goes on reading it. @param name `pack-<checksum>` */
+  /** Removes a pack. Processes that have it open can still read it. @param name `pack-<checksum>` */
   async removePack(name: string): Promise<void> {
     await removePack(join(this.path, "objects", "pack"), name);
     this.objects.refresh();
   }
 
-  /** Removes `objects/info/commit-graph`, which must not name commits that are gone; it is made again with the next bitmaps. */
+  /** Removes `objects/info/commit-graph` because it names removed commits. The next bitmaps bring a new one. */
   async removeCommitGraph(): Promise<void> {
     await rm(join(this.path, "objects", "info", "commit-graph"), { force: true });
   }
 
-  /** Takes a lock of this repository that other processes respect; `name` says for what. */
+  /** Acquires a lock of this repository among all processes. `name` states its purpose. */
   async lock(name: string, options: LockOptions = {}): Promise<Lock> {
     return acquireLock(join(this.path, `${name}.lock~`), options);
   }
 
-  /** Removes what processes that have ended left half written. */
+  /** Removes temporary files of processes that have ended. */
   async removeLeftovers(): Promise<string[]> {
     return removeLeftovers(this.path);
   }
 
-  /** Closes its files. */
+  /** Closes the files of the repository. */
   close(): void {
     this.objects.close();
   }

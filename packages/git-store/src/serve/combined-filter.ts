@@ -18,14 +18,14 @@ export interface FilterState {
 }
 
 /**
- * State of a `combine:` filter. Git gives each of its filters a set of objects that this filter need not see again, and
- * a tree that it skips. So the result depends on the order of the walk: an object that one filter saw where another
- * one refused it is not sent from a second place (git: list-objects-filter.c, filter_combine and process_subfilter).
+ * State of a `combine:` filter. For each part, git keeps a set of objects that the part has finished, and a tree that
+ * it skips. So the result depends on the order of the walk: an object that one part finished at a place where another
+ * part refused it is not sent from a second place (git: list-objects-filter.c, filter_combine and process_subfilter).
  */
 export class CombinedState implements FilterState {
   readonly #parts: readonly Part[];
 
-  /** @param parts takes all filters below this one, which tell what they are skipping */
+  /** @param parts receives all filters below this one, with the trees that they skip */
   constructor(graph: ObjectGraph, filter: CombinedFilter, parts: Part[]) {
     this.#parts = filter.filters.map((child) => {
       const part = new Part(graph, stateOf(graph, child, parts), child.kind === "tree-depth");
@@ -45,9 +45,9 @@ export class CombinedState implements FilterState {
   }
 }
 
-/** One filter of a combined one. */
+/** One part of a combined filter. */
 export class Part {
-  /** Whether its results depend on the depth of trees. */
+  /** Tells whether its results depend on the depth of trees. */
   readonly countsDepth: boolean;
   readonly #state: FilterState;
   readonly #seen: Bitset;
@@ -85,7 +85,7 @@ function stateOf(graph: ObjectGraph, filter: Filter, parts: Part[]): FilterState
 /** Git: list-objects-filter.c, filter_trees_depth. */
 class TreeDepthState implements FilterState {
   readonly #limit: number;
-  /** Lowest depth at which a tree was met. */
+  /** Lowest depth at which each tree was met. */
   readonly #lowest = new Map<number, number>();
   #depth = 0;
 
@@ -108,7 +108,7 @@ class TreeDepthState implements FilterState {
   }
 }
 
-/** The filters whose result for an object does not depend on the walk. */
+/** A filter whose result for an object does not depend on the walk. */
 function visitUnordered(
   graph: ObjectGraph,
   filter: Exclude<SimpleFilter, { kind: "tree-depth" }>,
@@ -118,7 +118,7 @@ function visitUnordered(
   if (situation === "end-tree") return 0;
   const type = situation === "commit" ? COMMIT : situation === "blob" ? BLOB : TREE;
   if (filter.kind === "object-type") {
-    // Only commits or tags are asked for: git does not look into trees.
+    // The filter selects only commits or tags, so git does not read trees.
     const skipsTrees = filter.type === "commit" || filter.type === "tag";
     if (type === TREE && skipsTrees) return SKIP_TREE;
     return typeNumber(filter.type) === type ? SHOW | MARK_SEEN : MARK_SEEN;

@@ -58,7 +58,7 @@ const forms: Readonly<
 };
 
 for (const [name, { packs, ofsDelta, large }] of Object.entries(forms)) {
-  test(`${name}: a bit that the disk flipped ends the pack with an error, wherever it is`, async () => {
+  test(`${name}: any flipped bit on disk ends the pack with an error`, async () => {
     using folder = temporaryFolder();
     const path = buildRepository(folder.path);
     if (large === true) {
@@ -81,7 +81,7 @@ for (const [name, { packs, ofsDelta, large }] of Object.entries(forms)) {
     try {
       const wants = [...(await repository.refs()).values()].map(({ oid }) => oid);
       const request: FetchRequest = { ...EMPTY_FETCH, wants, ofsDelta, noProgress: true, done: true };
-      const sound = await packOf(repository, request);
+      const intact = await packOf(repository, request);
       const stored = repository.objects.packs.toSorted((one, other) => other.size - one.size);
       assert.equal(stored.length, packs);
       const pack = stored[0]!;
@@ -91,7 +91,7 @@ for (const [name, { packs, ofsDelta, large }] of Object.entries(forms)) {
         await assert.rejects(packOf(repository, request), GitStoreError, `byte ${at}`);
         flip(pack.path, at);
       }
-      assert.ok((await packOf(repository, request)).equals(sound), "undamaged again");
+      assert.ok((await packOf(repository, request)).equals(intact), "undamaged again");
     } finally {
       repository.close();
     }

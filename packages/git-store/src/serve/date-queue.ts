@@ -1,12 +1,12 @@
 import type { CommitColumns } from "../reachability/commit-columns.ts";
 
 /**
- * Commits in the order in which git walks them: the newest date first, and among equal dates the one that came first
- * (git: commit.c, commit_list_insert_by_date). Each commit is taken once.
+ * Priority queue of commits in the order of git's walk: newest date first, and among equal dates first in, first out
+ * (git: commit.c, commit_list_insert_by_date). Each commit enters it once.
  */
 export class DateQueue {
   readonly #commits: CommitColumns;
-  /** A binary heap of rows, each with the number of its turn. */
+  /** A binary heap of rows, each with its sequence number. */
   readonly #heap: { readonly row: number; readonly time: number; readonly turn: number }[] = [];
   readonly #known = new Set<number>();
   #turns = 0;
@@ -34,7 +34,7 @@ export class DateQueue {
     return true;
   }
 
-  /** @returns undefined when none is left */
+  /** Removes the first commit. @returns undefined when the queue is empty */
   pop(): number | undefined {
     const heap = this.#heap;
     const top = heap[0];

@@ -3,15 +3,15 @@ import { GitStoreError } from "../errors.ts";
 import type { Pack } from "../pack.ts";
 
 /**
- * Compares the bytes of consecutive entries with the CRC-32 that the pack's index has of each (gitformat-pack, "Version 2
- * pack-*.idx files"): what is copied as it is stored nobody inflates, and a pack with a hash of its own over damaged bytes
- * would look sound. 0.2 µs an entry and 0.3 ms a megabyte.
+ * Compares the bytes of consecutive entries with their CRC-32 in the pack's index (gitformat-pack, "Version 2 pack-*.idx
+ * files"). Copied entries are not inflated, and a new pack with a hash over damaged bytes would look correct. It costs
+ * 0.2 µs per entry and 0.3 ms per megabyte.
  */
 export class EntryCheck {
   readonly #pack: Pack;
   #position: number;
   #crc = 0;
-  /** Bytes of the entry that are still to come; 0: there is none. */
+  /** Remaining bytes of the current entry; 0 without one. */
   #left: number;
 
   /** @param position pack position of the first entry */
@@ -22,8 +22,8 @@ export class EntryCheck {
   }
 
   /**
-   * @param bytes the next ones of the entries; none of the trailer
-   * @throws {GitStoreError} `corrupt_object` when an entry that ends in them is not the one that was indexed
+   * @param bytes next bytes of the entries, without the trailer
+   * @throws {GitStoreError} `corrupt_object` when an entry that ends in them differs from the indexed one
    */
   push(bytes: Buffer): void {
     for (let at = 0; at < bytes.length && this.#left > 0;) {
@@ -52,7 +52,7 @@ export class EntryCheck {
 
   #length(): number {
     const { offsets } = this.#pack.order;
-    // After the last entry nothing is looked at any more.
+    // Nothing is checked after the last entry.
     return this.#position < this.#pack.count ? offsets[this.#position + 1]! - offsets[this.#position]! : 0;
   }
 }

@@ -60,14 +60,14 @@ after(() => {
   folder[Symbol.dispose]();
 });
 
-/** The objects of an answer, as git reads its pack. */
-function objectsOf(answer: Buffer): string[] {
+/** Objects of a response, as git reads its pack. */
+function objectsOf(response: Buffer): string[] {
   const parts: Buffer[] = [];
-  new FetchResponseWalker({ pack: (bytes) => parts.push(Buffer.from(bytes)) }).push(answer);
-  using aside = temporaryFolder();
-  git(aside.path, ["init", "-q", "--bare", "."]);
-  git(aside.path, ["index-pack", "--stdin"], Buffer.concat(parts));
-  return git(aside.path, ["cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)"])
+  new FetchResponseWalker({ pack: (bytes) => parts.push(Buffer.from(bytes)) }).push(response);
+  using scratch = temporaryFolder();
+  git(scratch.path, ["init", "-q", "--bare", "."]);
+  git(scratch.path, ["index-pack", "--stdin"], Buffer.concat(parts));
+  return git(scratch.path, ["cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)"])
     .toString()
     .trim()
     .split("\n");
@@ -116,7 +116,7 @@ for (const filter of [
     for (const wants of [[want], [want, tree], [tree], [want, rootTree], [rootTree, want], [rootTree]]) {
       const args = [...wants.map((oid) => `want ${oid}`), `filter ${filter}`, "no-progress", "done"];
       const request = { command: "fetch", capabilities: ["object-format=sha1"], args };
-      // What is wanted by its id is always sent. Git without bitmaps forgets some of it.
+      // Objects that are wanted by their id are always sent. Git without bitmaps omits some of them.
       const isWanted = (line: string): boolean => wants.some((oid) => line.startsWith(oid));
       const [sent, expected] = [await ours(request), gits(request)];
       assert.deepEqual(

@@ -14,26 +14,26 @@ const PAUSE = 256;
 /** A tree whose entries are being visited. */
 interface Frame {
   readonly tree: number;
-  /** Its entries in their order; of gitlinks and of what is not to be sent there are none. */
+  /** Its entries in order, without gitlinks and without objects that are not sent. */
   readonly entries: readonly number[];
   next: number;
 }
 
-/** State in which a tree was walked. */
+/** State of an earlier walk of a tree. */
 interface Entry {
-  /** Depth; Infinity where no filter counts it. */
+  /** Depth; Infinity if no filter counts it. */
   readonly depth: number;
-  /** Bits of the parts that skipped it. */
+  /** Bits of the parts that skipped the tree. */
   readonly skipping: number;
 }
 
 /**
- * Applies a `combine:` filter as git does: object by object, in the order of git's own walk, because the result depends
- * on that order (git: list-objects.c, traverse_commit_list_filtered). Objects that are wanted by their id pass, unless
- * the walk comes to them in another way first.
+ * Applies a `combine:` filter as git does, object by object in the order of git's walk, because the result depends on
+ * that order (git: list-objects.c, traverse_commit_list_filtered). Objects that are wanted by their id pass, unless the
+ * walk reaches them another way first.
  *
- * Git walks a tree again wherever it is met. Here it is walked again only where that can change the result: when a
- * filter looks at it that did not before, or at a lower depth.
+ * Git walks a tree each time it meets it. This class repeats a walk only if that can change the result: if a filter
+ * skipped the tree before, or if the depth is lower.
  */
 export class FilterWalk {
   readonly #graph: ObjectGraph;
@@ -44,16 +44,16 @@ export class FilterWalk {
   readonly #cursor: TreeCursor;
   readonly #kept: Bitset;
   readonly #seen: Bitset;
-  /** What the walk came to from a commit or a tree (git: `NOT_USER_GIVEN`). */
+  /** Objects that the walk reached from a commit or a tree (git: `NOT_USER_GIVEN`). */
   readonly #found: Bitset;
   readonly #walked = new Map<number, Entry[]>();
-  /** Filtered trees that the walk is in. */
+  /** Stack of the filtered trees that are being walked. */
   #depth = 0;
   #steps = 0;
 
   /**
-   * @param send what is to be sent without a filter: closed under reachability but for what the client has
-   * @param shallow commits whose parents are not looked at
+   * @param send objects to send without a filter, closed under reachability apart from objects of the client
+   * @param shallow commits whose parents are ignored
    */
   constructor(graph: ObjectGraph, filter: CombinedFilter, send: Bitset, shallow: ReadonlySet<number>) {
     this.#graph = graph;
@@ -66,7 +66,7 @@ export class FilterWalk {
     this.#found = graph.numbers.emptySet();
   }
 
-  /** What is left of `send`; complete after {@link run}. */
+  /** Objects of `send` that pass the filter. Complete after {@link run}. */
   get kept(): Bitset {
     return this.#kept;
   }
@@ -90,7 +90,7 @@ export class FilterWalk {
     }
   }
 
-  /** Filters commits, newest first, and appends their trees to what is to be walked. */
+  /** Filters commits, newest first, and appends their trees to `pending`. */
   *#commits(starts: readonly number[], pending: number[]): Steps {
     const { commits } = this.#graph;
     const queue = new DateQueue(commits, starts);
@@ -128,7 +128,7 @@ export class FilterWalk {
     }
   }
 
-  /** Filters a tree, and puts it on the stack if its entries are to be visited. */
+  /** Filters a tree, and pushes it to the stack if its entries must be visited. */
   #begin(tree: number, stack: Frame[]): void {
     if (!hasBit(this.#send, tree) || hasBit(this.#seen, tree)) return;
     const isFound = hasBit(this.#found, tree);
@@ -166,7 +166,7 @@ export class FilterWalk {
     while (cursor.next()) {
       if (cursor.isGitlink) continue;
       const number = this.#graph.numbers.numberOf(cursor.content, cursor.oidStart);
-      // What the client has need not be here.
+      // Objects of the client may be missing here.
       if (number < 0 || !hasBit(this.#send, number)) continue;
       entries.push(number);
       setBit(this.#found, number);
@@ -175,8 +175,8 @@ export class FilterWalk {
   }
 
   /**
-   * Whether walking a tree would change nothing: it was walked before, at no greater depth, and no filter skipped it then
-   * that does not skip it now. Filters that do not count the depth have seen all of it, and those that do skip it.
+   * Tells whether walking a tree again would change nothing. This holds if it was walked at the same or a lower depth,
+   * and every filter that skipped it then skips it now, too.
    */
   #isWalked(tree: number): boolean {
     let skipping = 0;

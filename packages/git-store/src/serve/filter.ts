@@ -5,35 +5,35 @@ export type Filter = SimpleFilter | CombinedFilter;
 
 export type SimpleFilter =
   | { readonly kind: "blob-none" }
-  /** Blobs of at least this many bytes are left out. */
+  /** Excludes blobs of at least this many bytes. */
   | { readonly kind: "blob-limit"; readonly bytes: number }
-  /** Trees and blobs at least this deep below a commit are left out; a commit's own tree has depth 0. */
+  /** Excludes trees and blobs at least this deep below a commit. The root tree has depth 0. */
   | { readonly kind: "tree-depth"; readonly depth: number }
   | { readonly kind: "object-type"; readonly type: ObjectType };
 
-/** All of them must hold, each with the state that git keeps for it: see `combined-filter.ts`. */
+/** Combination of filters. An object must pass all of them, each with its own state: see `combined-filter.ts`. */
 export interface CombinedFilter {
   readonly kind: "combine";
   readonly filters: readonly Filter[];
 }
 
-/** Maximum number of filters in one specification, every `combine` counted. Each needs one bit of a 32-bit mask. */
+/** Maximum number of filters in one specification, including every `combine`. Each needs one bit of a 32-bit mask. */
 const MAX_FILTERS = 24;
 
 /** Characters that must be escaped inside `combine:` (list-objects-filter-options.c, RESERVED_NON_WS). */
 const RESERVED = /[^\u0021-\u007e]|[~`!@#$^&*()[\]{}\\;'",<>?]/u;
 
 /**
- * Reads a filter specification.
+ * Parses a filter specification.
  *
- * @returns undefined for one that is malformed or not supported (`sparse:`)
+ * @returns undefined when it is malformed or not supported (`sparse:`)
  */
 export function parseFilter(spec: string): Filter | undefined {
   const filter = parse(spec, 0);
   return filter === undefined || countOf(filter) > MAX_FILTERS ? undefined : filter;
 }
 
-/** The simple filters of a filter. */
+/** Returns the simple filters of a filter. */
 export function simpleFilters(filter: Filter): readonly SimpleFilter[] {
   return filter.kind === "combine" ? filter.filters.flatMap((part) => simpleFilters(part)) : [filter];
 }
@@ -75,7 +75,7 @@ function parseCombined(value: string, depth: number): CombinedFilter | undefined
   return { kind: "combine", filters };
 }
 
-/** As git_parse_ulong: decimal, octal or hexadecimal, and k, m or g for powers of 1024. */
+/** Parses a number like git_parse_ulong: decimal, octal or hexadecimal, and k, m or g for powers of 1024. */
 function parseNumber(text: string): number | undefined {
   const [, octal, plain, unit] = /^(?:0([0-7]+)|(0x[0-9a-f]+|0|[1-9][0-9]*))([kmg]?)$/iu.exec(text) ?? [];
   const digits = octal === undefined ? plain : `0o${octal}`;

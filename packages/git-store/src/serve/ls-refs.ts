@@ -8,7 +8,7 @@ import type { Ref } from "../repository/packed-refs.ts";
 import type { Head } from "../repository/repository.ts";
 
 /**
- * Answers `ls-refs` of protocol v2 (gitprotocol-v2, "ls-refs"): HEAD first, then the refs by name.
+ * Creates the response to `ls-refs` of protocol v2 (gitprotocol-v2, "ls-refs"): HEAD first, then the refs by name.
  *
  * @param refs by full name, with `peeled` for annotated tags
  */

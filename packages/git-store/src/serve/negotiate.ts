@@ -3,22 +3,22 @@ import type { Oid } from "../oid.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import { peel } from "../reachability/walk.ts";
 
-/** What the server knows of the client's history after one round. */
+/** Result of one negotiation round: the known part of the client's history. */
 export interface Negotiation {
-  /** The haves that are here, in the order in which they came. */
+  /** The haves that exist here, in the order of the request. */
   readonly common: readonly Oid[];
-  /** Their object numbers. */
+  /** Object numbers of `common`. */
   readonly commonNumbers: readonly number[];
-  /** Whether enough is known to make a pack (git: upload-pack.c, ok_to_give_up). */
+  /** Whether this suffices to build a pack (git: upload-pack.c, ok_to_give_up). */
   readonly ready: boolean;
 }
 
-/** Weighs the haves of a request (git: upload-pack.c, process_haves and do_got_oid). */
+/** Evaluates the haves of a request (git: upload-pack.c, process_haves and do_got_oid). */
 export function negotiate(graph: ObjectGraph, wants: readonly number[], haves: readonly Oid[]): Negotiation {
   const { commits, types, numbers } = graph;
   const common: Oid[] = [];
   const commonNumbers: number[] = [];
-  /** Rows that the client has: those it named, and their parents. */
+  /** Rows of commits that the client has: the named ones and their parents. */
   const theyHave = new Set<number>();
   let oldest = 0;
   for (const oid of haves) {
@@ -30,7 +30,7 @@ export function negotiate(graph: ObjectGraph, wants: readonly number[], haves: r
     const row = commits.rowOf(number);
     theyHave.add(row);
     const time = commits.timeOf(row);
-    // 0 stands for "none yet" in git, too.
+    // 0 means "none yet", as in git.
     if (oldest === 0 || time < oldest) oldest = time;
     for (let i = commits.parentsFrom(row); i < commits.parentsFrom(row + 1); i++) {
       theyHave.add(commits.parentAt(i));
@@ -41,8 +41,8 @@ export function negotiate(graph: ObjectGraph, wants: readonly number[], haves: r
 }
 
 /**
- * Whether each wanted commit reaches one of `goals`, not looking beyond parents older than `minTime`
- * (git: commit-reach.c, can_all_from_reach_with_flag). Wants that are no commits do not count.
+ * Tells whether each wanted commit reaches one of `goals`. It ignores parents older than `minTime`
+ * (git: commit-reach.c, can_all_from_reach_with_flag) and wants that are not commits.
  */
 function allReach(
   graph: ObjectGraph,

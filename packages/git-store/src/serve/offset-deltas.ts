@@ -1,9 +1,9 @@
-/** How far entries of one pack have moved in another: the same distance for stretches of neighbours. */
+/** Offset deltas: the distance that entries of a stored pack have moved in a new one, equal for runs of neighbours. */
 export class OffsetDeltas {
   readonly #starts: number[] = [];
   readonly #offsetDeltas: number[] = [];
 
-  /** A stretch of entries follows that starts at this offset of the stored pack (offsets only rise). */
+  /** Begins a run of entries at this offset of the stored pack. Offsets must increase. */
   begin(start: number, distance: number): void {
     if (this.#starts.at(-1) === start) {
       this.#offsetDeltas[this.#offsetDeltas.length - 1] = distance;
@@ -13,17 +13,17 @@ export class OffsetDeltas {
     }
   }
 
-  /** From this offset on, in the same stretch, entries have moved `distance` bytes. */
+  /** Sets the distance for entries from this offset on, in the same run. */
   change(start: number, distance: number): void {
     if (this.#offsetDeltas.at(-1) !== distance) this.begin(start, distance);
   }
 
-  /** Where the entries start that have moved as far as the one that is being written. */
+  /** Offset of the first entry with the current distance. */
   get lastStart(): number {
     return this.#starts.at(-1) ?? Infinity;
   }
 
-  /** How far the entry at this offset has moved. It must be one that was written. */
+  /** Returns the distance of the entry at this offset, which must be written already. */
   at(offset: number): number {
     let low = 0;
     let high = this.#starts.length - 1;

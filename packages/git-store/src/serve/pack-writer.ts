@@ -18,47 +18,47 @@ import { numberAt, type NumberedPack } from "../reachability/object-numbers.ts";
 import { EntryCheck } from "./entry-check.ts";
 import { OffsetDeltas } from "./offset-deltas.ts";
 
-/** Bytes of a pack looked at in one go: the entries in them are scanned in place. */
+/** Bytes of a pack that are scanned at a time. */
 const WINDOW_BYTES = 256 * 1024;
 
-/** The stored objects that a pack is made of. */
+/** The stored objects that a pack is built from. */
 export type PackSource = Pick<ObjectGraph, "format" | "numbers" | "reader">;
 
-/** Where the bytes of a pack go. */
+/** Receiver of the bytes of a pack. */
 export interface PackSink {
-  /** Bytes so far. */
+  /** Number of bytes so far. */
   readonly length: number;
   append(bytes: Uint8Array, start: number, end: number): void;
-  /** Takes at most `length` bytes that `read` puts where they belong. @returns how many */
+  /** Lets `read` write at most `length` bytes to the sink's memory. @returns the number of bytes */
   fill(length: number, read: (target: Buffer) => void): number;
-  /** Ends the pack with the hash of its bytes. */
+  /** Appends the hash of all bytes. */
   appendTrailer(): void;
 }
 
-/** What goes into a pack and in which form. */
+/** Content of a pack, and the form of its entries. */
 export interface PackPlan {
-  /** Object numbers. */
+  /** Object numbers of the content. */
   readonly send: Bitset;
-  /** Objects that may be named as bases without being sent (`thin-pack`). */
+  /** Objects that may be bases although they are not sent (`thin-pack`). */
   readonly clientHas: Bitset | undefined;
-  /** Whether the client reads deltas that name their base by offset. */
+  /** Whether the client can read deltas that name their base by offset. */
   readonly ofsDelta: boolean;
-  /** Objects that are not to be deltas; default none. */
+  /** Objects that are sent undeltified. Default none. */
   readonly whole?: Bitset;
 }
 
-/** How the entries of a pack came about, for the line that ends git's progress. */
+/** Counts of the entries of a pack by origin, for the last line of git's progress. */
 export interface PackTotals {
   objects: number;
-  /** Copied in one go, whatever they are. */
+  /** Entries that were copied unchanged in runs. */
   verbatim: number;
-  /** Of the others: deltas sent. */
+  /** Deltas among the other entries. */
   deltas: number;
-  /** Deltas whose base the client does not get, sent whole. */
+  /** Deltas that were sent undeltified, because the client does not get their base. */
   inflated: number;
 }
 
-/** Whether the pack to send is one that is stored, byte for byte. */
+/** Tells whether the pack to send equals a stored pack byte for byte. */
 export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
   const first = graph.numbers.packs[0];
   return (
@@ -71,9 +71,9 @@ export function isStoredPack(graph: PackSource, plan: PackPlan): boolean {
 }
 
 /**
- * Writes a pack into a buffer, and pauses whenever the buffer has something to hand out. Entries are copied compressed
- * as they are stored; only where a delta's base moved, is sent by another name, or is not there at the client is an entry
- * made anew. Packs follow one another in the order of object numbers.
+ * Writes a pack into a sink, and yields whenever the sink may have a complete chunk. Entries are copied in compressed
+ * form. An entry is rewritten only if its base moved, is named differently, or is missing at the client. The packs
+ * follow in the order of object numbers.
  */
 export class PackWriter {
   readonly totals: PackTotals = { objects: 0, verbatim: 0, deltas: 0, inflated: 0 };
@@ -82,7 +82,7 @@ export class PackWriter {
   readonly #out: PackSink;
   readonly #header = new EntryHeader();
   readonly #oidLength: number;
-  /** For each pack, how far its entries have moved. */
+  /** The distances that entries have moved, for each pack. */
   readonly #offsetDeltas: OffsetDeltas[] = [];
   readonly #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   readonly #head = Buffer.allocUnsafeSlow(MAX_ENTRY_HEADER_BYTES);
@@ -94,7 +94,7 @@ export class PackWriter {
     this.#oidLength = oidBytes(graph.format);
   }
 
-  /** Writes all of it, trailer included. @throws {GitStoreError} what a corrupt pack calls for: every entry is checked */
+  /** Writes the pack with its trailer. @throws {GitStoreError} for a corrupt pack, because every entry is checked */
   *write(): Generator<void, void, undefined> {
     const { send } = this.#plan;
     this.totals.objects = countBits(send);
@@ -120,7 +120,7 @@ export class PackWriter {
     this.#out.appendTrailer();
   }
 
-  /** Writes the entries at pack positions from `first` below `end`, all of which are to be sent. */
+  /** Writes the entries at pack positions `[first, end)`, which are all sent. */
   *#writeRun(numbered: NumberedPack, first: number, end: number): Generator<void, void, undefined> {
     const { pack } = numbered;
     const { offsets } = pack.order;
@@ -134,7 +134,7 @@ export class PackWriter {
       ofsDelta &&
       whole === undefined
     ) {
-      // A whole pack, and all its deltas' bases are in it.
+      // A complete pack, which contains the bases of all its deltas.
       this.totals.verbatim += end;
       yield* this.#copyAll(pack);
       return;
@@ -149,7 +149,7 @@ export class PackWriter {
     }
   }
 
-  /** Writes entries that fit into the window together. */
+  /** Writes entries that together fit the window. */
   #writeWindow(numbered: NumberedPack, first: number, end: number): void {
     const { pack } = numbered;
     const { offsets } = pack.order;
@@ -167,7 +167,7 @@ export class PackWriter {
       if (this.#header.type < OFS_DELTA) continue;
       this.totals.deltas++;
       const offset = windowStart + start;
-      // A base that moved as far as its delta: the usual case.
+      // The base moved as far as its delta: the usual case.
       if (
         !this.#mustBeWhole(numbered, position) &&
         this.#header.type === OFS_DELTA &&
@@ -178,7 +178,7 @@ export class PackWriter {
       }
       this.#out.append(window, copied, start);
       copied = start + this.#rewrite(numbered, position, window, start, next);
-      // What follows the part that was dealt with is copied, so it has moved as far as the output is ahead of it now.
+      // The bytes after the rewritten part are copied, so they move by the current difference of the offsets.
       if (copied > start) offsetDeltas.change(windowStart + next, this.#out.length - (windowStart + copied));
     }
     this.#out.append(window, copied, length);
@@ -210,9 +210,9 @@ export class PackWriter {
   }
 
   /**
-   * Writes the header of the delta that was just decoded, or the whole object.
+   * Writes the header of the delta that was just decoded, or the undeltified object.
    *
-   * @returns how many bytes of the stored entry have been dealt with; the rest is to be copied
+   * @returns number of bytes of the stored entry that this replaces; the caller copies the rest
    */
   #rewrite(numbered: NumberedPack, position: number, bytes: Buffer, start: number, end: number): number {
     const header = this.#header;
@@ -268,7 +268,7 @@ export class PackWriter {
     return this.#plan.whole !== undefined && hasBit(this.#plan.whole, base + position);
   }
 
-  /** Where an object that was already written stands in the new pack. */
+  /** Returns the offset in the new pack of an object that is already written. */
   #offsetOf(number: number): number {
     const { packs } = this.#graph.numbers;
     const owner = this.#graph.numbers.packOf(number);
@@ -285,12 +285,12 @@ export class PackWriter {
     this.#out.append(packed, 0, packed.length);
   }
 
-  /** All entries of a pack, as they are. */
+  /** Copies all entries of a pack. */
   #copyAll(pack: Pack): Generator<void, void, undefined> {
     return this.#copyRaw(pack, PACK_HEADER_BYTES, pack.order.offsets[pack.count]!, new EntryCheck(pack, 0));
   }
 
-  /** The bytes from `offset` below `end`. The end of a damaged entry is never taken: it is looked at before. */
+  /** Copies the bytes `[offset, end)`. Each entry is checked before its last bytes are copied. */
   *#copyRaw(
     { fd, path }: Pack,
     offset: number,
@@ -311,7 +311,7 @@ export class PackWriter {
   }
 }
 
-/** Bytes that type and size take at an entry's start. */
+/** Number of bytes of type and size at the start of an entry. */
 function sizeBytes(size: number): number {
   let bytes = 1;
   for (let rest = Math.floor(size / 16); rest > 0; rest = Math.floor(rest / 128)) bytes++;

@@ -9,30 +9,30 @@ import {
 } from "@devplat/git-protocol";
 import type { PackSink } from "./pack-writer.ts";
 
-/** Length and channel in front of a packet's data. */
+/** Bytes of length and channel before the data of a packet. */
 const HEADER_BYTES = PKT_LENGTH_BYTES + 1;
 const PACKET_BYTES = HEADER_BYTES + MAX_SIDE_BAND_BYTES;
-/** Packets handed out at a time: 256 KiB keep a socket and a file busy (more costs memory, less costs calls). */
+/** Packets of one chunk: 256 KiB keep a socket and a file busy. More would cost memory, fewer would cost calls. */
 const PACKETS_PER_CHUNK = 4;
 const CHUNK_BYTES = PACKET_BYTES * PACKETS_PER_CHUNK;
 
 /**
- * Collects the bytes of a pack into side-band packets, in place: bytes are copied or read straight to where they stand
- * behind a packet's header. Hashes them on the way, one packet at a time.
+ * Collects the bytes of a pack in side-band packets. Bytes are copied or read directly to their place after a packet's
+ * header, and hashed one packet at a time.
  */
 export class PacketBuffer implements PackSink {
   readonly #hash: Hash | undefined;
   #chunk: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   #spare: Buffer | undefined;
-  /** Where the current packet starts in the chunk, and where its next byte goes. */
+  /** Offsets in the chunk: start of the current packet, and its next byte. */
   #packet = 0;
   #at = HEADER_BYTES;
   #ready: Buffer[] = [];
-  /** Bytes of the pack so far, those in the current packet not counted. */
+  /** Bytes of the pack so far, without the current packet. */
   #before = 0;
   #first = true;
 
-  /** @param format to hash for a trailer; undefined when the bytes bring theirs */
+  /** @param format hash of the trailer; undefined when the bytes include the trailer */
   constructor(format: ObjectFormat | undefined) {
     this.#hash = format === undefined ? undefined : createHash(format);
   }
@@ -53,7 +53,7 @@ export class PacketBuffer implements PackSink {
     }
   }
 
-  /** Adds at most `length` bytes of the pack that `read` puts where they belong. @returns how many */
+  /** Lets `read` add at most `length` bytes of the pack in place. @returns the number of bytes */
   fill(length: number, read: (target: Buffer) => void): number {
     const count = Math.min(length, this.#room());
     read(this.#chunk.subarray(this.#at, this.#at + count));
@@ -61,7 +61,7 @@ export class PacketBuffer implements PackSink {
     return count;
   }
 
-  /** Adds a text for the user. */
+  /** Adds a progress message for the user. */
   progress(text: string): void {
     this.#endPacket();
     this.#handOut();
@@ -70,26 +70,26 @@ export class PacketBuffer implements PackSink {
 
   /** Adds the trailer. */
   appendTrailer(): void {
-    // What is in the current packet is hashed when that ends.
+    // The current packet is hashed when it ends.
     this.#endPacket();
     if (this.#hash === undefined) return;
     const trailer = this.#hash.copy().digest();
     this.append(trailer, 0, trailer.length);
   }
 
-  /** Ends the answer. */
+  /** Ends the response. */
   end(): void {
     this.#endPacket();
     this.#handOut();
     this.#ready.push(FLUSH_PKT);
   }
 
-  /** Takes a chunk that is complete; undefined when there is none. It is the caller's. */
+  /** Removes a complete chunk, which the caller then owns; undefined when there is none. */
   take(): Buffer | undefined {
     return this.#ready.shift();
   }
 
-  /** Takes back the memory of a chunk that nobody reads any more. */
+  /** Takes back the memory of a chunk that is no longer read. */
   recycle(chunk: Buffer): void {
     if (chunk.buffer.byteLength === CHUNK_BYTES) this.#spare ??= Buffer.from(chunk.buffer);
   }
@@ -113,7 +113,7 @@ export class PacketBuffer implements PackSink {
     this.#before += length;
     this.#packet = this.#at;
     this.#at += HEADER_BYTES;
-    // The first packet goes out alone: the client's wait ends with it.
+    // The first packet is a chunk of its own, so that the client gets it early.
     if (this.#first || this.#packet + PACKET_BYTES > this.#chunk.length) this.#handOut();
     this.#first = false;
   }

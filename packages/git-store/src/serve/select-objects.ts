@@ -8,32 +8,32 @@ import { FilterWalk } from "./filter-walk.ts";
 import type { CombinedFilter, Filter, SimpleFilter } from "./filter.ts";
 import type { TagRef } from "./tag-refs.ts";
 
-/** What to send, by object numbers. */
+/** Request for a selection, by object numbers. */
 export interface ObjectRequest {
   readonly wants: readonly number[];
-  /** Objects that the client has, with all that they reach within its own shallow boundary. */
+  /** Objects that the client has, with everything that they reach within its shallow boundary. */
   readonly haves: readonly number[];
-  /** Commits of which the client has no parents. */
+  /** Commits whose parents the client does not have. */
   readonly clientShallow: ReadonlySet<number>;
-  /** Commits of which no parents are to be sent. */
+  /** Commits whose parents are not sent. */
   readonly shallow: ReadonlySet<number>;
-  /** An object that is wanted by its id, or by a tag's, is sent whatever it says. */
+  /** Objects that are wanted by their id, or by the id of a tag, are sent regardless of the filter. */
   readonly filter: Filter | undefined;
-  /** Annotated tags to add when what they point at in the end is sent. */
+  /** Annotated tags to add when their peeled target is sent. */
   readonly tags: readonly TagRef[];
 }
 
 export interface ObjectSelection {
   readonly send: Bitset;
-  /** Everything that the client is known to have; undefined when nothing is. */
+  /** Objects that the client is known to have; undefined when there are none. */
   readonly clientHas: Bitset | undefined;
 }
 
 /**
- * Which objects a client lacks: all that the wants reach, less all that the haves reach. Both sides are exact, so
- * nothing is sent that the client is known to have.
+ * Selects the objects that a client lacks: everything reachable from the wants, without everything reachable from the
+ * haves. Both sets are exact, so no object is sent that the client is known to have.
  *
- * Where commits have bitmaps nothing is walked. Gives the thread to others every few milliseconds.
+ * Commits with bitmaps are not walked. It yields to the event loop every few milliseconds.
  *
  * @throws {GitStoreError} `missing_object` when the store is not closed under reachability from the wants
  */
@@ -66,8 +66,8 @@ export async function selectObjects(
 }
 
 /**
- * The filter, if its result depends on the order of git's walk. That is a combined one, and a tree filter where a tree is
- * wanted: depths below that tree count differently when the walk comes to it as the tree of a commit.
+ * Returns the filter if its result depends on the order of git's walk. This applies to a combined filter, and to a tree
+ * filter if a tree is wanted: depths below that tree differ when the walk reaches it as the tree of a commit.
  */
 function filterInOrder(graph: ObjectGraph, { filter, wants }: ObjectRequest): CombinedFilter | undefined {
   if (filter === undefined || filter.kind === "combine") return filter;
@@ -85,7 +85,7 @@ async function clientObjects(
   const { haves, clientShallow } = request;
   if (haves.length === 0) return undefined;
   if (clientShallow.size === 0) {
-    // Runners that start from one image have one newest commit: what it reaches is worth remembering.
+    // CI runners that start from one image have the same newest commit, so its bitmap is worth remembering.
     const newest = newestCommit(graph, haves);
     if (newest !== undefined && !graph.bitmaps.has(newest)) {
       const reaches = graph.numbers.emptySet();
@@ -110,8 +110,9 @@ function newestCommit(graph: ObjectGraph, numbers: readonly number[]): number | 
 }
 
 /**
- * What of `send` is wanted by its id, or by a tag's. It is sent whatever a filter says. Git leaves some of it out, but only
- * where it walks objects: with bitmaps it sends all (git: pack-bitmap.c, filter_bitmap_exclude_type).
+ * Returns the objects of `send` that are wanted by their id, or by the id of a tag. They are sent regardless of the
+ * filter. Git excludes some of them when it walks objects, but none with bitmaps (git: pack-bitmap.c,
+ * filter_bitmap_exclude_type).
  */
 function explicitOf(graph: ObjectGraph, wants: readonly number[], send: Bitset): number[] {
   return wants.flatMap((number) => peel(graph, number)).filter((number) => hasBit(send, number));
@@ -157,8 +158,8 @@ function* dropLargeBlobs(graph: ObjectGraph, send: Bitset, limit: number): Steps
 }
 
 /**
- * What is left of `send` by a tree filter. A tree may be met at several depths: the lowest counts. Below a tree that is
- * wanted by its id depths count from 0 for its entries (git: list-objects-filter.c, filter_trees_depth).
+ * Applies a tree filter to `send`. For a tree at several depths the lowest one counts. The entries of a tree that is
+ * wanted by its id have depth 0 (git: list-objects-filter.c, filter_trees_depth).
  */
 function* keepToDepth(
   graph: ObjectGraph,
@@ -180,7 +181,7 @@ function* keepToDepth(
     if (type === COMMIT) queue.push({ tree: commits.treeOf(commits.rowOf(number)), depth: 0 });
   }
   let steps = 0;
-  // Breadth first: every tree is met at its lowest depth before any other, except below explicit ones, which begin.
+  // Breadth first: every tree is first met at its lowest depth. Explicit trees come first.
   for (let at = 0; at < queue.length; at++) {
     const { tree, depth } = queue[at]!;
     if (depth >= limit || !hasBit(send, tree) || (lowest.get(tree) ?? Infinity) <= depth) continue;

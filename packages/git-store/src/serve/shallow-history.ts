@@ -7,21 +7,21 @@ import { peel, reachCommits } from "../reachability/walk.ts";
 import { resolveShort, type FetchContext } from "./fetch-context.ts";
 import { boundaryByDepth, boundaryBySelection, INFINITE_DEPTH, type Boundary } from "./shallow.ts";
 
-/** What is to become of the client's shallow history. All are object numbers. */
+/** Change of the client's shallow history, in object numbers. */
 export interface ShallowHistory {
-  /** Whether the answer has a `shallow-info` section. */
+  /** Whether the response has a `shallow-info` section. */
   readonly announce: boolean;
-  /** The client's own boundary as it says. */
+  /** The boundary that the client sent. */
   readonly client: ReadonlySet<number>;
   readonly shallow: readonly number[];
   readonly unshallow: readonly number[];
-  /** Parents that the client lacks of commits which it has. */
+  /** Missing parents of commits that the client has. */
   readonly moreWants: readonly number[];
-  /** Where walking from the wants ends. */
+  /** Commits where the walk from the wants ends. */
   readonly cut: ReadonlySet<number>;
 }
 
-/** Works out `shallow` and `unshallow` (git: upload-pack.c, send_shallow_list, send_shallow and send_unshallow). */
+/** Computes `shallow` and `unshallow` (git: upload-pack.c, send_shallow_list, send_shallow and send_unshallow). */
 export async function shallowHistory(
   graph: ObjectGraph,
   request: FetchRequest,
@@ -32,7 +32,7 @@ export async function shallowHistory(
   const client = new Set<number>();
   for (const oid of request.shallows) {
     const number = numbers.numberOfOid(oid);
-    // Git passes over what it does not know: no want leads there.
+    // Git skips unknown commits, because no want leads to them.
     if (number >= 0) client.add(number);
   }
   const boundary = await findBoundary(graph, request, wants, client, context);
@@ -104,7 +104,7 @@ function tipsOf(graph: ObjectGraph, context: FetchContext): number[] {
   return oids.map((oid) => graph.numbers.numberOfOid(oid)).filter((number) => number >= 0);
 }
 
-/** The commits among these objects, and those that tags among them lead to; in order, one for each object. */
+/** Peels objects to commits, in order. Objects that do not lead to a commit are skipped. */
 function commitRows(graph: ObjectGraph, objects: readonly number[]): number[] {
   const rows: number[] = [];
   for (const number of objects) {

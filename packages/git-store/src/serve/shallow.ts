@@ -3,20 +3,20 @@ import { hasBit, type Bitset } from "../reachability/bitset.ts";
 import type { CommitColumns } from "../reachability/commit-columns.ts";
 import { CommitQueue } from "../reachability/commit-queue.ts";
 
-/** The depth that stands for "all of it" (shallow.h, INFINITE_DEPTH). */
+/** Depth that means the complete history (shallow.h, INFINITE_DEPTH). */
 export const INFINITE_DEPTH = 0x7fff_ffff;
 
-/** Where a shallow history is to end. All are rows of commits. */
+/** Boundary of a shallow history, as rows of commits. */
 export interface Boundary {
-  /** Commits whose parents are not to be sent, as git lists them: one may stand there twice. */
+  /** Commits whose parents are not sent, in git's order. A commit may occur twice. */
   readonly shallow: readonly number[];
-  /** Commits whose parents are to be sent. */
+  /** Commits whose parents are sent. */
   readonly notShallow: ReadonlySet<number>;
 }
 
 /**
- * The boundary `depth` commits from the heads, which have depth 1 (git: shallow.c, get_shallow_commits).
- * A commit may be in both lists, when a shorter way to it was found later; it is not shallow then.
+ * Computes the boundary at `depth` commits from the heads, which have depth 1 (git: shallow.c, get_shallow_commits).
+ * A commit is in both lists if a shorter path to it was found later. It is then not shallow.
  */
 export function boundaryByDepth(commits: CommitColumns, heads: readonly number[], depth: number): Boundary {
   const shallow: number[] = [];
@@ -62,13 +62,13 @@ export function boundaryByDepth(commits: CommitColumns, heads: readonly number[]
 }
 
 /**
- * The boundary of what the heads reach that is not older than `since` and not reachable from `not`
- * (git: shallow.c, get_shallow_commits_by_rev_list, with `rev-list --max-age`): a commit of which a parent is left out.
- * What an older commit reaches is left out too, whatever its own date says.
+ * Computes the boundary of the commits that are reachable from the heads, not older than `since` and not in `excluded`
+ * (git: shallow.c, get_shallow_commits_by_rev_list, with `rev-list --max-age`). A commit is on the boundary if a parent
+ * is left out. Ancestors of a commit that is too old are left out, regardless of their dates.
  *
  * @param since seconds since the epoch; undefined for no limit
- * @param excluded object numbers that are left out; closed under reachability
- * @throws {GitStoreError} `unservable` when nothing is left
+ * @param excluded object numbers to leave out; closed under reachability
+ * @throws {GitStoreError} `unservable` when no commit remains
  */
 export function boundaryBySelection(
   commits: CommitColumns,
@@ -80,7 +80,7 @@ export function boundaryBySelection(
   const leftOut = new Set<number>();
   const queue = new CommitQueue(commits);
   for (const head of heads) queue.push(head);
-  // By level: whether a commit is left out is settled by its descendants, which all come before it.
+  // By level: the descendants of a commit come before it, and decide whether it is left out.
   const seen = new Set<number>();
   for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
     if (seen.has(row)) continue;

@@ -6,16 +6,16 @@ import type { Ref } from "../repository/packed-refs.ts";
 /** An annotated tag that a ref names. Both are object numbers. */
 export interface TagRef {
   readonly tag: number;
-  /** What it points at in the end. */
+  /** Its peeled target. */
   readonly target: number;
 }
 
 type Refs = ReadonlyMap<string, Ref>;
 
-/** A repository may have tens of thousands of tags: they are looked up once for each map of refs. */
+/** Tags by map of refs. A repository may have tens of thousands of tags, so they are looked up once for each map. */
 const known = new WeakMap<Refs, { graph: WeakRef<ObjectGraph>; packs: number; tags: readonly TagRef[] }>();
 
-/** The annotated tags among the refs below `refs/tags/` whose objects are here. The map of refs must not be changed. */
+/** Returns the annotated tags below `refs/tags/` whose objects are in the store. The map of refs must not change. */
 export function tagRefs(graph: ObjectGraph, refs: Refs): readonly TagRef[] {
   const packs = graph.numbers.packs.length;
   const before = known.get(refs);

@@ -55,24 +55,26 @@ async function collect(
   } = {},
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  // Copied at once: with reuseChunks the next step writes over it.
+  // Copied before the next step: with reuseChunks that overwrites it.
   for await (const chunk of uploadPackV2Fetch(graph, request, { refs, ...options }))
     chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
 }
 
-function packOf(answer: Buffer): Buffer {
+function packOf(response: Buffer): Buffer {
   const parts: Buffer[] = [];
-  new FetchResponseWalker({ pack: (bytes) => parts.push(Buffer.from(bytes)) }).push(answer);
+  new FetchResponseWalker({ pack: (bytes) => parts.push(Buffer.from(bytes)) }).push(response);
   return Buffer.concat(parts);
 }
 
 test("a clone of everything in one stored pack is that pack, byte for byte", async () => {
   const wants = [...refs.values()].map((ref) => `want ${ref.oid}`);
   let totals: Readonly<PackTotals> | undefined;
-  const answer = await collect(fetch(...wants, "ofs-delta", "done"), { onTotals: (told) => (totals = told) });
+  const response = await collect(fetch(...wants, "ofs-delta", "done"), {
+    onTotals: (told) => (totals = told),
+  });
   const stored = repository.objects.packs[0]!;
-  assert.ok(packOf(answer).equals(readFileSync(stored.path)));
+  assert.ok(packOf(response).equals(readFileSync(stored.path)));
   assert.equal(totals?.verbatim, stored.count);
 });
 
@@ -82,10 +84,10 @@ test("without ofs-delta the same objects come with their bases named by id", asy
   assert.equal(pack.readUInt32BE(8), repository.objects.packs[0]!.count);
   const trailer = createHash("sha1").update(pack.subarray(0, -20)).digest();
   assert.ok(pack.subarray(-20).equals(trailer));
-  using aside = temporaryFolder();
-  git(aside.path, ["init", "-q", "--bare", "."]);
-  git(aside.path, ["index-pack", "--stdin", "--strict"], pack);
-  const verified = git(aside.path, ["cat-file", "--batch-all-objects", "--batch-check"]).toString();
+  using scratch = temporaryFolder();
+  git(scratch.path, ["init", "-q", "--bare", "."]);
+  git(scratch.path, ["index-pack", "--stdin", "--strict"], pack);
+  const verified = git(scratch.path, ["cat-file", "--batch-all-objects", "--batch-check"]).toString();
   assert.equal(verified, git(path, ["cat-file", "--batch-all-objects", "--batch-check"]).toString());
 });
 
@@ -95,11 +97,11 @@ test("reuseChunks changes no byte", async () => {
 });
 
 test("progress is told as git tells it, and not at all with no-progress", async () => {
-  const texts = (answer: Buffer): string => {
+  const texts = (response: Buffer): string => {
     let text = "";
     let inPack = false;
-    for (let at = 0; at < answer.length;) {
-      const decoded = decodePktLine(answer, at);
+    for (let at = 0; at < response.length;) {
+      const decoded = decodePktLine(response, at);
       assert.equal(decoded.state, "complete");
       if (decoded.state !== "complete") break;
       if (decoded.line.kind === "data" && inPack) {
@@ -121,10 +123,10 @@ test("progress is told as git tells it, and not at all with no-progress", async 
 });
 
 test("sideband-all puts every line before the pack on side-band 1", async () => {
-  const answer = await collect(fetch(`want ${oid("main")}`, "deepen 1", "sideband-all", "done"));
+  const response = await collect(fetch(`want ${oid("main")}`, "deepen 1", "sideband-all", "done"));
   const lines: string[] = [];
   for (let at = 0; lines.at(-1) !== "packfile\n";) {
-    const decoded = decodePktLine(answer, at);
+    const decoded = decodePktLine(response, at);
     assert.ok(decoded.state === "complete");
     if (decoded.line.kind === "data") {
       const { channel, data } = decodeSideBand(decoded.line.payload);
@@ -137,11 +139,11 @@ test("sideband-all puts every line before the pack on side-band 1", async () => 
 });
 
 test("a want that the client has already gives an empty pack", async () => {
-  const answer = await collect(fetch(`want ${oid("main")}`, `have ${oid("main")}`, "done"));
-  assert.equal(packOf(answer).readUInt32BE(8), 0);
+  const response = await collect(fetch(`want ${oid("main")}`, `have ${oid("main")}`, "done"));
+  assert.equal(packOf(response).readUInt32BE(8), 0);
 });
 
-test("without wants the answer is empty, as git's is", async () => {
+test("without wants the response is empty, as in git", async () => {
   assert.equal((await collect(fetch("done"))).length, 0);
 });
 
@@ -179,8 +181,8 @@ test("whyNotServable names what is missing or not supported", () => {
 });
 
 test("uploadPackV2Fetch throws before its first byte when the store is not closed", async () => {
-  using aside = temporaryFolder();
-  const partial = await Repository.init(join(aside.path, "partial.git"));
+  using scratch = temporaryFolder();
+  const partial = await Repository.init(join(scratch.path, "partial.git"));
   const pack = git(path, ["pack-objects", "-q", "--stdout"], `${oid("main")}\n`);
   await partial.receivePack(
     (async function* one() {

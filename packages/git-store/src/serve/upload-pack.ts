@@ -22,14 +22,14 @@ import { selectObjects } from "./select-objects.ts";
 import { shallowHistory } from "./shallow-history.ts";
 import { tagRefs } from "./tag-refs.ts";
 
-/** Object ids in one request: looking up more takes about a second, in slices. */
+/** Maximum object ids of one request. Looking up this many takes about a second, in slices. */
 export const MAX_REQUEST_OIDS = 2 ** 18;
 /** Ids that are looked up between two pauses: about a millisecond. */
 const OIDS_PER_STEP = 512;
 
 /**
- * Why a request cannot be answered from these objects and refs; undefined when it can. Cheap: nothing is walked, so an
- * object that is missing further down shows only when the answer is made (`missing_object`, before its first byte).
+ * Returns the reason why these objects and refs cannot serve a request, or undefined if they can. It walks nothing, so a
+ * missing ancestor or tree is found only when the response is built (`missing_object`, before its first byte).
  */
 export function whyNotServable(
   graph: ObjectGraph,
@@ -39,7 +39,7 @@ export function whyNotServable(
   return finish(whyNotServableSteps(graph, request, context));
 }
 
-/** As {@link whyNotServable}, but pauses between look-ups, so that the caller can let other work run. */
+/** Like {@link whyNotServable}, but yields between look-ups, so that the caller can let other work run. */
 export function* whyNotServableSteps(
   graph: ObjectGraph,
   request: FetchRequest,
@@ -67,7 +67,7 @@ export function* whyNotServableSteps(
   for (const oid of request.shallows) {
     if (++looked % OIDS_PER_STEP === 0) yield;
     const number = graph.numbers.numberOfOid(oid);
-    if (number >= 0 && !graph.types.isCommit(number)) return "a shallow object that is no commit";
+    if (number >= 0 && !graph.types.isCommit(number)) return "a shallow object that is not a commit";
   }
   if (request.filter !== undefined && parseFilter(request.filter) === undefined) {
     return "a filter that is not supported";
@@ -81,16 +81,15 @@ export function* whyNotServableSteps(
 }
 
 /**
- * Answers `fetch` of protocol v2 (gitprotocol-v2, "fetch") as `git upload-pack --stateless-rpc` does: negotiation,
+ * Responds to `fetch` of protocol v2 (gitprotocol-v2, "fetch") as `git upload-pack --stateless-rpc` does: negotiation,
  * shallow history, filters, and the pack, in the order acknowledgments, shallow-info, wanted-refs, packfile.
  *
- * Yields framed bytes, ready for the body of a response, at most 256 KiB at a time; each chunk is the consumer's (but see
- * `reuseChunks`).
- * Work is done when the next chunk is asked for, so a slow consumer slows it down. Nothing is yielded before all that
- * could fail by the request or by a missing object has been done.
+ * It yields framed bytes for the body of a response, at most 256 KiB at a time. The consumer owns each chunk (but see
+ * `reuseChunks`). The work runs when the next chunk is requested, so a slow consumer slows it down. Every failure that
+ * the request or a missing object can cause is thrown before the first chunk.
  *
- * @param graph acquired; the iterator keeps it from its first step to its end, whatever becomes of the caller's hold
- * @throws {GitStoreError} `unservable` (see {@link whyNotServable}), `missing_object`, and what a corrupt pack calls for
+ * @param graph an acquired graph; the iterator retains it from its first step to its end
+ * @throws {GitStoreError} `unservable` (see {@link whyNotServable}), `missing_object`, and the errors of a corrupt pack
  */
 export async function* uploadPackV2Fetch(
   graph: ObjectGraph,
@@ -101,13 +100,13 @@ export async function* uploadPackV2Fetch(
   try {
     const why = await finishInSlices(whyNotServableSteps(graph, request, context), context.signal);
     if (why !== undefined) throw new GitStoreError("unservable", `serve a fetch: ${why}`);
-    yield* answer(graph, request, context);
+    yield* respond(graph, request, context);
   } finally {
     graph.release();
   }
 }
 
-async function* answer(
+async function* respond(
   graph: ObjectGraph,
   request: FetchRequest,
   context: FetchContext,
@@ -119,7 +118,7 @@ async function* answer(
     numberSteps(graph, [...request.wants, ...wanted.map(({ oid }) => oid)]),
     signal,
   );
-  // As git does: without wants there is no answer, not even the end of one.
+  // Without wants the response is empty and has no flush packet, as in git.
   if (wants.length === 0 && !request.waitForDone) return;
   const negotiation = negotiate(graph, wants, request.haves);
   if (request.haves.length > 0 && !request.done) {
@@ -178,14 +177,14 @@ async function* answer(
       yield chunk;
       if (context.reuseChunks === true) out.recycle(chunk);
       signal?.throwIfAborted();
-      // A consumer that never waits must not keep the thread.
+      // A consumer that never waits must not block the thread.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
   context.onTotals?.(writer.totals);
 }
 
-/** The numbers of ids that are all in the graph, each once. */
+/** Returns the numbers of ids without duplicates. All ids must be in the graph. */
 function* numberSteps(graph: ObjectGraph, oids: readonly Oid[]): Steps<number[]> {
   const numbers = new Set<number>();
   for (const [at, oid] of oids.entries()) {
@@ -195,7 +194,7 @@ function* numberSteps(graph: ObjectGraph, oids: readonly Oid[]): Steps<number[]>
   return [...numbers];
 }
 
-/** Collects the sections before the pack: delim packets between them, each line in side-band 1 for `sideband-all`. */
+/** Collects the sections before the pack, with delim packets between them, and lines in side-band 1 for `sideband-all`. */
 class Sections {
   readonly #sidebandAll: boolean;
   readonly #parts: Buffer[] = [];
@@ -227,7 +226,7 @@ class Sections {
   }
 }
 
-/** A client that filters may lack what its commits reach: such objects are not to be bases. */
+/** A client that filters may lack objects that its commits reach. Such objects must not be bases. */
 function thinBases(
   graph: ObjectGraph,
   clientHas: Bitset | undefined,
@@ -248,7 +247,7 @@ function countingText(objects: number): Buffer {
   return encodeSideBand(SIDE_BAND.progress, Buffer.from(text));
 }
 
-/** As git's last line of progress: entries that were looked at count as reused, the others as pack-reused. */
+/** Formats git's last line of progress. Examined entries count as reused, copied ones as pack-reused. */
 function totalsText(totals: PackTotals): string {
   const { objects, verbatim, deltas, inflated } = totals;
   const reused = objects - verbatim - inflated;
