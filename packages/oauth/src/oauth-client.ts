@@ -1,5 +1,5 @@
 import { Secret } from "@devplat/base";
-import { numberOf } from "@devplat/base/json-member";
+import { numberMember } from "@devplat/base/json-member";
 import { HttpClientError, type HttpClient } from "@devplat/http-client";
 import type * as oauth4webapi from "oauth4webapi";
 import { OauthError } from "./errors.ts";
@@ -206,7 +206,7 @@ export class OauthClient {
         const reason = REASON.test(error.error) ? error.error : undefined;
         throw new OauthError("refused", `the server refuses: ${reason ?? "no reason given"}`, {
           reason,
-          interval: numberOf(error.cause, "interval"),
+          interval: numberMember(error.cause, "interval"),
           status,
         });
       }

@@ -1,4 +1,4 @@
-import { textOf } from "@devplat/base/json-member";
+import { stringMember } from "@devplat/base/json-member";
 import { HttpClientError, boundedRequest, jsonOf } from "@devplat/http-client";
 import { AgentError } from "../errors.ts";
 
@@ -63,7 +63,7 @@ export function failed(message: string, retry = false): AgentError {
 
 /** An OAuth error code (RFC 6749 section 5.2) that may be shown: free text of a server is not passed on. */
 export function errorCode(body: Answer["body"]): string {
-  const code = textOf(body, "error");
+  const code = stringMember(body, "error");
   return code !== undefined && /^[a-z_]{1,40}$/.test(code) ? code : "no reason given";
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Secret, type Clock } from "@devplat/base";
-import { numberOf, textOf } from "@devplat/base/json-member";
+import { numberMember, stringMember } from "@devplat/base/json-member";
 import type { OauthTokens } from "@devplat/oauth";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
@@ -55,14 +55,14 @@ export class Jfrog implements EnrolmentEngine {
 
 /** The tokens of a login, in the members of OAuth. @throws AgentError `enrolment_failed` */
 function tokensOf({ body }: Answer): OauthTokens {
-  const accessToken = textOf(body, "access_token");
+  const accessToken = stringMember(body, "access_token");
   if (accessToken === undefined) throw failed("the sign-in was approved, but gave no token");
-  const renewal = textOf(body, "refresh_token");
+  const renewal = stringMember(body, "refresh_token");
   return {
     accessToken: new Secret(accessToken),
     refreshToken: renewal === undefined ? undefined : new Secret(renewal),
     tokenType: "bearer",
-    scope: textOf(body, "scope"),
-    expiresIn: numberOf(body, "expires_in"),
+    scope: stringMember(body, "scope"),
+    expiresIn: numberMember(body, "expires_in"),
   };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "@devplat/base";
-import { textOf } from "@devplat/base/json-member";
+import { stringMember } from "@devplat/base/json-member";
 import { OauthError } from "@devplat/oauth";
 import type { Fields } from "@devplat/secret-store";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
@@ -97,7 +97,7 @@ export function announcedEndpoints(server: string): DeviceFlow["endpoints"] {
   return async (signal) => {
     const { body } = await getJson(`${origin}/.well-known/oauth-authorization-server`, signal);
     const [deviceUrl, tokenUrl] = ["device_authorization_endpoint", "token_endpoint"].map((name) =>
-      URL.parse(textOf(body, name) ?? ""),
+      URL.parse(stringMember(body, name) ?? ""),
     );
     if (deviceUrl?.origin !== origin || tokenUrl?.origin !== origin) {
       throw failed(`${new URL(server).host} does not tell where its device sign-in is`);

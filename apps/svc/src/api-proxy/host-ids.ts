@@ -1,6 +1,6 @@
 import type { TokenLimits } from "../scopes/demand.ts";
 import type { Clock } from "@devplat/base";
-import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
+import { jsonMember, numberMember, stringMember } from "@devplat/base/json-member";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
@@ -101,7 +101,7 @@ export class HostIds {
       repositoryById: async (id) =>
         limits.repositories.some((each) => each.endsWith(EVERYTHING))
           ? remembered(this.#repositories, id, async () =>
-              textOf(await rest(`/repositories/${id}`), "full_name"),
+              stringMember(await rest(`/repositories/${id}`), "full_name"),
             )
           : this.#amongListed(id, limits.repositories, rest),
       isPullRequest: async (repository, number) => {
@@ -180,7 +180,7 @@ export class HostIds {
       body: JSON.stringify({ query: NODES_QUERY, variables: { ids: missing } }),
       ...(signal === undefined ? {} : { signal }),
     });
-    const nodes = memberOf(answer, "data", "nodes");
+    const nodes = jsonMember(answer, "data", "nodes");
     for (const [index, id] of missing.entries()) {
       // Answered in the order of the ids; null for what is not there.
       const facts = nodeFacts(Array.isArray(nodes) ? (nodes[index] as unknown) : undefined);
@@ -218,15 +218,15 @@ function isWithin({ repository }: NodeFacts, limits: TokenLimits): boolean {
 }
 
 function nodeFacts(node: unknown): NodeFacts | undefined {
-  const type = textOf(node, "__typename");
+  const type = stringMember(node, "__typename");
   if (type === undefined) return undefined;
   const repository =
-    textOf(node, "nameWithOwner") ??
+    stringMember(node, "nameWithOwner") ??
     REPOSITORY_OF.map(([, path], index) =>
-      textOf(node, `at${index}`, ...path.slice(1), "nameWithOwner"),
+      stringMember(node, `at${index}`, ...path.slice(1), "nameWithOwner"),
     ).find((name) => name !== undefined);
   const number = numberText(node, "number");
-  const onPullRequest = type === "IssueComment" && isObject(memberOf(node, "pullRequest"));
+  const onPullRequest = type === "IssueComment" && isObject(jsonMember(node, "pullRequest"));
   return {
     type,
     repository,
@@ -237,7 +237,7 @@ function nodeFacts(node: unknown): NodeFacts | undefined {
 
 /** A number as the paths of the API have it. */
 function numberText(value: unknown, name: string): string | undefined {
-  const found = numberOf(value, name);
+  const found = numberMember(value, name);
   return found === undefined ? undefined : String(found);
 }
 

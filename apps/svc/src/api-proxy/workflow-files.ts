@@ -1,4 +1,4 @@
-import { memberOf, textOf } from "@devplat/base/json-member";
+import { jsonMember, stringMember } from "@devplat/base/json-member";
 import type { Brought, WorkflowLook } from "../scopes/workflow-writes.ts";
 import { WORKFLOW_FOLDERS, isWorkflowPath } from "../scopes/workflow-writes.ts";
 
@@ -37,8 +37,8 @@ export class WorkflowFiles implements WorkflowLook {
       const files = await this.#ask(`/repos/${repository}/pulls/${number}/files?${query}`);
       if (!Array.isArray(files)) return true;
       const paths = files.flatMap((file: unknown) => [
-        textOf(file, "filename"),
-        textOf(file, "previous_filename"),
+        stringMember(file, "filename"),
+        stringMember(file, "previous_filename"),
       ]);
       if (paths.some((path) => path !== undefined && isWorkflowPath(path))) return true;
       if (files.length === 0) return false;
@@ -87,11 +87,15 @@ export class WorkflowFiles implements WorkflowLook {
     revision: string,
   ): Promise<ReadonlyMap<string, { readonly type: string; readonly sha: string }> | undefined> {
     const answer = await this.#ask(`/repos/${repository}/git/trees/${encodeURIComponent(revision)}`);
-    const tree = memberOf(answer, "tree");
-    if (!Array.isArray(tree) || memberOf(answer, "truncated") === true) return undefined;
+    const tree = jsonMember(answer, "tree");
+    if (!Array.isArray(tree) || jsonMember(answer, "truncated") === true) return undefined;
     return new Map(
       tree.flatMap((entry: unknown) => {
-        const [path, type, sha] = [textOf(entry, "path"), textOf(entry, "type"), textOf(entry, "sha")];
+        const [path, type, sha] = [
+          stringMember(entry, "path"),
+          stringMember(entry, "type"),
+          stringMember(entry, "sha"),
+        ];
         return path === undefined || type === undefined || sha === undefined
           ? []
           : [[path, { type, sha }] as const];
@@ -107,6 +111,6 @@ export class WorkflowFiles implements WorkflowLook {
     }
     const name = revision.replace(/^refs\/heads\//, "");
     const branch = await this.#ask(`/repos/${repository}/branches/${encodeURIComponent(name)}`);
-    return textOf(branch, "name") === name;
+    return stringMember(branch, "name") === name;
   }
 }

@@ -1,5 +1,5 @@
 import { Secret, type Clock } from "@devplat/base";
-import { memberOf, textOf } from "@devplat/base/json-member";
+import { jsonMember, stringMember } from "@devplat/base/json-member";
 import { HttpClientError } from "@devplat/http-client";
 import { OauthClient, OauthError, type OauthTokens } from "@devplat/oauth";
 import { BRAND } from "../brand.ts";
@@ -101,8 +101,8 @@ export class HostOauth {
       authorization: host.apiAuthorization(accessToken),
     });
     if (status === 401 || status === 403) throw loginRefused("The code host does not say whose token it is");
-    const login = textOf(body, "login");
-    const id = memberOf(body, "id");
+    const login = stringMember(body, "login");
+    const id = jsonMember(body, "id");
     const known = typeof id === "number" || (typeof id === "string" && id !== "");
     if (status !== 200 || login === undefined || !known) throw unreachable(new URL(url), `status ${status}`);
     return { id: String(id), login };
@@ -120,7 +120,11 @@ export class HostOauth {
         throw loginRefused("The code host does not show the organizations");
       if (status !== 200 || !Array.isArray(body)) throw unreachable(new URL(url), `status ${status}`);
       // Gitea calls the login of an organization its user name.
-      found.push(...body.flatMap((each: unknown) => textOf(each, "login") ?? textOf(each, "username") ?? []));
+      found.push(
+        ...body.flatMap(
+          (each: unknown) => stringMember(each, "login") ?? stringMember(each, "username") ?? [],
+        ),
+      );
       if (body.length < PAGE) break;
     }
     return found;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { numberOf, textOf as memberText } from "@devplat/base/json-member";
+import { numberMember, stringMember } from "@devplat/base/json-member";
 import { flagOf, printResult, textOf } from "@devplat/cli";
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
@@ -29,7 +29,7 @@ export const login: RunCommand = async ({ options }) => {
     ...(admin ? { scope: "admin" } : {}),
   });
   const [deviceCode, userCode, page] = ["device_code", "user_code", "verification_uri"].map((name) =>
-    memberText(begun, name),
+    stringMember(begun, name),
   );
   if (deviceCode === undefined || userCode === undefined || page === undefined) {
     throw refused(base, begun);
@@ -43,9 +43,9 @@ export const login: RunCommand = async ({ options }) => {
     await sleep(interval * 1000);
     const form = { grant_type: GRANT_TYPE, device_code: deviceCode, client_id: CLIENT_ID };
     const answer = await postForm(new URL("/auth/device/token", base), form);
-    const token = memberText(answer, "access_token");
+    const token = stringMember(answer, "access_token");
     if (token !== undefined) {
-      const username = memberText(answer, "username") ?? "";
+      const username = stringMember(answer, "username") ?? "";
       const expiresAt = new Date(Date.now() + secondsOf(answer, "expires_in", 0) * 1000).toISOString();
       await keepLogin(base.origin, { token, username, expires_at: expiresAt });
       const done = { url: base.origin, username, expires_at: expiresAt };
@@ -54,7 +54,7 @@ export const login: RunCommand = async ({ options }) => {
       );
       return;
     }
-    const error = memberText(answer, "error");
+    const error = stringMember(answer, "error");
     if (error === "slow_down") interval += SLOW_DOWN_SECONDS;
     else if (error === "access_denied") throw new SvcError("server_refused", "The sign-in was declined");
     else if (error !== "authorization_pending" && error !== "temporarily_unavailable") break;
@@ -112,11 +112,12 @@ export const logout: RunCommand = async ({ options }) => {
 
 /** A number of seconds that the service gives, else the fallback. */
 function secondsOf(body: unknown, name: string, fallback: number): number {
-  const value = numberOf(body, name) ?? fallback;
+  const value = numberMember(body, name) ?? fallback;
   return value >= 0 ? value : fallback;
 }
 
 function refused(base: URL, body: Readonly<Record<string, unknown>>): SvcError {
-  const reason = memberText(body, "error_description") ?? memberText(body, "detail") ?? "no reason was given";
+  const reason =
+    stringMember(body, "error_description") ?? stringMember(body, "detail") ?? "no reason was given";
   return new SvcError("server_refused", `${base.host} does not begin a sign-in: ${visible(reason)}`);
 }

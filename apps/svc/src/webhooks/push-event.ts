@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Secret } from "@devplat/base";
-import { textOf } from "@devplat/base/json-member";
+import { stringMember } from "@devplat/base/json-member";
 import { NAME_FORM } from "../repository-name.ts";
 
 const SIGNATURE_FORM = /^(?:sha256=)?([0-9a-f]{64})$/;
@@ -34,7 +34,7 @@ export function isSigned(
 export function pushedRepository(
   body: unknown,
 ): { readonly owner: string; readonly name: string } | undefined {
-  const [owner = "", name = "", ...rest] = (textOf(body, "repository", "full_name") ?? "").split("/");
+  const [owner = "", name = "", ...rest] = (stringMember(body, "repository", "full_name") ?? "").split("/");
   if (rest.length > 0 || !NAME_FORM.test(owner) || !NAME_FORM.test(name)) return undefined;
   return { owner, name };
 }

@@ -1,5 +1,5 @@
 import { Secret, type Clock } from "@devplat/base";
-import { memberOf, numberOf, textOf } from "@devplat/base/json-member";
+import { jsonMember, numberMember, stringMember } from "@devplat/base/json-member";
 import type { CodeHost } from "../../code-host/code-host.ts";
 import { unreachable, type HostClient } from "../../code-host/host-client.ts";
 import { SvcError } from "../../errors.ts";
@@ -66,7 +66,7 @@ export class HostAppsClient {
 
   async describe(app: AppCredentials): Promise<HostApp> {
     const { status, body } = await this.#ask(app, "GET", "/app");
-    const [slug, name] = [textOf(body, "slug"), textOf(body, "name")];
+    const [slug, name] = [stringMember(body, "slug"), stringMember(body, "name")];
     if (status !== 200 || slug === undefined || name === undefined) throw this.#useless("/app", status);
     return { slug, name, ownerLogin: ownerOf(body), permissions: permissionsOf(body) };
   }
@@ -115,8 +115,8 @@ export class HostAppsClient {
     const path = `/app/installations/${encodeURIComponent(installation)}/access_tokens`;
     const { status, body } = await this.#ask(app, "POST", path, narrowing);
     if ([403, 404, 422].includes(status)) return { kind: "refused", status };
-    const token = textOf(body, "token");
-    const expiresAt = Date.parse(textOf(body, "expires_at") ?? "");
+    const token = stringMember(body, "token");
+    const expiresAt = Date.parse(stringMember(body, "expires_at") ?? "");
     if (status !== 201 || token === undefined || Number.isNaN(expiresAt)) throw this.#useless(path, status);
     return { kind: "token", token: new Secret(token), expiresAt };
   }
@@ -139,18 +139,18 @@ export class HostAppsClient {
         "The code host does not know this registration: it is used or too old",
       );
     }
-    const [id, pem, slug] = [numberOf(body, "id"), textOf(body, "pem"), textOf(body, "slug")];
+    const [id, pem, slug] = [numberMember(body, "id"), stringMember(body, "pem"), stringMember(body, "slug")];
     if (status !== 201 || id === undefined || pem === undefined || slug === undefined) {
       throw unreachable(new URL(url), `status ${status}`);
     }
-    const webhookSecret = textOf(body, "webhook_secret");
+    const webhookSecret = stringMember(body, "webhook_secret");
     return {
       appId: String(id),
       privateKey: new Secret(pem),
       slug,
-      name: textOf(body, "name") ?? slug,
+      name: stringMember(body, "name") ?? slug,
       ownerLogin: ownerOf(body),
-      clientId: textOf(body, "client_id"),
+      clientId: stringMember(body, "client_id"),
       webhookSecret: webhookSecret === undefined ? undefined : new Secret(webhookSecret),
     };
   }
@@ -190,24 +190,24 @@ export class HostAppsClient {
 }
 
 function installationOf(body: unknown): Installation | undefined {
-  const id = numberOf(body, "id");
-  const account = textOf(body, "account", "login");
+  const id = numberMember(body, "id");
+  const account = stringMember(body, "account", "login");
   if (id === undefined || account === undefined) return undefined;
   return {
     id: String(id),
     account,
-    selection: textOf(body, "repository_selection") === "selected" ? "selected" : "all",
-    suspended: typeof memberOf(body, "suspended_at") === "string",
+    selection: stringMember(body, "repository_selection") === "selected" ? "selected" : "all",
+    suspended: typeof jsonMember(body, "suspended_at") === "string",
     permissions: permissionsOf(body),
   };
 }
 
 function ownerOf(body: unknown): string | undefined {
-  return textOf(body, "owner", "login") ?? textOf(body, "owner", "slug");
+  return stringMember(body, "owner", "login") ?? stringMember(body, "owner", "slug");
 }
 
 function permissionsOf(body: unknown): Permissions {
-  const found = memberOf(body, "permissions");
+  const found = jsonMember(body, "permissions");
   if (typeof found !== "object" || found === null) return {};
   return Object.fromEntries(
     Object.entries(found).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
