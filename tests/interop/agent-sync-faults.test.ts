@@ -308,11 +308,11 @@ for (let i = 0; i < Number(count); i++) {
 describe("an editor that saves the same file at the same time", () => {
   for (const how of ["rename", "in place"]) {
     it(`by ${how}: its edits are kept, and the file is never torn [agent 13.6]`, async (t) => {
-      const { InPlaceJournal } = await import("../../apps/agent/src/sync/in-place.ts");
-      const { TargetPolicy } = await import("../../apps/agent/src/sync/targets.ts");
-      const { writeTarget } = await import("../../apps/agent/src/sync/writer.ts");
+      const { InPlaceJournal } = await import("../../apps/agent/src/sync/target/in-place.ts");
+      const { TargetPolicy } = await import("../../apps/agent/src/sync/target/target-policy.ts");
+      const { writeTarget } = await import("../../apps/agent/src/sync/target/writer.ts");
       const { AgentError } = await import("../../apps/agent/src/errors.ts");
-      const { findPlaces } = await import("../../apps/agent/src/config/places.ts");
+      const { findPlaces } = await import("../../apps/agent/src/agent-files/places.ts");
       const place = await home(vault.address);
       const file = await place.write("app.yaml", "token: value-0\n");
       const places = findPlaces({ HOME: place.path });

@@ -1,15 +1,15 @@
 // Syncs for ever under the HOME of argv[2], each time with another value, until it is killed. Prints a line per cycle.
 import { silentLogger, systemClock } from "@devplat/base";
 import { openEmbeddedStore, userRoot } from "@devplat/secret-store";
-import { findPlaces } from "../../apps/agent/src/config/places.ts";
-import { Backups } from "../../apps/agent/src/sync/backups.ts";
+import { findPlaces } from "../../apps/agent/src/agent-files/places.ts";
+import { Backups } from "../../apps/agent/src/sync/target/backups.ts";
 import { SyncEngine } from "../../apps/agent/src/sync/engine.ts";
-import { InPlaceJournal } from "../../apps/agent/src/sync/in-place.ts";
+import { InPlaceJournal } from "../../apps/agent/src/sync/target/in-place.ts";
 import { WriterLock } from "../../apps/agent/src/sync/lock.ts";
-import { Renderer } from "../../apps/agent/src/sync/render.ts";
-import { ruleSchema } from "../../apps/agent/src/config/rule.ts";
+import { Renderer } from "../../apps/agent/src/sync/content/render.ts";
+import { ruleSchema } from "../../apps/agent/src/config/sections/rule.ts";
 import { StateFile } from "../../apps/agent/src/sync/state.ts";
-import { TargetPolicy } from "../../apps/agent/src/sync/targets.ts";
+import { TargetPolicy } from "../../apps/agent/src/sync/target/target-policy.ts";
 import { KILL_RULES } from "./agent-sync-kill.ts";
 
 const [home = "", first = "0", cycles = "Infinity"] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder, until } from "@devplat/testkit";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
-import { PortGuard } from "../../apps/agent/src/surfaces/web/port-guard.ts";
+import { PortGuard } from "../../apps/agent/src/surfaces/web/access/port-guard.ts";
 import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 import { asNobody, runAsNobody } from "./agent-web/other-user.ts";
 

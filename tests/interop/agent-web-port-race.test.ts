@@ -7,7 +7,7 @@ import {
   PortGuard,
   systemSocketOwners,
   type SocketOwners,
-} from "../../apps/agent/src/surfaces/web/port-guard.ts";
+} from "../../apps/agent/src/surfaces/web/access/port-guard.ts";
 import { startTestServer, type TestServer } from "../../apps/agent/src/surfaces/web/server.test-kit.ts";
 import { connectAsNobody } from "./agent-web/foreign-connections.ts";
 

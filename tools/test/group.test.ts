@@ -110,7 +110,7 @@ describe("test files", () => {
     assert.ok(quick.includes("tools/test/group.test.ts") && quick.length > 100);
     for (const file of [
       "packages/secret-store/src/vault/vault-store.test.ts",
-      "apps/agent/src/sync/yaml-readers.test.ts",
+      "apps/agent/src/sync/content/yaml-readers.test.ts",
       "tests/interop/agent-cli.test.ts",
     ]) {
       assert.ok(all.includes(file) && !quick.includes(file), file);

@@ -82,3 +82,13 @@ export type AgentErrorCode =
 
 /** Every error that the daemon and its command line raise themselves. */
 export class AgentError extends AppError<AgentErrorCode> {}
+
+/**
+ * Text of a failure that may be shown and stored. Messages of AppError are written for that. Any other error is a fault in
+ * the program, and its message could quote a value.
+ */
+export function publicMessage(error: unknown): string {
+  if (error instanceof AppError)
+    return error.hint === undefined ? error.message : `${error.message}. ${error.hint}`;
+  return `internal error (${error instanceof Error ? error.name : typeof error})`;
+}

@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
-import type { Places } from "./config/places.ts";
+import type { Places } from "./agent-files/places.ts";
 
 /** The surroundings of one process. */
 export interface Host {

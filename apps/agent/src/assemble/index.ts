@@ -8,15 +8,15 @@ import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
 import { EnrolmentMarks } from "../enrol/marks.ts";
 import type { Host } from "../host.ts";
-import { Backups } from "../sync/backups.ts";
+import { Backups } from "../sync/target/backups.ts";
 import { Daemon } from "../sync/daemon.ts";
 import { SyncEngine } from "../sync/engine.ts";
-import { InPlaceJournal } from "../sync/in-place.ts";
+import { InPlaceJournal } from "../sync/target/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
-import { Renderer } from "../sync/render.ts";
+import { Renderer } from "../sync/content/render.ts";
 import { StateFile } from "../sync/state.ts";
-import { TargetPolicy } from "../sync/targets.ts";
+import { TargetPolicy } from "../sync/target/target-policy.ts";
 import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
 
 /** Everything that syncs, with the writer lock held. */

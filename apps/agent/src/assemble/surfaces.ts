@@ -3,7 +3,7 @@ import type { StoreParts } from "./store.ts";
 import type { Host } from "../host.ts";
 import { signOut } from "../auth/sign-out.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { ensureFolder } from "../config/places.ts";
+import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { activatedSockets } from "../surfaces/socket/activation.ts";
@@ -23,10 +23,10 @@ import type { Daemon } from "../sync/daemon.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { RuleSwitch } from "../sync/rule-control.ts";
 import { ConfigurationView } from "../config/configuration-view.ts";
-import { LiveUpdates } from "../surfaces/web/live-updates.ts";
+import { LiveUpdates } from "../surfaces/web/routes/live-updates.ts";
 import { WebServer, type WebServerOptions } from "../surfaces/web/server.ts";
-import { SetupState } from "../surfaces/web/setup-state.ts";
-import { WebLogin } from "../surfaces/web/web-login.ts";
+import { SetupState } from "../surfaces/web/state/setup-state.ts";
+import { WebLogin } from "../surfaces/web/state/web-login.ts";
 
 /** What the surfaces of a daemon stand on. */
 export interface SurfaceFoundation extends StoreParts {

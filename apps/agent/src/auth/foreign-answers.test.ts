@@ -5,10 +5,10 @@ import { after, before, describe, it } from "node:test";
 import { Secret } from "@devplat/base";
 import { SecretStoreError, VaultClient, type TokenInfo } from "@devplat/secret-store";
 import { FOREIGN_ANSWERS } from "@devplat/testkit";
-import { downscope } from "./downscope.ts";
-import { ldapLogin } from "./ldap.ts";
-import type { LoginSteps } from "./login-flow.ts";
-import { finishOidc, startOidc } from "./oidc.ts";
+import { downscope } from "./token/downscope.ts";
+import { ldapLogin } from "./login/ldap.ts";
+import type { LoginSteps } from "./login/login-flow.ts";
+import { finishOidc, startOidc } from "./login/oidc.ts";
 
 const TIMING = { firstMs: 1, maxMs: 2, tryMs: 5_000, callMs: 20_000 };
 const signal = AbortSignal.timeout(300_000);

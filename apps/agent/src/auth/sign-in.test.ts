@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
-import { IdentityPin } from "./identity-pin.ts";
+import { IdentityPin } from "./token/identity-pin.ts";
 import { TokenSignIn, type TokenOffer, type TokenSignInParts } from "./sign-in.ts";
-import { SEAL_MARKER, TokenFile } from "./token-file.ts";
+import { SEAL_MARKER, TokenFile } from "./token/token-file.ts";
 
 let folder = "";
 let tokenFile = "";

@@ -2,13 +2,12 @@ import { Secret, type Clock, type Logger } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
-import { AgentError } from "../errors.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import { isStoreFault } from "../secrets/store-health.ts";
 import type { AgentStatus } from "../status.ts";
-import { publicMessage } from "../sync/records.ts";
-import { DeniedTokens } from "./denied-tokens.ts";
-import type { IdentityPin } from "./identity-pin.ts";
-import type { TokenFile } from "./token-file.ts";
+import { DeniedTokens } from "./token/denied-tokens.ts";
+import type { IdentityPin } from "./token/identity-pin.ts";
+import type { TokenFile } from "./token/token-file.ts";
 
 /** The variable that comes before the token file. The store's own standard variable is ignored on purpose. */
 export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;

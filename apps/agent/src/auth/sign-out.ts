@@ -1,9 +1,9 @@
 import type { Logger, Secret } from "@devplat/base";
 import type { VaultClient } from "@devplat/secret-store";
-import { tokenDigest } from "./denied-tokens.ts";
-import type { IdentityPin } from "./identity-pin.ts";
+import { tokenDigest } from "./token/denied-tokens.ts";
+import type { IdentityPin } from "./token/identity-pin.ts";
 import type { SignIn } from "./sign-in.ts";
-import type { TokenFile } from "./token-file.ts";
+import type { TokenFile } from "./token/token-file.ts";
 
 /** The store is asked within this time, in milliseconds: a page waits for it. A token that is not ended then ends by itself. */
 const SIGN_OUT_LIMIT_MS = 4000;

@@ -7,7 +7,7 @@ import { silentLogger, systemClock, Secret, type Clock } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
 import { HandClock } from "../sync/clock.test-kit.ts";
 import { TokenSignIn, type TokenSignInParts } from "./sign-in.ts";
-import { TokenFile } from "./token-file.ts";
+import { TokenFile } from "./token/token-file.ts";
 import { TokenKeeper } from "./token-keeper.ts";
 
 let folder = "";

@@ -1,8 +1,7 @@
 import { AppError, type Clock, type Logger, type Secret } from "@devplat/base";
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
-import { AgentError } from "../errors.ts";
-import { publicMessage } from "../sync/records.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import type { TokenSignIn } from "./sign-in.ts";
 
 /** How often the token is looked at, in milliseconds. */

@@ -3,8 +3,8 @@ import { printLine } from "@devplat/base/terminal";
 import { loadConfig } from "../config/load.ts";
 import { apiSocketPath } from "../surfaces/socket/places.ts";
 import { requestOpenLink } from "../surfaces/socket/open-link.ts";
-import type { RunCommand } from "./command.ts";
-import { hostOf, openContext } from "./context.ts";
+import type { RunCommand } from "./common/command.ts";
+import { hostOf, openContext } from "./common/context.ts";
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
@@ -12,7 +12,7 @@ import { WriterLock } from "../sync/lock.ts";
 import { writeAtomically } from "@devplat/base";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ensureFolder } from "../config/places.ts";
+import { ensureFolder } from "../agent-files/places.ts";
 
 /** Asks the running daemon for a link into its web UI. */
 export const open: RunCommand = async (invocation) => {

@@ -1,19 +1,18 @@
-import type { Invocation, RunCommand } from "./command.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
 import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
-import { AgentError } from "../errors.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import { printLine } from "@devplat/base/terminal";
 import type { Host } from "../host.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
-import type { ActionKind } from "../config/action-kinds.ts";
+import type { ActionKind } from "../config/sections/action-kinds.ts";
 import { parseAction } from "../surfaces/peer-actions/action.ts";
 import { failureOf } from "../surfaces/peer-actions/failure.ts";
 import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
 import type { FormFields } from "../surfaces/peer-actions/form.ts";
 import { performOn } from "../surfaces/peer-actions/local-actions.ts";
-import { publicMessage } from "../sync/records.ts";
-import { hostOf } from "./context.ts";
-import { untilStopped } from "./signals.ts";
+import { hostOf } from "./common/context.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /** Opens a web address in front of the user: on the peers, else here. */
 export const browse: RunCommand = (invocation) =>

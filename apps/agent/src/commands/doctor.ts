@@ -6,13 +6,13 @@ import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/in
 import type { Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { TargetPolicy } from "../sync/targets.ts";
-import { exposedFiles } from "../sync/exposed-files.ts";
-import { publicMessage } from "../sync/records.ts";
-import type { RunCommand } from "./command.ts";
-import { hostOf, loadWith } from "./context.ts";
+import { TargetPolicy } from "../sync/target/target-policy.ts";
+import { exposedFiles } from "../sync/target/exposed-files.ts";
+import type { RunCommand } from "./common/command.ts";
+import { hostOf, loadWith } from "./common/context.ts";
 import { isDaemonRunning } from "./daemon.ts";
-import { untilStopped } from "./signals.ts";
+import { untilStopped } from "./common/signals.ts";
+import { publicMessage } from "../errors.ts";
 
 /** Looks at everything that sync depends on, and says what is wrong. Writes nothing; exit code 1 if there is a fault. */
 export const run: RunCommand = async (invocation) => {

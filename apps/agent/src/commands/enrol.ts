@@ -1,15 +1,15 @@
 import { printResult, printTable } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
-import type { Invocation, RunCommand } from "./command.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
 import { AgentError } from "../errors.ts";
-import { enrolAtTerminal } from "./enrolment-conversation.ts";
+import { enrolAtTerminal } from "./enrol/conversation.ts";
 import { assembleStore } from "../assemble/store.ts";
 import { enrolmentRunner } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
-import { openContext } from "./context.ts";
+import { openContext } from "./common/context.ts";
 import { signalDaemon } from "./daemon.ts";
-import { untilStopped } from "./signals.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /** Every configured enrolment and how it stands. */
 export const list: RunCommand = (invocation) =>

@@ -8,10 +8,10 @@ import { assemblePreview, type SyncParts } from "../assemble/index.ts";
 import { AgentError } from "../errors.ts";
 import type { EventsState } from "../sync/store-watch.ts";
 import { childEnvironment } from "../sync/run-command.ts";
-import { valueText } from "../sync/value-text.ts";
-import { noSuchField } from "./no-such-field.ts";
-import type { Invocation, RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
+import { valueText } from "../sync/content/value-text.ts";
+import { noSuchField } from "./secrets/no-such-field.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
 import { findRule } from "./rules.ts";
 
 /** What a child with a restart may take to end by itself, in milliseconds. */

@@ -2,10 +2,10 @@ import { text } from "node:stream/consumers";
 import { noteLine } from "@devplat/base/terminal";
 import { SecretStoreError, type Fields } from "@devplat/secret-store";
 import { BRAND } from "../brand.ts";
-import { coversGitHost } from "../config/git-host.ts";
+import { coversGitHost } from "../config/sections/git-host.ts";
 import { AgentError } from "../errors.ts";
-import { valueText } from "../sync/value-text.ts";
-import type { RunCommand } from "./command.ts";
+import { valueText } from "../sync/content/value-text.ts";
+import type { RunCommand } from "./common/command.ts";
 import { withStore } from "./secrets.ts";
 
 /** Git's own limit of a line of the protocol is far larger than any request of it. */

@@ -2,11 +2,11 @@ import { exists, writeAtomically } from "@devplat/base";
 import { printLine, printText } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import { readConfigFile } from "../config/file.ts";
-import { ensureFolder } from "../config/places.ts";
+import { ensureFolder } from "../agent-files/places.ts";
 import { STARTER_CONFIG } from "../config/starter.ts";
 import { AgentError } from "../errors.ts";
-import type { RunCommand } from "./command.ts";
-import { hostOf } from "./context.ts";
+import type { RunCommand } from "./common/command.ts";
+import { hostOf } from "./common/context.ts";
 
 /** Writes the starter configuration as the user's own, unless there is one already. */
 export const run: RunCommand = async (invocation) => {

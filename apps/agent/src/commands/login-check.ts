@@ -5,18 +5,18 @@ import { AppError, silentLogger, systemCode } from "@devplat/base";
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { ConfigError } from "@devplat/config";
 import { SecretStoreError } from "@devplat/secret-store";
-import { tokenDigest } from "../auth/denied-tokens.ts";
+import { tokenDigest } from "../auth/token/denied-tokens.ts";
 import { assembleStore, type StoreParts } from "../assemble/store.ts";
 import { SHORT_PATIENCE_MS, type Host } from "../host.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { methodParts } from "../config/store-section.ts";
+import { methodParts } from "../config/sections/store-section.ts";
 import { AgentError } from "../errors.ts";
 import suppression from "../suppression.cjs";
-import type { Invocation, RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
-import { bootstrap, signInAnew } from "./sign-in-anew.ts";
-import { untilStopped } from "./signals.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
+import { bootstrap, signInAnew } from "./login/sign-in-again.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /** The token is renewed once less than this share of its life is left. */
 const RENEWAL_SHARE = 0.5;

@@ -1,10 +1,10 @@
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore, type StoreParts } from "../assemble/store.ts";
-import type { RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
-import { signInAnew } from "./sign-in-anew.ts";
-import { untilStopped } from "./signals.ts";
+import type { RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
+import { signInAnew } from "./login/sign-in-again.ts";
+import { untilStopped } from "./common/signals.ts";
 import { removeToken } from "../auth/sign-out.ts";
 import { AgentError } from "../errors.ts";
 

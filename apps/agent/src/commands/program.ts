@@ -7,8 +7,8 @@ import {
 } from "@devplat/cli";
 import { BRAND } from "../brand.ts";
 import { VERSION } from "../version.ts";
-import type { CommandSpec } from "./command.ts";
-import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./global-options.ts";
+import type { CommandSpec } from "./common/command.ts";
+import { GLOBAL_OPTIONS, globalFlags, type GlobalFlags } from "./common/global-options.ts";
 
 const json: OptionSpec = { type: "boolean", description: "Print JSON." };
 const reveal: OptionSpec = {

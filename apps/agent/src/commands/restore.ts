@@ -3,15 +3,15 @@ import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import type { Host } from "../host.ts";
-import { Backups } from "../sync/backups.ts";
-import { InPlaceJournal } from "../sync/in-place.ts";
+import { Backups } from "../sync/target/backups.ts";
+import { InPlaceJournal } from "../sync/target/in-place.ts";
 import { WriterLock } from "../sync/lock.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
-import { TargetPolicy } from "../sync/targets.ts";
-import { writeTarget } from "../sync/writer.ts";
-import type { RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
-import { freshCycle } from "./running-daemon.ts";
+import { TargetPolicy } from "../sync/target/target-policy.ts";
+import { writeTarget } from "../sync/target/writer.ts";
+import type { RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
+import { freshCycle } from "./common/running-daemon.ts";
 
 /** Puts back what a rule's file held before the rule first touched it. */
 export const run: RunCommand = async (invocation) => {

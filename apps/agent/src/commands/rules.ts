@@ -3,12 +3,12 @@ import { printLine } from "@devplat/base/terminal";
 import { factsOf } from "../assemble/store.ts";
 import { StateFile } from "../sync/state.ts";
 import { StatusReport } from "../sync/status-report.ts";
-import type { Invocation, RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule } from "../config/sections/rule.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { signalDaemon } from "./daemon.ts";
 
@@ -82,6 +82,6 @@ export const diff: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { name } = findRule(loaded, invocation.positionals[0] ?? "");
   const { reveal, json } = invocation.options;
-  const { dryRun } = await import("./dry-run.ts");
+  const { dryRun } = await import("./sync/dry-run.ts");
   return dryRun(host, loaded, { reveal: reveal === true, only: name, json: json === true });
 };

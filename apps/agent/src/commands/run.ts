@@ -1,12 +1,12 @@
 import { printLine } from "@devplat/base/terminal";
 import { assembleDaemon } from "../assemble/index.ts";
-import type { RunCommand } from "./command.ts";
-import { loadWith, openContext } from "./context.ts";
-import { dryRun } from "./dry-run.ts";
+import type { RunCommand } from "./common/command.ts";
+import { loadWith, openContext } from "./common/context.ts";
+import { dryRun } from "./sync/dry-run.ts";
 import { DaemonPid } from "./daemon.ts";
-import { offerEnrolments } from "./enrolments-at-start.ts";
-import { offerLogin } from "./login-at-start.ts";
-import { untilStopped } from "./signals.ts";
+import { offerEnrolments } from "./enrol/enrolments-at-start.ts";
+import { offerLogin } from "./login/login-at-start.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /** The daemon in the foreground, until SIGTERM or SIGINT. SIGHUP reads the configuration again. */
 export const run: RunCommand = async (invocation) => {

@@ -11,10 +11,10 @@ import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import type { Host } from "../host.ts";
-import type { Invocation, RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
-import { FilesOfSecret } from "./files-of-secret.ts";
-import { untilStopped } from "./signals.ts";
+import type { Invocation, RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
+import { FilesOfSecret } from "./secrets/files-of-secret.ts";
+import { untilStopped } from "./common/signals.ts";
 import {
   noteLine,
   printLine,
@@ -23,12 +23,12 @@ import {
   visibleJson,
   visibleJsonText,
 } from "@devplat/base/terminal";
-import { noSuchField } from "./no-such-field.ts";
+import { noSuchField } from "./secrets/no-such-field.ts";
 import { systemCode } from "@devplat/base";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { REPLACEMENT } from "../secrets/form-text.ts";
-import { ask } from "./prompt.ts";
+import { ask } from "./common/prompt.ts";
 
 /**
  * Keeps `agent secrets` from writing what an enrolment has made, unless `--force` says so.

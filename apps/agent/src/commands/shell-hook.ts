@@ -1,6 +1,6 @@
 import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
-import type { RunCommand } from "./command.ts";
+import type { RunCommand } from "./common/command.ts";
 
 // In each, OPTIONS stands for the options of `login-check`.
 

@@ -3,18 +3,17 @@ import { printText, visibleJson } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import { SHORT_PATIENCE_MS } from "../host.ts";
 import type { Config } from "../config/schema.ts";
-import { methodParts } from "../config/store-section.ts";
-import { AgentError } from "../errors.ts";
+import { methodParts } from "../config/sections/store-section.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import { lookAtDaemon, type DaemonLook } from "../surfaces/socket/daemon-look.ts";
 import type { CommandStatus, CertificateStatus } from "../status.ts";
-import { publicMessage } from "../sync/records.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { StatusReport } from "../sync/status-report.ts";
-import type { RunCommand } from "./command.ts";
-import { hostOf, openContext } from "./context.ts";
-import { statusText } from "./status-text.ts";
-import { isConfigFault, statusWithoutConfig } from "./status-without-config.ts";
-import { untilStopped } from "./signals.ts";
+import type { RunCommand } from "./common/command.ts";
+import { hostOf, openContext } from "./common/context.ts";
+import { statusText } from "./status/status-text.ts";
+import { isConfigFault, statusWithoutConfig } from "./status/status-without-config.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /**
  * Who is signed in, and the state of every rule as the last cycle left it; of a running daemon also what it alone

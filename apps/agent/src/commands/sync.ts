@@ -5,13 +5,13 @@ import type { LoadedConfig } from "../config/load.ts";
 import { AgentError } from "../errors.ts";
 import { apiSocketPath } from "../surfaces/socket/places.ts";
 import type { CycleResult } from "../status.ts";
-import { exposedFiles, type ExposedFile } from "../sync/exposed-files.ts";
-import type { RunCommand } from "./command.ts";
-import { openContext } from "./context.ts";
-import { dryRun } from "./dry-run.ts";
-import { runUnattended } from "./enrolments-at-start.ts";
-import { ensureSignedIn } from "./login-at-start.ts";
-import { untilStopped } from "./signals.ts";
+import { exposedFiles, type ExposedFile } from "../sync/target/exposed-files.ts";
+import type { RunCommand } from "./common/command.ts";
+import { openContext } from "./common/context.ts";
+import { dryRun } from "./sync/dry-run.ts";
+import { runUnattended } from "./enrol/enrolments-at-start.ts";
+import { ensureSignedIn } from "./login/login-at-start.ts";
+import { untilStopped } from "./common/signals.ts";
 
 /**
  * One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. As `run --once` it first gets the
@@ -46,7 +46,7 @@ async function assembleOrAsk(host: Host, loaded: LoadedConfig): Promise<SyncPart
     return await assembleSync(host, loaded, 0);
   } catch (error) {
     if (!(error instanceof AgentError) || error.code !== "locked") throw error;
-    const { syncByDaemon } = await import("./running-daemon.ts");
+    const { syncByDaemon } = await import("./common/running-daemon.ts");
     const { api } = loaded.config;
     const socketPath = api.enabled ? apiSocketPath(host.places, api) : undefined;
     const done = await syncByDaemon(host.places.runtime, socketPath);

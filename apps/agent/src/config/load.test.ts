@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { loadConfig, parseConfig } from "./load.ts";
-import { findPlaces, type Places } from "./places.ts";
+import { findPlaces, type Places } from "../agent-files/places.ts";
 
 let root = "";
 let count = 0;

@@ -4,7 +4,7 @@ import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import { readConfigFile, type ConfigFile } from "./file.ts";
 import { notUsedYet } from "./not-used.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../agent-files/places.ts";
 import { withRemote, type LocatedConfig } from "./overlay.ts";
 import type { RemoteConfig } from "./remote.ts";
 import { configSchema, type Config } from "./schema.ts";

@@ -2,8 +2,8 @@ import { ConfigError, validateConfig, type ConfigProblem, type Locate } from "@d
 import { locateIn, parseConfigDocument } from "@devplat/config/document";
 import { STANDARD_FUNCTION_NAMES, TemplateError, parseTemplate } from "@devplat/go-template";
 import { z } from "zod";
-import { ruleSchema, type Rule } from "./rule.ts";
-import { enrolmentsSection } from "./enrolment-section.ts";
+import { ruleSchema, type Rule } from "./sections/rule.ts";
+import { enrolmentsSection } from "./sections/enrolment-section.ts";
 import { checkTogether, type Config } from "./schema.ts";
 import { duration } from "@devplat/config";
 

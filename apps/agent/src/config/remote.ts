@@ -6,9 +6,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { parseRemote, type RemoteDocument } from "./overlay.ts";
-import { ensureFolder } from "./places.ts";
-import { ed25519Key, type RemoteSection } from "./remote-section.ts";
-import { expandHome } from "./rule.ts";
+import { ensureFolder } from "../agent-files/places.ts";
+import { ed25519Key, type RemoteSection } from "./sections/remote-section.ts";
+import { expandHome } from "./sections/rule.ts";
 
 /** From connecting to the last byte, in milliseconds. */
 const FETCH_TIMEOUT_MS = 10_000;

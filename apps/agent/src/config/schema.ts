@@ -1,11 +1,11 @@
 import { SecretStoreError, checkPath } from "@devplat/secret-store";
 import { ConfigError, type ConfigProblem, type Locate } from "@devplat/config";
 import { z } from "zod";
-import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./rule.ts";
+import { ruleSchema, targetPathFault, expandHome, ownsWholeFile, type Rule } from "./sections/rule.ts";
 import { duration } from "@devplat/config";
-import { enrolmentsSection } from "./enrolment-section.ts";
-import { remoteSection } from "./remote-section.ts";
-import { storeSection } from "./store-section.ts";
+import { enrolmentsSection } from "./sections/enrolment-section.ts";
+import { remoteSection } from "./sections/remote-section.ts";
+import { storeSection } from "./sections/store-section.ts";
 import {
   apiSection,
   dockerSection,
@@ -14,7 +14,7 @@ import {
   observabilitySection,
   sshAgentSection,
   sshSection,
-} from "./surface-sections.ts";
+} from "./sections/surface-sections.ts";
 
 // Compiling a checker takes longer than the one use that a command makes of it.
 z.config({ jitless: true });

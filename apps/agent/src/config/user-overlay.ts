@@ -3,7 +3,7 @@ import { parseConfigDocument } from "@devplat/config/document";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 import { configSchema, type Config } from "./schema.ts";
-import { fuseSection } from "./surface-sections.ts";
+import { fuseSection } from "./sections/surface-sections.ts";
 
 const userDocument = z.strictObject({
   fuse: z

@@ -1,6 +1,6 @@
 import { TemplateError } from "@devplat/go-template";
 import { SecretStoreError, type Fields, type SecretStore } from "@devplat/secret-store";
-import { RuleTemplate } from "../sync/rule-template.ts";
+import { RuleTemplate } from "../sync/content/rule-template.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 import { failed } from "./http.ts";
 

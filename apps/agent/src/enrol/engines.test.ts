@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { Secret, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
-import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import type { EnrolmentConfig } from "../config/sections/enrolment-section.ts";
 import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import { engineFor } from "./engines.ts";
 import type { EnrolmentSteps, FormField } from "./engine.ts";

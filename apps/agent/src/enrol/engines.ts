@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Clock } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
-import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import type { EnrolmentConfig } from "../config/sections/enrolment-section.ts";
 import { Copy } from "./copy.ts";
 import type { EnrolmentEngine } from "./engine.ts";
 import { Jfrog } from "./jfrog.ts";

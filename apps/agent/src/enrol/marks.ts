@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { NameSetFile } from "../config/name-set-file.ts";
+import { NameSetFile } from "../agent-files/name-set-file.ts";
 
 /** What the user has said of enrolments, by their keys; in the state folder, over restarts. */
 export class EnrolmentMarks {

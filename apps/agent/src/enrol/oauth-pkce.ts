@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Secret, systemCode, type Clock } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
-import { answerCallback } from "../auth/callback-page.ts";
+import { answerCallback } from "../auth/login/callback-page.ts";
 import { AgentError } from "../errors.ts";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 import { errorCode, failed } from "./http.ts";

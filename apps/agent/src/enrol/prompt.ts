@@ -1,5 +1,5 @@
 import type { Fields } from "@devplat/secret-store";
-import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import type { EnrolmentConfig } from "../config/sections/enrolment-section.ts";
 import type { EnrolmentEngine, EnrolmentSteps, FormField } from "./engine.ts";
 
 type PromptConfig = Extract<EnrolmentConfig, { engine: "prompt" }>;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
 import { SecretStoreError, type Fields, type TokenInfo } from "@devplat/secret-store";
 import { embeddedSignIn, type SignIn } from "../auth/sign-in.ts";
-import type { EnrolmentConfig } from "../config/enrolment-section.ts";
+import type { EnrolmentConfig } from "../config/sections/enrolment-section.ts";
 import { workspace, type Workspace } from "../sync/workspace.test-kit.ts";
 import type { EnrolmentEngine } from "./engine.ts";
 import { failed } from "./http.ts";

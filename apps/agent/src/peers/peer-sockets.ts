@@ -1,6 +1,6 @@
 import { lstat, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { expandHome } from "../config/rule.ts";
+import { expandHome } from "../config/sections/rule.ts";
 
 /** A socket over which another daemon of this user may answer: that of the workstation in front of it. */
 export interface PeerSocket {

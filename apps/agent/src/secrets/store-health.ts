@@ -1,5 +1,5 @@
-import type { SecretStoreError, SecretStoreErrorCode } from "@devplat/secret-store";
-import { publicMessage } from "../sync/records.ts";
+import { SecretStoreError, type SecretStoreErrorCode } from "@devplat/secret-store";
+import { publicMessage } from "../errors.ts";
 
 /** Errors after which nothing can be read or written now, whatever the path. */
 const FAULTS: ReadonlySet<SecretStoreErrorCode> = new Set([
@@ -21,6 +21,14 @@ const ANSWERS: ReadonlySet<SecretStoreErrorCode> = new Set([
 /** Whether an error says that the store can serve nobody now. */
 export function isStoreFault({ code }: SecretStoreError): boolean {
   return FAULTS.has(code);
+}
+
+/** Whether an error keeps every secret from being read now. It is then no error of one secret or one rule. */
+export function isStoreWide(error: unknown): boolean {
+  return (
+    error instanceof SecretStoreError &&
+    ["unauthenticated", "sealed", "unavailable", "aborted", "misconfigured", "corrupt"].includes(error.code)
+  );
 }
 
 /** Whether the secrets store answers, by the newest request that any part of this process has sent. */

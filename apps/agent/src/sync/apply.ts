@@ -2,14 +2,14 @@ import { syncFolder, type Clock } from "@devplat/base";
 import type { DocumentFormat, LeafPath } from "@devplat/document-edit";
 import { readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Backups } from "./backups.ts";
-import type { MergeContext, MergedFile, Piece } from "./file-edit.ts";
-import type { InPlaceJournal } from "./in-place.ts";
-import { mergeFile } from "./large-files.ts";
+import type { Backups } from "./target/backups.ts";
+import type { MergeContext, MergedFile, Piece } from "./edit/file-edit.ts";
+import type { InPlaceJournal } from "./target/in-place.ts";
+import { mergeFile } from "./edit/large-files.ts";
 import type { StateFile } from "./state.ts";
-import type { ResolvedTarget } from "./targets.ts";
-import { refuseTracked } from "./tracked.ts";
-import { writeTarget, type WriteResult } from "./writer.ts";
+import type { ResolvedTarget } from "./target/target-policy.ts";
+import { refuseTracked } from "./target/tracked.ts";
+import { writeTarget, type WriteResult } from "./target/writer.ts";
 
 /** Everything that one file gets in one cycle. */
 export interface FilePlan {

@@ -1,17 +1,16 @@
 import { backoffMs, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import type { SignIn } from "../auth/sign-in.ts";
-import type { StoreHealth } from "../secrets/store-health.ts";
-import { AgentError } from "../errors.ts";
+import { isStoreWide, type StoreHealth } from "../secrets/store-health.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
-import { isStoreWide } from "./cycle-secrets.ts";
 import type { Hurry, SyncEngine } from "./engine.ts";
-import { iso, publicMessage } from "./records.ts";
+import { iso } from "./records.ts";
 import type { StateFile } from "./state.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule } from "../config/sections/rule.ts";
 import { StatusReport, type StatusFacts } from "./status-report.ts";
 import { StoreWatch, type EventsState } from "./store-watch.ts";
-import { TargetWatch } from "./target-watch.ts";
+import { TargetWatch } from "./target/target-watch.ts";
 
 /** Share of the poll interval that is drawn at random, so that a fleet does not ask in step. */
 const POLL_JITTER = 0.1;

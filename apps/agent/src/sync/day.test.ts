@@ -6,7 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { silentLogger, type Secret } from "@devplat/base";
 import { SecretStoreError, type SecretChange, type SecretStore, type TokenInfo } from "@devplat/secret-store";
 import { testSeed } from "@devplat/testkit";
-import { TokenFile } from "../auth/token-file.ts";
+import { TokenFile } from "../auth/token/token-file.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
 import { TokenSignIn, type TokenApi } from "../auth/sign-in.ts";
 import { ObservedStore } from "../secrets/observed-store.ts";

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { chmod, chown, link, mkdir, readdir, stat, symlink, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { TargetPolicy } from "./targets.ts";
+import { TargetPolicy } from "./target/target-policy.ts";
 import { workspace, yaml, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
 
 let w: Workspace;

@@ -1,32 +1,24 @@
 import type { Logger } from "@devplat/base";
 import type { SecretStore } from "@devplat/secret-store";
-import { AgentError } from "../errors.ts";
+import { AgentError, publicMessage } from "../errors.ts";
 import type { CycleResult } from "../status.ts";
-import type { PieceOutcome } from "./file-edit.ts";
+import type { PieceOutcome } from "./edit/file-edit.ts";
 import { applyPlan, previewPlan, type ApplyParts, type FilePlan } from "./apply.ts";
-import { CycleSecrets, inParallel, isStoreWide } from "./cycle-secrets.ts";
-import { exposedFiles, type ExposedFile } from "./exposed-files.ts";
+import { isStoreWide } from "../secrets/store-health.ts";
+import { CycleSecrets, inParallel } from "./content/cycle-secrets.ts";
+import { exposedFiles, type ExposedFile } from "./target/exposed-files.ts";
 import { inWriteOrder, planFiles, type Work } from "./file-plan.ts";
-import {
-  iso,
-  isWaiting,
-  noteFailure,
-  noteMissing,
-  notePaused,
-  noteSuccess,
-  publicMessage,
-  recordOf,
-} from "./records.ts";
-import type { ChangedFile } from "./preview-text.ts";
-import type { Renderer } from "./render.ts";
-import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/rule.ts";
+import { iso, isWaiting, noteFailure, noteMissing, notePaused, noteSuccess, recordOf } from "./records.ts";
+import type { ChangedFile } from "./edit/preview-text.ts";
+import type { Renderer } from "./content/render.ts";
+import { expandHome, mayReadOthers, secretPaths, type Rule } from "../config/sections/rule.ts";
 import { runCommand, runFailure } from "./run-command.ts";
 import type { RuleRecord } from "./state.ts";
-import type { TargetPolicy } from "./targets.ts";
-import { valueText } from "./value-text.ts";
-import { finishInPlace } from "./in-place.ts";
-import { fileSignature } from "./signature.ts";
-import { removeLeftovers } from "./writer.ts";
+import type { TargetPolicy } from "./target/target-policy.ts";
+import { valueText } from "./content/value-text.ts";
+import { finishInPlace } from "./target/in-place.ts";
+import { fileSignature } from "../agent-files/file-signature.ts";
+import { removeLeftovers } from "./target/writer.ts";
 
 export interface SyncEngineParts extends ApplyParts {
   readonly store: SecretStore;

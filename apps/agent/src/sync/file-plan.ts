@@ -10,11 +10,11 @@ import { dirname } from "node:path";
 import { sharingFault } from "../config/schema.ts";
 import { AgentError } from "../errors.ts";
 import type { FilePlan } from "./apply.ts";
-import type { Piece } from "./file-edit.ts";
-import { ownsWholeFile, type Rule } from "../config/rule.ts";
+import type { Piece } from "./edit/file-edit.ts";
+import { ownsWholeFile, type Rule } from "../config/sections/rule.ts";
 import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
-import { formatOf } from "./target-format.ts";
-import type { ResolvedTarget, TargetPolicy } from "./targets.ts";
+import { formatOf } from "./content/target-format.ts";
+import type { ResolvedTarget, TargetPolicy } from "./target/target-policy.ts";
 
 /** What one rule has to do in this cycle. */
 export interface Work {

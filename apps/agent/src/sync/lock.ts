@@ -2,7 +2,7 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { systemCode } from "@devplat/base";
-import { ensureFolder } from "../config/places.ts";
+import { ensureFolder } from "../agent-files/places.ts";
 import { AgentError } from "../errors.ts";
 
 /** SQLITE_BUSY: another connection holds the lock. */

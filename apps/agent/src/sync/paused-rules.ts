@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { NameSetFile } from "../config/name-set-file.ts";
+import { NameSetFile } from "../agent-files/name-set-file.ts";
 
 /**
  * The rules that somebody has paused by hand, in `<state>/paused.json`, apart from those that the configuration pauses.

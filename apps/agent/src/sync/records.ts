@@ -1,6 +1,7 @@
-import { AppError, backoffMs } from "@devplat/base";
+import { backoffMs } from "@devplat/base";
+import { publicMessage } from "../errors.ts";
 import type { RuleStatus } from "../status.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule } from "../config/sections/rule.ts";
 import type { RuleRecord, StateDocument } from "./state.ts";
 
 /** Wait after the first failure of a rule, and the longest, in milliseconds: a typo costs little, an outage no load. */
@@ -96,16 +97,6 @@ export function statusOf(record: RuleRecord): RuleStatus {
     version,
     ...(record.last_run !== null && { run: record.last_run }),
   };
-}
-
-/**
- * What may be shown and stored of a failure. Our own errors are made for that; anything else is a fault in the
- * program, whose message could quote a value.
- */
-export function publicMessage(error: unknown): string {
-  if (error instanceof AppError)
-    return error.hint === undefined ? error.message : `${error.message}. ${error.hint}`;
-  return `internal error (${error instanceof Error ? error.name : typeof error})`;
 }
 
 export function iso(ms: number): string {

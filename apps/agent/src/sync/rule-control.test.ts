@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { DocumentFormat } from "@devplat/document-edit";
 import type { Preview } from "./engine.ts";
 import { RuleSwitch } from "./rule-control.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule } from "../config/sections/rule.ts";
 
 const RULES = [
   { name: "one", paused: false },

@@ -1,7 +1,7 @@
 import type { Preview } from "./engine.ts";
-import { diffOf } from "./large-files.ts";
+import { diffOf } from "./edit/large-files.ts";
 import type { PausedRules } from "./paused-rules.ts";
-import type { Rule } from "../config/rule.ts";
+import type { Rule } from "../config/sections/rule.ts";
 
 /** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
 export type PauseOutcome = "done" | "unknown_rule" | "configured";

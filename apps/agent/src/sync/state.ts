@@ -3,8 +3,8 @@ import { Serializer } from "@devplat/base/serializer";
 import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
-import { readOwnFile, unwritableFile } from "../config/own-file.ts";
-import { ensureFolder } from "../config/places.ts";
+import { readOwnFile, unwritableFile } from "../agent-files/own-file.ts";
+import { ensureFolder } from "../agent-files/places.ts";
 
 /** Bumped when the file's shape changes; an older or newer one is rebuilt, not guessed at. */
 const STATE_SCHEMA = 1;

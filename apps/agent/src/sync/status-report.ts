@@ -2,7 +2,7 @@ import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
 import type { AgentStatus, DockerStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
 import { iso, statusOf } from "./records.ts";
-import { keyText, type Rule } from "../config/rule.ts";
+import { keyText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
 
 /** What does not change while the daemon runs. */

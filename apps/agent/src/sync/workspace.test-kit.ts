@@ -4,14 +4,14 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { CycleResult } from "../status.ts";
-import { findPlaces, type Places } from "../config/places.ts";
-import { Backups } from "./backups.ts";
+import { findPlaces, type Places } from "../agent-files/places.ts";
+import { Backups } from "./target/backups.ts";
 import { SyncEngine } from "./engine.ts";
-import { InPlaceJournal } from "./in-place.ts";
-import { Renderer } from "./render.ts";
-import { ruleSchema, type Rule } from "../config/rule.ts";
+import { InPlaceJournal } from "./target/in-place.ts";
+import { Renderer } from "./content/render.ts";
+import { ruleSchema, type Rule } from "../config/sections/rule.ts";
 import { StateFile } from "./state.ts";
-import { TargetPolicy } from "./targets.ts";
+import { TargetPolicy } from "./target/target-policy.ts";
 
 /** A home folder with an embedded store, for tests of the sync engine. */
 export interface Workspace {

@@ -1,9 +1,9 @@
 import { Secret, systemCode, writeAtomically } from "@devplat/base";
 import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ensureFolder } from "../../config/places.ts";
+import { ensureFolder } from "../../agent-files/places.ts";
 import { AgentError } from "../../errors.ts";
-import { SEAL_MARKER, type Sealer } from "../token-file.ts";
+import { SEAL_MARKER, type Sealer } from "../token/token-file.ts";
 import { readCertificate, readIssued, type ClientCertificate } from "./client-certificate.ts";
 import type { TokenKeys } from "./token-keys.ts";
 

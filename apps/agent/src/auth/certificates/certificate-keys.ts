@@ -1,7 +1,7 @@
 import { generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { Secret } from "@devplat/base";
-import type { MtlsSection } from "../../config/store-section.ts";
+import type { MtlsSection } from "../../config/sections/store-section.ts";
 import { readCertificate, type ClientCertificate } from "./client-certificate.ts";
 import { signingRequest } from "./signing-request.ts";
 

@@ -1,11 +1,10 @@
 import { Secret, type Clock, type Logger } from "@devplat/base";
 import { SecretStoreError, type VaultClient } from "@devplat/secret-store";
 import { BRAND } from "../../brand.ts";
-import type { MtlsSection } from "../../config/store-section.ts";
-import { AgentError } from "../../errors.ts";
+import type { MtlsSection } from "../../config/sections/store-section.ts";
+import { AgentError, publicMessage } from "../../errors.ts";
 import type { CertificateStatus } from "../../status.ts";
-import { publicMessage } from "../../sync/records.ts";
-import type { Adopted, Adoption, AdoptOptions } from "../adoption.ts";
+import type { Adopted, Adoption, AdoptOptions } from "../token/adoption.ts";
 import type { CertificateFile, CertificateStore } from "./certificate-file.ts";
 import type { CertificateKeys } from "./certificate-keys.ts";
 import type { ClientCertificate } from "./client-certificate.ts";

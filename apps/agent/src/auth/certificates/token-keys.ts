@@ -5,7 +5,7 @@ import { lstat, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { Secret, systemCode, type Logger } from "@devplat/base";
-import type { MtlsSection, Pkcs11Section } from "../../config/store-section.ts";
+import type { MtlsSection, Pkcs11Section } from "../../config/sections/store-section.ts";
 import { AgentError } from "../../errors.ts";
 import type { CertificateKeys, PendingKey } from "./certificate-keys.ts";
 import { readIssued, type ClientCertificate, type TokenKey } from "./client-certificate.ts";

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { Secret } from "@devplat/base";
 import { z } from "zod";
 import { AgentError } from "../../errors.ts";
-import { SEAL_MARKER, type Sealer } from "../token-file.ts";
+import { SEAL_MARKER, type Sealer } from "../token/token-file.ts";
 import type { Tpm } from "./tpm.ts";
 
 /** AES-256-GCM (NIST SP 800-38D): bytes of key and nonce. */

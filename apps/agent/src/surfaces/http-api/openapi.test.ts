@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseFields } from "@devplat/secret-store";
-import type { RouteParts } from "../web/route-parts.ts";
+import type { RouteParts } from "../web/routes/route-parts.ts";
 import { ruleView, signedIn } from "../web/memory-view.test-kit.ts";
 import {
   startTestServer,

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from "@devplat/web-kit";
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { ACTION_KINDS, type ActionKind } from "../../config/action-kinds.ts";
+import { ACTION_KINDS, type ActionKind } from "../../config/sections/action-kinds.ts";
 import { actionPath, parseAction } from "../peer-actions/action.ts";
 import { failureOf } from "../peer-actions/failure.ts";
 import { MAX_FORM_BYTES, isForm, parseForm } from "../peer-actions/form.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { MAX_CLIPBOARD_BYTES } from "../../desktop/clipboard.ts";
-import { ACTION_KINDS, type ActionKind } from "../../config/action-kinds.ts";
+import { ACTION_KINDS, type ActionKind } from "../../config/sections/action-kinds.ts";
 import { actionFields, actionForm, parseAction, type PeerAction } from "./action.ts";
 import { parseForm } from "./form.ts";
 

@@ -8,7 +8,7 @@ import {
   type Notification,
 } from "../../desktop/notification.ts";
 import { parseWebUrl } from "../../desktop/web-url.ts";
-import type { ActionKind } from "../../config/action-kinds.ts";
+import type { ActionKind } from "../../config/sections/action-kinds.ts";
 import { printForm, type FormFields } from "./form.ts";
 
 /** Something to do on a desktop: here, or on the workstation that forwards its socket to here. Checked already. */

@@ -1,5 +1,5 @@
 import type { DesktopOutcome } from "../../desktop/program.ts";
-import type { ActionKind } from "../../config/action-kinds.ts";
+import type { ActionKind } from "../../config/sections/action-kinds.ts";
 
 const FAILURES: Readonly<Record<ActionKind, Readonly<Record<Exclude<DesktopOutcome, "done">, Failure>>>> = {
   browse: {

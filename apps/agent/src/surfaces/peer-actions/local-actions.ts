@@ -1,7 +1,7 @@
 import type { Logger } from "@devplat/base";
 import type { Desktop } from "../../desktop/desktop.ts";
 import type { DesktopOutcome } from "../../desktop/program.ts";
-import type { ActionKind } from "../../config/action-kinds.ts";
+import type { ActionKind } from "../../config/sections/action-kinds.ts";
 import { actionFields, type PeerAction } from "./action.ts";
 
 /** `busy`: an action of this kind runs already. */

@@ -1,6 +1,6 @@
 import { boundedRequest, jsonOf, type HttpResponse } from "@devplat/http-client";
 import { z } from "zod";
-import { readWebAccess } from "../web/web-key.ts";
+import { readWebAccess } from "../web/access/web-key.ts";
 import { MAX_DAEMON_ANSWER_BYTES, requestOverSocket } from "../../peers/socket-request.ts";
 
 /** Answers from memory come at once; longer than this, in milliseconds, the daemon hangs. */

@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import type { z } from "zod";
-import type { Places } from "../../config/places.ts";
+import type { Places } from "../../agent-files/places.ts";
 import type { Config } from "../../config/schema.ts";
 import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../status.ts";
 import { DaemonClient } from "./daemon-client.ts";

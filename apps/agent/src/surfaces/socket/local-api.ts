@@ -1,4 +1,4 @@
-import type { LiveUpdates } from "../web/live-updates.ts";
+import type { LiveUpdates } from "../web/routes/live-updates.ts";
 import type { SocketServer } from "./socket-server.ts";
 
 export interface LocalApiParts {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Places } from "../../config/places.ts";
-import type { ApiSection } from "../../config/surface-sections.ts";
-import { expandHome } from "../../config/rule.ts";
+import type { Places } from "../../agent-files/places.ts";
+import type { ApiSection } from "../../config/sections/surface-sections.ts";
+import { expandHome } from "../../config/sections/rule.ts";
 
 /** Names in the runtime folder, unless the configuration says otherwise. */
 const API_SOCKET = "api.sock";

@@ -8,8 +8,8 @@ import { apiRoutes } from "../http-api/routes.ts";
 import { storeProblem } from "../http-api/store-problem.ts";
 import type { ApiParts, Environment } from "../http-api/environment.ts";
 import { MAX_BODY_BYTES } from "../http-api/request-checks.ts";
-import { ACTION_KINDS } from "../../config/action-kinds.ts";
-import type { PeerOffer } from "../../config/peer-offers.ts";
+import { ACTION_KINDS } from "../../config/sections/action-kinds.ts";
+import type { PeerOffer } from "../../config/sections/peer-offers.ts";
 import type { TokenHandouts } from "./token-handouts.ts";
 
 /** The API socket: the JSON API of the web port, without pages. */

@@ -12,7 +12,7 @@ import { Assets } from "@devplat/web-kit";
 import type { Desktop } from "../../desktop/desktop.ts";
 import { LocalActions } from "../peer-actions/local-actions.ts";
 import { MemoryView } from "../web/memory-view.test-kit.ts";
-import { PEER_OFFERS, type PeerOffer } from "../../config/peer-offers.ts";
+import { PEER_OFFERS, type PeerOffer } from "../../config/sections/peer-offers.ts";
 import { peerSocketRoutes } from "./routes.ts";
 import { SocketServer } from "./socket-server.ts";
 import type { HttpMethod } from "@devplat/http-client";

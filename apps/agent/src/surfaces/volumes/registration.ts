@@ -2,10 +2,10 @@ import { systemCode } from "@devplat/base";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { BRAND } from "../../brand.ts";
-import type { Places } from "../../config/places.ts";
+import type { Places } from "../../agent-files/places.ts";
 import type { Config } from "../../config/schema.ts";
 import type { DockerStatus } from "../../status.ts";
-import { expandHome } from "../../config/rule.ts";
+import { expandHome } from "../../config/sections/rule.ts";
 
 /** Where Docker looks for plugins that register themselves by a file (its documentation, "Plugin discovery"). */
 const PLUGIN_FOLDER = "/etc/docker/plugins";

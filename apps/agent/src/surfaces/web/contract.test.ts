@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { STRICT_CSP } from "@devplat/web-kit";
 import { parseFields, type SecretStore } from "@devplat/secret-store";
-import type { RouteParts } from "./route-parts.ts";
+import type { RouteParts } from "./routes/route-parts.ts";
 import { parseListenAddress } from "./listen-address.ts";
 import { ruleView } from "./memory-view.test-kit.ts";
-import { routes } from "./routes.ts";
+import { routes } from "./routes/routes.ts";
 import { GOOD_TOKEN } from "./login.test-kit.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
 

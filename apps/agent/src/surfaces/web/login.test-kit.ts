@@ -1,9 +1,9 @@
 import { Secret, silentLogger } from "@devplat/base";
 import { SecretStoreError, type TokenInfo } from "@devplat/secret-store";
-import type { LoginSteps } from "../../auth/login-flow.ts";
+import type { LoginSteps } from "../../auth/login/login-flow.ts";
 import { AgentError } from "../../errors.ts";
 import type { MemoryView } from "./memory-view.test-kit.ts";
-import { WebLogin, type WebLoginParts } from "./web-login.ts";
+import { WebLogin, type WebLoginParts } from "./state/web-login.ts";
 
 /** What the store of {@link testLogin} accepts. */
 export const GOOD_TOKEN = "hvs.good";

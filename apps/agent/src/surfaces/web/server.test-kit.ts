@@ -22,9 +22,9 @@ import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
 import { ConfigurationView } from "../../config/configuration-view.ts";
 import { MemoryView } from "./memory-view.test-kit.ts";
-import type { PortGuard } from "./port-guard.ts";
+import type { PortGuard } from "./access/port-guard.ts";
 import { testLogin, type TestLoginOptions } from "./login.test-kit.ts";
-import { SetupState } from "./setup-state.ts";
+import { SetupState } from "./state/setup-state.ts";
 import { WebServer, type WebServerOptions } from "./server.ts";
 
 export interface Answer {

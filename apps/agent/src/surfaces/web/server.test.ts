@@ -6,7 +6,7 @@ import { readdir } from "node:fs/promises";
 import { after, before, describe, it } from "node:test";
 import { AgentError } from "../../errors.ts";
 import { requestOpenLink } from "../socket/open-link.ts";
-import { PortGuard, systemSocketOwners, type SocketOwners } from "./port-guard.ts";
+import { PortGuard, systemSocketOwners, type SocketOwners } from "./access/port-guard.ts";
 import type { AgentStatus } from "../../status.ts";
 import { startTestServer, type Answer, type RequestOptions, type TestServer } from "./server.test-kit.ts";
 import { ruleView } from "./memory-view.test-kit.ts";

@@ -8,17 +8,17 @@ import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";
 import { AgentError } from "../../errors.ts";
 import { Connections, MAX_WEB_CONNECTIONS } from "./connections.ts";
-import { Gate } from "./gate.ts";
+import { Gate } from "./access/gate.ts";
 import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
-import { LiveUpdates } from "./live-updates.ts";
+import { LiveUpdates } from "./routes/live-updates.ts";
 import { addPageAssets } from "./pages/layout.ts";
 import { renderMarkdown } from "./pages/markdown.ts";
-import { PortGuard } from "./port-guard.ts";
-import { portOwner } from "./port-owner.ts";
-import type { SiteParts } from "./route-parts.ts";
-import { routes } from "./routes.ts";
-import { Sessions } from "./sessions.ts";
-import { WebKey } from "./web-key.ts";
+import { PortGuard } from "./access/port-guard.ts";
+import { portOwner } from "./access/port-owner.ts";
+import type { SiteParts } from "./routes/route-parts.ts";
+import { routes } from "./routes/routes.ts";
+import { Sessions } from "./access/sessions.ts";
+import { WebKey } from "./access/web-key.ts";
 
 /** Ended sessions are looked for this often, in milliseconds. */
 const SESSION_SWEEP_MS = 60_000;

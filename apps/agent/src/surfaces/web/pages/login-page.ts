@@ -1,6 +1,6 @@
 import { html, raw, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../brand.ts";
-import type { LoginView } from "../web-login.ts";
+import type { LoginView } from "../state/web-login.ts";
 import { plainPage } from "./layout.ts";
 
 /** Waiting pages are loaded again after this time, in seconds: soon enough to follow, seldom enough to read. */

@@ -1,6 +1,6 @@
 import { html, sentence, type Html } from "@devplat/web-kit";
 import type { AgentStatus } from "../../../status.ts";
-import { isOutstanding, needingUser } from "../setup-state.ts";
+import { isOutstanding, needingUser } from "../state/setup-state.ts";
 import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
 import { timeText } from "./time-text.ts";
 

@@ -1,7 +1,7 @@
 import { html, page, type Assets, type Html } from "@devplat/web-kit";
 import { BRAND } from "../../../../brand.ts";
 import type { AgentStatus } from "../../../../status.ts";
-import { isOutstanding } from "../../setup-state.ts";
+import { isOutstanding } from "../../state/setup-state.ts";
 import { LIVE_STATE_ID, liveLost, liveNotice, liveState, liveStream } from "../layout.ts";
 import { cardId, enrolmentCard, isAsking, type EnrolmentView, type RefusedAnswer } from "./card.ts";
 

@@ -1,7 +1,7 @@
 import type { FieldValue } from "@devplat/secret-store";
 import { html, type Html } from "@devplat/web-kit";
 import { isFormName, textOf, typeOf } from "../../../../secrets/form-text.ts";
-import { MAX_FORM_BYTES } from "../../form-limit.ts";
+import { MAX_FORM_BYTES } from "../../state/form-limit.ts";
 import { ANNOUNCE_ID } from "../layout.ts";
 import { fieldKey, partUrl, secretUrl } from "./links.ts";
 

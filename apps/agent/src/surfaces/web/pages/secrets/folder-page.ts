@@ -1,7 +1,7 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { SearchResult } from "../../../../secrets/search-names.ts";
 import { lastName } from "../../../../secrets/url-path.ts";
-import type { Listing } from "../../secret-listing.ts";
+import type { Listing } from "../../state/secret-listing.ts";
 import { crumbs, secretsPage, type SecretsFrame } from "./frame.ts";
 import { secretUrl } from "./links.ts";
 

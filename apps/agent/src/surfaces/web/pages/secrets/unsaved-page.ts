@@ -3,7 +3,7 @@ import { documentOf, type Problem } from "../../../http-api/problem.ts";
 import { carriedText } from "../../../../secrets/form-text.ts";
 import { lastName } from "../../../../secrets/url-path.ts";
 import type { AgentStatus } from "../../../../status.ts";
-import type { Draft } from "../../draft.ts";
+import type { Draft } from "../../state/draft.ts";
 import { plainDraftPage, sitePage } from "../layout.ts";
 import { nameInput, typedFormAttributes, valueInput } from "./field-row.ts";
 import { crumbs } from "./frame.ts";

@@ -1,0 +1,83 @@
+import { noteLine, printLine } from "@devplat/base/terminal";
+import { messageOf } from "@devplat/base";
+import { stat } from "node:fs/promises";
+import { BRAND } from "../../brand.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { expandHome, mayReadOthers, secretPaths, type Rule } from "../../config/sections/rule.ts";
+import type { Host } from "../../host.ts";
+import { PausedRules } from "../../sync/paused-rules.ts";
+import { signatureOf } from "../../agent-files/file-signature.ts";
+import { freshCycle, type DaemonCycle } from "../common/running-daemon.ts";
+
+/** How long a command that changed a secret waits for the daemon to have written it, in milliseconds. */
+const WAIT_MS = 30_000;
+
+interface TargetFile {
+  readonly rule: string;
+  readonly path: string;
+  readonly before: string;
+}
+
+/** The files into which rules write one secret, as they were before it was changed. */
+export class FilesOfSecret {
+  readonly #host: Host;
+  readonly #loaded: LoadedConfig;
+  readonly #files: readonly TargetFile[];
+
+  private constructor(host: Host, loaded: LoadedConfig, files: readonly TargetFile[]) {
+    this.#host = host;
+    this.#loaded = loaded;
+    this.#files = files;
+  }
+
+  /** Looks at the files, before the secret at `secretPath` is changed. */
+  static async look(host: Host, loaded: LoadedConfig, secretPath: string): Promise<FilesOfSecret> {
+    const paused = await new PausedRules(host.places.state).read();
+    const readers = loaded.config.rules.filter(
+      (rule) => rule.enabled && !rule.paused && !paused.has(rule.name) && reads(rule, secretPath),
+    );
+    const files = readers.map(async ({ name, target }) => {
+      const path = expandHome(target.path, host.places.home);
+      return { rule: name, path, before: await stampOf(path) };
+    });
+    return new FilesOfSecret(host, loaded, await Promise.all(files));
+  }
+
+  /**
+   * Waits for the running daemon to have synced what was changed since {@link look}, and prints what became of each file.
+   * The secret is stored by now: what goes wrong here is told, and is no failure of the command.
+   */
+  async untilSynced(): Promise<void> {
+    if (this.#files.length === 0) return;
+    const { cycle, reason } = await this.#cycle();
+    for (const { rule, path, before } of this.#files) {
+      const isChanged = (await stampOf(path)) !== before;
+      const error = cycle?.errors[rule]?.error;
+      if (isChanged) printLine(`${path}: changed (rule ${rule})`);
+      else if (cycle === undefined) noteLine(`${path}: not written yet (rule ${rule}): ${reason}`);
+      else if (typeof error === "string") noteLine(`${path}: not written (rule ${rule}): ${error}`);
+      else printLine(`${path}: unchanged (rule ${rule})`);
+    }
+  }
+
+  async #cycle(): Promise<{ readonly cycle?: DaemonCycle; readonly reason?: string }> {
+    try {
+      const cycle = await freshCycle(this.#host, this.#loaded, WAIT_MS);
+      if (cycle !== undefined) return { cycle };
+      return { reason: `no daemon answers; '${BRAND.command} sync' writes it` };
+    } catch (error) {
+      return { reason: messageOf(error) };
+    }
+  }
+}
+
+function reads(rule: Rule, secretPath: string): boolean {
+  if (secretPaths(rule).includes(secretPath)) return true;
+  return mayReadOthers(rule) && rule.target.template?.includes(`"${secretPath}"`) === true;
+}
+
+/** Changes whenever the file is written; empty: there is none, or it cannot be looked at. */
+async function stampOf(path: string): Promise<string> {
+  const stats = await stat(path, { bigint: true }).catch(() => undefined);
+  return stats === undefined ? "" : signatureOf(stats);
+}

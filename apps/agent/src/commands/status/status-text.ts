@@ -1,0 +1,123 @@
+import { formatDuration } from "@devplat/base";
+import { tableLines } from "@devplat/base/terminal";
+import type { CommandStatus, CertificateStatus } from "../../status.ts";
+
+/**
+ * The status for people, block by block.
+ * @param staleSince ISO 8601; null while the files are up to date
+ */
+export function statusText(status: CommandStatus, staleSince: string | null): string {
+  const { auth, store, sync, config } = status;
+  const lines = [
+    ...(status.certificate === undefined
+      ? [`Authentication: ${authLine(status)}`]
+      : certificateLines(status.certificate)),
+    ...(auth.token_ttl_seconds === null
+      ? []
+      : [
+          `Token:          ${formatDuration(auth.token_ttl_seconds * 1000)} left${auth.renewable ? ", renewable" : ""}`,
+        ]),
+    `Store:          ${store.address} (${store.kv_mount}/${store.user_prefix}${status.username})${store.reachable ? "" : ", not reachable"}`,
+    ...daemonLine(status),
+    `Last sync:      ${sync.last_cycle_at ?? "never"}${staleText(sync.state, staleSince)}`,
+    ...(store.last_error === null ? [] : [`Last error:     ${store.last_error}`]),
+    `Configuration:  ${config.sources.join(", ")}`,
+    ...enrolmentLines(status),
+    ...socketLines(status),
+    ...config.problems.map((problem) => `Warning:        ${problem}`),
+    ...(config.reload_needed.length === 0
+      ? []
+      : [
+          `Warning:        changed, applies after the daemon's next start: ${config.reload_needed.join(", ")}`,
+        ]),
+  ];
+  lines.push(...dockerLines(status));
+  return `${[...lines, "", ...ruleLines(status.rules)].join("\n")}\n`;
+}
+
+function staleText(state: CommandStatus["sync"]["state"], since: string | null): string {
+  if (since !== null) return `, stale since ${since}`;
+  return state === "stale" ? ", stale" : "";
+}
+
+/** Every rule's state as a table. */
+export function ruleLines(states: CommandStatus["rules"]): string[] {
+  const rules = Object.entries(states).map(([name, rule]) => [
+    name,
+    rule.state,
+    rule.version === null ? "-" : String(rule.version),
+    rule.last_synced ?? "never",
+    rule.error ?? "",
+  ]);
+  if (rules.length === 0) return ["No rules."];
+  return tableLines(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
+}
+
+/** Under `mtls+os` there is no token to tell of. */
+function certificateLines({ enrolled, identity, backend, expires_at, fault }: CertificateStatus): string[] {
+  return [
+    `Certificate:    ${enrolled ? `enrolled as ${identity ?? ""}` : `not enrolled (${fault ?? ""})`}`,
+    `  Backend:      ${backend}`,
+    ...(expires_at === null ? [] : [`  Expires:      ${expires_at}`]),
+  ];
+}
+
+/** Nothing where it cannot be asked: it has neither socket nor port then. */
+export function daemonLine({
+  daemon,
+  uptime_seconds: uptime,
+  sync,
+}: Pick<CommandStatus, "daemon" | "uptime_seconds" | "sync">): string[] {
+  if (daemon === undefined) return [];
+  if (!daemon.running) return ["Daemon:         not running"];
+  const next = sync.next_cycle_at === null ? "" : `, next cycle ${sync.next_cycle_at}`;
+  const events = sync.events === "connected" ? ", follows the store's events" : "";
+  return [
+    `Daemon:         running${uptime === 0 ? "" : ` for ${formatDuration(uptime * 1000)}`}${next}${events}`,
+  ];
+}
+
+/** Where the daemon can be asked, and who has borrowed its token. */
+function socketLines({ api, peers }: CommandStatus): string[] {
+  if (api === undefined) return [];
+  const lines = [`API socket:     ${api.socket} (${api.present ? "present" : "not present"})`];
+  if (peers === undefined) return lines;
+  const { token_handouts: count, last_token_handout_at: last } = peers;
+  const times = count === 1 ? "once" : `${count} times`;
+  const handouts = last === null ? "no token handed out" : `token handed out ${times}, last ${last}`;
+  return [...lines, `Peer socket:    ${peers.socket} (${handouts})`];
+}
+
+/** Also with the section off, while a file sends Docker to a socket that nobody serves. */
+function dockerLines({ docker }: CommandStatus): string[] {
+  if (docker === undefined) return [];
+  const { path, expected, state } = docker.registration;
+  return [
+    "",
+    "Docker Volumes",
+    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: nobody serves it)"}`,
+    `  Registration:  ${path}`,
+    `  Expected line: ${expected}`,
+    `  State:         ${state}`,
+  ];
+}
+
+/** What waits for the user, or went wrong; nothing without enrolments. */
+function enrolmentLines({ enrolments }: CommandStatus): string[] {
+  if (enrolments.length === 0) return [];
+  const open = enrolments.filter(({ state }) => state !== "complete" && state !== "skipped");
+  const listed = open.map(({ key, status }) => `${key} (${status})`).join(", ");
+  return [`Enrolments:     ${open.length === 0 ? "all dealt with" : listed}`];
+}
+
+function authLine({ authenticated, auth, store }: CommandStatus): string {
+  if (!authenticated) return `not signed in${store.last_error === null ? "" : ` (${store.last_error})`}`;
+  if (auth.borrowed_from !== undefined)
+    return `authenticated, by a token borrowed from ${auth.borrowed_from}`;
+  const from = { environment: " by the environment's token", file: " by the token file" } as Partial<
+    Record<string, string>
+  >;
+  return auth.source === "embedded"
+    ? "signed in (store on this host)"
+    : `signed in${from[auth.source] ?? ""}`;
+}

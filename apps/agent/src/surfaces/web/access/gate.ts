@@ -1,0 +1,53 @@
+import type { IncomingMessage } from "node:http";
+import { readCookie } from "@devplat/web-kit";
+import type { ApiGate } from "../../http-api/environment.ts";
+import { PROBLEMS, type Problem } from "../../http-api/problem.ts";
+import { pathOf, requestFault } from "../../http-api/request-checks.ts";
+import type { PortGuard } from "./port-guard.ts";
+import type { Sessions } from "./sessions.ts";
+import type { WebKey } from "./web-key.ts";
+
+/** Any user of the host, a load balancer or a supervisor may ask these; they say nothing about the user. */
+const OPEN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+
+export interface GateOptions {
+  readonly guard: PortGuard;
+  readonly sessions: Sessions;
+  readonly webKey: WebKey;
+  /** Whether the owner of a connection decides: where the system cannot tell, it decides nothing. */
+  readonly ownersVisible: boolean;
+  /** Whether a session cookie or the web key is needed as well. */
+  readonly unlockRequired: boolean;
+  readonly cookieName: string;
+}
+
+/** Who may come in. The checks that need no route run before routing; a route asks for the others by name. */
+export class Gate implements ApiGate {
+  readonly #options: GateOptions;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** Why a request gets no further, or undefined. */
+  async refusal(request: IncomingMessage): Promise<Problem | undefined> {
+    const fault = requestFault(request);
+    if (fault !== undefined) return fault;
+    if (!this.#options.ownersVisible || OPEN_PATHS.has(pathOf(request))) return undefined;
+    const owner = await this.#options.guard.ownerOf(request.socket);
+    if (owner === "own") return undefined;
+    return owner === "other" ? PROBLEMS.otherUser : PROBLEMS.ownerUnknown;
+  }
+
+  /** Whether the request carries what `web.require_unlock` asks for. */
+  isUnlocked(request: IncomingMessage): boolean {
+    if (!this.#options.unlockRequired) return true;
+    return this.session(request) !== undefined || this.#options.webKey.opens(request.headers.authorization);
+  }
+
+  /** The open session whose cookie the request carries. */
+  session(request: IncomingMessage): string | undefined {
+    const session = readCookie(request.headers.cookie, this.#options.cookieName);
+    return this.#options.sessions.isOpen(session) ? session : undefined;
+  }
+}

@@ -1,0 +1,13 @@
+import type { EnrolmentRunner } from "../../../enrol/runner.ts";
+import type { EnrolmentView } from "../pages/enrolments/card.ts";
+
+/** What the pages do with enrolments. */
+export type EnrolmentControl = Pick<
+  EnrolmentRunner,
+  "list" | "prompt" | "start" | "retry" | "answer" | "cancel" | "skip" | "look" | "onChange"
+>;
+
+/** The enrolments with what each wants now. */
+export function enrolmentViews(enrolments: Pick<EnrolmentControl, "list" | "prompt">): EnrolmentView[] {
+  return enrolments.list().map((enrolment) => ({ enrolment, prompt: enrolments.prompt(enrolment.key) }));
+}

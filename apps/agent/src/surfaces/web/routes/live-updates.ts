@@ -1,0 +1,88 @@
+import type { Logger, Secret } from "@devplat/base";
+import type { EventFrame, EventStreams } from "@devplat/web-kit";
+import { API_CHANNEL, liveStatus, statusDocument } from "../../http-api/status-document.ts";
+import type { AgentStatus, DaemonView } from "../../../status.ts";
+import { enrolmentViews, type EnrolmentControl } from "./enrolment-views.ts";
+import { liveParts } from "../pages/live-topics.ts";
+
+/** Streams of the pages get HTML to swap in, by topic; those of the API see {@link API_CHANNEL}. */
+const PAGE_PREFIX = "page:";
+const EVERY_PAGE = "page";
+
+/** @param topic what the page shows; undefined: every topic, for a program that follows the pages */
+export function pageChannel(topic: string | undefined): string {
+  return topic === undefined ? EVERY_PAGE : PAGE_PREFIX + topic;
+}
+
+/** Changes within this time, in milliseconds, go out as one: a cycle over many rules changes each of them. */
+const COALESCE_MS = 50;
+
+export interface LiveUpdatesParts {
+  readonly view: DaemonView;
+  readonly enrolments: Pick<EnrolmentControl, "list" | "prompt">;
+  /** The store token that is in use. */
+  readonly token: () => Secret | undefined;
+  readonly streams: EventStreams;
+  readonly logger: Logger;
+}
+
+/** Pushes the daemon's state to the open streams whenever it changes. */
+export class LiveUpdates {
+  readonly #parts: LiveUpdatesParts;
+  /** The token under which the open streams were opened. */
+  #token: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: LiveUpdatesParts) {
+    this.#parts = parts;
+  }
+
+  /** Follows the daemon until the signal fires. */
+  follow(signal: AbortSignal): void {
+    const { view, logger } = this.#parts;
+    this.#token = this.#parts.token()?.reveal();
+    view.onChange(() => {
+      this.#endWithToken();
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        this.#push().catch((error: unknown) => logger.error({ err: error }, "live update failed"));
+      }, COALESCE_MS);
+    }, signal);
+    signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
+  }
+
+  /** The state now, as a stream of the pages gets it. @param topic see {@link pageChannel} */
+  async pageFrames(topic: string | undefined): Promise<EventFrame[]> {
+    const { view, enrolments } = this.#parts;
+    const status = view.status();
+    const sources = { status, rules: view.rules(), enrolments: enrolmentViews(enrolments) };
+    const data = await liveParts(topic, sources);
+    return [{ event: "updated", data: JSON.stringify(liveStatus(status)) }, { data }];
+  }
+
+  /** The state now, as a stream of the API gets it. */
+  apiFrames(status: AgentStatus = this.#parts.view.status()): EventFrame[] {
+    return [{ event: "status", data: JSON.stringify(statusDocument(status)) }];
+  }
+
+  /** A stream was opened by somebody who was signed in, under one token; it ends with that. */
+  #endWithToken(): void {
+    const { view, streams } = this.#parts;
+    const token = this.#parts.token()?.reveal();
+    const replaced = token !== this.#token;
+    this.#token = token;
+    if (replaced || !view.status().authenticated) streams.closeAll();
+  }
+
+  async #push(): Promise<void> {
+    const { streams } = this.#parts;
+    // Nothing is rendered for nobody.
+    for (const channel of streams.channels()) {
+      if (channel === API_CHANNEL) streams.send(channel, this.apiFrames());
+      else {
+        const topic = channel === EVERY_PAGE ? undefined : channel.slice(PAGE_PREFIX.length);
+        streams.send(channel, await this.pageFrames(topic));
+      }
+    }
+  }
+}

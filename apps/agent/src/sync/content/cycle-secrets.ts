@@ -1,0 +1,84 @@
+import { SecretStoreError, type SecretDocument, type SecretStore } from "@devplat/secret-store";
+
+/** Requests to the store at once: enough to hide a round trip, little enough for a shared server. */
+const MAX_PARALLEL = 8;
+
+/** The secrets as one cycle sees them: each is asked for at most once, and values only where a rule needs them. */
+export class CycleSecrets {
+  readonly #store: SecretStore;
+  readonly #signal: AbortSignal;
+  readonly #stamps = new Map<string, Promise<string | undefined>>();
+  readonly #documents = new Map<string, Promise<SecretDocument | undefined>>();
+
+  constructor(store: SecretStore, signal: AbortSignal) {
+    this.#store = store;
+    this.#signal = signal;
+  }
+
+  /** {@link stampOf} the newest version, or undefined if nothing is stored. Reads no value. @throws SecretStoreError */
+  stamp(path: string): Promise<string | undefined> {
+    return once(this.#stamps, path, async () => {
+      const found = await orMissing(this.#store.metadata(path, { signal: this.#signal }));
+      return found === undefined ? undefined : stampOf(found);
+    });
+  }
+
+  /** The newest document, or undefined if nothing is stored. @throws SecretStoreError */
+  read(path: string): Promise<SecretDocument | undefined> {
+    return once(this.#documents, path, () => orMissing(this.#store.read(path, { signal: this.#signal })));
+  }
+
+  /** Asks for the versions of many secrets, some at a time. Errors show when the stamp is asked for. */
+  async prefetch(paths: Iterable<string>): Promise<void> {
+    await inParallel([...new Set(paths)], async (path) => {
+      await this.stamp(path).catch(() => undefined);
+    });
+  }
+}
+
+/** Tells a version from every other one: a secret that was removed and made again counts from 1 again. */
+export function stampOf({
+  version,
+  createdAt,
+}: {
+  readonly version: number;
+  readonly createdAt: number;
+}): string {
+  return `${version}@${createdAt}`;
+}
+
+/** Runs `action` for all items, at most {@link MAX_PARALLEL} at once; ends when all have, with the first error. */
+export async function inParallel<T>(items: readonly T[], action: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values();
+  const errors: unknown[] = [];
+  const worker = async (): Promise<void> => {
+    for (const item of queue) {
+      if (errors.length > 0) return;
+      try {
+        await action(item);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(MAX_PARALLEL, items.length) }, worker));
+  if (errors.length > 0) throw errors[0];
+}
+
+function once<T>(cache: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  let promise = cache.get(key);
+  if (promise === undefined) {
+    promise = make();
+    cache.set(key, promise);
+  }
+  return promise;
+}
+
+async function orMissing<T>(promise: Promise<T>): Promise<T | undefined> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error instanceof SecretStoreError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,292 @@
+import { systemCode } from "@devplat/base";
+import { lstat, readlink, realpath, stat } from "node:fs/promises";
+import { dirname, join, resolve, sep } from "node:path";
+import type { Stats } from "node:fs";
+import type { Places } from "../../agent-files/places.ts";
+import { AgentError } from "../../errors.ts";
+import { expandHome } from "../../config/sections/rule.ts";
+
+/** Links followed to the final file; more is a loop or a maze. From spec: at most 16. */
+const MAX_SYMLINK_HOPS = 16;
+
+/** Largest file that a rule edits, in bytes: the whole of it is read, and no file of credentials is near it. */
+export const MAX_TARGET_BYTES = 16 * 1024 * 1024;
+
+/** The sticky bit (`S_ISVTX`). */
+const STICKY = 0o1000;
+
+/** What shells and sessions run by themselves, below the home folder: closed to rules from elsewhere. */
+const LOGIN_FILES: readonly string[] = [
+  ".profile",
+  ".login",
+  ".logout",
+  ".bashrc",
+  ".bash_profile",
+  ".bash_login",
+  ".bash_logout",
+  ".bash_aliases",
+  ".zshrc",
+  ".zshenv",
+  ".zprofile",
+  ".zlogin",
+  ".zlogout",
+  ".kshrc",
+  ".mkshrc",
+  ".cshrc",
+  ".tcshrc",
+  ".xprofile",
+  ".xinitrc",
+  ".xsession",
+  ".xsessionrc",
+  ".pam_environment",
+  ".inputrc",
+];
+const LOGIN_FOLDERS: readonly string[] = [
+  ".config/autostart",
+  ".config/systemd",
+  ".config/environment.d",
+  ".config/fish",
+  ".local/bin",
+  "bin",
+];
+
+/** Where a rule's path really leads. */
+export interface ResolvedTarget {
+  /** The final file, all links followed. */
+  readonly file: string;
+  /** Its folder, or the nearest one above it that exists. */
+  readonly existingFolder: string;
+  /** Device and inode of `existingFolder` when it was checked. */
+  readonly folderId: FolderId;
+  /** Folders below `existingFolder` that have to be made first, outermost first. */
+  readonly missingFolders: readonly string[];
+  /** The file as it is now; undefined if there is none. */
+  readonly existing: Stats | undefined;
+}
+
+export interface FolderId {
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/** Which targets are open to rules, and finds out where a path leads. */
+export class TargetPolicy {
+  readonly #places: Places;
+  #allowed: readonly string[] = [];
+  #ownFiles: readonly string[] = [];
+  readonly #uid: number | undefined;
+
+  /**
+   * @param allowed `sync.allowed_targets`
+   * @param ownFiles more files of ours that no rule may write: the configuration in use
+   */
+  constructor(places: Places, allowed: readonly string[], ownFiles: readonly string[]) {
+    this.#places = places;
+    this.configure(allowed, ownFiles);
+    this.#uid = process.geteuid?.();
+  }
+
+  /** Takes up a changed configuration; see the constructor. */
+  configure(allowed: readonly string[], ownFiles: readonly string[]): void {
+    this.#allowed = allowed.map((entry) => expandHome(entry, this.#places.home));
+    this.#ownFiles = ownFiles;
+  }
+
+  /**
+   * Follows a rule's path to its file and checks that it may be written.
+   * @param path as configured: absolute or `~/…`
+   * @param remote the rule came from `remote_config`: nothing that is started or read at login
+   * @throws AgentError `target_refused`, naming the path and the reason
+   */
+  async resolve(path: string, remote = false): Promise<ResolvedTarget> {
+    const target = await this.place(path, remote);
+    await this.#checkFolders(path, target.existingFolder);
+    this.#checkFile(path, target.existing);
+    return target;
+  }
+
+  /** As {@link resolve}, but looks only at where the path leads, not at whose the folders and the file are. */
+  async place(path: string, remote = false): Promise<ResolvedTarget> {
+    const full = expandHome(path, this.#places.home);
+    const target = await followLinks(full);
+    await this.#checkAllowed(path, target.file);
+    await this.#checkForbidden(path, full, target);
+    if (remote) await this.#checkRemote(path, full, target.file);
+    return target;
+  }
+
+  async #checkAllowed(path: string, file: string): Promise<void> {
+    for (const folder of this.#allowed) {
+      if (isWithin(file, await realOrSame(folder))) return;
+    }
+    throw refused(path, "it leads outside of sync.allowed_targets", `It leads to ${file}.`);
+  }
+
+  async #checkForbidden(path: string, full: string, target: ResolvedTarget): Promise<void> {
+    const { home, tokenFile, configFolder, state, data, cache, runtime } = this.#places;
+    const folders = [configFolder, state, data, cache, runtime];
+    const files = [
+      tokenFile,
+      ...this.#places.systemConfigs,
+      ...this.#ownFiles,
+      ...["authorized_keys", "authorized_keys2", "rc", "environment"].map((name) => join(home, ".ssh", name)),
+    ];
+    const reason = "no rule may write there: it decides who gets in, or belongs to this daemon";
+    for (const candidate of new Set([full, target.file])) {
+      for (const folder of folders) {
+        if (isWithin(candidate, folder) || isWithin(candidate, await realOrSame(folder))) {
+          throw refused(path, reason);
+        }
+      }
+      for (const ssh of [join(home, ".ssh"), await realOrSame(join(home, ".ssh"))]) {
+        if (fold(candidate).startsWith(fold(join(ssh, "authorized_keys")))) throw refused(path, reason);
+      }
+      for (const file of files) if (fold(candidate) === fold(file)) throw refused(path, reason);
+    }
+    // By inode as well: a hard link, or another spelling on a file system that folds case, is the same file.
+    if (target.existing === undefined) return;
+    for (const file of files) {
+      const found = await statOrUndefined(file);
+      if (found?.ino === target.existing.ino && found.dev === target.existing.dev)
+        throw refused(path, reason);
+    }
+  }
+
+  async #checkRemote(path: string, full: string, file: string): Promise<void> {
+    const { home } = this.#places;
+    for (const base of new Set([home, await realOrSame(home)])) {
+      for (const candidate of [full, file]) {
+        if (LOGIN_FOLDERS.some((folder) => isWithin(candidate, join(base, folder)))) throw startsThings(path);
+        if (LOGIN_FILES.some((name) => fold(candidate) === fold(join(base, name)))) throw startsThings(path);
+      }
+    }
+  }
+
+  /** Whoever can write a folder on the way can put another one, or a link, in its place. */
+  async #checkFolders(path: string, nearest: string): Promise<void> {
+    if (this.#uid === undefined) return;
+    for (let folder = nearest; ; folder = dirname(folder)) {
+      const found = await stat(folder);
+      const isOwn = folder === nearest;
+      const what = isOwn ? "its folder" : "the folder above,";
+      if (found.uid !== this.#uid && found.uid !== 0) {
+        throw refused(path, `${what} ${folder} belongs to another user`);
+      }
+      // In a sticky folder others can add, but not replace what is not theirs.
+      const isSafe = (found.mode & 0o022) === 0 || (!isOwn && (found.mode & STICKY) !== 0);
+      if (!isSafe) {
+        throw refused(
+          path,
+          `others can write ${what} ${folder}`,
+          `Run 'chmod go-w ${folder}', or choose another folder.`,
+        );
+      }
+      if (folder === dirname(folder)) return;
+    }
+  }
+
+  #checkFile(path: string, existing: Stats | undefined): void {
+    if (existing === undefined) return;
+    if (existing.isDirectory()) throw refused(path, "it is a folder");
+    if (!existing.isFile()) throw refused(path, "it is not a regular file");
+    if (existing.size > MAX_TARGET_BYTES) throw refused(path, "it is larger than 16 MiB");
+    // Root may write a file of somebody else's; its owner is kept.
+    if (this.#uid !== undefined && this.#uid !== 0 && existing.uid !== this.#uid) {
+      throw refused(path, "it belongs to another user");
+    }
+  }
+}
+
+function startsThings(path: string): AgentError {
+  return refused(path, "a rule of remote_config must not write what is run at login");
+}
+
+/** Follows every link on the way, also those of folders. What does not exist yet has no links. */
+async function followLinks(path: string): Promise<ResolvedTarget> {
+  let pending = path.split(sep).filter((segment) => segment !== "");
+  let folder: string = sep;
+  let hops = 0;
+  for (;;) {
+    const segment = pending.shift();
+    if (segment === undefined) throw refused(path, "it is a folder");
+    if (segment === "..") {
+      folder = dirname(folder);
+      continue;
+    }
+    const here = join(folder, segment);
+    const found = await lstatOrUndefined(path, here);
+    if (found?.isSymbolicLink() === true) {
+      if (++hops > MAX_SYMLINK_HOPS) throw refused(path, `it goes over more than ${MAX_SYMLINK_HOPS} links`);
+      const link = await readlink(here);
+      pending = [...link.split(sep).filter((part) => part !== "" && part !== "."), ...pending];
+      if (link.startsWith(sep)) folder = sep;
+      continue;
+    }
+    if (found === undefined) {
+      return { ...(await placeOf(folder)), ...missing(folder, [segment, ...pending]), existing: undefined };
+    }
+    if (pending.length === 0) {
+      return { ...(await placeOf(folder)), file: here, missingFolders: [], existing: found };
+    }
+    if (!found.isDirectory()) throw refused(path, `${here} on the way is not a folder`);
+    folder = here;
+  }
+}
+
+async function placeOf(folder: string): Promise<Pick<ResolvedTarget, "existingFolder" | "folderId">> {
+  const { dev, ino } = await stat(folder);
+  return { existingFolder: folder, folderId: { dev, ino } };
+}
+
+function missing(folder: string, rest: readonly string[]): Pick<ResolvedTarget, "file" | "missingFolders"> {
+  const file = resolve(folder, ...rest);
+  const missingFolders: string[] = [];
+  for (let parent = dirname(file); parent !== folder; parent = dirname(parent))
+    missingFolders.unshift(parent);
+  return { file, missingFolders };
+}
+
+function isWithin(path: string, folder: string): boolean {
+  const inner = fold(path);
+  const outer = fold(folder);
+  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
+}
+
+/** macOS and Windows fold case in file names by default. */
+function fold(path: string): string {
+  return process.platform === "linux" ? path : path.toLowerCase();
+}
+
+async function realOrSame(folder: string): Promise<string> {
+  try {
+    return await realpath(folder);
+  } catch {
+    return folder;
+  }
+}
+
+async function statOrUndefined(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch {
+    return undefined;
+  }
+}
+
+async function lstatOrUndefined(path: string, here: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(here);
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT") return undefined;
+    throw refused(path, `${here} cannot be looked at (${code ?? "unknown error"})`);
+  }
+}
+
+function refused(path: string, reason: string, hint?: string): AgentError {
+  return new AgentError(
+    "target_refused",
+    `cannot write ${path}: ${reason}`,
+    hint === undefined ? {} : { hint },
+  );
+}
