@@ -40,7 +40,7 @@ export async function buildAgent(
   });
   await narrow(main);
   const worker = join(folder, THREAD);
-  await build({ ...COMMON, entryPoints: [join(SOURCE, "sync/edit-worker.ts")], outfile: worker });
+  await build({ ...COMMON, entryPoints: [join(SOURCE, "sync/edit/edit-worker.ts")], outfile: worker });
   const entry = join(SOURCE, "login-check.cjs");
   const begin = { banner: { js: REFUSE_OLDER_RUNTIMES } };
   await build({
@@ -124,7 +124,7 @@ function thread(start: string): Plugin {
   return {
     name: "thread",
     setup: (bundle) => {
-      bundle.onLoad({ filter: /sync\/edit-thread\.ts$/ }, async ({ path }) => {
+      bundle.onLoad({ filter: /sync\/edit\/edit-thread\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, "utf8");
         if (!text.includes(sources)) throw new Error(`${path}: starts no thread in the way that is known`);
         return { contents: text.replace(sources, () => start), loader: "ts" };

@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { ConfigError, type ConfigProblem, validateConfig } from "@devplat/config";
 import { parseConfigDocument } from "@devplat/config/document";
 import { printJson, printText, visibleJson } from "@devplat/base/terminal";
@@ -20,7 +21,7 @@ import { configSchema } from "../config/schema.ts";
 
 /** Exit code 1, and every fault with file, line and key, if the configuration is wrong. */
 export const check: RunCommand = async (invocation) => {
-  const asJson = invocation.options["json"] === true;
+  const asJson = flagOf(invocation.options, "json");
   try {
     const { host, loaded } = await openContext(invocation);
     const { sources, warnings, config } = loaded;
@@ -77,7 +78,7 @@ function json(value: unknown): string {
 export const print: RunCommand = async (invocation) => {
   const { loaded } = await openContext(invocation);
   const written = asWritten(loaded.config);
-  if (invocation.options["json"] === true) {
+  if (flagOf(invocation.options, "json")) {
     printJson({ sources: loaded.sources, config: written });
     return 0;
   }

@@ -1,3 +1,4 @@
+import { textOf } from "@devplat/cli";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { MAX_CLIPBOARD_BYTES } from "../desktop/clipboard.ts";
 import { AgentError, publicMessage } from "../errors.ts";
@@ -21,12 +22,11 @@ export const browse: RunCommand = (invocation) =>
 /** Raises a notification in front of the user: on the peers, else here. */
 export const notify: RunCommand = (invocation) => {
   const [level = "", title = "", body = ""] = invocation.positionals;
-  const actionUrl = invocation.options["action-url"];
   const fields = new Map([
     ["level", level],
     ["title", title],
     ["body", body],
-    ["action_url", typeof actionUrl === "string" ? actionUrl : ""],
+    ["action_url", textOf(invocation.options, "action-url") ?? ""],
   ]);
   return preferPeers(invocation, "notify", fields);
 };

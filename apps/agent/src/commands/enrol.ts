@@ -1,4 +1,4 @@
-import { printResult, printTable } from "@devplat/cli";
+import { flagOf, printResult, printTable } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import type { Invocation, RunCommand } from "./common/command.ts";
 import { AgentError } from "../errors.ts";
@@ -37,7 +37,7 @@ export const run: RunCommand = (invocation) =>
     const [key = ""] = invocation.positionals;
     await runner.look(signal);
     const current = runner.list().find((enrolment) => enrolment.key === key);
-    if (current?.state === "complete" && current.interactive && invocation.options["again"] !== true) {
+    if (current?.state === "complete" && current.interactive && !flagOf(invocation.options, "again")) {
       throw new AgentError("enrolment_state", `the enrolment ${key} is complete`, {
         hint: "Use --again to replace the credential.",
       });

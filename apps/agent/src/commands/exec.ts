@@ -1,3 +1,4 @@
+import { flagOf, textOf } from "@devplat/cli";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
@@ -85,12 +86,12 @@ function parseReference(text: string): Reference {
 
 /** What happens to the command when a secret changes; undefined: nothing. */
 function changeAction({ options }: Invocation): "restart" | NodeJS.Signals | undefined {
-  const given = options["signal"];
-  if (options["restart"] === true && given !== undefined) {
+  const given = textOf(options, "signal");
+  if (flagOf(options, "restart") && given !== undefined) {
     throw new AgentError("usage", "--restart and --signal exclude each other");
   }
-  if (options["restart"] === true) return "restart";
-  if (typeof given !== "string") return undefined;
+  if (flagOf(options, "restart")) return "restart";
+  if (given === undefined) return undefined;
   const name = `SIG${given.toUpperCase().replace(/^SIG/, "")}`;
   if (name in constants.signals) return name as NodeJS.Signals;
   throw new AgentError("usage", "--signal takes the name of a signal, such as HUP");

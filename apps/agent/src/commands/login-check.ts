@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { userInfo } from "node:os";
 import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -66,7 +67,7 @@ function isSuppressed(marker: string, hours: number): boolean {
 
 /** Whether `--no-passwd` is given and the user is one of this host's own, who does not sign in here. */
 async function hasPasswdEntry({ options, environment }: Invocation): Promise<boolean> {
-  if (options["no-passwd"] !== true) return false;
+  if (!flagOf(options, "no-passwd")) return false;
   if (process.platform === "win32") {
     tell("--no-passwd has no meaning on Windows and is ignored");
     return false;
@@ -91,7 +92,7 @@ async function check(invocation: Invocation, host: Host, loaded: LoadedConfig): 
     const isOs = methodParts(loaded.config.store.auth_method).suffix === "os";
     const reason = isOs ? await certificateFault(parts) : await reasonToLogIn(parts, host, stop.signal);
     if (reason === undefined) return 0;
-    if (invocation.options["quiet"] !== true)
+    if (!flagOf(invocation.options, "quiet"))
       process.stderr.write(`${yellow(visible(reason), host.environment)}\n`);
     const login = isOs ? bootstrap : signInAnew;
     await login(host, loaded, parts, stop.signal);

@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { noteLine, printLine, visible } from "@devplat/base/terminal";
 import { TOKEN_VARIABLE } from "../auth/sign-in.ts";
 import { assembleStore, type StoreParts } from "../assemble/store.ts";
@@ -23,7 +24,7 @@ export const login: RunCommand = async (invocation) => {
   const parts = await assembleStore(host, loaded, true);
   const stop = untilStopped();
   try {
-    const anyIdentity = invocation.options["switch"] === true;
+    const anyIdentity = flagOf(invocation.options, "switch");
     const info = await signInAnew(host, loaded, parts, stop.signal, { anyIdentity });
     const until = info.expiresAt === undefined ? "" : `, until ${new Date(info.expiresAt).toISOString()}`;
     printLine(`Signed in as ${visible(info.displayName)}${until}.`);
@@ -51,7 +52,7 @@ export const logout: RunCommand = async (invocation) => {
       printLine("The store is on this host: there is no token.");
       return 0;
     }
-    await signOut(parts.tokens, invocation.options["revoke"] === true, stop.signal);
+    await signOut(parts.tokens, flagOf(invocation.options, "revoke"), stop.signal);
     if ((host.environment[TOKEN_VARIABLE] ?? "").trim() !== "") {
       noteLine(`${TOKEN_VARIABLE} is still set in this shell.`);
     }

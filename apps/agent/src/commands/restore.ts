@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { BRAND } from "../brand.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -25,7 +26,7 @@ export const run: RunCommand = async (invocation) => {
   if (backup === undefined) throw nothingToRestore(name);
   const paused = await new PausedRules(places.state).read();
   const active = rule !== undefined && rule.enabled && !rule.paused && !paused.has(name);
-  if (active && invocation.options["force"] !== true) {
+  if (active && !flagOf(invocation.options, "force")) {
     throw new AgentError("confirmation_needed", `rule '${name}' is active and would write the file again`, {
       hint: `'${BRAND.command} rules pause ${name}' stops it; or use --force.`,
     });

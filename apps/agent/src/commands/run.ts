@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import { assembleDaemon } from "../assemble/index.ts";
 import type { RunCommand } from "./common/command.ts";
@@ -10,13 +11,13 @@ import { untilStopped } from "./common/signals.ts";
 
 /** The daemon in the foreground, until SIGTERM or SIGINT. SIGHUP reads the configuration again. */
 export const run: RunCommand = async (invocation) => {
-  if (invocation.options["once"] === true) return (await import("./sync.ts")).run(invocation);
+  if (flagOf(invocation.options, "once")) return (await import("./sync.ts")).run(invocation);
   const stop = untilStopped();
   let reload = (): void => undefined;
   // From the beginning: without a handler the signal would end the process.
   process.on("SIGHUP", () => reload());
   const { host, loaded } = await openContext(invocation, "refresh");
-  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: invocation.options["reveal"] === true });
+  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
   const { daemon, keeper, config, enrolments, web, localApi } = parts;

@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import {
   MAX_DOCUMENT_BYTES,
   SecretStoreError,
@@ -35,7 +36,7 @@ import { ask } from "./common/prompt.ts";
  * @throws AgentError `confirmation_needed`
  */
 function refuseEnrolled({ config }: LoadedConfig, { options }: Invocation, path: string): void {
-  if (config.enrolments[path] === undefined || options["force"] === true) return;
+  if (config.enrolments[path] === undefined || flagOf(options, "force")) return;
   throw new AgentError("confirmation_needed", `${path} belongs to an enrolment`, {
     hint: `'${BRAND.command} enrol run ${path} --again' replaces it; --force writes it without the enrolment.`,
   });
@@ -72,7 +73,7 @@ export async function changeSecret(
     return before;
   });
   // The running daemon has its own configuration: what it does says nothing of one that was named here.
-  if (!flags.dryRun && flags.config === undefined && options["no-wait"] !== true) await files.untilSynced();
+  if (!flags.dryRun && flags.config === undefined && !flagOf(options, "no-wait")) await files.untilSynced();
   return 0;
 }
 
@@ -81,7 +82,7 @@ export const get: RunCommand = (invocation) =>
   withStore(invocation, async (store, signal) => {
     const [path = "", field] = invocation.positionals;
     const { fields, version } = await store.read(path, { signal });
-    const json = invocation.options["json"] === true;
+    const json = flagOf(invocation.options, "json");
     if (field !== undefined) {
       const value = fields.get(field);
       if (value === undefined) throw noSuchField(path, fields);
@@ -91,7 +92,7 @@ export const get: RunCommand = (invocation) =>
       else process.stdout.write(`${asText(value)}\n`);
       return 0;
     }
-    const reveal = invocation.options["reveal"] === true;
+    const reveal = flagOf(invocation.options, "reveal");
     if (json) {
       const shown: FieldValue = reveal ? fields : [...fields.keys()];
       const document = new Map<string, FieldValue>([
@@ -116,10 +117,9 @@ export const list: RunCommand = (invocation) =>
     const [given = ""] = invocation.positionals;
     const folder = given === "" || given.endsWith("/") ? given : `${given}/`;
     const keys = await store.list(folder, { signal });
-    const text =
-      invocation.options["json"] === true
-        ? `${visibleJson({ path: folder, keys }, 2)}\n`
-        : keys.map((key) => `${visible(key)}\n`).join("");
+    const text = flagOf(invocation.options, "json")
+      ? `${visibleJson({ path: folder, keys }, 2)}\n`
+      : keys.map((key) => `${visible(key)}\n`).join("");
     printText(text);
     return 0;
   });
@@ -137,7 +137,7 @@ export const put: RunCommand = async (invocation) => {
   return changeSecret(invocation, path, async (store, signal) => {
     for (let attempt = 1; ; attempt++) {
       const before = await readOrUndefined(store, path, signal);
-      const kept = invocation.options["replace"] === true ? [] : [...(before?.fields ?? [])];
+      const kept = flagOf(invocation.options, "replace") ? [] : [...(before?.fields ?? [])];
       const fields = new Map<string, FieldValue>([...kept, ...given]);
       if (invocation.flags.dryRun) {
         printLine(`would write ${path}: ${[...given.keys()].join(", ")}`);
@@ -251,7 +251,7 @@ export const remove: RunCommand = (invocation) => {
       printLine(`would remove ${path} with every version up to ${version}`);
       return;
     }
-    if (invocation.options["yes"] !== true) await confirm(path);
+    if (!flagOf(invocation.options, "yes")) await confirm(path);
     await store.delete(path, { signal });
     printLine(`removed ${path}`);
   });

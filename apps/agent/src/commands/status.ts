@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { SecretStoreError } from "@devplat/secret-store";
 import { printText, visibleJson } from "@devplat/base/terminal";
 import { assemblePreview, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
@@ -24,7 +25,7 @@ export const run: RunCommand = async (invocation) => {
     // A file that was named and is not there is a slip of the pen, and no daemon's.
     const isNamed = invocation.flags.config !== undefined;
     if (!isConfigFault(fault) || (isNamed && fault.code === "config_unreadable")) throw fault;
-    const asJson = invocation.options["json"] === true;
+    const asJson = flagOf(invocation.options, "json");
     printText((await statusWithoutConfig(hostOf(invocation), fault, asJson)) ?? "");
     throw fault;
   });
@@ -65,12 +66,11 @@ export const run: RunCommand = async (invocation) => {
         await lookAtDaemon(host.places, loaded.config),
       ),
     );
-    const text =
-      invocation.options["json"] === true
-        ? `${visibleJson(status, 2)}\n`
-        : statusText(status, document.stale_since);
+    const text = flagOf(invocation.options, "json")
+      ? `${visibleJson(status, 2)}\n`
+      : statusText(status, document.stale_since);
     printText(text);
-    return invocation.options["check"] === true && hasTrouble(status) ? 1 : 0;
+    return flagOf(invocation.options, "check") && hasTrouble(status) ? 1 : 0;
   } finally {
     stop.release();
     await parts.close();

@@ -1,3 +1,4 @@
+import { flagOf } from "@devplat/cli";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { assembleSync, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
 import type { Host } from "../host.ts";
@@ -19,9 +20,9 @@ import { untilStopped } from "./common/signals.ts";
  */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation, "refresh");
-  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: invocation.options["reveal"] === true });
+  if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   // The running daemon has its own configuration; one that was named here must not be left out in silence.
-  const isRun = invocation.options["once"] === true;
+  const isRun = flagOf(invocation.options, "once");
   const mayAsk = invocation.flags.config === undefined && !isRun;
   const parts = mayAsk ? await assembleOrAsk(host, loaded) : await assembleSync(host, loaded);
   if (typeof parts === "number") return parts;

@@ -8,16 +8,21 @@ import type { RuleRecord, StateDocument } from "./state.ts";
 const FIRST_RETRY_MS = 5000;
 const MAX_RETRY_MS = 15 * 60_000;
 
+/** Status of a rule that has not been tried yet. */
+export const UNTRIED = {
+  state: "pending",
+  error: null,
+  last_attempt: null,
+  last_synced: null,
+  next_attempt: null,
+  consecutive_failures: 0,
+  version: null,
+} as const satisfies RuleStatus;
+
 /** The record of a rule, made if there is none. */
 export function recordOf(document: StateDocument, rule: Rule): RuleRecord {
   return (document.rules[rule.name] ??= {
-    state: "pending",
-    error: null,
-    last_attempt: null,
-    last_synced: null,
-    next_attempt: null,
-    consecutive_failures: 0,
-    version: null,
+    ...UNTRIED,
     inputs: {},
     config: "",
     environment: [],

@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
 import type { AgentStatus, DockerStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
-import { iso, statusOf } from "./records.ts";
+import { UNTRIED, iso, statusOf } from "./records.ts";
 import { keyText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
 
@@ -137,13 +137,5 @@ function ruleStatus(rule: Rule, document: StateDocument, paused?: ReadonlySet<st
     if (paused === undefined || isPaused === (status.state === "paused")) return status;
     return { ...status, state: isPaused ? "paused" : "pending" };
   }
-  return {
-    state: isPaused ? "paused" : "pending",
-    error: null,
-    last_attempt: null,
-    last_synced: null,
-    next_attempt: null,
-    consecutive_failures: 0,
-    version: null,
-  };
+  return { ...UNTRIED, state: isPaused ? "paused" : "pending" };
 }

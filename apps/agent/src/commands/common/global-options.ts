@@ -1,4 +1,4 @@
-import { textOf, type Options, type OptionSpecs } from "@devplat/cli";
+import { flagOf, type Options, type OptionSpecs, textOf } from "@devplat/cli";
 
 /** What every command takes. */
 export const GLOBAL_OPTIONS: OptionSpecs = {
@@ -36,6 +36,6 @@ export function globalFlags(options: Options): GlobalFlags {
     config: textOf(options, "config"),
     logLevel: textOf(options, "log-level") ?? "info",
     logFormat: textOf(options, "log-format") ?? "auto",
-    dryRun: options["dry-run"] === true,
+    dryRun: flagOf(options, "dry-run"),
   };
 }
