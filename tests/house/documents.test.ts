@@ -71,9 +71,9 @@ describe("documents", () => {
     );
   });
 
-  it("every configuration key that docs/agent.md explains is one", () => {
+  it("every configuration key that docs/agent/configuration.md explains is one", () => {
     const known = new Set(environmentKeys(agentSchema, "AGENT").map(({ path }) => path.join(".")));
-    const rows = read("docs/agent.md").matchAll(
+    const rows = read("docs/agent/configuration.md").matchAll(
       /^\| (`(?:store|sync|web|api|fuse|docker|agent|ssh|observability)\.[^|]*|`bypass_system_config`[^|]*)\|/gm,
     );
     const explained = [...rows].flatMap(([, cell = ""]) =>

@@ -5,7 +5,7 @@ import { FORMAT_NAMES } from "@devplat/document-edit";
 import { parse } from "yaml";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
 
-const guide = readFileSync(new URL("../../../../docs/agent.md", import.meta.url), "utf8");
+const guide = readFileSync(new URL("../../../../docs/agent/rules.md", import.meta.url), "utf8");
 /** Where the file after stands beside the file before, in the guide's code blocks. */
 const RIGHT_COLUMN = 52;
 
@@ -26,7 +26,7 @@ const EXAMPLES: Readonly<
 
 /** The example of a format: the rule's options, the files before and after, and the template. */
 function exampleOf(format: string) {
-  const formats = /^### Formats\n([\s\S]*?)^### /m.exec(guide)?.[1] ?? "";
+  const formats = /^## Formats\n([\s\S]*?)^## /m.exec(guide)?.[1] ?? "";
   const part = formats.split(/^(?=\*\*)/m).find((each) => each.startsWith(`**${format}**`));
   assert.ok(part !== undefined, `no example of ${format}`);
   const blocks = [...part.matchAll(/(?:^ {4}.*\n|^\n(?= {4}))+/gm)].map(([block]) =>
@@ -52,7 +52,7 @@ function exampleOf(format: string) {
   };
 }
 
-describe("docs/agent.md, Formats: the example is what a rule does [agent 14.24]", () => {
+describe("docs/agent/rules.md, Formats: the example is what a rule does [agent 14.24]", () => {
   let w: Workspace;
   before(async () => {
     w = await workspace();

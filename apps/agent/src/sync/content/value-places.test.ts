@@ -99,7 +99,7 @@ const ssh = (keyword: string, place: string): Shape => ({
   own: ["h", "hostname"],
 });
 
-/** The shapes of docs/agent.md, each with and without quotes and pipes. */
+/** The shapes of docs/agent/rules.md, each with and without quotes and pipes. */
 const SHAPES: readonly Shape[] = [
   ...[
     "{{ .v }}",
