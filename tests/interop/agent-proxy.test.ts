@@ -151,7 +151,7 @@ describe("agent behind a forward proxy", () => {
     const refused = await wrong.agent(["sync"]);
     assert.match(
       refused.stderr,
-      /the proxy \S+ \(ALL_PROXY\) does not connect: it wants other credentials \(407\)/,
+      /the proxy \S+ \(ALL_PROXY\) does not connect: it requires other credentials \(407\)/,
     );
     const odd = await home({ HTTPS_PROXY: "socks5://ada:planted@127.0.0.1:1" });
     const misread = await odd.agent(["sync"]);

@@ -198,7 +198,7 @@ describe("a command that calls svc", () => {
         `http://ada:planted@127.0.0.1:${port}`,
         `the proxy http://127.0.0.1:${port} (HTTP_PROXY) cannot be reached: ECONNREFUSED`,
       ],
-      [open.url, `the proxy ${open.url} (HTTP_PROXY) does not connect: it wants other credentials (407)`],
+      [open.url, `the proxy ${open.url} (HTTP_PROXY) does not connect: it requires other credentials (407)`],
       ["ftp://ada:planted@proxy.example", "HTTP_PROXY is not the address of an HTTP proxy"],
     ] as const) {
       const { code, stderr } = await command(["repo", "list"], { HTTP_PROXY: value });

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ASIDE_SUFFIX, writeAtomically } from "./index.ts";
+import { TEMPORARY_SUFFIX, writeAtomically } from "./index.ts";
 
 describe("writeAtomically", () => {
   let folder: string;
@@ -22,14 +22,14 @@ describe("writeAtomically", () => {
     assert.equal(await readFile(path, "utf8"), "x");
   });
 
-  it("is 0600 unless told otherwise, also over a wider file", async () => {
+  it("sets mode 0600 by default, also when it replaces a file with a wider mode", async () => {
     const path = join(folder, "narrow");
     await writeFile(path, "old", { mode: 0o666 });
     await writeAtomically(path, "new");
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  it("replaces a link, never what it points to", async () => {
+  it("replaces a link, never the target of the link", async () => {
     const target = join(folder, "target");
     await writeFile(target, "untouched");
     await symlink(target, join(folder, "link"));
@@ -37,17 +37,17 @@ describe("writeAtomically", () => {
     assert.equal(await readFile(target, "utf8"), "untouched");
   });
 
-  it("leaves nothing aside after a failure", async () => {
+  it("leaves no temporary file after a failure", async () => {
     const path = join(folder, "is-a-folder");
     await mkdir(path);
     await assert.rejects(writeAtomically(path, "x"));
     assert.deepEqual(
-      (await readdir(folder)).filter((name) => name.endsWith(ASIDE_SUFFIX)),
+      (await readdir(folder)).filter((name) => name.endsWith(TEMPORARY_SUFFIX)),
       [],
     );
   });
 
-  it("shows the old or the new content whole when killed at any moment", async () => {
+  it("shows the complete old or new content when killed at any moment", async () => {
     const path = join(folder, "killed");
     const contents = ["a".repeat(200_000), "b".repeat(300_000)];
     await writeAtomically(path, contents[0] ?? "");

@@ -3,8 +3,8 @@ import { constants, type BigIntStats } from "node:fs";
 import { open, rename, unlink, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
-/** Files that this module writes aside carry this suffix, so that leftovers of a crash can be found and removed. */
-export const ASIDE_SUFFIX = ".aside~";
+/** Suffix of the temporary files of this module. By it, leftovers of a crash are found and removed. */
+export const TEMPORARY_SUFFIX = ".aside~";
 
 export interface WriteAtomicallyOptions {
   /** Permission bits of the new file, exactly (the umask does not narrow them). Default 0o600. */
@@ -12,20 +12,20 @@ export interface WriteAtomicallyOptions {
 }
 
 /**
- * Replaces a file's content so that a reader, and a crash at any instant, sees the old or the new content whole:
- * written aside in the same folder, fsync, rename, fsync of the folder.
+ * Replaces a file's content. A reader, also after a crash at any time, sees the old content or the new content, complete.
+ * The steps: write a temporary file in the same folder, fsync, rename, fsync of the folder.
  *
- * Does not follow a symbolic link at `path`: the link itself would be replaced. Resolve it first.
+ * It does not follow a symbolic link at `path`: it would replace the link itself. Resolve the link first.
  *
- * @returns what a stat of the new file gives, whatever has become of it since (its ctime apart: the rename sets it)
+ * @returns stat of the new file before the rename, which sets its ctime again
  */
 export async function writeAtomically(
   path: string,
   content: string | Uint8Array,
   options: WriteAtomicallyOptions = {},
 ): Promise<BigIntStats> {
-  const aside = asidePath(path);
-  const handle = await createAside(aside, options.mode ?? 0o600);
+  const temporary = temporaryPath(path);
+  const handle = await createTemporaryFile(temporary, options.mode ?? 0o600);
   let written: BigIntStats;
   try {
     try {
@@ -35,22 +35,22 @@ export async function writeAtomically(
     } finally {
       await handle.close();
     }
-    await rename(aside, path);
+    await rename(temporary, path);
   } catch (error) {
-    await unlink(aside).catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
     throw error;
   }
   await syncFolder(dirname(path));
   return written;
 }
 
-/** A fresh name in the same folder for a file that is to be renamed to `path`. */
-export function asidePath(path: string): string {
-  return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}${ASIDE_SUFFIX}`);
+/** A new name in the same folder, for a file that will be renamed to `path`. */
+export function temporaryPath(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
 }
 
-/** Opens a new file for writing; fails if it exists, follows no link, and sets exactly `mode`. */
-export async function createAside(path: string, mode: number): Promise<FileHandle> {
+/** Opens a new file for writing. It fails if the file exists, follows no link, and sets exactly `mode`. */
+export async function createTemporaryFile(path: string, mode: number): Promise<FileHandle> {
   const flags = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
   const handle = await open(path, flags, mode);
   try {
@@ -63,7 +63,7 @@ export async function createAside(path: string, mode: number): Promise<FileHandl
   return handle;
 }
 
-/** Makes a rename or an unlink in the folder durable. Where folders cannot be opened (Windows) it does nothing. */
+/** Makes a rename or an unlink in the folder durable. It does nothing on Windows, which cannot open folders. */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(folder, constants.O_RDONLY);

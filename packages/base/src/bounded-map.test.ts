@@ -18,7 +18,7 @@ function keysOf(map: BoundedMap<string, number>): string[] {
 }
 
 describe("BoundedMap", () => {
-  it("evicts the entry that was used the longest ago", () => {
+  it("evicts the least recently used entry", () => {
     const map = new BoundedMap<string, number>({ max: 2 });
     map.set("a", 1);
     map.set("b", 2);
@@ -40,7 +40,7 @@ describe("BoundedMap", () => {
     assert.deepEqual(keysOf(map), ["c", "b"]);
   });
 
-  it("counts what sizeOf says, and does not keep what is too large alone", () => {
+  it("counts by sizeOf, and does not keep a value larger than the maximum", () => {
     const map = new BoundedMap<string, number>({ max: 10, sizeOf: (value) => value });
     map.set("a", 4);
     map.set("b", 6);
@@ -80,7 +80,7 @@ describe("BoundedMap", () => {
     assert.equal(map.get("a"), 2);
   });
 
-  it("an entry may have a lifetime of its own, and one that began earlier", () => {
+  it("an entry can have its own lifetime, also one that began earlier", () => {
     const { map, at } = timed();
     at(500);
     map.set("own", 1, { ttlMs: 10 });
@@ -93,7 +93,7 @@ describe("BoundedMap", () => {
     assert.equal(map.get("earlier"), undefined);
   });
 
-  it("an entry without any lifetime is not kept, nor the one before it", () => {
+  it("a lifetime of 0 keeps neither the entry nor the one before it", () => {
     const { map } = timed();
     for (const ttlMs of [0, -1]) {
       map.set("a", 1);
@@ -118,7 +118,7 @@ describe("BoundedMap", () => {
     assert.equal(map.get("a"), 1);
   });
 
-  it("onRemove is told of entries that are evicted, deleted or expired, not of replaced values", () => {
+  it("onRemove gets evicted, deleted and expired entries, not replaced values", () => {
     const removed: string[] = [];
     const onRemove = (key: string, value: number): void => void removed.push(`${key}${value}`);
     const small = new BoundedMap<string, number>({ max: 1, onRemove });

@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * Milliseconds that are taken off each lifetime. lru-cache keeps an entry for the whole last millisecond; here an entry
+ * Milliseconds that are taken off each lifetime. lru-cache keeps an entry to the end of the last millisecond. Here an entry
  * whose lifetime has passed is gone.
  */
 const LAST_MOMENT_MS = 0.001;
 
 export interface BoundedMapOptions<Key, Value> {
-  /** Maximum of the sizes of all entries together: a number of entries, or of what `sizeOf` counts. At least 1. */
+  /** Maximum total size: a number of entries, or of the unit that `sizeOf` counts. At least 1. */
   readonly max: number;
   /** Size of an entry: a whole number, at least 1. Default: each entry counts 1. */
   readonly sizeOf?: (value: Value, key: Key) => number;
@@ -22,9 +22,9 @@ export interface BoundedMapOptions<Key, Value> {
 }
 
 export interface SetOptions {
-  /** Lifetime of this entry, milliseconds; 0 or less: it is not kept. Default: `ttlMs` of the map. */
+  /** Lifetime of this entry, milliseconds. With 0 or less the entry is not kept. Default: `ttlMs` of the map. */
   readonly ttlMs?: number;
-  /** When the lifetime began, by the clock of the map. Default: now. */
+  /** Start of the lifetime, by the clock of the map. Default: now. */
   readonly since?: number;
 }
 
@@ -32,7 +32,7 @@ export interface SetOptions {
  * A map with a maximum size. When it is full, the entry whose last use is the longest ago is evicted. `get` and `set`
  * count as a use, `peek` does not: a map that is only read with `peek` evicts the entry that was set first.
  *
- * Expired entries are not given out. They take up room until they are read, evicted or purged.
+ * Expired entries are not returned. They take up room until they are read, evicted or purged.
  */
 export class BoundedMap<Key extends {}, Value extends {}> {
   readonly #entries: LRUCache<Key, Value>;
@@ -45,7 +45,7 @@ export class BoundedMap<Key extends {}, Value extends {}> {
       // Not `max`: with that it takes the memory for all entries at the start.
       maxSize: max,
       sizeCalculation: sizeOf,
-      // To lru-cache a time of 0 means that there is none.
+      // lru-cache reads a time of 0 as no time.
       perf: { now: () => now() + 1 },
       ttlResolution: 0,
       ...(onRemove !== undefined && {
@@ -56,7 +56,7 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     });
   }
 
-  /** Number of entries, with expired ones that nobody has read. */
+  /** Number of entries, including expired ones that nobody has read. */
   get size(): number {
     return this.#entries.size;
   }
@@ -66,7 +66,7 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     return this.#entries.calculatedSize;
   }
 
-  /** The value, which counts as its use; undefined if there is none or it has expired. */
+  /** The value, or undefined if there is none or it has expired. Counts as a use. */
   get(key: Key): Value | undefined {
     return this.#entries.get(key);
   }
@@ -76,7 +76,7 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     return this.#entries.peek(key);
   }
 
-  /** Sets or replaces a value. One that is larger than the whole map is not kept, and the one before it is removed. */
+  /** Sets or replaces a value. A value larger than the maximum is not kept, and removes the value before it. */
   set(key: Key, value: Value, { ttlMs = this.#ttlMs, since }: SetOptions = {}): void {
     if (ttlMs === undefined) this.#entries.set(key, value);
     else if (ttlMs <= 0) this.#entries.delete(key);
@@ -88,7 +88,7 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     }
   }
 
-  /** Whether there was an entry, expired or not. */
+  /** @returns whether there was an entry, expired or not */
   delete(key: Key): boolean {
     return this.#entries.delete(key);
   }
@@ -102,12 +102,12 @@ export class BoundedMap<Key extends {}, Value extends {}> {
     this.#entries.purgeStale();
   }
 
-  /** A copy of the entries that have not expired, the one used last first. */
+  /** A copy of the entries that have not expired, most recently used first. */
   entries(): [Key, Value][] {
     return [...this.#entries.entries()];
   }
 
-  /** Values that have not expired, the one used last first. Copy them before you delete any. */
+  /** Values that have not expired, most recently used first. Copy them before you delete any. */
   values(): IteratorObject<Value> {
     return this.#entries.values();
   }

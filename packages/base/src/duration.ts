@@ -1,12 +1,12 @@
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
-/** Those that a duration is printed in: 30d says more than 4w2d. */
+/** Units of printed durations. There are no weeks: 30d is easier to read than 4w2d. */
 const UNITS = ["d", "h", "m", "s", "ms"] as const;
 const FORM = /^(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+$/;
 const PART = /(\d+(?:\.\d+)?)(ms|[smhdw])/g;
 
 /**
- * Reads a duration: numbers with a unit, compound allowed (`15m`, `1h30m`, `7d`, `250ms`); the one dialect of both
- * programs. Units: ms s m h d w.
+ * Reads a duration: one or more numbers, each with a unit (`15m`, `1h30m`, `7d`, `250ms`). Both programs use this
+ * format. Units: ms s m h d w.
  *
  * @returns milliseconds, or undefined if the text is not a duration or is too long to be exact.
  */

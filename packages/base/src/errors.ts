@@ -1,14 +1,14 @@
 /**
- * What the caller of a failed action should do next. Retry code asks the error; it never parses a message.
- * - `retry`: the same call may succeed later (a network fault, 429, 5xx).
- * - `next`: this source does not have it, ask the next one.
- * - `final`: nothing but a change by somebody helps.
+ * Advice for the caller of a failed action. Code that retries reads it, and never parses a message.
+ * - `retry`: the same call may succeed later (a network error, 429, 5xx).
+ * - `next`: this source does not have it. Ask the next source.
+ * - `final`: the call fails until somebody changes something.
  */
 export type Remedy = "retry" | "next" | "final";
 
 /** Options of {@link AppError}. */
 export interface AppErrorOptions {
-  /** One sentence that says what the user can do about it. */
+  /** One sentence: how the user can repair it. */
   readonly hint?: string;
   /** Default `final`. */
   readonly remedy?: Remedy;
@@ -16,11 +16,11 @@ export interface AppErrorOptions {
 }
 
 /**
- * The base of every error that a user or a caller is meant to see. Each package declares a closed union of codes
- * and a subclass with typed data; callers match on `code`, never on the message.
+ * Base of every error that a user or a caller sees. Each package declares a closed union of codes
+ * and a subclass with typed data. Callers match on `code`, never on the message.
  *
- * A message names the action, quotes the subject, and then says what was found. It never holds a secret, nor the
- * text of a parser or validator of others (those quote their input).
+ * A message names the action, quotes the subject, and gives the reason. It never holds a secret. It never holds the
+ * text of another parser or validator, because that may quote its input.
  */
 export class AppError<Code extends string = string> extends Error {
   readonly code: Code;
@@ -42,7 +42,7 @@ export function systemCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** What to print of a thrown value: its message, and nothing else. */
+/** Message of a thrown value, for output. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -13,20 +13,20 @@ describe("ifExists", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("gives what the operation gives", async () => {
+  it("gives the result of the operation", async () => {
     assert.equal(await ifExists(readFile(join(folder, "file"), "utf8")), "text");
   });
 
-  it("is undefined where there is no such file", async () => {
+  it("is undefined if the file does not exist", async () => {
     assert.equal(await ifExists(readFile(join(folder, "none"))), undefined);
   });
 
-  it("throws what is wrong otherwise", async () => {
+  it("throws every other error", async () => {
     await assert.rejects(ifExists(readFile(folder)), { code: "EISDIR" });
     await assert.rejects(ifExists(readFile(join(folder, "file", "below"))), { code: "ENOTDIR" });
   });
 
-  it("exists tells whether there is something at a path", async () => {
+  it("exists tells whether a path exists", async () => {
     assert.equal(await exists(join(folder, "file")), true);
     assert.equal(await exists(folder), true);
     assert.equal(await exists(join(folder, "none")), false);

@@ -2,8 +2,8 @@ import { access } from "node:fs/promises";
 import { systemCode } from "./errors.ts";
 
 /**
- * What a file operation gives; undefined where there is nothing of that name. Anything else that is wrong is thrown: a
- * file that cannot be read is not one that is missing.
+ * Result of a file operation, or undefined if the file does not exist. Every other error is thrown: a
+ * file that cannot be read is not a missing file.
  */
 export async function ifExists<Found>(operation: Promise<Found>): Promise<Found | undefined> {
   try {
@@ -14,7 +14,7 @@ export async function ifExists<Found>(operation: Promise<Found>): Promise<Found 
   }
 }
 
-/** Whether there is something at the path that can be reached. False also if a folder on the way does not let us pass. */
+/** Whether the path exists and can be reached. False also if a folder on the way may not be entered. */
 export async function exists(path: string): Promise<boolean> {
   return access(path).then(
     () => true,

@@ -1,14 +1,14 @@
 export { AppError, messageOf, systemCode, type AppErrorOptions, type Remedy } from "./errors.ts";
 export { systemClock, type Clock } from "./clock.ts";
-export { Secret, redactUrl } from "./secret.ts";
+export { Secret } from "./secret.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { bindLocalhost, type BoundLocalhost } from "./localhost.ts";
 export { exists, ifExists } from "./if-exists.ts";
 export { backoffMs, retry, type BackoffOptions, type RetryOptions } from "./retry.ts";
 export {
-  ASIDE_SUFFIX,
-  asidePath,
-  createAside,
+  TEMPORARY_SUFFIX,
+  temporaryPath,
+  createTemporaryFile,
   syncFolder,
   writeAtomically,
   type WriteAtomicallyOptions,

@@ -37,7 +37,7 @@ describe("bindLocalhost", () => {
     }
   }
 
-  it("fails where neither address is there", async () => {
+  it("fails if the host has neither address", async () => {
     const bind = async (): Promise<number> => Promise.reject(fault("EADDRNOTAVAIL"));
     await assert.rejects(
       bindLocalhost(80, bind, async () => undefined),
@@ -45,7 +45,7 @@ describe("bindLocalhost", () => {
     );
   });
 
-  it("takes the first address back and fails when another program has the port on the second", async () => {
+  it("unbinds the first address and fails if the port is in use on the second", async () => {
     let taken = 0;
     const bind = async (address: string, port: number): Promise<number> => {
       if (address === "::1") throw new Error("refused", { cause: fault("EADDRINUSE") });
@@ -56,7 +56,7 @@ describe("bindLocalhost", () => {
     assert.equal(taken, 1);
   });
 
-  it("tries another port when any port was asked for", async () => {
+  it("tries another port if the caller wants any port", async () => {
     let next = 4000;
     const bind = async (_address: string, port: number): Promise<number> => {
       if (port === 0) return ++next;

@@ -1,24 +1,24 @@
 import { systemCode } from "./errors.ts";
 
-/** The addresses that `localhost` means to a program that connects (RFC 6761 section 6.3). */
+/** Addresses that `localhost` resolves to (RFC 6761 section 6.3). */
 const LOCALHOST_ADDRESSES = ["127.0.0.1", "::1"] as const;
-/** With any port, the one that is free on the first address may be taken on the second: so many are tried. */
+/** Maximum tries for a free port: a port that is free on the first address may be in use on the second one. */
 const MAX_TRIES = 8;
 
 export interface BoundLocalhost {
   readonly port: number;
-  /** Those that this host has: at least one. */
+  /** Bound addresses: those that this host has, at least one. */
   readonly addresses: readonly string[];
 }
 
 /**
- * Binds one port on every address of `localhost`. A program that is told `localhost` takes either, so whoever binds only
+ * Binds one port on every address of `localhost`. Clients of `localhost` use either address. A program that binds only
  * one leaves the other to any user of the host.
  *
- * @param port 0: any that is free on all addresses
+ * @param port number of the port, or 0 for any port that is free on all addresses
  * @param bind binds one address. @returns its port
- * @param unbind takes back what was bound, after a failure
- * @throws the error of `bind`; a host that has only one of the addresses is no failure
+ * @param unbind releases all bound addresses after a failure
+ * @throws the error of `bind`, unless this host lacks only one of the addresses
  */
 export async function bindLocalhost(
   port: number,
@@ -55,7 +55,7 @@ async function bindEach(
   return { port, addresses };
 }
 
-/** Whether the error, or the one that it tells of, is a system error with one of the codes. */
+/** Whether the error or its cause is a system error with one of the codes. */
 function hasCode(error: unknown, codes: readonly string[]): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return [error, cause].some((each) => codes.includes(systemCode(each) ?? ""));

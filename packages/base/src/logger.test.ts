@@ -9,7 +9,7 @@ function lines(options: LoggerOptions, write: (logger: ReturnType<typeof createL
 }
 
 describe("createLogger", () => {
-  it("writes one JSON object a line with level, time, fields and message", () => {
+  it("writes one JSON object for each line, with level, time, fields and message", () => {
     const [line] = lines({ format: "json" }, (log) =>
       log.child({ part: "sync" }).info({ rule: "npm" }, "written"),
     );
@@ -30,14 +30,14 @@ describe("createLogger", () => {
     assert.match(lines({ isTerminal: false }, write)[0] ?? "", /^\{/);
   });
 
-  it("escapes in text what terminals obey, also the controls that JSON leaves as they are", () => {
+  it("escapes control characters in text, also those that JSON does not escape", () => {
     const [line = ""] = lines({ format: "text" }, (logger) =>
       logger.info({ user_agent: "a\u001b[2J\u009b2Jb\u007f" }, "request"),
     );
     assert.match(line, /user_agent="a\\u001b\[2J\\u009b2Jb\\u007f"\n$/);
   });
 
-  it("leaves out what is below the level", () => {
+  it("drops lines below the level", () => {
     assert.equal(lines({ level: "warn" }, (log) => log.info({}, "no")).length, 0);
   });
 

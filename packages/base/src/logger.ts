@@ -4,13 +4,13 @@ import { visibleJson } from "./terminal/visible.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
-/** `auto` is text on a terminal and JSON otherwise. */
+/** `auto` is text on a terminal, else JSON. */
 export const LOG_FORMATS = ["auto", "text", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** One line per event: fields first, then a short constant message. Never a secret among the fields. */
+/** Writes one line for each event: fields, and a short constant message. The fields never hold a secret. */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -21,19 +21,19 @@ export interface Logger {
 }
 
 export interface LoggerOptions {
-  /** Default `info`. A function is asked for each line, also by loggers that {@link Logger.child} made before. */
+  /** Default `info`. A function is called for each line, also for lines of loggers that {@link Logger.child} made. */
   readonly level?: LogLevel | (() => LogLevel);
   /** Default `auto`. */
   readonly format?: LogFormat;
   /** Default: standard error. */
   readonly destination?: { write(line: string): void };
-  /** Gets each line too, as JSON, whatever the format. */
+  /** Also gets each line, always as JSON. */
   readonly copyTo?: (line: string) => void;
   /** Whether the destination is a terminal (for `auto`). Default: whether standard error is one. */
   readonly isTerminal?: boolean;
 }
 
-/** A logger for a program. Errors under the key `err` give their code, message and remedy, no stack below debug. */
+/** A logger for a program. An error in the field `err` is written with code, message and remedy, at `debug` with its stack. */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const levelNow = typeof options.level === "function" ? options.level : undefined;
   const level = typeof options.level === "function" ? LOG_LEVELS[0] : (options.level ?? "info");
@@ -74,7 +74,7 @@ export const silentLogger: Logger = {
   child: () => silentLogger,
 };
 
-/** A hook that lets through what is of the level that holds now. */
+/** A hook that drops lines below the current level. */
 function atLeast(
   levelNow: () => LogLevel,
 ): NonNullable<NonNullable<LoggerConfiguration["hooks"]>["logMethod"]> {
@@ -94,7 +94,7 @@ function serializeError(error: unknown, withStack: boolean): unknown {
   };
 }
 
-/** `12:00:00 info  message key=value`: what a person reads on a terminal. */
+/** Text for a terminal: `12:00:00 info  message key=value`. */
 function textLine(json: string): string {
   const { time, level, msg, ...fields } = JSON.parse(json) as Record<string, unknown>;
   const clockTime = String(time).slice(11, 19);

@@ -1,7 +1,7 @@
-/** More names than this make a message hard to read. */
+/** Maximum names in a message, so that it stays readable. */
 const MAX_NAMES = 10;
 
-/** Names for a message, sorted: `a, b, c and 4 more`. For a terminal the caller must make them visible. */
+/** Sorted names for a message: `a, b, c and 4 more`. Before output to a terminal, the caller must escape them. */
 export function nameList(names: Iterable<string>): string {
   const sorted = [...names].toSorted();
   const more = sorted.length - MAX_NAMES;

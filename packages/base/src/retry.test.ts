@@ -42,7 +42,7 @@ describe("retry", () => {
     assert.equal(clock.waits.length, 2);
   });
 
-  it("does not repeat what is final", async () => {
+  it("does not retry after a final error", async () => {
     const clock = recordingClock();
     const final = new AppError("denied", "no");
     await assert.rejects(

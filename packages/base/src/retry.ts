@@ -1,19 +1,19 @@
 import { AppError } from "./errors.ts";
 import { systemClock, type Clock } from "./clock.ts";
 
-/** How long to wait between tries. */
+/** Waits between tries. */
 export interface BackoffOptions {
   /** Wait before the second try, in milliseconds. Default 200. */
   readonly firstMs?: number;
-  /** No wait is longer, in milliseconds. Default 30 000. */
+  /** Maximum wait in milliseconds. Default 30 000. */
   readonly maxMs?: number;
-  /** Each wait is this many times the one before. Default 2. */
+  /** Factor by which each wait is longer than the one before. Default 2. */
   readonly factor?: number;
-  /** Share of the wait that is drawn at random, both ways. Default 0.2 (±20 %). */
+  /** Random share of the wait, in both directions. Default 0.2 (±20 %). */
   readonly jitter?: number;
 }
 
-/** The wait before try number `attempt + 1`, in milliseconds; `attempt` counts the failures so far, from 1. */
+/** Wait in milliseconds before try number `attempt + 1`. `attempt` counts the failures so far, from 1. */
 export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
   const { firstMs = 200, maxMs = 30_000, factor = 2, jitter = 0.2 } = options;
   const base = Math.min(maxMs, firstMs * factor ** (attempt - 1));
@@ -21,11 +21,11 @@ export function backoffMs(attempt: number, options: BackoffOptions = {}): number
 }
 
 export interface RetryOptions extends BackoffOptions {
-  /** Tries in all, the first included. Default 4. */
+  /** Maximum number of tries, including the first one. Default 4. */
   readonly attempts?: number;
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
-  /** Default: an {@link AppError} whose remedy is `retry`. */
+  /** Whether to try again after an error. Default: after an {@link AppError} whose remedy is `retry`. */
   readonly retryable?: (error: unknown) => boolean;
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { format, inspect } from "node:util";
-import { Secret, createLogger, redactUrl } from "./index.ts";
+import { Secret, createLogger } from "./index.ts";
 
 const VALUE = "hunter2-secret";
 
@@ -30,11 +30,4 @@ describe("Secret", () => {
     assert.match(line, /planted/);
     assert.doesNotMatch(line, /hunter2/);
   });
-});
-
-describe("redactUrl", () => {
-  it("drops user, password, query and fragment", () => {
-    assert.equal(redactUrl("https://me:pw@host:8443/a/b?token=t#f"), "https://host:8443/a/b");
-  });
-  it("does not echo what is no URL", () => assert.equal(redactUrl("secret text"), "<unreadable URL>"));
 });

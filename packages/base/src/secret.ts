@@ -3,8 +3,8 @@ import { inspect } from "node:util";
 const MASK = "••••";
 
 /**
- * A value that does not print: not in a string, not in JSON, not in `util.inspect`, not in a log line.
- * Only {@link Secret.reveal} gives it, so that every use can be found by its name.
+ * A value that does not print in a string, in JSON, in `util.inspect` or in a log line.
+ * Only {@link Secret.reveal} returns it, so that a search for this name finds every use.
  */
 export class Secret<T = string> {
   readonly #value: T;
@@ -28,11 +28,4 @@ export class Secret<T = string> {
   [inspect.custom](): string {
     return MASK;
   }
-}
-
-/** A URL without user name, password, query and fragment, for logs and messages. Not a URL: `<unreadable URL>`. */
-export function redactUrl(url: string | URL): string {
-  const parsed = URL.parse(String(url));
-  if (parsed === null) return "<unreadable URL>";
-  return `${parsed.protocol}//${parsed.host}${parsed.pathname}`;
 }

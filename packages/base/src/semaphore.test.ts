@@ -6,7 +6,7 @@ import { KeyedSemaphore, Semaphore } from "./semaphore.ts";
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("Semaphore", () => {
-  it("gives places to those who wait, in the order in which they came", async () => {
+  it("gives places to waiting callers in the order of their calls", async () => {
     const semaphore = new Semaphore(1);
     const first = await semaphore.acquire();
     const order: number[] = [];
@@ -27,7 +27,7 @@ describe("Semaphore", () => {
     assert.equal(semaphore.taken, 0);
   });
 
-  it("who asks for it waits in front of the others", async () => {
+  it("a caller with first set waits before the others", async () => {
     const semaphore = new Semaphore(1);
     const held = await semaphore.acquire();
     const order: string[] = [];
@@ -46,7 +46,7 @@ describe("Semaphore", () => {
     assert.deepEqual(order, ["early", "second", "late"]);
   });
 
-  it("a place that passes on is not free in between, and a second release gives back nothing", async () => {
+  it("a place that a waiting caller gets is never free, and counts one release", async () => {
     const semaphore = new Semaphore(1);
     const held = await semaphore.acquire();
     const waiting = semaphore.acquire();
@@ -60,7 +60,7 @@ describe("Semaphore", () => {
     assert.ok(semaphore.tryAcquire() !== undefined);
   });
 
-  it("a signal ends the waiting: its reason is thrown, and no place is taken", async () => {
+  it("a signal ends the wait: its reason is thrown, and no place is taken", async () => {
     const semaphore = new Semaphore(1);
     const held = await semaphore.acquire();
     const leaving = new AbortController();
@@ -90,7 +90,7 @@ describe("Semaphore", () => {
     assert.equal(semaphore.taken, 0);
   });
 
-  it("leaves no listener on a signal, which may be the process's own", async () => {
+  it("leaves no listener on a signal, which may live as long as the process", async () => {
     const semaphore = new Semaphore(1);
     const held = await semaphore.acquire();
     const { signal } = new AbortController();
@@ -125,7 +125,7 @@ describe("KeyedSemaphore", () => {
     assert.equal(semaphore.tryAcquire("a"), undefined);
   });
 
-  it("a release that comes late does not free the place of another", async () => {
+  it("a late second release does not free the place of another caller", async () => {
     const semaphore = new KeyedSemaphore<string>(1);
     const first = await semaphore.acquire("a");
     first();
@@ -134,7 +134,7 @@ describe("KeyedSemaphore", () => {
     assert.equal(semaphore.tryAcquire("a"), undefined);
   });
 
-  it("a signal ends the waiting for a place of the key", async () => {
+  it("a signal ends the wait for a place of the key", async () => {
     const semaphore = new KeyedSemaphore<string>(1);
     const held = await semaphore.acquire("a");
     const leaving = new AbortController();
@@ -146,7 +146,7 @@ describe("KeyedSemaphore", () => {
     assert.ok(semaphore.tryAcquire("a") !== undefined);
   });
 
-  it("there may be a place for everybody", () => {
+  it("with a maximum of Infinity, every caller gets a place", () => {
     const semaphore = new KeyedSemaphore<string>(Infinity);
     for (let count = 0; count < 1000; count++) assert.ok(semaphore.tryAcquire("a") !== undefined);
   });

@@ -1,24 +1,24 @@
-/** Gives a place back. A second call does nothing. */
+/** Releases a place. A second call does nothing. */
 export type Release = () => void;
 
-/** A counting semaphore: a number of places, which callers take in the order in which they came. */
+/** A counting semaphore. Callers get its places in the order of their calls. */
 export class Semaphore {
   readonly #max: number;
   readonly #first = new Set<() => void>();
   readonly #next = new Set<() => void>();
   #taken = 0;
 
-  /** @param max number of places; Infinity: there is always one */
+  /** @param max number of places; with Infinity no caller waits */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Places that are taken. */
+  /** Number of places in use. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Takes a place if one is free. @returns gives it back; undefined: none is free */
+  /** Takes a place if one is free. @returns the function that releases it, or undefined if no place is free */
   tryAcquire(): Release | undefined {
     if (this.#taken >= this.#max) return undefined;
     this.#taken++;
@@ -26,11 +26,11 @@ export class Semaphore {
   }
 
   /**
-   * Takes a place, or waits for one.
+   * Takes a place. Waits until one is free.
    *
    * @param signal ends the waiting
-   * @param first whether to wait in front of those that did not ask for this
-   * @returns gives the place back
+   * @param first whether to wait before all callers that did not set this
+   * @returns the function that releases the place
    * @throws the reason of the signal
    */
   async acquire(signal?: AbortSignal, first = false): Promise<Release> {
@@ -59,31 +59,31 @@ export class Semaphore {
       if (released) return;
       released = true;
       const [next] = this.#first.size > 0 ? this.#first : this.#next;
-      // The place goes on to the caller that waits, so that nobody takes it in between.
+      // The next caller gets the place directly, so that no other caller takes it first.
       if (next === undefined) this.#taken--;
       else next();
     };
   }
 }
 
-/** A {@link Semaphore} for each key, such as a client's address. Keys of which no place is taken take no memory. */
+/** A {@link Semaphore} for each key, such as a client's address. Keys without a place in use take no memory. */
 export class KeyedSemaphore<Key> {
   readonly #max: number;
   readonly #semaphores = new Map<Key, Semaphore>();
 
-  /** @param max number of places of each key; Infinity: there is always one */
+  /** @param max number of places for each key; with Infinity no caller waits */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** As {@link Semaphore.tryAcquire}, of this key. */
+  /** As {@link Semaphore.tryAcquire}, for this key. */
   tryAcquire(key: Key): Release | undefined {
     const semaphore = this.#of(key);
     const release = semaphore.tryAcquire();
     return release && this.#release(key, semaphore, release);
   }
 
-  /** As {@link Semaphore.acquire}, of this key. */
+  /** As {@link Semaphore.acquire}, for this key. */
   async acquire(key: Key, signal?: AbortSignal): Promise<Release> {
     signal?.throwIfAborted();
     const semaphore = this.#of(key);

@@ -38,7 +38,7 @@ describe("Serializer", () => {
     assert.equal(await next, "done");
   });
 
-  it("settled waits for the actions handed in so far, and does not reject", async () => {
+  it("settled waits for all actions so far, and does not reject", async () => {
     const serializer = new Serializer();
     await serializer.settled();
     let ended = false;

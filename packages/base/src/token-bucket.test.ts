@@ -15,7 +15,7 @@ function bucketOf(options: Partial<TokenBucketOptions> = {}): {
 }
 
 describe("TokenBucket", () => {
-  it("gives out its capacity, then tells the seconds until the next token", () => {
+  it("gives its capacity, then returns the seconds until the next token", () => {
     const { bucket, at } = bucketOf();
     assert.deepEqual([bucket.take("a"), bucket.take("a"), bucket.take("a")], [0, 0, 5]);
     at(4001);
@@ -32,12 +32,12 @@ describe("TokenBucket", () => {
     assert.deepEqual([bucket.take("a"), bucket.take("a"), bucket.take("a")], [0, 0, 5]);
   });
 
-  it("each key has a bucket of its own", () => {
+  it("each key has its own bucket", () => {
     const { bucket } = bucketOf({ capacity: 1 });
     assert.deepEqual([bucket.take("a"), bucket.take("a"), bucket.take("b")], [0, 10, 0]);
   });
 
-  it("a key can have a capacity of its own, which counts from then on", () => {
+  it("a key can get its own capacity, which counts from then on", () => {
     const { bucket, at } = bucketOf();
     assert.deepEqual(
       [1, 2, 3, 4].map(() => bucket.take("a", 3)),
@@ -47,7 +47,7 @@ describe("TokenBucket", () => {
     assert.deepEqual([bucket.take("a", 1), bucket.take("a", 1)], [0, 10]);
   });
 
-  it("a token that is given back can be taken again", () => {
+  it("a returned token can be taken again", () => {
     const { bucket } = bucketOf({ capacity: 1 });
     bucket.take("a");
     bucket.giveBack("a");
@@ -56,7 +56,7 @@ describe("TokenBucket", () => {
     assert.deepEqual([bucket.take("unknown"), bucket.take("unknown")], [0, 10]);
   });
 
-  it("forgets the key that was used the longest ago", () => {
+  it("evicts the least recently used key", () => {
     const { bucket } = bucketOf({ capacity: 1, maxKeys: 2 });
     for (const key of ["a", "b", "a", "c"]) bucket.take(key);
     assert.deepEqual(

@@ -5,11 +5,11 @@ import { systemClock, type Clock } from "./clock.ts";
 const MAX_KEYS = 10_000;
 
 export interface TokenBucketOptions {
-  /** Tokens that a full bucket holds, and that it gains in `refillMs`. Less than 1: nothing is allowed. */
+  /** Tokens in a full bucket, and tokens added in `refillMs`. With less than 1, every action is refused. */
   readonly capacity: number;
-  /** Milliseconds in which an empty bucket becomes full. */
+  /** Milliseconds until an empty bucket is full. */
   readonly refillMs: number;
-  /** Keys that are remembered. The key used the longest ago is forgotten first; its bucket is then full again. Default 10,000. */
+  /** Maximum keys that are remembered. The least recently used key is evicted; its bucket is then full again. Default 10,000. */
   readonly maxKeys?: number;
   /** Default {@link systemClock}. */
   readonly clock?: Pick<Clock, "monotonic">;
@@ -20,7 +20,7 @@ interface Bucket {
   filledAt: number;
 }
 
-/** A rate limit for each key: a bucket of tokens that is full at first and refills evenly. Each action takes one token. */
+/** A rate limit for each key. A bucket of tokens is full at first and refills evenly. Each action takes one token. */
 export class TokenBucket {
   readonly #capacity: number;
   readonly #refillMs: number;
@@ -35,10 +35,10 @@ export class TokenBucket {
   }
 
   /**
-   * Takes a token of the key.
+   * Takes a token from the key's bucket.
    *
-   * @param capacity of this key's bucket from now on. Default: the one of the constructor
-   * @returns 0: a token was taken; otherwise the whole seconds until there is one, at least 1
+   * @param capacity new capacity of this key's bucket. Default: the capacity of the constructor
+   * @returns 0 if a token was taken, else the seconds until the next token, rounded up
    */
   take(key: string, capacity = this.#capacity): number {
     const now = this.#clock.monotonic();
@@ -55,7 +55,7 @@ export class TokenBucket {
     return 0;
   }
 
-  /** Gives back a token that was taken, for an action that did not take place. */
+  /** Returns a token to the bucket, for an action that did not take place. */
   giveBack(key: string): void {
     const bucket = this.#buckets.peek(key);
     if (bucket !== undefined) bucket.tokens++;

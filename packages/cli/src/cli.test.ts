@@ -78,7 +78,7 @@ const called = (...args: string[]) => {
 };
 
 describe("parseCommandLine", () => {
-  it("reads every type of option, in both forms, before and behind the arguments", () => {
+  it("reads every type of option, in both forms, before and after the arguments", () => {
     const { options, positionals } = called(
       "-c",
       "f.yaml",
@@ -101,7 +101,7 @@ describe("parseCommandLine", () => {
     assert.equal(countOf(called("thing", "add", "x", "--key=k", "--size=none").options, "size"), "none");
   });
 
-  it("a command may have others below it", () => {
+  it("a command may have subcommands", () => {
     assert.equal(called("migrate").name, "migrate");
     assert.equal(called("migrate", "status").name, "migrate status");
     assert.throws(() => called("migrate", "statsu"), {
@@ -109,7 +109,7 @@ describe("parseCommandLine", () => {
     });
   });
 
-  it("options of every command may stand before it, and their values are no commands", () => {
+  it("global options may be before the command, and their values are not commands", () => {
     for (const args of [
       ["-c", "thing", "migrate"],
       ["--config", "thing", "migrate"],
@@ -123,12 +123,12 @@ describe("parseCommandLine", () => {
       assert.deepEqual(called(flag, "migrate", "status").options, { json: true });
   });
 
-  it("words behind -- are arguments, and so is a single -", () => {
+  it("words after -- are arguments, and so is a single -", () => {
     assert.deepEqual(called("pair", "-", "--", "--key").positionals, ["-", "--key"]);
     assert.deepEqual(called("thing", "add", "x", "--key=k").positionals, ["x"]);
   });
 
-  it("an option that excludes another may be given alone", () => {
+  it("an option that excludes another one may be given alone", () => {
     assert.deepEqual(called("thing", "add", "x", "--key=k", "--on").options, { key: "k", on: true });
     assert.deepEqual(called("thing", "add", "x", "--key=k", "--off").options, { key: "k", off: true });
   });
@@ -191,8 +191,8 @@ describe("parseCommandLine", () => {
       "thing",
     ],
     ["a command of another group", ["thing", "status"], "unknown command below 'thing': status", "thing"],
-    ["a command behind --", ["--", "zzzzzzzz"], "a command has to stand before '--'"],
-    ["a command behind -- that exists", ["--", "pair"], "a command has to stand before '--'"],
+    ["a command after --", ["--", "zzzzzzzz"], "no command before '--'"],
+    ["a command after -- that exists", ["--", "pair"], "no command before '--'"],
     [
       "an unknown option before the command",
       ["--confg", "x", "migrate"],
@@ -251,7 +251,7 @@ describe("parseCommandLine", () => {
       }));
   }
 
-  it("ends in a call, in help or in a UsageError that repeats no long argument, whatever is given", () => {
+  it("gives a call, help, or a UsageError that repeats no long argument", () => {
     const word = fc.oneof(
       fc.constantFrom("thing", "add", "migrate", "status", "--key", "--size", "-c", "--", "help", "--help"),
       fc.string({ minLength: 33 }),
@@ -302,7 +302,7 @@ describe("completionScript", () => {
       assert.deepEqual(offered("thing", ""), ["add"]);
       assert.deepEqual(offered("thing", "add", "--s"), ["--size"]);
       assert.deepEqual(offered("migrate", "s"), ["status"]);
-      // The value of an option is no word of the command, and an argument ends nothing.
+      // The value of an option is not a word of the command, and options may follow an argument.
       assert.deepEqual(offered("-c", "thing", "migrate", "s"), ["status"]);
       assert.deepEqual(offered("--config", "=", "f", "thing", ""), ["add"]);
       assert.deepEqual(offered("thing", "add", "x", "--s"), ["--size"]);

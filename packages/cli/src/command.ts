@@ -2,88 +2,88 @@
 export interface OptionSpec {
   /** `count` takes a whole number from 0 to 10^15 - 1. */
   readonly type: "boolean" | "string" | "count";
-  /** What stands for the value in the help: `<path>`. */
+  /** Placeholder of the value in the help: `<path>`. */
   readonly value?: string;
   readonly description: string;
-  /** One letter that stands for it: `c` for `-c`. */
+  /** Short form, one letter: `c` for `-c`. */
   readonly short?: string;
-  /** It may be given several times, and its values are a list. Only of type `string`. */
+  /** The option may be given several times. Its value is a list. Only for type `string`. */
   readonly repeatable?: true;
-  /** The command is refused without it. */
+  /** The command cannot run without this option. */
   readonly required?: true;
-  /** The only values that it takes. Only of type `string`. */
+  /** Allowed values. Only for type `string`. */
   readonly choices?: readonly string[];
-  /** A word that type `count` takes in the place of a number. */
+  /** A word that type `count` takes instead of a number. */
   readonly word?: string;
-  /** The option of the same command that it cannot be given with. */
+  /** Option of the same command that cannot be combined with this one. */
   readonly excludes?: string;
 }
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
 export type OptionValue = string | boolean | number | readonly string[];
-/** By name, without dashes; what was not given is not there. */
+/** Given options by name, without dashes. */
 export type Options = Readonly<Record<string, OptionValue>>;
 
-/** One call of a command. `Flags` is what the program makes of the options that every command takes. */
+/** One call of a command. `Flags` is the program's own form of its global options. */
 export interface Invocation<Flags> {
   readonly positionals: readonly string[];
-  /** The command's own, and those of every command. */
+  /** Options of the command, and global options. */
   readonly options: Options;
   readonly flags: Flags;
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** Does the work. Gives the exit code; nothing is 0. */
+/** Runs the command. @returns the exit code; undefined means 0 */
 export type RunCommand<Flags> = (invocation: Invocation<Flags>) => Promise<number | void>;
 
-/** What help, completion and messages tell of a command. */
+/** Description of a command for help, completion and messages. */
 export interface CommandEntry {
-  /** One word, or two: `secrets put`. With `migrate` and `migrate status`, the one word alone is a command, too. */
+  /** One or two words: `secrets put`. One word can be a command and also begin others: `migrate`, `migrate status`. */
   readonly name: string;
   /** Arguments after the name, for the help. */
   readonly usage?: string;
   readonly summary: string;
   readonly options?: OptionSpecs;
-  /** How many arguments it takes. Default none. */
+  /** Number of arguments. Default none. */
   readonly arguments?: { readonly min: number; readonly max: number };
 }
 
-/** An entry of the table: it can be described without being loaded. */
+/** A command that can be run. It is loaded when it is called; its description needs no loading. */
 export interface CommandSpec<Flags> extends CommandEntry {
   readonly load: () => Promise<RunCommand<Flags>>;
 }
 
-/** What help, completion and messages tell of a program. */
+/** Description of a program for help, completion and messages. */
 export interface CommandTable<Command extends CommandEntry = CommandEntry> {
-  /** The word that calls it. */
+  /** Name of the program on the command line. */
   readonly name: string;
-  /** One sentence: what it is for. */
+  /** Purpose of the program in one sentence. */
   readonly description: string;
   /** In the order of the help. */
   readonly commands: readonly Command[];
-  /** Options that every command takes, `--help` apart. */
+  /** Options that every command takes, except `--help`. */
   readonly globalOptions: OptionSpecs;
-  /** What stands below the list of commands: examples, exit codes. Default nothing. */
+  /** Text below the list of commands: examples, exit codes. Default none. */
   readonly notes?: string;
-  /** Words that will be commands in a later version, and what they are for. */
+  /** Commands of a later version, each with its purpose. */
   readonly notBuilt?: Readonly<Record<string, string>>;
 }
 
 /** A program that can be run. */
 export interface Program<Flags> extends CommandTable<CommandSpec<Flags>> {
-  /** Reads the options of every command. */
+  /** Makes the program's own form of its global options. */
   readonly flags: (options: Options) => Flags;
-  /** Exit code of a command line that is wrong, and of errors with one of `usageCodes`. Default 1. */
+  /** Exit code after a wrong command line, and after errors with one of `usageCodes`. Default 1. */
   readonly usageExit?: number;
   readonly usageCodes?: readonly string[];
-  /** Whether a fault of the program is shown with its stack, and how one asks for that. */
+  /** Whether an internal error is shown with its stack, and how the user turns that on. */
   readonly debug: { readonly isOn: (flags: Flags) => boolean; readonly hint: string };
 }
 
-/** The command line is wrong. The message never repeats an argument that could be a value. */
+/** Error for a wrong command line. The message never repeats an argument that could be a value. */
 export class UsageError extends Error {
-  /** The command or group whose help tells more; `""`: the list of commands. */
+  /** Command or group whose help explains more. `""` is the list of commands. */
   readonly about: string;
 
   constructor(message: string, about = "") {

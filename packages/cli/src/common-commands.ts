@@ -2,7 +2,7 @@ import { printText } from "@devplat/base/terminal";
 import { UsageError, type CommandSpec, type CommandTable } from "./command.ts";
 import { flagOf } from "./options.ts";
 
-/** `completion bash`: prints a script that completes the commands of a program in a shell. */
+/** The command `completion`. It prints a script that completes the program's commands in a shell. */
 export function completionCommand<Flags>(table: () => CommandTable): CommandSpec<Flags> {
   return {
     name: "completion",
@@ -22,7 +22,7 @@ export function completionCommand<Flags>(table: () => CommandTable): CommandSpec
   };
 }
 
-/** @param name the program's, if it stands before the version in the text form. Default nothing */
+/** The command `version`. @param name text before the version. Default none */
 export function versionCommand<Flags>(version: () => string, name?: string): CommandSpec<Flags> {
   return {
     name: "version",

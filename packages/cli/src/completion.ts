@@ -1,10 +1,10 @@
 import type { CommandEntry, CommandTable, OptionSpec, OptionSpecs } from "./command.ts";
 import { HELP_OPTION } from "./options.ts";
 
-/** The shells that {@link completionScript} knows. */
+/** Shells that {@link completionScript} supports. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** A script that completes the program's commands, options and their fixed values in a shell: `source <(agent completion bash)`. */
+/** A script that completes commands, options and the fixed values of options in a shell: `source <(agent completion bash)`. */
 export function completionScript(table: CommandTable, shell: (typeof SHELLS)[number]): string {
   return SCRIPTS[shell](table);
 }
@@ -15,7 +15,7 @@ const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (table: CommandTable) =>
   fish: fishScript,
 };
 
-/** `bash|zsh|fish` at the beginning of what a command takes: the words that may stand there. */
+/** Words that a command takes as its first argument, if its usage lists them as in `bash|zsh|fish`. */
 function fixedWords({ usage = "" }: CommandEntry): readonly string[] {
   const [first = ""] = usage.split(" ");
   return /^[\w-]+(?:\|[\w-]+)+$/.test(first) ? first.split("|") : [];
@@ -25,7 +25,7 @@ function optionWords(options: OptionSpecs): string[] {
   return Object.keys(options).map((name) => `--${name}`);
 }
 
-/** By the words of a command that stand already: its next words, or its options and fixed words. */
+/** Completions by the words of a command so far: its next words, or its options and fixed words. */
 function choices({ commands, globalOptions }: CommandTable): Map<string, readonly string[]> {
   const after = new Map<string, Set<string>>();
   const add = (prefix: string, words: readonly string[]): void => {
@@ -42,7 +42,7 @@ function choices({ commands, globalOptions }: CommandTable): Map<string, readonl
   return new Map([...after].map(([prefix, words]) => [prefix, [...words]]));
 }
 
-/** Every option that takes a value, as it is written: `--config`, `-c`. */
+/** Options that take a value, in their long and short forms: `--config`, `-c`. */
 function valueOptions({ commands, globalOptions }: CommandTable): Map<string, OptionSpec> {
   const specs = [globalOptions, ...commands.map(({ options = {} }) => options)].flatMap((options) =>
     Object.entries(options),
@@ -68,7 +68,7 @@ function bashScript(table: CommandTable): string {
   );
   return `_${name}() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" before="" prefix="" word words="" i
-  # Bash takes --option=value for three words.
+  # Bash splits --option=value into three words.
   if [ "$cur" = "=" ]; then cur=""; fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     word="\${COMP_WORDS[i]}"
@@ -78,7 +78,7 @@ function bashScript(table: CommandTable): string {
       ${withValue.map(([option]) => option).join(" | ") || "--"}) before="$word"; continue ;;
       -*) continue ;;
     esac
-    # What is no word of a command is an argument.
+    # Any other word is an argument.
     case "\${prefix:+$prefix }$word" in
       ${prefixes.join(" | ")}) prefix="\${prefix:+$prefix }$word" ;;
     esac
@@ -102,7 +102,7 @@ function fishScript({ name: program, commands, globalOptions }: CommandTable): s
   const optionParts = (name: string, { type, short, description, choices: fixed }: OptionSpec): string[] => [
     `-l ${name}`,
     ...(short === undefined ? [] : [`-s ${short}`]),
-    // A value without fixed words may be a file.
+    // Without fixed words, the value may be a file.
     ...(type === "boolean"
       ? []
       : fixed === undefined
@@ -110,7 +110,7 @@ function fishScript({ name: program, commands, globalOptions }: CommandTable): s
         : ["-x", `-a ${quoted(fixed.join(" "))}`]),
     `-d ${quoted(description)}`,
   ];
-  // fish's own condition takes the value of an option for a command.
+  // fish's own condition reads the value of an option as a command.
   const firsts = [...new Set(commands.map(({ name }) => name.split(" ", 1)[0] ?? ""))];
   const isFirst = quoted(`not __fish_seen_subcommand_from ${firsts.join(" ")}`);
   const lines = commands.flatMap((command) => {

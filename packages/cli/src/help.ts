@@ -1,7 +1,7 @@
 import type { CommandEntry, CommandTable, OptionSpecs } from "./command.ts";
 import { HELP_OPTION } from "./options.ts";
 
-/** The help of the program, of a group of commands, or of one command. */
+/** Help of the program, of a group of commands, or of one command. */
 export function helpText(program: CommandTable, command: CommandEntry | undefined, group?: string): string {
   if (command !== undefined) return commandHelp(program, command);
   const { commands, name, description, notes } = program;

@@ -1,6 +1,6 @@
 import type { Options, OptionSpecs } from "./command.ts";
 
-/** Takes every command. */
+/** The help option, which every command takes. */
 export const HELP_OPTION: OptionSpecs = {
   help: { type: "boolean", short: "h", description: "Show help." },
 };
@@ -16,13 +16,13 @@ export function textOf(options: Options, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The values of an option that may be given several times. */
+/** The values of a repeatable option. */
 export function textsOf(options: Options, name: string): readonly string[] {
   const value = options[name];
   return Array.isArray(value) ? (value as readonly string[]) : [];
 }
 
-/** The value of an option of type `count`, or the word that it takes in the place of a number. */
+/** The value of an option of type `count`, or the word that it takes instead of a number. */
 export function countOf(options: Options, name: string): number | string | undefined {
   const value = options[name];
   return typeof value === "number" || typeof value === "string" ? value : undefined;

@@ -34,7 +34,7 @@ export function parseCommandLine<Flags>(
   const { words, unknown, rest } = splitCommand(program, args);
   const name = words.join(" ");
   const command = program.commands.find((candidate) => candidate.name === name);
-  // What every other program answers as well.
+  // Most programs support it.
   if (name === "" && args.length === 1 && args[0] === "--version") {
     return parseCommandLine(program, ["version"], environment);
   }
@@ -43,14 +43,17 @@ export function parseCommandLine<Flags>(
       const about = args.toSpliced(args.indexOf("help"), 1);
       return parseCommandLine(program, [...about, "--help"], environment);
     }
-    const strange = args.slice(0, args.indexOf(unknown)).find((arg) => isStrange(program, arg));
-    if (strange !== undefined) throw unknownOption(program, strange, nameOf(strange), undefined);
+    const unknownFirst = args
+      .slice(0, args.indexOf(unknown))
+      .find((arg) => isUnknownEverywhere(program, arg));
+    if (unknownFirst !== undefined)
+      throw unknownOption(program, unknownFirst, nameOf(unknownFirst), undefined);
     throw unknownCommand(program, name, unknown);
   }
   const { options, positionals } = parseOptions(program, rest, command);
   if (command === undefined) {
-    // What stands behind `--` is no command.
-    if (positionals.length > 0) throw new UsageError("a command has to stand before '--'");
+    // Words after `--` are arguments.
+    if (positionals.length > 0) throw new UsageError("no command before '--'");
     return { kind: "help", command: undefined, group: name === "" ? undefined : name };
   }
   if (options["help"] === true) return { kind: "help", command, group: undefined };
@@ -87,7 +90,7 @@ function checkOptions(command: CommandEntry, options: Readonly<Record<string, Op
   }
 }
 
-/** @param group the words before it, or "" */
+/** @param group words before the unknown word, or "" */
 function unknownCommand(program: CommandTable, group: string, word: string): UsageError {
   const later = group === "" ? program.notBuilt?.[word] : undefined;
   if (later !== undefined) return new UsageError(`'${word}' is not built yet in this version: ${later}`);
@@ -101,8 +104,8 @@ function unknownCommand(program: CommandTable, group: string, word: string): Usa
 }
 
 /**
- * The command's words may stand after global options, and are the first words that are no options. `unknown` is the first
- * word that does not go on with a command, where none is complete.
+ * Splits the command's words from the rest. They are the first words that are not options. `unknown` is the first
+ * word that continues no command, if the words before it are not a command either.
  */
 function splitCommand(
   program: CommandTable,
@@ -133,8 +136,8 @@ function splitCommand(
   return { words, rest };
 }
 
-/** An option that neither the program nor any of its commands has. */
-function isStrange({ commands, globalOptions }: CommandTable, arg: string): boolean {
+/** Whether neither the program nor any of its commands has this option. */
+function isUnknownEverywhere({ commands, globalOptions }: CommandTable, arg: string): boolean {
   if (!arg.startsWith("--") || arg === "--") return false;
   const all = [globalOptions, HELP_OPTION, ...commands.map(({ options = {} }) => options)];
   return !all.some((options) => Object.hasOwn(options, nameOf(arg)));
@@ -155,7 +158,7 @@ function parseOptions(
   command: CommandEntry | undefined,
 ): { options: Record<string, OptionValue>; positionals: string[] } {
   const specs: OptionSpecs = { ...command?.options, ...program.globalOptions, ...HELP_OPTION };
-  // Not strict: its messages repeat arguments, which may be secrets.
+  // Not strict: the messages of strict mode repeat arguments, which may be secrets.
   const { tokens } = parseArgs({
     args: [...args],
     options: Object.fromEntries(
@@ -175,7 +178,7 @@ function parseOptions(
     if (token.kind !== "option") continue;
     const { name } = token;
     const spec = specs[name];
-    // A letter that is no short form is not the option of that name.
+    // parseArgs reads `-x` as `--x`: accept only a declared short form.
     if (spec === undefined || (!token.rawName.startsWith("--") && spec.short !== token.rawName.slice(1))) {
       throw unknownOption(program, token.rawName, name, command);
     }
@@ -226,13 +229,13 @@ function unknownOption(
   return new UsageError(`unknown option${where}${nameable(raw)}${advice}`, command?.name);
 }
 
-/** Says only a word of this program, also where the word that was typed could be a value. */
+/** Advice that names only a word of this program, because the typed word could be a value. */
 function didYouMean(word: string, known: readonly string[], prefix = ""): string {
   const meant = suggest(word, known);
   return meant === undefined ? "" : `; did you mean '${prefix}${meant}'?`;
 }
 
-/** A word for a message if it looks like a name and not like a value. */
+/** The word for a message, if it looks like a name and not like a value. */
 function nameable(word: string): string {
   return /^-{0,2}[a-z][a-z-]{0,30}$/.test(word) ? `: ${word}` : "";
 }

@@ -2,13 +2,13 @@ import { printJson, printLine, tableLines } from "@devplat/base/terminal";
 import type { Options } from "./command.ts";
 import { flagOf } from "./options.ts";
 
-/** What a command found or did: as JSON with `--json`, else as `print` writes it. */
+/** Prints the result of a command: `value` as JSON with `--json`, else by `print`. */
 export function printResult(options: Options, value: unknown, print: () => void): void {
   if (flagOf(options, "json")) printJson(value);
   else print();
 }
 
-/** Columns under headings. @param empty the line that stands for no rows. Default: the headings alone */
+/** Prints columns under headings. @param empty line to print if there are no rows. Default: the headings alone */
 export function printTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],

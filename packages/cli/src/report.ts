@@ -2,7 +2,7 @@ import { AppError, systemCode } from "@devplat/base";
 import { noteText } from "@devplat/base/terminal";
 import type { Program } from "./command.ts";
 
-/** Tells a failed command's user what is wrong and what to do. Gives the exit code. */
+/** Prints the error of a failed command and its hint. @returns the exit code */
 export function reportFailure<Flags>(program: Program<Flags>, error: unknown, flags: Flags): number {
   const say = (text: string): void =>
     noteText(`${program.name}: ${text.replaceAll("\n", `\n${program.name}: `)}\n`);
@@ -15,7 +15,7 @@ export function reportFailure<Flags>(program: Program<Flags>, error: unknown, fl
     say(error.message);
     return 1;
   }
-  // A fault in the program. Its message may quote what it was working on.
+  // An internal error. Its message may quote data of the user.
   const name = error instanceof Error ? error.name : typeof error;
   const { isOn, hint } = program.debug;
   const isDebug = isOn(flags);
@@ -24,12 +24,12 @@ export function reportFailure<Flags>(program: Program<Flags>, error: unknown, fl
   return 1;
 }
 
-/** What the operating system refused. Its message is the code, the call and the path. */
+/** Whether a system call failed. The message has its code, the call and the path. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) !== undefined && "syscall" in error;
 }
 
-/** Where it happened, without the message. */
+/** The stack without the message. */
 function stackWithoutMessage(error: Error): string {
   return (error.stack ?? "")
     .split("\n")

@@ -3,8 +3,8 @@ import { UsageError, type Program } from "./command.ts";
 import { parseCommandLine, type Parsed } from "./parse.ts";
 
 /**
- * Runs the command that the arguments name, and tells its failure. Gives the exit code: 0 done, 1 failed, `usageExit` for a
- * command line that is wrong.
+ * Runs the command that the arguments name, and prints its error. Returns the exit code: 0 done, 1 failed, `usageExit` for a
+ * wrong command line.
  */
 export async function runProgram<Flags>(
   program: Program<Flags>,
@@ -15,7 +15,7 @@ export async function runProgram<Flags>(
   try {
     parsed = parseCommandLine(program, args, environment);
   } catch (error) {
-    if (error instanceof UsageError) return tellUsage(program, error);
+    if (error instanceof UsageError) return printUsageError(program, error);
     throw error;
   }
   if (parsed.kind === "help") {
@@ -27,13 +27,16 @@ export async function runProgram<Flags>(
     const run = await parsed.command.load();
     return (await run(parsed.invocation)) ?? 0;
   } catch (error) {
-    if (error instanceof UsageError) return tellUsage(program, error);
+    if (error instanceof UsageError) return printUsageError(program, error);
     const { reportFailure } = await import("./report.ts");
     return reportFailure(program, error, parsed.invocation.flags);
   }
 }
 
-function tellUsage<Flags>({ name, usageExit = 1 }: Program<Flags>, { message, about }: UsageError): number {
+function printUsageError<Flags>(
+  { name, usageExit = 1 }: Program<Flags>,
+  { message, about }: UsageError,
+): number {
   const help = about === "" ? "--help' lists the commands." : `${about} --help' tells more.`;
   noteText(`${name}: ${message}\n'${name} ${help}\n`);
   return usageExit;

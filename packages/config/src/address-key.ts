@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** What stands for a caller: an IPv4 address; of IPv6 the network of 64 bits, which one customer has all of. */
+/** Key of a caller: its IPv4 address, or its IPv6 network of 64 bits, because one customer has the whole network. */
 export function addressKey(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = "", tail] = address.toLowerCase().split("%", 1)[0]?.split("::") ?? [];

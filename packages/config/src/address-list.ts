@@ -6,7 +6,7 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 export class AddressList {
   readonly #list = new BlockList();
 
-  /** @param entries each without {@link addressFault} */
+  /** @param entries addresses and networks, each checked by {@link addressFault} */
   constructor(entries: readonly string[]) {
     for (const entry of entries) {
       const [address = "", bits] = entry.split("/");
@@ -16,7 +16,7 @@ export class AddressList {
     }
   }
 
-  /** IPv4 addresses that came over an IPv6 socket (`::ffff:10.0.0.1`) count as IPv4. */
+  /** Whether the list has the address. IPv4 addresses from an IPv6 socket (`::ffff:10.0.0.1`) count as IPv4. */
   has(address: string): boolean {
     const plain = MAPPED_IPV4.exec(address)?.[1] ?? address;
     if (isIP(plain) === 0) return false;
@@ -24,7 +24,7 @@ export class AddressList {
   }
 }
 
-/** What is wrong with an entry, or undefined. */
+/** The fault of an entry, or undefined. */
 export function addressFault(entry: string): string | undefined {
   const [address = "", bits, ...rest] = entry.split("/");
   const version = isIP(address);

@@ -12,17 +12,17 @@ import {
 import { ConfigError, type ConfigProblem } from "./problem.ts";
 import type { Locate } from "./validate.ts";
 
-/** A configuration larger than this is refused, in bytes: ours have some kilobytes, and a YAML parser is no sandbox. */
+/** Maximum size of a configuration, in bytes. Usual ones have some kilobytes; large YAML takes much memory to parse. */
 export const MAX_CONFIG_BYTES = 1024 * 1024;
-/** Aliases are resolved at most this often, so that a nest of them cannot fill the memory. */
+/** Maximum number of alias resolutions, so that nested aliases cannot fill the memory. */
 const MAX_ALIASES = 100;
 
-/** A parsed YAML file that still knows where each key stands. */
+/** A parsed YAML file with the place of each key. */
 export interface ConfigDocument {
   readonly source: string;
   /** The plain value; an empty document is `{}`. */
   readonly value: unknown;
-  /** Where the key at `path` (or its nearest ancestor that exists) stands; line and column count from 1. */
+  /** Place of the key at `path`, or of its nearest existing ancestor. Line and column count from 1. */
   position(path: readonly PropertyKey[]): { line: number; column: number };
 }
 
@@ -30,7 +30,7 @@ export interface ConfigDocument {
  * Parses one YAML 1.2 document strictly: no duplicate keys, no tags, one document.
  *
  * @param source name of the file in messages
- * @throws ConfigError `config_invalid` with line and column; the parser's own message, which quotes its input, is never passed on
+ * @throws ConfigError `config_invalid` with line and column. It never holds the parser's own message, which quotes the input
  */
 export function parseConfigDocument(source: string, text: string): ConfigDocument {
   if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) {
@@ -59,7 +59,7 @@ export function parseConfigDocument(source: string, text: string): ConfigDocumen
   return { source, value, position: (path) => positionOf(document, lines, path) };
 }
 
-/** Gives the places of keys in a text that was parsed before. Keeps the text only, and parses it again when asked. */
+/** Finds the places of keys in a text that was parsed before. Keeps only the text, and parses it again on the first call. */
 export function locateIn(source: string, text: string): Locate {
   let document: ConfigDocument | undefined;
   return (path) => {
@@ -79,7 +79,7 @@ function yamlFault(code: string): string {
   return `not valid YAML (${code.toLowerCase().replaceAll("_", " ")})`;
 }
 
-/** What is wrong with the aliases of a document that has no plain value. */
+/** The fault in the aliases of a document that has no plain value. */
 function aliasFault(document: Document): { offset: number; message: string } {
   let offset = 0;
   let message = `uses more than ${MAX_ALIASES} aliases`;

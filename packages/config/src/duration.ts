@@ -1,10 +1,10 @@
 import { formatDuration, parseDuration } from "@devplat/base";
 import { z } from "zod";
 
-/** As `parseDuration` takes it, for editors that read the published JSON Schema. */
+/** Format that `parseDuration` accepts, for editors that read the published JSON Schema. */
 const FORM = "^(\\d+(\\.\\d+)?(ms|[smhdw]))+$";
 
-/** A duration key: text such as `15m`, `36h`, `7d` in the file, milliseconds in the program. Bounds are in milliseconds, inclusive. */
+/** A duration key: text such as `15m`, `36h`, `7d` in the file, milliseconds in the program. Limits are in milliseconds, inclusive. */
 export function duration(options: { readonly min?: number; readonly max?: number } = {}) {
   return z.codec(z.string().meta({ pattern: FORM }), z.number(), {
     decode: (text, context) => {

@@ -20,9 +20,9 @@ export function environmentKeys(schema: z.ZodType, prefix: string): EnvironmentK
 }
 
 /**
- * The text of an environment variable as the value that its key takes: `true`/`false`, numbers, lists by comma, or as JSON
- * where an item is more than a text.
- * Text that does not fit is passed on as it is, so that the schema names the fault.
+ * Value of an environment variable in the type of its key: `true`/`false`, numbers, and lists, separated by commas or as
+ * JSON.
+ * Text of another type is returned unchanged, so that the schema reports the fault.
  */
 export function environmentValue(schema: z.ZodType, path: readonly string[], text: string): unknown {
   const type = (schemaAt(schema, path)?._zod.def as { type: string } | undefined)?.type;

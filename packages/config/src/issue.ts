@@ -3,7 +3,7 @@ import { suggest } from "@devplat/base/suggest";
 
 type Issue = z.core.$ZodIssue;
 
-/** `rules[0].target.path` */
+/** Text of a path: `rules[0].target.path`. */
 export function keyText(path: readonly PropertyKey[]): string {
   let text = "";
   for (const step of path) {
@@ -14,8 +14,8 @@ export function keyText(path: readonly PropertyKey[]): string {
 }
 
 /**
- * A schema issue in our words, with the path that it is about. zod's own text is used only where it cannot quote
- * the input: for a custom check, whose message is ours.
+ * Messages for a schema issue, each with its path. zod's own text is used only where it cannot quote
+ * the input: for a custom check, whose message is from this repository.
  */
 export function describeIssue(
   schema: z.ZodType,
@@ -41,7 +41,7 @@ export function describeIssue(
   return [{ path: issue.path, message: messageFor(issue) }];
 }
 
-/** What the key may hold that tells the members of a union apart, if `path` is such a key. */
+/** Values of the key that selects a member of a union, if `path` is such a key. */
 function discriminatorValues(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   const union = schemaAt(schema, path.slice(0, -1));
   const { discriminator, options } = (union?._zod.def ?? {}) as {
@@ -90,19 +90,13 @@ function typeName(expected: string): string {
   return names[expected] ?? expected;
 }
 
-/** The keys that the schema knows at `path`, through optionals, defaults, lists and records. */
+/** Keys of the schema at `path`. */
 export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
-  let current = unwrap(schema);
-  for (const step of path) {
-    const next = childSchema(current, step);
-    if (next === undefined) return [];
-    current = unwrap(next);
-  }
-  const shape = current._zod.def as { type: string; shape?: Record<string, unknown> };
-  return shape.shape === undefined ? [] : Object.keys(shape.shape);
+  const { shape = {} } = (schemaAt(schema, path)?._zod.def ?? {}) as { shape?: object };
+  return Object.keys(shape);
 }
 
-/** The schema below `path`, unwrapped of optional, default and the like; undefined if there is none. */
+/** The schema at `path`, without optional, default and the like; undefined if there is none. */
 export function schemaAt(schema: z.ZodType, path: readonly PropertyKey[]): z.ZodType | undefined {
   let current = unwrap(schema);
   for (const step of path) {

@@ -1,24 +1,24 @@
 import { AppError } from "@devplat/base";
 
-/** One fault of a configuration. `line` and `column` count from 1; 0 where the source has no lines (environment). */
+/** One fault of a configuration. `line` and `column` count from 1. They are 0 for the environment, which has no lines. */
 export interface ConfigProblem {
-  /** The file's path, or the name of the environment variable. */
+  /** Path of the file, or name of the environment variable. */
   readonly source: string;
   readonly line: number;
   readonly column: number;
-  /** Dotted path of the key (`cache.timeout`, `rules[0].target.path`), empty for the whole document. */
+  /** Path of the key (`cache.timeout`, `rules[0].target.path`), or "" for the whole document. */
   readonly key: string;
-  /** What is wrong, without quoting the value: a configuration may hold secrets. */
+  /** The fault. It never quotes the value, because a configuration may hold secrets. */
   readonly message: string;
 }
 
-/** `svc.yaml:3:5: cache.enabled: expected true or false` */
+/** Text of a fault: `svc.yaml:3:5: cache.enabled: expected true or false`. */
 export function formatProblem(problem: ConfigProblem): string {
   const place = problem.line > 0 ? `${problem.source}:${problem.line}:${problem.column}` : problem.source;
   return [place, problem.key, problem.message].filter((part) => part !== "").join(": ");
 }
 
-/** `config_unreadable`: the file could not be read. `config_invalid`: it was read and is wrong. */
+/** `config_unreadable`: the file cannot be read. `config_invalid`: its content is wrong. */
 export type ConfigErrorCode = "config_unreadable" | "config_invalid";
 
 export class ConfigError extends AppError<ConfigErrorCode> {

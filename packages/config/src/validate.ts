@@ -9,10 +9,10 @@ export interface ConfigPlace {
   readonly column: number;
 }
 
-/** Gives the place of the key at a path, or of its nearest ancestor that exists. */
+/** Finds the place of the key at a path, or of its nearest existing ancestor. */
 export type Locate = (path: readonly PropertyKey[]) => ConfigPlace;
 
-/** Checks a value against the schema and names each fault by the place that `locate` gives for its key. */
+/** Checks a value against the schema. Each fault gets the place that `locate` finds for its key. */
 export function validateConfig<T>(schema: z.ZodType<T>, value: unknown, locate: Locate): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

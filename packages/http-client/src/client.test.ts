@@ -101,7 +101,7 @@ async function refusal(sending: Promise<unknown>): Promise<HttpClientError> {
 }
 
 describe("a bounded request", () => {
-  it("https goes through a tunnel by CONNECT, with credentials for the proxy alone, verified at the end", async () => {
+  it("https goes through CONNECT, with proxy credentials only for the proxy", async () => {
     const request = { method: "POST", headers: { accept: "x/y" }, body: "hello", tls: { ca } } as const;
     const { status, headers, body } = await send(
       "https://code.example/a?b=c",
@@ -129,7 +129,7 @@ describe("a bounded request", () => {
     assert.equal(seen[0]?.headers["proxy-authorization"], undefined);
   });
 
-  it("takes an IPv6 host through the proxy, and past it where NO_PROXY names it", async () => {
+  it("sends a request to an IPv6 host by the proxy, unless NO_PROXY names it", async () => {
     const { status } = await send("https://[2001:db8::5]/", { https_proxy: open.url }, { tls: { ca } });
     assert.equal(status, 201);
     assert.deepEqual(open.seen, ["CONNECT [2001:db8::5]:443"]);
@@ -163,10 +163,10 @@ describe("a bounded request", () => {
       assert.match(down.hint ?? "", /ALL_PROXY.*NO_PROXY/);
     });
 
-    it(`names a proxy that wants other credentials (${scheme})`, async () => {
+    it(`names a proxy that requires other credentials (${scheme})`, async () => {
       for (const text of [proxy.url, `http://ada:word@127.0.0.1:${proxy.port}`]) {
         const refused = await refusal(send(url, { ALL_PROXY: text }));
-        const fault = "does not connect: it wants other credentials (407)";
+        const fault = "does not connect: it requires other credentials (407)";
         assert.equal(refused.code, "proxy_unavailable");
         assert.equal(refused.message, `the proxy ${proxy.url} (ALL_PROXY) ${fault}`);
       }
@@ -174,7 +174,7 @@ describe("a bounded request", () => {
     });
   }
 
-  it("names a proxy that is an address and down, also with TLS to it", async () => {
+  it("names a proxy with an IP address that is down, also with TLS to it", async () => {
     const port = await freePort();
     for (const host of ["127.0.0.1", "[::1]"]) {
       const environment = { HTTPS_PROXY: `https://ada:p%40ss@${host}:${port}` };
@@ -225,7 +225,7 @@ describe("a bounded request", () => {
     assert.equal(message, `the proxy http://127.0.0.1:${port} (HTTPS_PROXY) does not answer in HTTP`);
   });
 
-  it("names a proxy whose certificate is not trusted, with the host's own authorities or without", async () => {
+  it("names a proxy with an untrusted certificate, with or without own authorities", async () => {
     const url = `https://127.0.0.1:${securePort}`;
     for (const target of ["https://code.example/", "http://code.example/"]) {
       const { code, message } = await refusal(send(target, { ALL_PROXY: url }, { tls: { ca } }));
@@ -239,7 +239,7 @@ describe("a bounded request", () => {
     assert.equal(message, `the proxy ${open.url} (HTTPS_PROXY) does not connect: it answers 502`);
   });
 
-  it("takes another user name than one with a password: it is sent, too", async () => {
+  it("sends a user name without a password", async () => {
     const only = await startForwardProxy({ routes: {}, credentials: "ada:" });
     const { message } = await refusal(
       send("https://a.example/", { HTTPS_PROXY: `http://ada@127.0.0.1:${only.port}` }),
@@ -248,7 +248,7 @@ describe("a bounded request", () => {
     await only.stop();
   });
 
-  // Less than the time that the proxy itself gets to connect.
+  // Less than the time limit for the proxy to connect.
   it("ends while a proxy is silent, and closes the connection to it", { timeout: 8000 }, async (t) => {
     const silent = createTcpServer((socket) => void socket.on("error", () => undefined)).listen(
       0,
@@ -266,7 +266,7 @@ describe("a bounded request", () => {
     if (!socket.destroyed) await once(socket.resume(), "close");
   });
 
-  it("reaches a server on a Unix socket, past any proxy", async (t) => {
+  it("reaches a server on a Unix socket without a proxy", async (t) => {
     const folder = await tempFolder("http-socket");
     const socketPath = join(folder.path, "s");
     const server = createServer(answer).listen(socketPath);
@@ -288,13 +288,13 @@ describe("a bounded request", () => {
     assert.deepEqual([none.code, none.message], ["unreachable", "ENOENT"]);
   });
 
-  it("does not read the body where only the head is wanted", async () => {
+  it("does not read the body if only the head is wanted", async () => {
     const url = `http://127.0.0.1:${firstPort()}/large`;
     const { status, body } = await send(url, {}, { maxBytes: "head only" });
     assert.deepEqual([status, body.length], [200, 0]);
   });
 
-  it("its JSON is undefined where the body is something else", () => {
+  it("the JSON value is undefined if the body is not JSON", () => {
     const json = (text: string): unknown => jsonOf({ body: Buffer.from(text) });
     assert.deepEqual(
       [json('{"a":[1]}'), json("null"), json("<html>"), json("")],
@@ -302,7 +302,7 @@ describe("a bounded request", () => {
     );
   });
 
-  it("ends in time, at its size, and with its signal, direct and through a proxy", async () => {
+  it("ends at its time limit, size limit and signal, direct and through a proxy", async () => {
     for (const environment of [{}, { ALL_PROXY: open.url }]) {
       const base = "ALL_PROXY" in environment ? "http://code.example" : `http://127.0.0.1:${firstPort()}`;
       assert.equal((await refusal(send(`${base}/silent`, environment, { timeoutMs: 50 }))).code, "timeout");
@@ -314,7 +314,7 @@ describe("a bounded request", () => {
     }
   });
 
-  it("goes over a kept connection, and over a new one after the idle time", async () => {
+  it("uses an open connection again, and a new one after the idle time", async () => {
     const sockets = new Set<Socket>();
     servers[0]?.on("connection", (socket) => sockets.add(socket));
     servers[1]?.on("secureConnection", (socket: Socket) => sockets.add(socket));
@@ -336,7 +336,7 @@ describe("a bounded request", () => {
     }
   });
 
-  it("the test proxy does for curl what it does here", async () => {
+  it("the test proxy treats curl in the same way", async () => {
     const curl = (url: string, by = withCredentials()): ReturnType<typeof run> =>
       run("curl", ["-sS", "-k", "-o", "/dev/null", "-w", "%{http_code}", url], {
         env: { PATH: process.env["PATH"], ALL_PROXY: by },

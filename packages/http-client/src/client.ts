@@ -9,21 +9,21 @@ import { PROXY_AUTHENTICATION_REQUIRED, lostProxy, refusedByProxy } from "./prox
 import type { Environment } from "./proxy-setting.ts";
 
 export interface HttpClientOptions {
-  /** Trust and client certificate of connections to hosts. Default: Node's authorities, no client certificate. */
+  /** Certificate authorities and client certificate for hosts. Default: Node's authorities, no client certificate. */
   readonly tls?: TlsSettings;
-  /** The proxy for every host, loopback included. */
+  /** Proxy for every host, including loopback. */
   readonly proxy?: Proxy;
-  /** Where `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` are read from, unless `proxy` is given. Default: no proxy. */
+  /** Source of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, unless `proxy` is given. Default: no proxy. */
   readonly environment?: Environment;
-  /** Milliseconds that an unused connection is kept. Default: each request has a connection of its own. */
+  /** Milliseconds until an idle connection is closed. Default: each request has its own connection. */
   readonly idleMs?: number;
-  /** Largest number of connections to one origin; tunnels that are being made do not count. Default: no limit. */
+  /** Maximum connections to one origin, without tunnels that are being opened. Default: no limit. */
   readonly maxConnections?: number;
 }
 
 export interface TlsSettings extends SecureContextOptions {
   readonly secureContext?: SecureContext;
-  /** False: any certificate is accepted. */
+  /** With false, any certificate is accepted. */
   readonly rejectUnauthorized?: boolean;
 }
 
@@ -34,9 +34,9 @@ export interface HttpRequest {
   readonly method?: HttpMethod;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** From connecting to the last byte, in milliseconds. */
+  /** Time limit from connecting to the last byte, in milliseconds. */
   readonly timeoutMs: number;
-  /** Largest body that is read, in bytes. "head only": the body is not read, and the connection is closed. */
+  /** Maximum size of the response body, in bytes. With "head only", the body is not read and the connection is closed. */
   readonly maxBytes: number | "head only";
   readonly signal?: AbortSignal;
   /** A Unix socket to connect to, instead of the URL's host. */
@@ -50,8 +50,8 @@ export interface HttpResponse {
 }
 
 /**
- * Small requests with a time limit and a size limit, over node:http: loading undici takes 80 ms, which a command line does
- * not get back, and 10 MB for as long as a daemon runs. Redirects are not followed, and nothing is sent twice.
+ * Sends small requests with a time limit and a size limit. It uses node:http, because undici takes 80 ms to load, which
+ * slows down each command, and 10 MB of a daemon's memory. It follows no redirect, and sends no request twice.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -62,8 +62,8 @@ export class HttpClient {
   }
 
   /**
-   * One request and its response, whatever its status.
-   * @throws HttpClientError. Its message is about the way to the host; it does not name the host, and no credentials.
+   * Sends one request. Returns the response, whatever its status.
+   * @throws HttpClientError. Its message does not name the host and holds no credentials
    */
   async request(url: string | URL, request: HttpRequest): Promise<HttpResponse> {
     const { timeoutMs, maxBytes, signal } = request;
@@ -95,7 +95,7 @@ export class HttpClient {
   async #send(target: URL, request: HttpRequest, signal: AbortSignal): Promise<IncomingMessage> {
     const { socketPath, method = "GET", body } = request;
     const proxy = socketPath === undefined ? await this.#proxyFor(target) : undefined;
-    // What is encrypted goes through a tunnel of the agent's.
+    // Encrypted requests use a tunnel, which the agent opens.
     const relay = target.protocol === "http:" ? proxy : undefined;
     const { hostname, port, protocol } = relay === undefined ? target : new URL(relay.origin);
     const path = target.pathname + target.search;
@@ -114,10 +114,10 @@ export class HttpClient {
       },
       signal,
     });
-    // A signal that has fired already ends the request before anybody waits for it.
+    // A signal that has already fired ends the request before the wait for the response begins.
     outgoing.on("error", () => undefined);
     outgoing.end(body);
-    // With the signal: a request that waits for its connection reports its end only after that.
+    // With the signal, because an aborted request that waits for its connection reports its end only after that.
     const incoming = await once(outgoing, "response", { signal }).then(
       ([first]) => first as IncomingMessage,
       (error: unknown) => {
@@ -154,12 +154,12 @@ export class HttpClient {
       return new TunnelAgent(proxy, { ...limits, ...tls });
     }
     const { Agent: SecureAgent } = await import("node:https");
-    // To a proxy, the system's trust counts.
+    // Connections to a proxy use the authorities of the system.
     return new SecureAgent({ ...limits, ...(isSecure && tls) });
   }
 }
 
-/** One request over a connection of its own. @throws HttpClientError, see {@link HttpClient.request} */
+/** Sends one request over its own connection. @throws HttpClientError, see {@link HttpClient.request} */
 export async function boundedRequest(
   url: string | URL,
   request: HttpRequest & Pick<HttpClientOptions, "tls" | "proxy" | "environment">,
@@ -172,7 +172,7 @@ export async function boundedRequest(
   }
 }
 
-/** The JSON value of a body, or undefined if it is not JSON. Such a body is not quoted: it may be from anybody. */
+/** The JSON value of a body, or undefined if the body is not JSON. There is no error text, because it could quote the body. */
 export function jsonOf({ body }: Pick<HttpResponse, "body">): unknown {
   try {
     return JSON.parse(body.toString("utf8")) as unknown;
@@ -181,7 +181,7 @@ export function jsonOf({ body }: Pick<HttpResponse, "body">): unknown {
   }
 }
 
-/** Loaded when first needed: many commands speak plain HTTP alone. */
+/** Loaded on the first use, because many commands use only plain HTTP. */
 async function requestHttps(): Promise<typeof requestHttp> {
   return (await import("node:https")).request;
 }

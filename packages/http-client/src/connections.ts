@@ -6,14 +6,14 @@ import { lostProxy, refusedByProxy } from "./proxy-fault.ts";
 export interface ConnectionOptions extends Omit<Pool.Options, "connect" | "factory"> {
   /** TLS and time limit of connections to the origin. */
   readonly connect?: buildConnector.BuildOptions;
-  /** Whether http goes by CONNECT, too, as upgrades of a connection must. Default false. */
+  /** Whether http also uses CONNECT. Upgrades of a connection need it. Default false. */
   readonly tunnelsHttp?: boolean;
 }
 
 /**
- * Connections to one origin, direct or through a proxy: by CONNECT for https, and with the whole URL in the request line
- * for http, because many proxies allow CONNECT to port 443 only. For streams and upgrades, by undici; a small request is
- * for `HttpClient`.
+ * Connections to one origin, direct or through a proxy. https uses CONNECT; http sends the whole URL in the request line,
+ * because many proxies allow CONNECT only to port 443. It uses undici, and is for streams and upgrades. Small requests use
+ * `HttpClient`.
  *
  * A request fails with HttpClientError `proxy_unavailable` if the proxy cannot be reached or does not connect.
  */
@@ -35,7 +35,7 @@ export function connectionsTo(
     requestTls: connect,
     proxyTunnel: tunnelsHttp,
     clientFactory: (to) => new Pool(to, { connect: connectTo }),
-    // Called with the proxy's address for plain http, with the origin's for what goes through a tunnel.
+    // undici calls it with the proxy's address for plain http, and with the origin for a tunnel.
     factory: (to, given) =>
       new URL(to).origin === proxy.origin
         ? new Pool(to, { ...limits, connect: connectTo })
@@ -46,9 +46,9 @@ export function connectionsTo(
 function namingProxy(proxy: Proxy, connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
     const { servername: given, ...others } = options;
-    // undici gives null for plain http.
+    // undici passes null for plain http.
     const servername = given ?? "";
-    // TLS has no server name for an address, and Node throws for one.
+    // TLS has no server name for an IP address, and Node throws an error for one.
     const isName = servername !== "" && isIP(servername.replace(/^\[|\]$/g, "")) === 0;
     const fail = (error: unknown): void => {
       callback(lostProxy(proxy, error), null);
@@ -67,7 +67,7 @@ function namingProxy(proxy: Proxy, connect: buildConnector.connector): buildConn
   };
 }
 
-/** undici's own tunnel, whose refusals name the proxy. */
+/** undici's tunnel, with errors that name the proxy. */
 function tunnelOf(given: object, proxy: Proxy): buildConnector.connector {
   const { connect } = given as { connect: buildConnector.connector };
   return (options, callback) => {
@@ -75,7 +75,7 @@ function tunnelOf(given: object, proxy: Proxy): buildConnector.connector {
       if (error === null) return callback(null, socket);
       const status = /^Proxy response \((\d{3})\)/.exec(error.message)?.[1];
       if (status !== undefined) return callback(refusedByProxy(proxy, Number(status), error), null);
-      // Only the proxy speaks HTTP here: behind it the connection begins with TLS.
+      // An HTTP error comes from the proxy, because the connection to the host begins with TLS.
       const isOfProxy = error instanceof errors.HTTPParserError || error instanceof errors.SocketError;
       callback(isOfProxy ? lostProxy(proxy, error) : error, null);
     });

@@ -2,7 +2,7 @@ import type { Proxy } from "./proxy-address.ts";
 import { proxySetting, type Environment } from "./proxy-setting.ts";
 
 /**
- * The same as `proxyFor`, and undici, which reads `NO_PROXY`, is loaded only where a variable names a proxy.
+ * The same as `proxyFor`, but it loads undici, which reads `NO_PROXY`, only if a variable names a proxy.
  *
  * @throws HttpClientError `proxy_misconfigured`
  */

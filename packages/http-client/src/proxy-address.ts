@@ -2,13 +2,13 @@ import { HttpClientError } from "./errors.ts";
 
 /** A forward proxy. */
 export interface Proxy {
-  /** Scheme, host and port; no credentials. */
+  /** Scheme, host and port, without credentials. */
   readonly origin: string;
-  /** The header `Proxy-Authorization`, if the address has a user name. */
+  /** Value of the header `Proxy-Authorization`, if the address has a user name. */
   readonly authorization: string | undefined;
   /** The variable or setting that names it. */
   readonly source: string;
-  /** What a person can do when it fails. */
+  /** Advice to the user if the proxy fails. */
   readonly hint: string;
 }
 
@@ -21,8 +21,8 @@ export function proxyText(proxy: Proxy): string {
  * Reads a proxy's address: `http://` or `https://`, or a host and port alone.
  *
  * @param source the variable or setting that holds the text; for errors
- * @param hint what a person can do when the proxy fails. Default: to check the source
- * @throws HttpClientError `proxy_misconfigured`, without the text: it may hold a password
+ * @param hint advice to the user if the proxy fails. Default: check the source
+ * @throws HttpClientError `proxy_misconfigured`, without the text, which may hold a password
  */
 export function readProxy(source: string, text: string, hint = `Check ${source}.`): Proxy {
   const url = URL.parse(text.includes("://") ? text : `http://${text}`);
@@ -35,7 +35,7 @@ export function readProxy(source: string, text: string, hint = `Check ${source}.
   return { origin: url.origin, authorization, source, hint };
 }
 
-/** Null if the credentials have broken percent-encoding. */
+/** Value of the header. Null if the percent-encoding of the credentials is invalid. */
 function authorizationOf({ username, password }: URL): string | undefined | null {
   if (username === "" && password === "") return undefined;
   try {

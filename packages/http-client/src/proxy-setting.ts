@@ -7,9 +7,9 @@ export interface ProxySetting {
 }
 
 /**
- * The variable that names the proxy for a URL: `HTTPS_PROXY` or `HTTP_PROXY` by the scheme, else `ALL_PROXY`, in either
- * case of letters (lower case first). Undefined for loopback hosts. `NO_PROXY` is not read here: that needs undici, which
- * a command line loads only where this function finds a variable.
+ * The variable that names the proxy for a URL: `HTTPS_PROXY` or `HTTP_PROXY` by the scheme, else `ALL_PROXY`. Lower
+ * case names come before upper case. Undefined for loopback hosts. It does not read `NO_PROXY`, because that needs undici,
+ * which is loaded only if this function finds a variable.
  */
 export function proxySetting(url: URL, environment: Environment): ProxySetting | undefined {
   if (isLoopback(url.hostname)) return undefined;
@@ -17,7 +17,7 @@ export function proxySetting(url: URL, environment: Environment): ProxySetting |
   return variable(environment, scheme) ?? variable(environment, "all_proxy");
 }
 
-/** The value of a variable in either case of letters, lower case first. An empty one counts as unset. */
+/** The variable with a name in lower or upper case, lower case first. An empty value counts as unset. */
 export function variable(environment: Environment, lower: string): ProxySetting | undefined {
   for (const name of [lower, lower.toUpperCase()]) {
     const value = environment[name];
@@ -26,7 +26,7 @@ export function variable(environment: Environment, lower: string): ProxySetting 
   return undefined;
 }
 
-/** A server on this host is never reached through another one. This is also Go's rule. */
+/** Whether the host is loopback. No proxy is used for it, as in Go. */
 function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

@@ -75,21 +75,22 @@ describe("the proxy of a URL", () => {
     ["::5", V6, false],
     ["::ffff:192.0.2.7", "https://[::ffff:c000:207]", true],
     ["fe80::1%eth0", V6, false],
-    // The library knows no ranges of addresses.
+    // The library does not support ranges of addresses.
     ["2001:db8::/32", V6, false],
     ["192.0.2.0/24", "https://192.0.2.7", false],
     ["", V6, false],
     [" , ,", V6, false],
   ];
   for (const [noProxy, url, direct] of exceptions) {
-    it(`NO_PROXY=${JSON.stringify(noProxy)} ${direct ? "exempts" : "does not exempt"} ${url} [agent 4.5]`, () => {
+    const result = direct ? "exempts" : "does not exempt";
+    it(`NO_PROXY=${JSON.stringify(noProxy)} ${result} ${url} [agent 4.5]`, () => {
       for (const NO_PROXY of ["NO_PROXY", "no_proxy"]) {
         assert.equal(proxyFor(url, { ALL_PROXY: P, [NO_PROXY]: noProxy }) === undefined, direct);
       }
     });
   }
 
-  it("is refused when its address is none, and not quoted", () => {
+  it("is refused if it is not an address, and the message does not quote it", () => {
     for (const text of [
       "http://u:planted@proxy:xx",
       "socks5://u:planted@proxy:1",

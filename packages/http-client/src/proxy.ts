@@ -4,8 +4,8 @@ import { readProxy, type Proxy } from "./proxy-address.ts";
 import { proxySetting, variable, type Environment } from "./proxy-setting.ts";
 
 /**
- * The proxy for a URL by the environment: `HTTPS_PROXY` or `HTTP_PROXY` by the scheme, else `ALL_PROXY`, in either case
- * of letters (lower case first); undefined for loopback hosts, and hosts that `NO_PROXY` names.
+ * The proxy for a URL from the environment: `HTTPS_PROXY` or `HTTP_PROXY` by the scheme, else `ALL_PROXY`. Lower case
+ * names come before upper case. Undefined for loopback hosts, and for hosts that `NO_PROXY` names.
  *
  * @throws HttpClientError `proxy_misconfigured`
  */
@@ -17,7 +17,7 @@ export function proxyFor(target: string | URL, environment: Environment): Proxy 
   return readProxy(found.name, found.value, `Check ${found.name}, or name the host in NO_PROXY.`);
 }
 
-/** Stands for a connection that is not made. */
+/** A dispatcher that opens no connection. */
 class NoConnection extends Dispatcher {
   override dispatch(): boolean {
     return true;
@@ -30,12 +30,12 @@ class NoConnection extends Dispatcher {
   }
 }
 
-/** Any address: it is not connected to. */
+/** Any address. No connection to it is opened. */
 const ANY_PROXY = "http://proxy.invalid";
 
 /**
- * Whether a URL is to be reached through the proxy. undici reads `NO_PROXY`. It has no function for that, so its agent is
- * asked which way it would send a request: only through a proxy it brings a `connect` function of its own.
+ * Whether a request to the URL uses the proxy. undici reads `NO_PROXY`, but exports no function for it. So its agent sends
+ * a request to a dispatcher that does nothing. Only for a proxy the agent passes its own `connect` function.
  */
 function takesProxy(url: URL, noProxy: string): boolean {
   let isProxied = false;
@@ -54,7 +54,7 @@ function takesProxy(url: URL, noProxy: string): boolean {
   return isProxied;
 }
 
-/** `NO_PROXY` in a form that undici 7 reads right: IPv6 in brackets as in URLs, and `*` alone. */
+/** `NO_PROXY` in a form that undici 7 reads correctly: IPv6 in brackets as in URLs, and `*` alone. */
 function withBrackets(noProxy: string): string {
   const entries = noProxy.split(/[\s,]+/).filter((entry) => entry !== "");
   if (entries.includes("*")) return "*";

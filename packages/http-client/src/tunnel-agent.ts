@@ -6,12 +6,12 @@ import type { ConnectionOptions } from "node:tls";
 import type { Proxy } from "./proxy-address.ts";
 import { lostProxy, refusedByProxy } from "./proxy-fault.ts";
 
-/** Milliseconds for a proxy to connect to a host. */
+/** Time limit for a proxy to connect to a host, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * TLS connections through a proxy, by CONNECT (RFC 9110 section 9.3.6). Node's own agent can do so too, but its errors do
- * not tell the proxy's faults from the host's, and it waits for a proxy that does not answer in HTTP.
+ * TLS connections through a proxy, by CONNECT (RFC 9110 section 9.3.6). Node's own agent also supports this, but its errors
+ * do not separate faults of the proxy from faults of the host, and it waits for a proxy that does not speak HTTP.
  *
  * Requests fail with HttpClientError `proxy_unavailable` if the proxy cannot be reached or does not connect.
  */
@@ -44,7 +44,7 @@ export class TunnelAgent extends Agent {
       timeout: CONNECT_TIMEOUT_MS,
     });
     this.#connecting.add(connecting);
-    // The agent's callback takes an error alone; its type does not say so.
+    // The agent's callback accepts an error alone, but its type does not.
     const fail = (error: Error): void => callback(error, undefined as never);
     connecting.once("close", () => this.#connecting.delete(connecting));
     connecting.once("timeout", () => connecting.destroy(Object.assign(new Error(), { code: "ETIMEDOUT" })));

@@ -1,16 +1,16 @@
 import { AppError } from "@devplat/base";
 
 /**
- * - `refused`: the server answered with an OAuth error (RFC 6749 section 5.2); see {@link OauthError.reason}.
- * - `invalid_response`: the response is not one of OAuth.
+ * - `refused`: the server sent an OAuth error (RFC 6749 section 5.2), see {@link OauthError.reason}.
+ * - `invalid_response`: the response is not an OAuth response.
  */
 export type OauthErrorCode = "refused" | "invalid_response";
 
-/** Never quotes a response: it may hold a token, or the text of anybody. */
+/** Error of this package. It never quotes a response, which may hold a token or text of a stranger. */
 export class OauthError extends AppError<OauthErrorCode> {
-  /** The server's error code, as in `invalid_grant`, if it has the form of one. */
+  /** Error code of the server, such as `invalid_grant`, if it has the form of an error code. */
   readonly reason: string | undefined;
-  /** Seconds between requests from now on, as GitHub tells with `slow_down`. */
+  /** New interval between requests in seconds, which GitHub sends with `slow_down`. */
   readonly interval: number | undefined;
   /** HTTP status of the response. */
   readonly status: number;

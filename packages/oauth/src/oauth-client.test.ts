@@ -32,7 +32,7 @@ describe("an OAuth client at a certified OpenID provider", () => {
     });
   }
 
-  /** A code, and the verifier that it belongs to. */
+  /** An authorization code and its verifier. */
   async function consent(): Promise<{ code: string; verifier: Secret; redirectUri: string }> {
     const verifier = randomBytes(32).toString("base64url");
     const challenge = createHash("sha256").update(verifier).digest("base64url");
@@ -61,7 +61,7 @@ describe("an OAuth client at a certified OpenID provider", () => {
     await assert.rejects(client.refresh(first.refreshToken), { code: "refused", reason: "invalid_grant" });
   });
 
-  it("is refused a code twice, another verifier, and another secret", async () => {
+  it("is refused with a used code, another verifier, and another secret", async () => {
     const grant = await consent();
     await client.exchangeCode(grant);
     await assert.rejects(client.exchangeCode(grant), { code: "refused", reason: "invalid_grant" });
@@ -81,7 +81,7 @@ describe("an OAuth client at a certified OpenID provider", () => {
     });
   });
 
-  it("goes through the proxy of its HTTP client, and passes on the error of one that is down", async () => {
+  it("uses the proxy of its HTTP client, and throws the error of a proxy that is down", async () => {
     const routes = { "id.example:80": Number(new URL(provider.issuer).port) };
     const proxy = await startForwardProxy({ routes });
     const behind = clientWith(
@@ -97,7 +97,7 @@ describe("an OAuth client at a certified OpenID provider", () => {
   });
 });
 
-describe("an OAuth client at servers with manners of their own (a stub)", () => {
+describe("an OAuth client at servers that deviate from the standard (a stub)", () => {
   let respond: { status?: number; body: unknown } = { body: {} };
   let seen: Partial<Record<string, string>> = {};
   const server = createServer((incoming, outgoing) => {
@@ -133,7 +133,7 @@ describe("an OAuth client at servers with manners of their own (a stub)", () => 
     await assert.rejects(refresh(), { code: "refused", reason: undefined, message: /no reason given/ });
   });
 
-  it("takes a response without token_type, with empty members and a time as text", async () => {
+  it("accepts a response without token_type, with empty members and a time as text", async () => {
     respond = { body: { access_token: "a", refresh_token: "", scope: "", expires_in: "60" } };
     const { accessToken, ...rest } = await client.refresh(new Secret("r"));
     assert.equal(accessToken.reveal(), "a");

@@ -5,23 +5,23 @@ import type * as oauth4webapi from "oauth4webapi";
 import { OauthError } from "./errors.ts";
 import { strictResponse } from "./response.ts";
 
-/** Milliseconds for one request and its response. */
+/** Time limit for a request and its response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Token responses have a few kilobytes. In bytes. */
+/** Maximum size of a response, in bytes. Token responses have a few kilobytes. */
 const MAX_BYTES = 256 * 1024;
-/** Form of an OAuth error code that may be shown. Free text of a server is not passed on. */
+/** Form of an OAuth error code that may be shown. Free text of a server is never shown. */
 const REASON = /^[a-z_]{1,40}$/;
 
 export interface OauthClientOptions {
-  /** With the proxy and the authorities of its owner. */
+  /** HTTP client with the proxy and the certificate authorities to use. */
   readonly http: HttpClient;
   readonly clientId: string;
-  /** Sent in the form. Default: a public client. */
+  /** Client secret, sent in the form. Default: none, for a public client. */
   readonly clientSecret?: Secret;
   readonly authorizeUrl?: string;
   readonly tokenUrl: string;
   readonly deviceUrl?: string;
-  /** The header `User-Agent`. Default: none. */
+  /** Header `User-Agent`. Default: none. */
   readonly userAgent?: string;
   /** Default {@link TIMEOUT_MS}. */
   readonly timeoutMs?: number;
@@ -49,7 +49,7 @@ export interface DeviceAuthorization {
 
 /**
  * A client of an OAuth 2 server (RFC 6749), by oauth4webapi: authorization code with PKCE (RFC 7636), device flow (RFC 8628)
- * and refresh. Requests throw OauthError, or the HttpClientError of a server that cannot be reached.
+ * and refresh. Requests throw OauthError, or HttpClientError if the server cannot be reached.
  */
 export class OauthClient {
   readonly #options: OauthClientOptions;
@@ -58,7 +58,7 @@ export class OauthClient {
     this.#options = options;
   }
 
-  /** Where to send the browser. @param more further parameters, as `scope` and `audience` */
+  /** URL to open in the browser. @param more further parameters, such as `scope` and `audience` */
   authorizationUrl(
     request: { readonly state: string; readonly challenge: string; readonly redirectUri: string },
     more: Readonly<Record<string, string>> = {},
@@ -79,7 +79,7 @@ export class OauthClient {
     return url.href;
   }
 
-  /** The caller has compared the state of the callback with its own. */
+  /** Exchanges an authorization code for tokens. The caller must first check the state of the callback. */
   exchangeCode(
     grant: { readonly code: string; readonly verifier: Secret; readonly redirectUri: string },
     signal?: AbortSignal,
@@ -104,7 +104,7 @@ export class OauthClient {
     }, signal);
   }
 
-  /** A server that rotates refresh tokens has made the old one void after this. */
+  /** Refreshes the tokens. A server that rotates refresh tokens then refuses the old one. */
   refresh(refreshToken: Secret, signal?: AbortSignal): Promise<OauthTokens> {
     return this.#tokens(async ({ library, server, client, authentication, options }) => {
       const token = refreshToken.reveal();
@@ -113,7 +113,7 @@ export class OauthClient {
     }, signal);
   }
 
-  /** Begins a device flow. @param parameters as `scope` and `audience` */
+  /** Begins a device flow. @param parameters further parameters, such as `scope` and `audience` */
   async startDevice(
     parameters: Readonly<Record<string, string>> = {},
     signal?: AbortSignal,
@@ -137,7 +137,7 @@ export class OauthClient {
     };
   }
 
-  /** Asks for the token once: `authorization_pending` and `slow_down` are reasons of a refusal. */
+  /** Requests the token once. `authorization_pending` and `slow_down` are reasons of an OauthError. */
   deviceToken(deviceCode: Secret, signal?: AbortSignal): Promise<OauthTokens> {
     return this.#tokens(async ({ library, server, client, authentication, options }) => {
       const code = deviceCode.reveal();
@@ -170,7 +170,7 @@ export class OauthClient {
       userAgent,
       timeoutMs = TIMEOUT_MS,
     } = this.#options;
-    // Loaded when first needed: with the Fetch classes of Node that it uses, it costs 50 ms and 20 MB.
+    // Loaded on the first use: with the Fetch classes of Node it takes 50 ms and 20 MB.
     const library = await import("oauth4webapi");
     let status = 0;
     const send = async (
@@ -196,7 +196,7 @@ export class OauthClient {
     };
     const authentication =
       clientSecret === undefined ? library.None() : library.ClientSecretPost(clientSecret.reveal());
-    // The owner's configuration decides about http.
+    // The caller's configuration decides whether http is allowed.
     const options = { [library.customFetch]: send, [library.allowInsecureRequests]: true };
     try {
       return await ask({ library, server, client: { client_id: clientId }, authentication, options });
@@ -214,8 +214,9 @@ export class OauthClient {
         error instanceof library.OperationProcessingError ||
         error instanceof library.UnsupportedOperationError ||
         error instanceof library.WWWAuthenticateChallengeError;
-      // No cause: the library's errors hold the response.
-      if (isForeign) throw new OauthError("invalid_response", "the response is not one of OAuth", { status });
+      // No cause, because the library's errors hold the response.
+      if (isForeign)
+        throw new OauthError("invalid_response", "the response is not an OAuth response", { status });
       throw error;
     }
   }

@@ -3,17 +3,17 @@ import { jsonOf, type HttpResponse } from "@devplat/http-client";
 /** Statuses whose responses have no body (Fetch standard). */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** Seconds that a server may speak of: some thirty years, so that a time made of them is one. */
+/** Maximum of an interval in seconds, about thirty years, so that a time computed from it is valid. */
 const MAX_SECONDS = 1e9;
-/** Life of a device code without a stated end, in seconds. */
+/** Default lifetime of a device code, in seconds. */
 const DEVICE_CODE_SECONDS = 900;
 
 /**
- * A token server's response in the strict form that oauth4webapi reads. What servers in use do differently:
+ * A token server's response in the strict form that oauth4webapi accepts. Known deviations of servers:
  * - GitHub sends errors with status 200.
- * - Some leave out `token_type`, or send members that are empty.
- * - Some send seconds as text, or such as no time can be made of. Less than a second counts as one.
- * - Google's older device endpoint says `verification_url`.
+ * - Some omit `token_type`, or send empty members.
+ * - Some send seconds as a string, or a number that is not valid. Less than a second counts as one second.
+ * - Google's older device endpoint sends `verification_url`.
  */
 export function strictResponse(response: HttpResponse): Response {
   const status = response.status < 200 || response.status > 599 ? 502 : response.status;

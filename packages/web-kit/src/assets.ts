@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 export interface Asset {
-  /** Path with a digest of the content, so that it may be cached for ever: `/static/app.1a2b3c4d.css`. */
+  /** Path with a digest of the content, so that caches may keep it for ever: `/static/app.1a2b3c4d.css`. */
   readonly path: string;
   readonly type: string;
   readonly body: Buffer;
@@ -18,31 +18,26 @@ const TYPES: Readonly<Record<string, string>> = {
 export class Assets {
   readonly #byPath = new Map<string, Asset>();
   readonly #byName = new Map<string, Asset>();
-  readonly #prefix: string;
 
-  /** @param prefix path prefix, ending in `/`. Default `/static/` */
-  constructor(prefix = "/static/") {
-    this.#prefix = prefix;
-  }
-
-  /** Adds a file under a name with one of the endings css, js, svg. */
+  /** Adds a file under a name with the extension css, js or svg. */
   add(name: string, file: URL): Asset {
     const dot = name.lastIndexOf(".");
     const type = TYPES[name.slice(dot + 1)];
-    if (type === undefined) throw new TypeError(`Cannot serve "${name}": its ending is not css, js or svg`);
+    if (type === undefined)
+      throw new TypeError(`Cannot serve "${name}": its extension is not css, js or svg`);
     const body = contentOf(file);
     const digest = createHash("sha256").update(body).digest("hex").slice(0, 8);
-    const path = `${this.#prefix}${name.slice(0, dot)}.${digest}${name.slice(dot)}`;
+    const path = `/static/${name.slice(0, dot)}.${digest}${name.slice(dot)}`;
     const asset = { path, type, body };
     this.#byPath.set(path, asset);
     this.#byName.set(name, asset);
     return asset;
   }
 
-  /** The path to put into a page. */
+  /** Path of a file for a page. */
   path(name: string): string {
     const asset = this.#byName.get(name);
-    if (asset === undefined) throw new RangeError(`No asset is called "${name}"`);
+    if (asset === undefined) throw new RangeError(`There is no asset "${name}"`);
     return asset.path;
   }
 
@@ -51,13 +46,13 @@ export class Assets {
   }
 }
 
-/** Of a file, or of a data URL, which is what a release bundle has in place of files. */
+/** Content of a file, or of a data URL, which a release bundle has instead of files. */
 function contentOf(url: URL): Buffer {
   if (url.protocol !== "data:") return readFileSync(url);
   return Buffer.from(url.pathname.slice(url.pathname.indexOf(",") + 1), "base64");
 }
 
-/** htmx and its SSE extension, and the shared look, from this package. */
+/** Adds htmx, its SSE extension and the common style sheet. */
 export function addCommonAssets(assets: Assets): void {
   assets.add("kit.css", new URL("kit.css", import.meta.url));
   assets.add("htmx.js", new URL(import.meta.resolve("htmx.org/dist/htmx.min.js")));

@@ -9,10 +9,10 @@ export function readCookie(header: string | undefined, name: string): string | u
 }
 
 /**
- * The name of a cookie that, by https, nobody but this very host can set: pages of its sibling names cannot put theirs in
- * its place (RFC 6265bis, "The __Host- Prefix"). Such a cookie has the path `/`.
+ * Name of a cookie. By https, only this host can set it: pages of sibling host names cannot replace it (RFC 6265bis,
+ * "The __Host- Prefix"). Such a cookie has the path `/`.
  *
- * @param secure whether the page came by https; browsers refuse the prefix otherwise
+ * @param secure whether the page was sent by https; else browsers refuse the prefix
  */
 export function hostCookieName(name: string, secure: boolean): string {
   return secure ? `__Host-${name}` : name;
@@ -20,19 +20,19 @@ export function hostCookieName(name: string, secure: boolean): string {
 
 export interface SessionCookieOptions {
   readonly name: string;
-  /** No blanks, commas or semicolons; ours are base62. */
+  /** Value without spaces, commas and semicolons. */
   readonly value: string;
-  /** Whether the page came by https. */
+  /** Whether the page was sent by https. */
   readonly secure: boolean;
   /** Default `/`. */
   readonly path?: string;
-  /** Seconds; 0 deletes the cookie. */
+  /** Lifetime in seconds. 0 deletes the cookie. */
   readonly maxAgeSeconds: number;
-  /** Default `Lax`. `Strict`: not sent either when another site's link leads here. */
+  /** Default `Lax`. With `Strict`, a link on another site does not send the cookie either. */
   readonly sameSite?: "Lax" | "Strict";
 }
 
-/** A `Set-Cookie` value that scripts cannot read and other sites' posts do not carry. */
+/** Value of `Set-Cookie`. Scripts cannot read the cookie, and POST requests from other sites do not send it. */
 export function sessionCookie(options: SessionCookieOptions): string {
   const { name, value, secure, path = "/", maxAgeSeconds, sameSite = "Lax" } = options;
   const parts = [

@@ -24,7 +24,7 @@ describe("CsrfTokens", () => {
     assert.equal(tokens.redeem(token), false);
   });
 
-  it("refuses no token and an invented one", () => {
+  it("refuses a missing and an unknown token", () => {
     const tokens = new CsrfTokens();
     assert.equal(tokens.redeem(undefined), false);
     assert.equal(tokens.redeem(""), false);
@@ -41,7 +41,7 @@ describe("CsrfTokens", () => {
     assert.equal(tokens.redeem(late), false);
   });
 
-  it("keeps 1000 and drops the oldest [agent 24.13]", () => {
+  it("keeps 1000 tokens and evicts the oldest [agent 24.13]", () => {
     const tokens = new CsrfTokens();
     const issued = Array.from({ length: 1001 }, () => tokens.issue());
     assert.equal(tokens.redeem(issued[0]), false);

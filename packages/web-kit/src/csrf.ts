@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { systemClock, type Clock } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 
-/** A token is good for this long, in milliseconds (spec/agent.md section 6). */
+/** Lifetime of a token, in milliseconds (spec/agent.md section 6). */
 const LIFETIME_MS = 10 * 60 * 1000;
-/** At most this many are outstanding; the oldest goes first. */
+/** Maximum tokens that are not redeemed. The oldest is evicted. */
 const MAX_OUTSTANDING = 1000;
 
 /** One-time CSRF tokens for API mutations. */
@@ -21,7 +21,7 @@ export class CsrfTokens {
     return token;
   }
 
-  /** Uses a token up. False: unknown, used before, or too old. */
+  /** Redeems a token once. @returns false if it is unknown, used or too old */
   redeem(token: string | undefined): boolean {
     if (token === undefined) return false;
     const isGood = this.#outstanding.peek(token) === true;

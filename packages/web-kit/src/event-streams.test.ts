@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { EventStreams, formatEvent, type StreamOptions } from "./event-streams.ts";
 
 describe("formatEvent", () => {
-  it("gives every line of the data its own field", () => {
+  it("writes each line of the data as its own field", () => {
     assert.equal(
       formatEvent({ event: "updated", data: "a\r\nb\rc\nd" }),
       "event: updated\ndata: a\ndata: b\ndata: c\ndata: d\n\n",
@@ -15,7 +15,7 @@ describe("formatEvent", () => {
     assert.equal(formatEvent({ data: "" }), "data: \n\n");
   });
 
-  it("ends one event and no more, whatever the name and the data hold", () => {
+  it("writes exactly one event, whatever the name and the data hold", () => {
     const any = fc.string({ unit: fc.constantFrom("\r", "\n", "a", ":", " ", "data: x", "event: y") });
     fc.assert(
       fc.property(any, any, (event, data) => {
@@ -41,7 +41,7 @@ describe("EventStreams", () => {
     server.close();
   });
 
-  /** A stream as its reader sees it. */
+  /** Response of an open stream, from the reader's side. */
   async function open(streams: EventStreams, options: StreamOptions): Promise<IncomingMessage> {
     waiting.push((response) => streams.open(response, options));
     const outgoing = get({ host: "127.0.0.1", port: (server.address() as AddressInfo).port, agent: false });
@@ -56,7 +56,7 @@ describe("EventStreams", () => {
     return text;
   }
 
-  it("sends what is first at once, then what its channel gets, and nothing of another channel", async () => {
+  it("sends the first events, then only events of its own channel", async () => {
     const streams = new EventStreams();
     const stream = await open(streams, { channel: "a", first: [{ data: "first" }] });
     streams.send("a", [{ event: "x", data: "1" }]);
@@ -66,7 +66,7 @@ describe("EventStreams", () => {
     assert.equal(streams.size, 0);
   });
 
-  it("closes the oldest for one too many [agent 34.5]", async () => {
+  it("closes the oldest stream for one over the maximum [agent 34.5]", async () => {
     const streams = new EventStreams({ max: 2 });
     const oldest = await open(streams, { channel: "a" });
     await open(streams, { channel: "a" });
@@ -76,7 +76,7 @@ describe("EventStreams", () => {
     streams.closeAll();
   });
 
-  it("ends the streams of one owner and leaves the others", async () => {
+  it("ends the streams of one owner and no others", async () => {
     const streams = new EventStreams();
     const mine = await open(streams, { channel: "a", owner: "s1" });
     await open(streams, { channel: "a", owner: "s2" });
@@ -110,7 +110,7 @@ describe("EventStreams", () => {
     assert.equal(streams.channels().size, 0);
   });
 
-  it("drops a reader that does not read", async () => {
+  it("closes the stream of a reader that does not read", async () => {
     const streams = new EventStreams();
     const stream = await open(streams, { channel: "a" });
     stream.pause();

@@ -1,19 +1,19 @@
 import type { ServerResponse } from "node:http";
 
-/** At most this many streams are open at once; the oldest is closed for a new one (spec/agent.md section 6). */
+/** Maximum open streams. The oldest is closed for a new one (spec/agent.md section 6). */
 export const MAX_STREAMS = 32;
-/** A comment goes out this often, in milliseconds, so that a dead connection is noticed (spec/agent.md section 6). */
+/** Interval of the comment that finds dead connections, in milliseconds (spec/agent.md section 6). */
 export const HEARTBEAT_MS = 15_000;
-/** A reader that lets more than this pile up, in bytes, is gone or stuck: its stream is closed. */
+/** Maximum unread bytes of a stream. With more, its reader is gone or stuck, and the stream is closed. */
 export const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export interface EventFrame {
-  /** Name of the event; without one, an EventSource delivers it as `message` and htmx swaps it into the page. */
+  /** Name of the event. Without one, an EventSource delivers it as `message` and htmx swaps it into the page. */
   readonly event?: string;
   readonly data: string;
 }
 
-/** One event on the wire (HTML standard, section 9.2.5). Line breaks of the data cannot end the event. */
+/** Text of one event (HTML standard, section 9.2.5). Line breaks in the data cannot end the event. */
 export function formatEvent(frame: EventFrame): string {
   const name = frame.event === undefined ? "" : `event: ${frame.event.replaceAll(/[\r\n]/g, " ")}\n`;
   const data = frame.data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
@@ -21,11 +21,11 @@ export function formatEvent(frame: EventFrame): string {
 }
 
 export interface StreamOptions {
-  /** Streams of one channel get the same events. */
+  /** Name of the channel. Its streams get the same events. */
   readonly channel: string;
-  /** What the stream was opened under (a session); {@link EventStreams.closeOwned} ends it with that. */
+  /** Owner of the stream, such as a session. {@link EventStreams.closeOwned} ends its streams. */
   readonly owner?: string;
-  /** Sent at once, so that a page that was away catches up. */
+  /** Events to send immediately, so that a page that reconnects is current. */
   readonly first?: readonly EventFrame[];
 }
 
@@ -36,11 +36,11 @@ export interface EventStreamsOptions {
   readonly heartbeatMs?: number;
 }
 
-/** The open server-sent event streams of a program. Nothing is kept for those who are away. */
+/** Open streams of server-sent events. Events are not kept for readers that reconnect. */
 export class EventStreams {
   readonly #max: number;
   readonly #heartbeatMs: number;
-  /** Insertion order is age order. */
+  /** Streams in the order of their opening. */
   readonly #streams = new Map<ServerResponse, StreamOptions>();
   #heartbeat: NodeJS.Timeout | undefined;
 
@@ -53,7 +53,7 @@ export class EventStreams {
     return this.#streams.size;
   }
 
-  /** Makes a response whose headers were not sent yet a stream. Headers that were set on it before are kept. */
+  /** Makes a stream of a response whose headers are not sent yet. Headers that were set before are kept. */
   open(response: ServerResponse, options: StreamOptions): void {
     for (const oldest of this.#streams.keys()) {
       if (this.#streams.size < this.#max) break;
@@ -67,11 +67,11 @@ export class EventStreams {
     response.on("error", () => this.#forget(response));
     this.#streams.set(response, options);
     this.#heartbeat ??= setInterval(() => this.#writeAll(":\n\n"), this.#heartbeatMs).unref();
-    // A first comment brings the headers out at once, so that the page knows that it is connected.
+    // The first comment sends the headers immediately, so that the page knows that it is connected.
     response.write(`:\n\n${(options.first ?? []).map(formatEvent).join("")}`);
   }
 
-  /** The channels that anybody listens to, so that nothing is rendered for nobody. */
+  /** Channels with at least one reader. Only their events need to be rendered. */
   channels(): ReadonlySet<string> {
     return new Set([...this.#streams.values()].map(({ channel }) => channel));
   }
@@ -80,7 +80,7 @@ export class EventStreams {
     if (frames.length > 0) this.#writeAll(frames.map(formatEvent).join(""), channel);
   }
 
-  /** Ends the streams that were opened under `owner`. */
+  /** Ends the streams of an owner. */
   closeOwned(owner: string): void {
     for (const [response, options] of this.#streams) if (options.owner === owner) this.#end(response);
   }

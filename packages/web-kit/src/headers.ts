@@ -1,11 +1,11 @@
-/** The strict policy: nothing from elsewhere, no inline script or style, no framing. */
+/** Strict Content-Security-Policy: nothing from other origins, no inline script or style, no framing. */
 export const STRICT_CSP = "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'";
 
 /**
- * Headers for every answer of a surface of ours, errors and streams too.
+ * Headers for every response to a browser, including errors and streams.
  *
- * `Referrer-Policy: same-origin` because with `no-referrer` browsers send `Origin: null` on form posts, and the
- * Origin check would refuse our own forms.
+ * `Referrer-Policy` is `same-origin`, because with `no-referrer` browsers send `Origin: null` on form posts, and the
+ * Origin check would refuse the program's own forms.
  */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": STRICT_CSP,

@@ -1,3 +1,3 @@
-/** Tagged templates that escape what is put into them; `raw` is the one way around it. */
+/** Tagged templates that escape their values. Only `raw` inserts text without escaping. */
 export { html, raw } from "hono/html";
 export type { HtmlEscapedString } from "hono/utils/html";

@@ -13,7 +13,7 @@ interface Document {
 }
 
 function documentOf(operation: Partial<DescribedOperation>): Document {
-  const common = { method: "GET", path: "/things/{id}", summary: "A thing", answers: {}, problems: {} };
+  const common = { method: "GET", path: "/things/{id}", summary: "A thing", responses: {}, problems: {} };
   return openApiDocument({
     info: { title: "Things", version: "1" },
     operations: [{ ...common, ...operation }],
@@ -26,8 +26,8 @@ const getOf = (operation: Partial<DescribedOperation>): Record<string, unknown> 
   documentOf(operation).paths["/things/{id}"]?.["get"] ?? {};
 
 describe("OpenAPI document", () => {
-  it("refers to named schemas, and holds each once", () => {
-    const document = documentOf({ body: { schema: thing }, answers: { 200: { schema: z.array(thing) } } });
+  it("refers to named schemas, and holds each one once", () => {
+    const document = documentOf({ body: { schema: thing }, responses: { 200: { schema: z.array(thing) } } });
     const get = document.paths["/things/{id}"]?.["get"];
     const reference = { $ref: "#/components/schemas/Thing" };
     assert.deepEqual(get?.["requestBody"], {
@@ -81,7 +81,7 @@ describe("OpenAPI document", () => {
     assert.deepEqual(required, ["type", "title", "status", "detail", "code", "message"]);
   });
 
-  it("holds the row of its code at the place that a problem's type names", () => {
+  it("holds the row of each code at the place that the problem's type names", () => {
     const { type } = problemDocument(TYPES, { code: "no_thing", detail: "Thing 7 is missing." });
     const [path, pointer = ""] = type.split("#");
     assert.equal(path, OPENAPI_PATH);

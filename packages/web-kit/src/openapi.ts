@@ -5,9 +5,9 @@ import { PROBLEM_MEDIA_TYPE, PROBLEM_TYPES_MEMBER, type ProblemTypes } from "./p
 /** A JSON object of the document. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** An answer that is not a problem. */
-export interface DescribedAnswer {
-  /** Default: the status's phrase. */
+/** A response that is not a problem. */
+export interface DescribedResponse {
+  /** Default: the reason phrase of the status. */
   readonly description?: string;
   /** Default: no body. */
   readonly schema?: z.ZodType | undefined;
@@ -15,27 +15,27 @@ export interface DescribedAnswer {
   readonly type?: string;
 }
 
-/** An operation as the document describes it. Queries and headers are schemas of objects. */
+/** Description of an operation. Queries and headers are schemas of objects. */
 export interface DescribedOperation {
   readonly method: string;
-  /** OpenAPI form: `/api/things/{id}`. */
+  /** Path in OpenAPI form: `/api/things/{id}`. */
   readonly path: string;
   /** Name for generated clients. */
   readonly id?: string;
   readonly tag?: string;
   readonly summary: string;
   readonly description?: string | undefined;
-  /** Descriptions of the path's parameters by name. */
+  /** Descriptions of the path parameters by name. */
   readonly parameters?: Readonly<Record<string, string>>;
   readonly query?: z.ZodType | undefined;
   readonly headers?: z.ZodType | undefined;
-  /** @param type media type; default: JSON */
+  /** Request body. `type` is its media type. Default: JSON. */
   readonly body?: { readonly schema: z.ZodType; readonly type?: string } | undefined;
-  readonly answers: Readonly<Record<number, DescribedAnswer>>;
-  /** What problems mean, by status; `default` for every other status. */
+  readonly responses: Readonly<Record<number, DescribedResponse>>;
+  /** Meaning of problems by status. `default` is for every other status. */
   readonly problems: Readonly<Record<string, string>>;
   readonly security?: readonly Json[];
-  /** Members whose names begin with `x-`. */
+  /** Further members, with names that begin with `x-`. */
   readonly extensions?: Json;
 }
 
@@ -43,14 +43,14 @@ export interface DocumentParts {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
   readonly operations: readonly DescribedOperation[];
   readonly problemTypes: ProblemTypes;
-  /** Members of problem documents that the program adds to the common ones. */
+  /** Members of the program's problem documents, in addition to the common ones. */
   readonly problemExtensions: z.ZodRawShape;
   readonly securitySchemes: Json;
-  /** Of operations that name none. */
+  /** Security of operations that do not set their own. */
   readonly security?: readonly Json[];
 }
 
-/** An OpenAPI 3.1 document. Named schemas (`meta({ id })`) become components. */
+/** Makes an OpenAPI 3.1 document. Named schemas (`meta({ id })`) become components. */
 export function openApiDocument(parts: DocumentParts): Json {
   const { info, operations, problemTypes, problemExtensions, securitySchemes, security } = parts;
   const schemas = new NamedSchemas();
@@ -82,7 +82,7 @@ function problemSchema(types: ProblemTypes, extensions: z.ZodRawShape): z.ZodTyp
     .meta({ id: "Problem" });
 }
 
-/** JSON Schemas of zod schemas; those with a name are gathered, and referred to. */
+/** JSON Schemas of zod schemas. Named ones are collected as components and referred to. */
 class NamedSchemas {
   readonly named: Record<string, unknown> = {};
 
@@ -102,12 +102,12 @@ const JSON_TYPE = "application/json";
 
 function describe(each: DescribedOperation, schemas: NamedSchemas, problem: Json): Json {
   const { id, tag, summary, description, body, security, extensions } = each;
-  const answers = Object.entries(each.answers).map(([status, answer]) => [
+  const responses = Object.entries(each.responses).map(([status, response]) => [
     status,
     {
-      description: answer.description ?? STATUS_CODES[status],
-      ...(answer.schema !== undefined && {
-        content: { [answer.type ?? JSON_TYPE]: { schema: schemas.of(answer.schema, "output") } },
+      description: response.description ?? STATUS_CODES[status],
+      ...(response.schema !== undefined && {
+        content: { [response.type ?? JSON_TYPE]: { schema: schemas.of(response.schema, "output") } },
       }),
     },
   ]);
@@ -129,7 +129,7 @@ function describe(each: DescribedOperation, schemas: NamedSchemas, problem: Json
         content: { [body.type ?? JSON_TYPE]: { schema: schemas.of(body.schema, "input") } },
       },
     }),
-    responses: Object.fromEntries([...answers, ...problems]) as Json,
+    responses: Object.fromEntries([...responses, ...problems]) as Json,
   };
 }
 

@@ -14,7 +14,7 @@ describe("page", () => {
     assert.match(text, /<html lang="en">/);
   });
 
-  it("loads scripts from here, before the body, with nothing inline", async () => {
+  it("loads scripts from this origin, before the body, without inline scripts", async () => {
     const text = String(await page({ title: "T", assets, body: html``, scripts: [] }));
     const scripts = text.match(/<script[^>]*>/g) ?? [];
     assert.equal(scripts.length, 2);

@@ -3,31 +3,31 @@ import { html, type HtmlEscapedString } from "./html.ts";
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;
 
-/** htmx without what the policy forbids (its style element) and without what we do not use (page snapshots). */
+/** Settings of htmx: no style element, because the policy forbids it, and no page snapshots, which are not used. */
 const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false, history: false, extensions: "sse" });
 
 export interface PageOptions {
   readonly title: string;
   readonly assets: Assets;
-  /** What goes into `<body>`. */
+  /** Content of `<body>`. */
   readonly body: Html;
   /** Names of style sheets after `kit.css`. */
   readonly styles?: readonly string[];
-  /** Names of scripts after htmx and its SSE extension, run before the body is there; undefined: no script at all. */
+  /** Names of scripts that run after htmx and its SSE extension, before the body is read. Undefined: no scripts, no htmx. */
   readonly scripts?: readonly string[];
   /** Name of the svg asset that is the page's icon. */
   readonly icon?: string;
   /**
-   * Loads the page anew, or another one: for waiting states of pages without scripts, and with `unscripted` only where
-   * scripting is off and a script of the page cannot do better.
+   * Loads the page again, or another page, for waiting states of pages without scripts. With `unscripted`, only browsers
+   * without scripting do so.
    */
   readonly refresh?: { readonly seconds: number; readonly url?: string; readonly unscripted?: boolean };
 }
 
-/** A whole HTML document. Everything interpolated is escaped by the template. */
+/** Makes an HTML document. The template escapes every value. */
 export function page(options: PageOptions): Html {
   const { assets, refresh } = options;
-  // Not deferred: a deferred htmx starts by a timer, which may fire before the script of its extension has come.
+  // Not deferred: a deferred htmx starts by a timer, which may fire before its extension is loaded.
   const scripts = options.scripts === undefined ? [] : ["htmx.js", "hx-sse.js", ...options.scripts];
   return html`<!doctype html>
     <html lang="en">
@@ -61,17 +61,17 @@ function refreshTag(refresh: PageOptions["refresh"]): Html | string {
 }
 
 /**
- * A part of a page as an event stream sends it: htmx puts the content into the element with that id, morphing what
- * is there, so that the focus and a selection stay.
+ * A part of a page for an event stream. htmx puts the content into the element with the id. It changes only what
+ * differs, so that the focus and the selection stay.
  *
- * @param id ours, not somebody's input
- * @param swap `outerMorph` takes the content for the element itself, which may then have another id. Default: what is in it
+ * @param id id of the element. It is not escaped, so it must not come from input
+ * @param swap `outerMorph` replaces the element itself, which may then get another id. Default: the content of the element
  */
 export async function livePartial(
   id: string,
   content: Html,
   swap: "innerMorph" | "outerMorph" = "innerMorph",
 ): Promise<string> {
-  // One string, not a template of html: htmx finds these tags by a regular expression that allows no blank in them.
+  // One string without line breaks: htmx finds these tags by a regular expression that allows no space between them.
   return `<hx-partial hx-target="#${id}" hx-swap="${swap}">${String(await content)}</hx-partial>`;
 }

@@ -19,13 +19,13 @@ describe("problem document", () => {
     });
   });
 
-  it("has the hint of its code unless the occurrence brings one", () => {
+  it("has the hint of its code, unless the occurrence has its own hint", () => {
     const detail = "Thing 1 was removed.";
     assert.equal(problemDocument(TYPES, { code: "gone", detail }).hint, "Make another one.");
     assert.equal(problemDocument(TYPES, { code: "gone", detail, hint: "Wait." }).hint, "Wait.");
   });
 
-  it("carries extension members", () => {
+  it("includes extension members", () => {
     const { message, status } = problemDocument(TYPES, { code: "gone", detail: "d" }, { message: "d" });
     assert.deepEqual([message, status], ["d", 410]);
   });

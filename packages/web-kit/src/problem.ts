@@ -1,34 +1,34 @@
 /** Media type of a problem document (RFC 9457). */
 export const PROBLEM_MEDIA_TYPE = "application/problem+json";
 
-/** Path at which a program serves its OpenAPI document, problem types included. */
+/** Path of a program's OpenAPI document, which includes the problem types. */
 export const OPENAPI_PATH = "/api/openapi.json";
 /** Member of the OpenAPI document's components that holds the problem types by code. */
 export const PROBLEM_TYPES_MEMBER = "x-problem-types";
 
-/** What all problems of one code have in common. */
+/** Common part of all problems with one code. */
 export interface ProblemType {
   /** HTTP status code. */
   readonly status: number;
-  /** Short summary. It does not change from occurrence to occurrence. */
+  /** Short summary. It is the same for each occurrence. */
   readonly title: string;
-  /** What to do about it. An occurrence may bring a more exact hint. */
+  /** Advice to the user. An occurrence may have a more exact hint. */
   readonly hint?: string;
 }
 
-/** A program's table of error codes. Answers and the OpenAPI document are made from it. */
+/** A program's table of error codes, the source of error responses and of the OpenAPI document. */
 export type ProblemTypes<Code extends string = string> = Readonly<Record<Code, ProblemType>>;
 
 /** One occurrence of a problem. */
 export interface Problem<Code extends string = string> {
   readonly code: Code;
-  /** Explanation of this occurrence, without any secret. */
+  /** Explanation of this occurrence. It holds no secret. */
   readonly detail: string;
-  /** What to do about it. Default: the hint of its type. */
+  /** Advice to the user. Default: the hint of its type. */
   readonly hint?: string | undefined;
 }
 
-/** The members of RFC 9457, and ours: a code for programs and a hint for people. */
+/** Members of RFC 9457, a code for programs and a hint for people. */
 export interface ProblemDocument<Code extends string = string> {
   readonly type: string;
   readonly title: string;
@@ -39,8 +39,8 @@ export interface ProblemDocument<Code extends string = string> {
 }
 
 /**
- * The body of an answer that reports a problem. Its `type` is the place of the code's row in the OpenAPI document.
- * @param extensions further members (RFC 9457 section 3.2); undefined ones are left out of the JSON text
+ * Body of a response that reports a problem. Its `type` is the place of the code's row in the OpenAPI document.
+ * @param extensions further members (RFC 9457 section 3.2). JSON text omits undefined ones
  */
 export function problemDocument<Code extends string, Extensions extends object = object>(
   types: ProblemTypes<Code>,

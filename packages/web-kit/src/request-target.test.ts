@@ -42,7 +42,7 @@ describe("targetFault", () => {
     it(`refuses ${JSON.stringify(target)}`, () => assert.notEqual(targetFault(target), undefined));
   }
 
-  it("leaves nothing that a URL parser would read as another path", () => {
+  it("accepts no path that a URL parser reads as another path", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom("/", ".", "%2e", "%2F", "a", "\\", "?", "%", "#") }),

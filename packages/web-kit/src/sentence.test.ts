@@ -7,7 +7,7 @@ describe("sentence", () => {
     assert.equal(sentence("the store is down"), "The store is down.");
   });
 
-  it("leaves a text that is a sentence already", () => {
+  it("does not change a complete sentence", () => {
     for (const text of ["The store is down.", "Again?", "Éteint !"]) assert.equal(sentence(text), text);
   });
 });

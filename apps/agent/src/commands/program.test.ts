@@ -50,7 +50,7 @@ describe("the command line", () => {
     ["an unknown command", ["snyc"], /unknown command: snyc/],
     ["an unknown command, also with --help", ["snyc", "--help"], /unknown command: snyc/],
     ["an unknown command before its options", ["snyc", "--fast"], /unknown command: snyc/],
-    ["what stands behind --", ["--", "sync"], /a command has to stand before/],
+    ["what stands behind --", ["--", "sync"], /no command before/],
     [
       "agent ssh: not built yet",
       ["ssh"],

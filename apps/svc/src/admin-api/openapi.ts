@@ -64,7 +64,7 @@ function described(each: Operation): DescribedOperation {
     query,
     headers: each.conditional === true ? IF_MATCH : undefined,
     body: body && { schema: body },
-    answers: { [each.successStatus]: { schema: result } },
+    responses: { [each.successStatus]: { schema: result } },
     problems: problemsOf(each),
     security: access === "public" ? [] : [{ bearer: [] }, { cookie: [] }],
     extensions: { "x-access": access },

@@ -1,19 +1,19 @@
 import { visible, visibleJson } from "./visible.ts";
 
 /**
- * Output of a command. A line may hold text from elsewhere, as it came: nothing in it can end the line, or reach the
- * terminal as more than characters.
+ * Prints a line on standard output. It may hold text from elsewhere: line breaks and control characters in it are
+ * shown, and do not reach the terminal.
  */
 export function printLine(text: string): void {
   process.stdout.write(`${visible(text)}\n`);
 }
 
-/** Output of several lines, whose line breaks are the program's own: help, YAML. */
+/** Prints several lines, such as help or YAML. Line breaks in the text come from the program itself. */
 export function printText(text: string): void {
   process.stdout.write(visibleLines(text));
 }
 
-/** @param indent blanks for each level; 0: on one line. Default 2 */
+/** @param indent spaces for each level; 0 prints one line. Default 2 */
 export function printJson(value: unknown, indent = 2): void {
   process.stdout.write(`${visibleJson(value, indent)}\n`);
 }
@@ -29,8 +29,8 @@ export function noteText(text: string): void {
 }
 
 /**
- * A reader of the output may go away before its end (`| head -1`). What is printed afterwards is dropped, the work goes on
- * to its end, and the exit code says how it went. A disk that is full fails the command: what was printed is not all.
+ * Drops output after its reader has closed the pipe (`| head -1`). The command still runs to its end, and sets its
+ * exit code. Any other write error, such as a full disk, fails the command, because output is missing.
  */
 export function dropUnreadOutput(command: string): void {
   for (const stream of [process.stdout, process.stderr]) {
@@ -45,7 +45,7 @@ export function dropUnreadOutput(command: string): void {
   }
 }
 
-/** Line breaks and tabs stay. */
+/** Escapes every line, and keeps line breaks and tabs. */
 function visibleLines(text: string): string {
   return text
     .split(/([\n\t])/)

@@ -1,6 +1,6 @@
 import { visible } from "./visible.ts";
 
-/** Rows under headings as lines for a terminal, each column as wide as its longest cell, without trailing blanks. */
+/** Lines of a table for a terminal. Each column is as wide as its longest cell. Lines have no trailing spaces. */
 export function tableLines(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [headings, ...rows].map((row) => row.map(visible));
   const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

@@ -3,10 +3,10 @@ import { it } from "node:test";
 import fc from "fast-check";
 import { tableLines, visible, visibleJson } from "./index.ts";
 
-/** Nothing but characters that a terminal shows where it stands. */
+/** Only characters that a terminal shows at the cursor. */
 const SAFE = /^[^\p{Cc}\p{Cf}\u2028\u2029]*$/u;
 
-it("visible: what moves the cursor, recolours or turns text is shown by its number, the rest stays [agent 18.3]", () => {
+it("visible: control and format characters are shown by number [agent 18.3]", () => {
   assert.equal(
     visible("a\u001b[2J\r\nb\u009bc\u202ed\u2028\u0000\u007f\t"),
     String.raw`a\u{1b}[2J\u{d}\u{a}b\u{9b}c\u{202e}d\u{2028}\u{0}\u{7f}\u{9}`,
@@ -15,7 +15,7 @@ it("visible: what moves the cursor, recolours or turns text is shown by its numb
   fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => SAFE.test(visible(text))));
 });
 
-it("visibleJson: holds nothing that a terminal obeys, and is the same JSON", () => {
+it("visibleJson: holds no control character, and is the same JSON", () => {
   assert.equal(visibleJson("\u009b\u007f\u202e\u{e0001}"), String.raw`"\u009b\u007f\u202e\udb40\udc01"`);
   assert.equal(visibleJson({ a: ["é"] }, 2), '{\n  "a": [\n    "é"\n  ]\n}');
   fc.assert(
@@ -28,7 +28,7 @@ it("visibleJson: holds nothing that a terminal obeys, and is the same JSON", () 
   );
 });
 
-it("tableLines: a cell cannot begin a line of its own, and columns are as wide as what is shown", () => {
+it("tableLines: a cell cannot begin a line, and columns fit the shown text", () => {
   const rows = [
     ["x\ny", "1"],
     ["z", "2"],

@@ -1,7 +1,7 @@
 import { OPENAPI_PATH } from "@devplat/web-kit";
 import {
   openApiDocument,
-  type DescribedAnswer,
+  type DescribedResponse,
   type DescribedOperation,
   type Json,
 } from "@devplat/web-kit/openapi";
@@ -38,14 +38,14 @@ function operation(
   method: string,
   path: string,
   summary: string,
-  answers: Readonly<Record<number, DescribedAnswer>>,
+  responses: Readonly<Record<number, DescribedResponse>>,
   { headers, ...details }: Details = {},
 ): DescribedOperation {
   return {
     method,
     path,
     summary,
-    answers,
+    responses,
     ...details,
     headers: headers && z.object(headers),
     problems: { default: "What was refused and why; code is for programs" },

@@ -1,4 +1,4 @@
-import { ASIDE_SUFFIX, asidePath, createAside, syncFolder, systemCode } from "@devplat/base";
+import { TEMPORARY_SUFFIX, temporaryPath, createTemporaryFile, syncFolder, systemCode } from "@devplat/base";
 import { constants, linkSync, renameSync, statSync, type Stats } from "node:fs";
 import { chmod, mkdir, open, readFile, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -71,9 +71,9 @@ export async function removeLeftovers(files: readonly string[]): Promise<void> {
     const names = await readdir(folder).catch(() => []);
     const prefixes = inFolder.map((file) => `.${basename(file)}.`);
     for (const name of names) {
-      if (!name.endsWith(ASIDE_SUFFIX)) continue;
+      if (!name.endsWith(TEMPORARY_SUFFIX)) continue;
       const prefix = prefixes.find((candidate) => name.startsWith(candidate));
-      const random = prefix === undefined ? "" : name.slice(prefix.length, -ASIDE_SUFFIX.length);
+      const random = prefix === undefined ? "" : name.slice(prefix.length, -TEMPORARY_SUFFIX.length);
       if (/^[0-9a-f]{12}$/.test(random)) await unlink(join(folder, name)).catch(() => undefined);
     }
   }
@@ -197,7 +197,7 @@ async function replace(request: WriteRequest, current: Existing, content: Buffer
   const { file } = request.target;
   const { stats } = current;
   const { aside, signature } = await writeAside(file, content, modeFor(request, stats.mode), stats);
-  const linked = asidePath(file);
+  const linked = temporaryPath(file);
   let haveLink = true;
   try {
     // These calls stand together and are synchronous: what happens between them is the window in which a save by
@@ -238,8 +238,8 @@ async function writeAside(
   mode: number,
   owner: Stats | undefined,
 ): Promise<{ aside: string; signature: string }> {
-  const aside = asidePath(file);
-  const handle = await createAside(aside, mode & 0o700);
+  const aside = temporaryPath(file);
+  const handle = await createTemporaryFile(aside, mode & 0o700);
   try {
     const own = await handle.stat();
     if (owner !== undefined && (owner.uid !== own.uid || owner.gid !== own.gid)) {

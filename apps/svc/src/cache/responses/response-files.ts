@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, rename, rm, stat, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ASIDE_SUFFIX, ifExists, syncFolder, systemCode } from "@devplat/base";
+import { TEMPORARY_SUFFIX, ifExists, syncFolder, systemCode } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
 import { isUnreadable, quarantine } from "../file-damage.ts";
@@ -143,7 +143,7 @@ export class ResponseFiles {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await this.#writeOrigin(folder);
     // The name holds the process, so that a start beside a running one leaves that one's files alone.
-    const aside = join(folder, `.${key}.${process.pid}.${randomBytes(6).toString("hex")}${ASIDE_SUFFIX}`);
+    const aside = join(folder, `.${key}.${process.pid}.${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
     const flags = constants.O_CREAT | constants.O_EXCL | constants.O_RDWR | constants.O_NOFOLLOW;
     const handle = await open(aside, flags, 0o600);
     let named = false;
@@ -240,7 +240,7 @@ export class ResponseFiles {
     for (const { owner, name } of await this.repositories()) {
       const folder = join(this.#root, owner, name);
       for (const file of await folderNames(folder)) {
-        if (!file.endsWith(ASIDE_SUFFIX) || isOfRunningProcess(file)) continue;
+        if (!file.endsWith(TEMPORARY_SUFFIX) || isOfRunningProcess(file)) continue;
         await unlink(join(folder, file)).catch(() => undefined);
         count++;
       }
