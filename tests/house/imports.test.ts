@@ -111,10 +111,18 @@ describe("import directions", () => {
     );
   });
 
-  it("git-protocol does no input or output", () => {
+  it("ssh-protocol imports node, base and its key derivation", () => {
+    const beyond = (_: Source, name: string): boolean =>
+      !isRelative(name) && !name.startsWith("node:") && !["@devplat/base", "bcrypt-pbkdf"].includes(name);
+    assert.deepEqual(offences(product.filter(inFolder("packages/ssh-protocol/src/")), beyond), []);
+  });
+
+  it("git-protocol and ssh-protocol do no input or output", () => {
     const doesIo = (_: Source, name: string): boolean =>
       /^node:(fs|net|http|https|http2|tls|child_process)/.test(name);
-    assert.deepEqual(offences(product.filter(inFolder("packages/git-protocol/")), doesIo), []);
+    for (const name of ["git-protocol", "ssh-protocol"]) {
+      assert.deepEqual(offences(product.filter(inFolder(`packages/${name}/src/`)), doesIo), []);
+    }
   });
 
   it("packages import each other in one direction: there is no cycle", () => {
