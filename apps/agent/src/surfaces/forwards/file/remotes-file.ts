@@ -171,9 +171,8 @@ export class RemotesFile {
 function editValue(key: string, value: NonNullable<RemoteChange[keyof RemoteChange]>): EditValue {
   if (key === "token_ttl") return formatDuration(value as number);
   if (typeof value === "number") return { number: String(value) };
-  if (typeof value === "object" && !Array.isArray(value))
-    return new Map(Object.entries(value as Record<string, string>));
-  return value as string | boolean | string[];
+  if (typeof value === "object" && !Array.isArray(value)) return new Map(Object.entries(value));
+  return value;
 }
 
 /** Paths of all values of an entry. */
