@@ -19,6 +19,7 @@ import {
   type Vault,
   type VaultFault,
 } from "@devplat/testkit";
+import { RETRY_NONE } from "../../apps/agent/src/sync/retry-scope.ts";
 import { Home, daemon, webUrl } from "./agent-stand.ts";
 
 const folders: TempFolder[] = [];
@@ -236,19 +237,19 @@ describe("a store that does not answer", () => {
       const rule = { name: "slow", key: "slow", target: { path: "~/slow.yaml", format: "yaml" } };
       const { engine, state } = await w.engine([rule], { store });
       const signal = new AbortController().signal;
-      await engine.cycle(signal);
+      await engine.cycle(signal, { retry: RETRY_NONE });
       await vault.put("users/ada/slow", { token: "two" });
       proxy.fault = { hang: true };
       // While nothing answers, the daemon's waits would be this test's.
       Object.assign(timing, { tryMs: 100, callMs: 300 });
       const begun = systemClock.now();
-      await assert.rejects(engine.cycle(signal), { code: "unavailable" });
+      await assert.rejects(engine.cycle(signal, { retry: RETRY_NONE }), { code: "unavailable" });
       assert.equal(await w.read("slow.yaml"), "token: one\n");
       assert.ok(Date.parse(state.document.stale_since ?? "") >= begun - 1);
       assert.match(state.document.last_error ?? "", /no answer in time/);
       proxy.fault = undefined;
       Object.assign(timing, { tryMs: 10_000, callMs: 30_000 });
-      await engine.cycle(signal);
+      await engine.cycle(signal, { retry: RETRY_NONE });
       assert.equal(await w.read("slow.yaml"), "token: two\n");
       assert.equal(state.document.stale_since, null);
     } finally {

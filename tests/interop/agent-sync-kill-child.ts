@@ -11,6 +11,7 @@ import { ruleSchema } from "../../apps/agent/src/config/sections/rule.ts";
 import { StateFile } from "../../apps/agent/src/sync/state.ts";
 import { TargetPolicy } from "../../apps/agent/src/sync/target/target-policy.ts";
 import { KILL_RULES } from "./agent-sync-kill.ts";
+import { RETRY_ALL } from "../../apps/agent/src/sync/retry-scope.ts";
 
 const [home = "", first = "0", cycles = "Infinity"] = process.argv.slice(2);
 const places = findPlaces({ HOME: home });
@@ -26,6 +27,7 @@ const engine = new SyncEngine(
     targets: new TargetPolicy(places, ["~"], []),
     journal: new InPlaceJournal(places.state),
     backups: new Backups(places.state),
+    paused: { read: () => Promise.resolve(new Set<string>()) },
     clock: systemClock,
     logger: silentLogger,
     home,
@@ -35,7 +37,7 @@ const engine = new SyncEngine(
 const signal = new AbortController().signal;
 for (let i = 0; i < Number(cycles); i++) {
   await store.write("k", new Map([["token", `value-${Number(first) + i}`]]));
-  const { failed } = await engine.cycle(signal, { force: true });
+  const { failed } = await engine.cycle(signal, { retry: RETRY_ALL });
   process.stdout.write(
     failed.length === 0 ? `${Number(first) + i}\n` : `failed ${JSON.stringify(state.document.rules)}\n`,
   );

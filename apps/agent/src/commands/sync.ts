@@ -1,3 +1,4 @@
+import { RETRY_ALL } from "../sync/retry-scope.ts";
 import { flagOf } from "@devplat/cli";
 import { noteLine, printLine } from "@devplat/base/terminal";
 import { assembleSync, enrolmentRunner, type SyncParts } from "../assemble/index.ts";
@@ -33,7 +34,7 @@ export const run: RunCommand = async (invocation) => {
       const enrolments = enrolmentRunner(host, loaded, parts, () => undefined);
       await runUnattended(host, enrolments, stop.signal);
     }
-    const result = await parts.engine.cycle(stop.signal, { force: true });
+    const result = await parts.engine.cycle(stop.signal, { retry: RETRY_ALL });
     return await report(result, parts.state.document.rules, parts.engine.exposedFiles());
   } finally {
     stop.release();

@@ -4,8 +4,9 @@ import type { SignIn } from "../auth/sign-in.ts";
 import { isStoreWide, type StoreHealth } from "../secrets/store-health.ts";
 import { AgentError, publicMessage } from "../errors.ts";
 import type { AgentStatus, CycleResult, DaemonView, EnrolmentStatus, RuleView } from "../status.ts";
-import type { Hurry, SyncEngine } from "./engine.ts";
-import { iso } from "./records.ts";
+import type { SyncEngine } from "./engine.ts";
+import { RETRY_ALL, RETRY_NONE, withSecret, type RetryScope } from "./retry-scope.ts";
+import { iso } from "./rule-state.ts";
 import type { StateFile } from "./state.ts";
 import type { Rule } from "../config/sections/rule.ts";
 import { StatusReport, type StatusFacts } from "./status-report.ts";
@@ -66,8 +67,8 @@ export class Daemon implements DaemonView {
   #cycles = 0;
   /** There is a reason for another cycle, maybe since before the one that is running has ended. */
   #again = false;
-  /** Which rules that wait after a failure the next cycle tries nevertheless. */
-  #hurry: true | Set<string> = new Set();
+  /** Failed rules that the next cycle tries although they wait. */
+  #retry = RETRY_NONE;
   #outages = 0;
   #storeIsDown = false;
   /** Targets that others can read, as the log has said. */
@@ -154,7 +155,8 @@ export class Daemon implements DaemonView {
   }
 
   syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
-    if (this.#running === undefined) return this.#start(rule ?? true);
+    if (this.#running === undefined)
+      return this.#start(rule === undefined ? RETRY_ALL : { kind: "rule", name: rule });
     // The cycle that runs may have passed the rule by while it waits after a failure.
     if (rule !== undefined) this.#trigger();
     return this.#running;
@@ -186,7 +188,7 @@ export class Daemon implements DaemonView {
     });
     const watching = this.#watch.run(signal);
     while (!signal.aborted) {
-      await (this.#running ?? this.#start(this.#hurry)).done.catch(() => undefined);
+      await (this.#running ?? this.#start(this.#retry)).done.catch(() => undefined);
       if (!signal.aborted) await this.#sleep(stopped);
     }
     await this.#running?.done.catch(() => undefined);
@@ -194,12 +196,12 @@ export class Daemon implements DaemonView {
     await watching;
   }
 
-  #start(force: Hurry): { readonly job: string; readonly done: Promise<CycleResult> } {
+  #start(retry: RetryScope): { readonly job: string; readonly done: Promise<CycleResult> } {
     this.#cycles += 1;
     this.#again = false;
-    this.#hurry = new Set();
+    this.#retry = RETRY_NONE;
     this.#nextCycleAt = null;
-    const done = this.#cycle(force).finally(() => {
+    const done = this.#cycle(retry).finally(() => {
       this.#running = undefined;
       this.#targets.follow(this.#parts.engine.targetFiles());
       this.#nextCycleAt = this.#parts.clock.now() + this.#waitMs();
@@ -215,11 +217,11 @@ export class Daemon implements DaemonView {
   }
 
   /** Rejects when the cycle could not take place; the reason is then in the status and, once, in the log. */
-  async #cycle(force: Hurry): Promise<CycleResult> {
+  async #cycle(retry: RetryScope): Promise<CycleResult> {
     const { engine, signIn, logger } = this.#parts;
     try {
       await signIn.ensure(this.#lifetime);
-      const result = await engine.cycle(this.#lifetime, { force, onProgress: () => this.#changed() });
+      const result = await engine.cycle(this.#lifetime, { retry, onProgress: () => this.#changed() });
       this.#outages = 0;
       const { changed, unchanged, failed, missing } = result;
       logger.debug(
@@ -301,11 +303,13 @@ export class Daemon implements DaemonView {
     }
   }
 
-  /** A cycle soon. What a secret's change says nothing of keeps its back-off; every other reason concerns all rules. */
+  /**
+   * Plans a cycle soon.
+   * @param secret a secret that has changed: failed rules that do not read it wait on. Without one all rules are tried.
+   */
   #trigger(secret?: string): void {
     this.#again = true;
-    if (secret === undefined) this.#hurry = true;
-    else if (this.#hurry !== true) this.#hurry.add(secret);
+    this.#retry = secret === undefined ? RETRY_ALL : withSecret(this.#retry, secret);
     if (this.#running !== undefined) return;
     this.#nextCycleAt = this.#parts.clock.now() + EVENT_SETTLE_MS;
     this.#wake?.();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { TargetPolicy } from "./target/target-policy.ts";
 import { workspace, yaml, type EngineOptions, type Workspace } from "./workspace.test-kit.ts";
+import { RETRY_ALL } from "./retry-scope.ts";
 
 let w: Workspace;
 beforeEach(async () => {
@@ -127,7 +128,7 @@ describe("where a rule may write", () => {
     const { engine } = await w.engine([
       { name: "a", key: "k", target: { path: "~/open/own/f.yaml", format: "yaml" } },
     ]);
-    assert.deepEqual((await engine.cycle(new AbortController().signal, { force: true })).failed, []);
+    assert.deepEqual((await engine.cycle(new AbortController().signal, { retry: RETRY_ALL })).failed, []);
   });
 
   it("of remote_config not into what is run at login, also not over a link", async () => {

@@ -7,6 +7,7 @@ import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 import { AgentError } from "../errors.ts";
 import { WriterLock } from "./lock.ts";
 import { EXISTING, workspace, yaml, type Workspace } from "./workspace.test-kit.ts";
+import { RETRY_ALL, RETRY_NONE } from "./retry-scope.ts";
 
 let w: Workspace;
 beforeEach(async () => {
@@ -201,13 +202,13 @@ describe("rules are isolated", () => {
     const { engine, state } = await w.engine([yaml("a", "k"), yaml("b", "l", "~/g.yaml"), text], { clock });
     const failures = (): (number | undefined)[] =>
       ["a", "b", "c"].map((name) => state.document.rules[name]?.consecutive_failures);
-    await engine.cycle(never);
+    await engine.cycle(never, { retry: RETRY_NONE });
     assert.deepEqual(failures(), [1, 1, 1]);
-    await engine.cycle(never, { force: new Set() });
+    await engine.cycle(never, { retry: RETRY_NONE });
     assert.deepEqual(failures(), [1, 1, 1], "no secret has changed");
-    await engine.cycle(never, { force: new Set(["k"]) });
+    await engine.cycle(never, { retry: { kind: "secrets", paths: new Set(["k"]) } });
     assert.deepEqual(failures(), [2, 1, 2], "the template may read any");
-    await engine.cycle(never, { force: new Set(["x"]) });
+    await engine.cycle(never, { retry: { kind: "secrets", paths: new Set(["x"]) } });
     assert.deepEqual(failures(), [2, 1, 3]);
   });
 
@@ -219,22 +220,22 @@ describe("rules are isolated", () => {
     const { engine, state } = await w.engine([yaml("a", "k")], { clock });
     const waits: number[] = [];
     for (let i = 0; i < 12; i++) {
-      await engine.cycle(never);
+      await engine.cycle(never, { retry: RETRY_NONE });
       const record = state.document.rules["a"];
       const next = Date.parse(record?.next_attempt ?? "");
       waits.push(next - now);
       assert.equal(record?.consecutive_failures, i + 1);
-      await engine.cycle(never);
+      await engine.cycle(never, { retry: RETRY_NONE });
       assert.equal(record?.consecutive_failures, i + 1, "too early");
       now = next;
     }
     assert.ok((waits[0] ?? 0) >= 4000 && (waits[0] ?? 0) <= 6000, String(waits));
     assert.ok(Math.max(...waits) <= 15 * 60_000 && (waits.at(-1) ?? 0) > 10 * 60_000, String(waits));
-    await engine.cycle(never, { force: true });
+    await engine.cycle(never, { retry: RETRY_ALL });
     assert.equal(state.document.rules["a"]?.consecutive_failures, 13);
-    await engine.cycle(never, { force: "another rule" });
+    await engine.cycle(never, { retry: { kind: "rule", name: "another rule" } });
     assert.equal(state.document.rules["a"]?.consecutive_failures, 13, "it was not the one asked for");
-    await engine.cycle(never, { force: "a" });
+    await engine.cycle(never, { retry: { kind: "rule", name: "a" } });
     assert.equal(state.document.rules["a"]?.consecutive_failures, 14);
   });
 
@@ -244,9 +245,9 @@ describe("rules are isolated", () => {
     let now = Date.UTC(2040, 0, 1);
     const clock = { now: () => now, monotonic: () => 0, sleep: () => Promise.resolve() };
     const { engine, state } = await w.engine([yaml("a", "k")], { clock });
-    await engine.cycle(never);
+    await engine.cycle(never, { retry: RETRY_NONE });
     now = Date.UTC(2026, 0, 1);
-    await engine.cycle(never);
+    await engine.cycle(never, { retry: RETRY_NONE });
     assert.equal(state.document.rules["a"]?.consecutive_failures, 2);
   });
 
@@ -659,10 +660,10 @@ describe("a cycle that is stopped", () => {
     const stop = new AbortController();
     const reason = new Error("stopped");
     const onProgress = (): void => stop.abort(reason);
-    await assert.rejects(engine.cycle(stop.signal, { onProgress }), reason);
+    await assert.rejects(engine.cycle(stop.signal, { retry: RETRY_NONE, onProgress }), reason);
     assert.equal(await w.read("f.yaml"), text);
     assert.equal(state.document.rules["a"]?.state, "pending");
-    assert.deepEqual((await engine.cycle(never)).changed, ["a"]);
+    assert.deepEqual((await engine.cycle(never, { retry: RETRY_NONE })).changed, ["a"]);
     assert.equal(await w.read("f.yaml"), text.replace("old", "new"));
   });
 });

@@ -108,7 +108,7 @@ async function draftOf(
   const target = await targets.resolve(rule.target.path, rule.remote);
   const moved = record.target.file !== "" && record.target.file !== target.file;
   // What it set in its former file is left to clean up as if a rule had been removed there.
-  if (moved) document.rules[formerName(rule.name, record.target.file)] = structuredClone(record);
+  if (moved) document.rules[formerName(rule.name, record.target.file)] = record;
   const comparable = !moved && record.target.format === rule.target.format;
   const { merge, delete_nulls: deleteNulls, lists, on_remove: onRemove, overwrite } = rule.target;
   return {

@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { FORMAT_NAMES } from "@devplat/document-edit";
 import { parse } from "yaml";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
+import { RETRY_NONE } from "./retry-scope.ts";
 
 const guide = readFileSync(new URL("../../../../docs/agent/rules.md", import.meta.url), "utf8");
 /** Where the file after stands beside the file before, in the guide's code blocks. */
@@ -68,7 +69,7 @@ describe("docs/agent/rules.md, Formats: the example is what a rule does [agent 1
       if (!isText) await w.file(file, existing);
       const target = { path: `~/${file}`, format, ...options, ...(template !== undefined && { template }) };
       const { engine } = await w.engine([{ name: format, key: format, target }]);
-      const { failed } = await engine.cycle(new AbortController().signal);
+      const { failed } = await engine.cycle(new AbortController().signal, { retry: RETRY_NONE });
       assert.deepEqual(failed, []);
       assert.equal(await w.read(file), isText ? "the whole file\n" : expected);
     });

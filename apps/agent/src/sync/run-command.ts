@@ -87,10 +87,3 @@ export function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.Process
   const { [`${BRAND.environmentPrefix}_TOKEN`]: _token, ...rest } = environment;
   return rest;
 }
-
-/** What the failure of a command says in the rule's state; undefined for success. */
-export function runFailure(record: RunRecord): string | undefined {
-  if (record.timed_out) return `the command did not end within its time-out`;
-  if (record.exit_code === null) return "the command could not be started or was killed";
-  return record.exit_code === 0 ? undefined : `the command ended with exit code ${record.exit_code}`;
-}

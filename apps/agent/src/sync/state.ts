@@ -71,7 +71,8 @@ const stateDocument = z.object({
 });
 
 export type RunRecord = z.infer<typeof runRecord>;
-export type RuleRecord = z.infer<typeof ruleRecord>;
+/** It is replaced, never changed: see `nextRecord`. */
+export type RuleRecord = Readonly<z.infer<typeof ruleRecord>>;
 export type FileRecord = z.infer<typeof fileRecord>;
 export type StateDocument = z.infer<typeof stateDocument>;
 

@@ -1,7 +1,7 @@
 import type { Clock } from "@devplat/base";
 import type { SignInState } from "../auth/sign-in.ts";
 import type { AgentStatus, DockerStatus, EnrolmentStatus, RuleStatus, RuleView } from "../status.ts";
-import { UNTRIED, iso, statusOf } from "./records.ts";
+import { UNTRIED, iso, statusOf } from "./rule-state.ts";
 import { keyText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
 

@@ -12,6 +12,7 @@ import { Renderer } from "./content/render.ts";
 import { ruleSchema, type Rule } from "../config/sections/rule.ts";
 import { StateFile } from "./state.ts";
 import { TargetPolicy } from "./target/target-policy.ts";
+import { RETRY_ALL } from "./retry-scope.ts";
 
 /** A home folder with an embedded store, for tests of the sync engine. */
 export interface Workspace {
@@ -66,6 +67,7 @@ export async function workspace(): Promise<Workspace> {
       targets: new TargetPolicy(places, allowed, []),
       journal: new InPlaceJournal(places.state),
       backups: new Backups(places.state),
+      paused: { read: () => Promise.resolve(new Set<string>()) },
       clock,
       logger: silentLogger,
       home,
@@ -86,7 +88,7 @@ export async function workspace(): Promise<Workspace> {
     read: (name) => readFile(join(home, name), "utf8"),
     engine,
     cycle: async (rules, options = {}) =>
-      (await engine(rules, options)).engine.cycle(new AbortController().signal, { force: true }),
+      (await engine(rules, options)).engine.cycle(new AbortController().signal, { retry: RETRY_ALL }),
     errorOf: async (name) => (await engine([])).state.document.rules[name]?.error ?? null,
     remove: async () => {
       await store.close();

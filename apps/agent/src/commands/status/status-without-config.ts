@@ -5,7 +5,7 @@ import { AgentError, publicMessage } from "../../errors.ts";
 import { askDaemon, type DaemonWord } from "../../surfaces/socket/daemon-look.ts";
 import { apiSocketPath } from "../../surfaces/socket/places.ts";
 import type { RuleStatus } from "../../status.ts";
-import { statusOf } from "../../sync/records.ts";
+import { statusOf } from "../../sync/rule-state.ts";
 import { StateFile } from "../../sync/state.ts";
 import { daemonLine, ruleLines } from "./status-text.ts";
 

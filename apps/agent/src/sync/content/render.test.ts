@@ -4,6 +4,7 @@ import { documentFormat, type EditMap, type EditValue, type FormatName } from "@
 import type { FieldValue } from "@devplat/secret-store";
 import { workspace, type Workspace } from "../workspace.test-kit.ts";
 import { publicMessage } from "../../errors.ts";
+import { RETRY_ALL, RETRY_NONE } from "../retry-scope.ts";
 
 let w: Workspace;
 beforeEach(async () => {
@@ -22,7 +23,7 @@ async function synced(
   await w.put("k", fields);
   const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
   const { engine, state } = await w.engine(rules, { environment });
-  await engine.cycle(never, { force: true });
+  await engine.cycle(never, { retry: RETRY_ALL });
   const record = state.document.rules["a"];
   return record?.state === "ok" ? w.read("f") : `${record?.state}: ${record?.error}`;
 }
@@ -55,9 +56,9 @@ describe("a rule's template", () => {
     await w.put("other/one", { token: "2nd" });
     const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
     const { engine } = await w.engine(rules);
-    await engine.cycle(never);
+    await engine.cycle(never, { retry: RETRY_NONE });
     assert.equal(await w.read("f"), "2nd/x");
-    assert.deepEqual((await engine.cycle(never)).unchanged, ["a"]);
+    assert.deepEqual((await engine.cycle(never, { retry: RETRY_NONE })).unchanged, ["a"]);
   });
 
   it("is missing when a secret that it asks for is missing", async () => {
@@ -73,7 +74,7 @@ describe("a rule's template", () => {
     assert.equal(await synced({ a: "x" }, target, { WHO: "me" }), "me");
     const rules = [{ name: "a", key: "k", target: { path: "~/f", ...target } }];
     const { engine } = await w.engine(rules, { environment: { WHO: "you" } });
-    await engine.cycle(never);
+    await engine.cycle(never, { retry: RETRY_NONE });
     assert.equal(await w.read("f"), "you");
     const refused = await synced(
       { a: "x" },
@@ -123,7 +124,7 @@ describe("every format", () => {
     const { engine } = await w.engine([
       { name: "a", key: "k", target: { path: "~/.npmrc", format: "ini", template } },
     ]);
-    assert.deepEqual((await engine.cycle(never)).changed, ["a"]);
+    assert.deepEqual((await engine.cycle(never, { retry: RETRY_NONE })).changed, ["a"]);
     assert.equal(await w.read(".npmrc"), "//registry.example/:_authToken=new\n");
   });
 });
@@ -275,7 +276,7 @@ describe("a rule without a template", () => {
     await w.put("k", { A: "x\\", B: "y" });
     const rules = [{ name: "a", key: "k", target: { path: "~/f", format: "dotenv" } }];
     const { engine, state } = await w.engine(rules);
-    await engine.cycle(never, { force: true });
+    await engine.cycle(never, { retry: RETRY_ALL });
     assert.match(state.document.rules["a"]?.error ?? "", /^the field "A" ends with a backslash/);
   });
 });

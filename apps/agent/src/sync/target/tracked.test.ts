@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { workspace, type Workspace } from "../workspace.test-kit.ts";
+import { RETRY_ALL } from "../retry-scope.ts";
 
 let w: Workspace;
 beforeEach(async () => {
@@ -24,7 +25,7 @@ function git(...args: string[]): void {
 async function outcome(target: object = {}): Promise<string | null> {
   const rules = [{ name: "a", key: "k", target: { path: "~/repo/f.yaml", format: "yaml", ...target } }];
   const { engine, state } = await w.engine(rules);
-  await engine.cycle(never, { force: true });
+  await engine.cycle(never, { retry: RETRY_ALL });
   return state.document.rules["a"]?.error ?? null;
 }
 
