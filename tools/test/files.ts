@@ -32,10 +32,14 @@ const WITH_PEERS = /^tests\/(?:interop|testkit)\//;
 const STARTS_PEER =
   /\b(?:start(?:Vault|Postgres|Slapd|Sshd|Swtpm|Gitea|Desktop)|createSoftHsm|launchChromium|schemathesisPython)\b|readers\.test-kit/;
 
-/** Those of the files that need no peer: what one runs before a commit. */
+/** Files whose tests take seconds each. */
+const LONG = /\.long\.test\.ts$/;
+
+/** Those of the files that need no peer and take no long time: what one runs before a commit. */
 export function quickFiles(root: string, files: readonly string[]): string[] {
   return files.filter(
-    (file) => !WITH_PEERS.test(file) && !STARTS_PEER.test(readFileSync(join(root, file), "utf8")),
+    (file) =>
+      !WITH_PEERS.test(file) && !LONG.test(file) && !STARTS_PEER.test(readFileSync(join(root, file), "utf8")),
   );
 }
 

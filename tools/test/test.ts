@@ -1,7 +1,8 @@
 /**
  * `npm test`: installs the peers that are missing, then types, lint and format, then every test file. The last line is
  * `N passed, N failed`. `npm test -- PART …` runs only the test files whose path contains a PART, no checks, and installs
- * nothing. `npm run test:quick` (`--quick`) is for before a commit: the checks and the tests that need no peer.
+ * nothing. `npm run test:quick` (`--quick`) is for before a commit: the checks and the tests that need no peer and are not
+ * `*.long.test.ts`.
  */
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";

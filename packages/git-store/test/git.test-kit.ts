@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -108,18 +108,35 @@ function historyScript(options: HistoryOptions = {}): string {
   return out.join("\n");
 }
 
-/** Creates a bare repository with that history in one pack. */
+/** Repositories that were built before, by format and options: git takes most of these tests' time. */
+const built = new Map<string, string>();
+
+/** Creates a bare repository with that history in one pack. The second one of equal options is a copy of the first. */
 export function buildRepository(
   folder: string,
   format: "sha1" | "sha256" = "sha1",
   options: HistoryOptions = {},
 ): string {
   const path = join(folder, `${format}.git`);
-  git(folder, ["init", "-q", "--bare", "-b", "main", `--object-format=${format}`, path]);
+  const key = JSON.stringify([format, options.seed, options.commits, options.files]);
+  const model = built.get(key);
+  if (model !== undefined) {
+    cpSync(model, path, { recursive: true, preserveTimestamps: true });
+    return path;
+  }
+  git(folder, ["init", "-q", "--bare", "-b", "main", `--object-format=${format}`, "--template=", path]);
   writeFileSync(join(path, "description"), "test\n");
   git(path, ["fast-import", "--quiet"], historyScript(options));
   git(path, ["-c", "pack.threads=1", "repack", "-adfq", "--depth=20", "--window=20"]);
+  const kept = mkdtempSync(join(tmpdir(), "git-store-model-"));
+  if (built.size === 0) process.once("exit", removeModels);
+  built.set(key, kept);
+  cpSync(path, kept, { recursive: true, preserveTimestamps: true });
   return path;
+}
+
+function removeModels(): void {
+  for (const path of built.values()) rmSync(path, { recursive: true, force: true });
 }
 
 /** Lists every object of a repository as `oid type size`. */

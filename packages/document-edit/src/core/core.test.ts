@@ -174,28 +174,6 @@ for (const name of FORMAT_NAMES) {
     assert.ok(text.endsWith("\n") && /\r\n(?:\}\n)?$/.test(text), JSON.stringify(text));
     assert.equal(format.edit(text, new Map(), { remove: managed }).text, before);
   });
-
-  test(`${name}: a megabyte is edited, and is byte for byte what it was when the edit is undone`, () => {
-    if (name === "text") return;
-    const entry: Readonly<Record<string, (index: number) => string>> = {
-      yaml: (index) => `key${index}:\n  inner: value ${index} # c\n`,
-      json: (index) => `${index === 0 ? "{" : ","}\n  "key${index}": {"inner": "value"}`,
-      netrc: (index) => `machine host${index} login me password secret # c\n`,
-      ini: (index) => `[s${index}]\nkey = value ; c\n`,
-      toml: (index) => `[s${index}]\nkey = "value" # c\n`,
-      ssh_config: (index) => `Host h${index}\n  User me # c\n`,
-      dotenv: (index) => `KEY${index}='value' # c\n`,
-      properties: (index) => `key${index} = value\\u0020more\n`,
-    };
-    const print = entry[name] ?? (() => "");
-    const one = print(1000).length;
-    const parts = Array.from({ length: Math.ceil(1_000_000 / one) }, (_, index) => print(index));
-    const document = parts.join("") + (name === "json" ? "\n}\n" : "");
-    const { text, managed } = format.edit(document, format.parse(content));
-    assert.notEqual(text, document);
-    const removed = format.edit(text, new Map(), { remove: managed }).text;
-    assert.equal(removed, document);
-  });
 }
 
 test("edit: half of a surrogate pair is refused where it would become U+FFFD, and kept where the format has an escape", () => {
