@@ -61,8 +61,8 @@ describe("documents", () => {
     assert.deepEqual(listed.toSorted(), [...used].toSorted());
   });
 
-  it("every configuration key of svc stands in docs/svc.md with its environment variable", () => {
-    const text = read("docs/svc.md");
+  it("every configuration key of svc is in docs/svc/configuration.md with its environment variable", () => {
+    const text = read("docs/svc/configuration.md");
     const keys = environmentKeys(svcSchema, "SVC");
     assert.ok(keys.length > 30);
     assert.deepEqual(

@@ -211,10 +211,10 @@ describe("GET /user", () => {
   });
 });
 
-describe("docs/svc.md", () => {
+describe("docs/svc/api-proxy.md", () => {
   it("lists the headers that cross, as the program has them [svc 10.6]", async () => {
-    const text = await readFile(new URL("../../docs/svc.md", import.meta.url), "utf8");
-    const section = text.slice(text.indexOf("### Headers that cross"), text.indexOf("## Agent tokens"));
+    const text = await readFile(new URL("../../docs/svc/api-proxy.md", import.meta.url), "utf8");
+    const section = text.slice(text.indexOf("## Headers that cross"));
     const rows = section.split("\n").filter((line) => /^\| (?:API|git)/.test(line));
     const listed = rows.map((line) => [...line.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
     const lists = [FORWARDED, FORWARDED_WITH_OWN, RELAYED, RELAYED_TO_OWN, GIT_FORWARDED, GIT_RELAYED];

@@ -23,7 +23,7 @@ after(async () => {
   await folder.remove();
 });
 
-/** What docs/svc.md tells administrators to grant. */
+/** What docs/svc/databases.md tells administrators to grant. */
 const POLICY = ["data", "metadata"]
   .map((part) => `path "kv/${part}/*" { capabilities = ["create", "read", "update", "delete", "list"] }`)
   .join("\n");
