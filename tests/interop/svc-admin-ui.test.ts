@@ -106,11 +106,11 @@ describe("admin UI in Chromium", { timeout: 480_000 }, () => {
       assert.match(await row(page, "acme/widgets").innerText(), /30 s[^]*9 MB/);
 
       await row(page, "acme/widgets").getByRole("button", { name: "Warm" }).click();
-      await page.getByRole("status").filter({ hasText: "Set cache.service_token" }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "Set cache.service_token" }).waitFor();
       await row(page, "acme/widgets").getByRole("button", { name: "Disable" }).click();
       assert.match(await row(page, "acme/widgets").innerText(), /Disabled/);
       await row(page, "acme/widgets").getByRole("button", { name: "Warm" }).click();
-      await page.getByRole("status").filter({ hasText: "is not cached now" }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "is not cached now" }).waitFor();
       await row(page, "acme/widgets").getByRole("button", { name: "Enable" }).click();
       await row(page, "acme/widgets").getByRole("button", { name: "Purge" }).click();
       await page.getByRole("status").filter({ hasText: "being removed" }).waitFor();

@@ -2,23 +2,13 @@ import { z } from "zod";
 import type { OwnAddress } from "../own-address.ts";
 import type { SessionRecord } from "../storage/store.ts";
 import type { AdminTokens } from "../administration/admin-tokens.ts";
-import { callerOf, operation, type Operation } from "./operation.ts";
-import { pageOf, pagingQuery } from "./paging.ts";
+import { pagingQuery } from "../administration/paging.ts";
+import { adminTokenRequestSchema } from "../administration/token-input.ts";
+import { created, isoTime, operation, type Operation } from "./operation.ts";
+import { pageOf } from "./paging.ts";
 import { mintedTokensQuery } from "./sessions.ts";
 
 const PATH = "/api/admin-tokens";
-const MAX_NAME = 100;
-
-const adminTokenRequestSchema = z
-  .strictObject({
-    name: z.string().trim().min(1).max(MAX_NAME).meta({ description: "For lists and the audit trail" }),
-    duration: z.string().min(1).max(50).meta({
-      description: "Lifetime: numbers with a unit s, m, h, d or w, compound allowed; at least 60s",
-      example: "90d",
-    }),
-  })
-  .meta({ id: "AdminTokenRequest" });
-
 const time = z.iso.datetime();
 const shown = {
   id: z.string().meta({ description: "UUIDv7" }),
@@ -55,13 +45,11 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       body: adminTokenRequestSchema,
       result: newAdminTokenSchema,
       successStatus: 201,
-      async handle({ identity, client, body }) {
-        const { token, record } = await tokens.create(callerOf(identity), client, body);
-        return {
-          status: 201,
-          headers: { Location: `${address.baseUrl}${PATH}/${record.id}` },
+      async handle({ actor, body }) {
+        const { token, record } = await tokens.create(actor, body);
+        return created(`${address.baseUrl}${PATH}/${record.id}`, {
           body: { token: token.reveal(), ...commonView(record) },
-        };
+        });
       },
     }),
     operation({
@@ -74,9 +62,9 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       query: z.strictObject(pagingQuery),
       result: z.array(adminTokenSchema),
       successStatus: 200,
-      async handle({ query }) {
+      async handle({ actor, query }) {
         // Ids are UUIDv7: they order by time. Newest first, so the key counts backwards.
-        const { items, headers } = pageOf(await tokens.list(), query, {
+        const { items, headers } = pageOf(await tokens.list(actor), query, {
           url: `${address.baseUrl}${PATH}`,
           key: ({ id }) => id,
           descending: true,
@@ -93,9 +81,9 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       result: adminTokenSchema,
       successStatus: 200,
       refusals: { 404: "No administration token has this id" },
-      handle: async ({ parameters }) => ({
+      handle: async ({ actor, id }) => ({
         status: 200,
-        body: adminTokenView(await tokens.get(parameters["id"] ?? "")),
+        body: adminTokenView(await tokens.get(actor, id)),
       }),
     }),
     operation({
@@ -107,8 +95,8 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       query: mintedTokensQuery("Default keep"),
       successStatus: 204,
       refusals: { 404: "No administration token has this id" },
-      async handle({ identity, client, parameters, query }) {
-        await tokens.revoke(callerOf(identity), client, parameters["id"] ?? "", query.tokens);
+      async handle({ actor, id, query }) {
+        await tokens.revoke(actor, id, query.tokens);
         return { status: 204 };
       },
     }),
@@ -121,7 +109,7 @@ function adminTokenView(record: SessionRecord): z.output<typeof adminTokenSchema
     token_start: record.tokenStart,
     user_id: record.userId,
     created_ip: record.createdIp ?? null,
-    last_used_at: record.lastSeenAt === undefined ? null : new Date(record.lastSeenAt).toISOString(),
+    last_used_at: isoTime(record.lastSeenAt),
   };
 }
 
@@ -129,7 +117,7 @@ function commonView(record: SessionRecord): Omit<z.output<typeof newAdminTokenSc
   return {
     id: record.id,
     name: record.name ?? "",
-    created_at: new Date(record.createdAt).toISOString(),
-    expires_at: new Date(record.expiresAt).toISOString(),
+    created_at: isoTime(record.createdAt),
+    expires_at: isoTime(record.expiresAt),
   };
 }

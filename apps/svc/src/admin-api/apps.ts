@@ -1,44 +1,13 @@
-import type { Identity } from "../identity/principal.ts";
-import { Secret } from "@devplat/base";
 import { z } from "zod";
-import type { AppRegistry } from "../identity/apps/app-registry.ts";
+import { appChangeSchema, appRequestSchema } from "../administration/app-input.ts";
+import type { Apps } from "../administration/apps.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
-import { SvcError } from "../errors.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AppRecord } from "../storage/store.ts";
-import { entityTag, expectedVersion } from "./entity-tag.ts";
-import { operation, type Operation } from "./operation.ts";
+import { entityTag, expectedVersions } from "./entity-tag.ts";
+import { created, isoTime, operation, type Answer, type Operation } from "./operation.ts";
 
 const PATH = "/api/apps";
-/** A 16384-bit key in PEM has 12 KB. */
-const MAX_KEY = 16 * 1024;
-const MAX_SECRET = 500;
-
-const secret = z.string().min(1).max(MAX_SECRET);
-const privateKey = z.string().min(1).max(MAX_KEY).meta({
-  description: "PEM, as the code host gives it; tried out before it is kept, and never shown",
-});
-
-export const appRequestSchema = z
-  .strictObject({
-    app_id: z
-      .string()
-      .regex(/^\d{1,20}$/, "must be the number that the code host shows")
-      .meta({ description: "The code host's id of the app" }),
-    private_key: privateKey,
-    webhook_secret: secret.nullable().optional(),
-    is_default: z.boolean().optional().meta({ description: "Default: only for the first app" }),
-  })
-  .meta({ id: "AppRequest" });
-
-const appChangeSchema = z
-  .strictObject({
-    private_key: privateKey.optional(),
-    webhook_secret: secret.nullable().optional().meta({ description: "null removes it" }),
-    is_default: z.literal(true).optional().meta({ description: "Takes it from the app that has it" }),
-  })
-  .meta({ id: "AppChange" });
-
 const time = z.iso.datetime();
 export const appSchema = z
   .strictObject({
@@ -72,11 +41,15 @@ const checkedAppSchema = z
   })
   .meta({ id: "CheckedApp" });
 
-/** Registered apps of the code host: what agent tokens and warming stand on. For admins. */
-export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: OwnAddress): Operation[] {
+/** Registered apps of the code host, which agent tokens and warming need. For admins. */
+export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddress): Operation[] {
   const common = { tag: "Apps", access: "admin" } as const;
   const view = (record: AppRecord): z.output<typeof appSchema> => appView(record, codeHost);
-  const tagged = (record: AppRecord): { ETag: string } => ({ ETag: entityTag(record.version) });
+  const answer = (record: AppRecord): Answer => ({
+    status: 200,
+    headers: { ETag: entityTag(record.version) },
+    body: view(record),
+  });
   const unknown = { 404: "No app has this id" };
   return [
     operation({
@@ -92,17 +65,9 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
         409: "It is registered, or this code host knows no apps",
         502: "The code host gave no answer",
       },
-      async handle({ body, identity, client }) {
-        const given = {
-          appId: body.app_id,
-          privateKey: new Secret(body.private_key),
-          webhookSecret:
-            typeof body.webhook_secret === "string" ? new Secret(body.webhook_secret) : undefined,
-          isDefault: body.is_default ?? false,
-        };
-        const record = await apps.register(given, required(identity), client);
-        const headers = { Location: `${address.baseUrl}${PATH}/${record.id}`, ...tagged(record) };
-        return { status: 201, headers, body: view(record) };
+      async handle({ actor, body }) {
+        const app = await apps.register(actor, body);
+        return created(`${address.baseUrl}${PATH}/${app.id}`, answer(app));
       },
     }),
     operation({
@@ -113,7 +78,7 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
       summary: "List registered apps",
       result: z.array(appSchema),
       successStatus: 200,
-      handle: async () => ({ status: 200, body: (await apps.list()).map(view) }),
+      handle: async ({ actor }) => ({ status: 200, body: (await apps.list(actor)).map(view) }),
     }),
     operation({
       ...common,
@@ -124,10 +89,7 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
       result: appSchema,
       successStatus: 200,
       refusals: unknown,
-      async handle({ parameters }) {
-        const record = await apps.get(parameters["id"] ?? "");
-        return { status: 200, headers: tagged(record), body: view(record) };
-      },
+      handle: async ({ actor, id }) => answer(await apps.get(actor, id)),
     }),
     operation({
       ...common,
@@ -140,18 +102,8 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
       successStatus: 200,
       conditional: true,
       refusals: { ...unknown, 502: "The code host gave no answer" },
-      async handle({ parameters, body, ifMatch, identity, client }) {
-        const { private_key: key, webhook_secret: hook, is_default: isDefault } = body;
-        const change = {
-          privateKey: key === undefined ? undefined : new Secret(key),
-          webhookSecret: typeof hook === "string" ? new Secret(hook) : hook,
-          isDefault,
-        };
-        const expected = ({ version }: AppRecord): void => void expectedVersion(ifMatch, version);
-        const id = parameters["id"] ?? "";
-        const record = await apps.update(id, change, expected, required(identity), client);
-        return { status: 200, headers: tagged(record), body: view(record) };
-      },
+      handle: async ({ actor, id, body, ifMatch }) =>
+        answer(await apps.update(actor, id, body, expectedVersions(ifMatch))),
     }),
     operation({
       ...common,
@@ -162,9 +114,8 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
       successStatus: 204,
       conditional: true,
       refusals: unknown,
-      async handle({ parameters, ifMatch, identity, client }) {
-        const expected = ({ version }: AppRecord): void => void expectedVersion(ifMatch, version);
-        await apps.remove(parameters["id"] ?? "", expected, required(identity), client);
+      async handle({ actor, id, ifMatch }) {
+        await apps.remove(actor, id, expectedVersions(ifMatch));
         return { status: 204 };
       },
     }),
@@ -177,8 +128,8 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
       result: checkedAppSchema,
       successStatus: 200,
       refusals: { ...unknown, 422: "Its key is not taken", 502: "The code host gave no answer" },
-      async handle({ parameters }) {
-        const { app, host, installations } = await apps.check(parameters["id"] ?? "");
+      async handle({ actor, id }) {
+        const { app, host, installations } = await apps.check(actor, id);
         return {
           status: 200,
           body: {
@@ -195,7 +146,7 @@ export function appOperations(apps: AppRegistry, codeHost: CodeHost, address: Ow
   ];
 }
 
-export function appView(record: AppRecord, codeHost: CodeHost): z.output<typeof appSchema> {
+function appView(record: AppRecord, codeHost: CodeHost): z.output<typeof appSchema> {
   return {
     id: record.id,
     app_id: record.appId,
@@ -206,12 +157,7 @@ export function appView(record: AppRecord, codeHost: CodeHost): z.output<typeof 
     has_webhook_secret: record.webhookSecret !== undefined,
     source: record.source,
     install_url: codeHost.apps?.installUrl(record.slug) ?? null,
-    created_at: new Date(record.createdAt).toISOString(),
-    updated_at: new Date(record.updatedAt).toISOString(),
+    created_at: isoTime(record.createdAt),
+    updated_at: isoTime(record.updatedAt),
   };
-}
-
-function required(identity: Identity | undefined): Identity {
-  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
-  return identity;
 }

@@ -1,13 +1,12 @@
-import type { AuditQuery, AuditRecord, AuditStore } from "../audit/audit-store.ts";
 import { z } from "zod";
-import { AUDIT_ACTIONS, type AuditAction } from "../audit/audit-event.ts";
+import { auditQuerySchema, type AuditLog } from "../administration/audit-log.ts";
+import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
+import type { AuditRecord } from "../audit/audit-store.ts";
 import type { OwnAddress } from "../own-address.ts";
-import { operation, type Operation } from "./operation.ts";
-import { nextPage, timePagingQuery } from "./paging.ts";
+import { isoTime, operation, type Operation } from "./operation.ts";
+import { nextPage } from "./paging.ts";
 
 const PATH = "/api/audit";
-const DEFAULT_LIMIT = 100;
-const MAX_TEXT = 300;
 
 const time = z.iso.datetime();
 export const auditRecordSchema = z
@@ -36,27 +35,8 @@ export const auditRecordSchema = z
   })
   .meta({ id: "AuditRecord" });
 
-const instant = z.iso.datetime({ offset: true, error: "must be a time such as 2030-01-31T12:00:00Z" });
-
-/** The query parameters of the list. */
-export const auditQuerySchema = z.strictObject({
-  action: z
-    .string()
-    .max(1000)
-    .refine((text) => text.split(",").every(isAction), `must be one or more of: ${AUDIT_ACTIONS.join(", ")}`)
-    .optional()
-    .meta({ description: "One, or several separated by commas", example: "token.created,token.revoked" }),
-  actor: z.string().min(1).max(MAX_TEXT).optional().meta({ description: "Login, in any case of letters" }),
-  target: z.string().min(1).max(MAX_TEXT).optional().meta({ description: "In any case of letters" }),
-  outcome: z.enum(["allowed", "denied", "failed"]).optional(),
-  from: instant.optional().meta({ description: "At or after" }),
-  to: instant.optional().meta({ description: "Before" }),
-  ...timePagingQuery,
-  limit: timePagingQuery.limit.meta({ description: `Default ${DEFAULT_LIMIT}` }),
-});
-
-/** Reading the audit trail. Nothing changes it but time. */
-export function auditOperations(audit: AuditStore, address: OwnAddress): Operation[] {
+/** Reading the audit trail. */
+export function auditOperations(audit: AuditLog, address: OwnAddress): Operation[] {
   return [
     operation({
       method: "GET",
@@ -65,13 +45,13 @@ export function auditOperations(audit: AuditStore, address: OwnAddress): Operati
       tag: "Audit",
       summary: "Who did what, when, from where, with what outcome",
       description:
-        "Newest first. A `Link` header leads to the next page. A record is listed within seconds of the deed.",
+        "Newest first. A `Link` header leads to the next page. A record is listed within seconds of the action.",
       access: "admin",
       query: auditQuerySchema,
       result: z.array(auditRecordSchema),
       successStatus: 200,
-      async handle({ query }) {
-        const { records, next } = await audit.query(storeQuery(query));
+      async handle({ actor, query }) {
+        const { records, next } = await audit.list(actor, query);
         const { cursor: _, ...rest } = query;
         const headers =
           next === undefined ? {} : nextPage(`${address.baseUrl}${PATH}`, { ...rest, cursor: next });
@@ -81,26 +61,11 @@ export function auditOperations(audit: AuditStore, address: OwnAddress): Operati
   ];
 }
 
-/** A checked query as the store takes it. */
-export function storeQuery(query: z.output<typeof auditQuerySchema>): AuditQuery {
-  const { action, actor, target, outcome, from, to, limit, cursor } = query;
-  return {
-    actions: action?.split(",").filter(isAction),
-    actor,
-    target,
-    outcome,
-    from: from === undefined ? undefined : Date.parse(from),
-    to: to === undefined ? undefined : Date.parse(to),
-    limit: limit === undefined ? DEFAULT_LIMIT : Number(limit),
-    cursor,
-  };
-}
-
 /** A record as the API gives it. */
 function auditView(record: AuditRecord): z.output<typeof auditRecordSchema> {
   return {
     id: record.id,
-    at: new Date(record.at).toISOString(),
+    at: isoTime(record.at),
     action: record.action,
     outcome: record.outcome,
     actor: {
@@ -113,8 +78,4 @@ function auditView(record: AuditRecord): z.output<typeof auditRecordSchema> {
     request_id: record.requestId ?? null,
     details: record.details === undefined ? null : { ...record.details },
   };
-}
-
-function isAction(text: string): text is AuditAction {
-  return AUDIT_ACTIONS.some((known) => known === text);
 }

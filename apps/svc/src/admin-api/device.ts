@@ -1,5 +1,5 @@
 import type { Context, Hono } from "hono";
-import type { DeviceFlow } from "../identity/login/device-flow.ts";
+import { DEVICE_PAGE_PATH, type DeviceFlow } from "../identity/login/device-flow.ts";
 import type { LoginLimits } from "../identity/login/login-limits.ts";
 import { SESSION_LIFETIME_MS } from "../identity/login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
@@ -9,7 +9,6 @@ import { documentOf, problemOf } from "../http/request/problem.ts";
 
 const CODE_PATH = "/auth/device/code";
 const TOKEN_PATH = "/auth/device/token";
-export const DEVICE_PAGE_PATH = "/auth/device";
 const METADATA_PATH = "/.well-known/oauth-authorization-server";
 const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 /** Names of clients are shown to people: no blanks, nothing that could pose as something else. */

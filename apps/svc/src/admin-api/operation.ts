@@ -1,23 +1,22 @@
-import type { Identity } from "../identity/principal.ts";
 import type { z } from "zod";
-import { SvcError } from "../errors.ts";
+import type { Access } from "../administration/permission.ts";
 import type { Client } from "../identity/client.ts";
+import type { Actor } from "../identity/principal.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
-/** `public`: anybody. `user`: any session. `admin`: a session with the admin role. */
-export type Access = "public" | "user" | "admin";
 
-/** One request, checked: the types are what the operation's schemas give. */
-export interface Call<Body, Query> {
-  /** Undefined only where access is `public`. */
-  readonly identity: Identity | undefined;
-  /** From the path's `{name}` parts. */
-  readonly parameters: Readonly<Record<string, string>>;
+/** One request. The use case checks its body; the query is as the operation's schema gives it. */
+export interface Call<Query> {
+  /** Who calls. @throws where the access is `public` */
+  readonly actor: Actor;
+  readonly client: Client;
+  /** The path's `{id}` part; empty where it has none. */
+  readonly id: string;
   readonly query: Query;
-  readonly body: Body;
+  /** Parsed JSON; undefined where the operation takes no body. */
+  readonly body: unknown;
   /** The `If-Match` header. */
   readonly ifMatch: string | undefined;
-  readonly client: Client;
 }
 
 export interface Answer {
@@ -28,7 +27,7 @@ export interface Answer {
 }
 
 /** An endpoint as it is served, and as the OpenAPI document describes it: one value, so that the two cannot differ. */
-export interface Operation<Body = unknown, Query = unknown> {
+export interface Operation<Query = unknown> {
   readonly method: Method;
   /** OpenAPI form: `/api/cached-repos/{id}`. */
   readonly path: string;
@@ -37,8 +36,10 @@ export interface Operation<Body = unknown, Query = unknown> {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
-  readonly access: Access;
-  readonly body?: z.ZodType<Body>;
+  /** `public`: anybody. */
+  readonly access: Access | "public";
+  /** For the document, and because of it a JSON body is read. */
+  readonly body?: z.ZodType;
   /** An object of strings. */
   readonly query?: z.ZodType<Query>;
   /** Schema of the successful answer; undefined: no body. */
@@ -48,16 +49,22 @@ export interface Operation<Body = unknown, Query = unknown> {
   readonly refusals?: Readonly<Record<number, string>>;
   /** Whether `If-Match` is looked at. */
   readonly conditional?: boolean;
-  handle(call: Call<Body, Query>): Promise<Answer>;
+  handle(call: Call<Query>): Promise<Answer>;
 }
 
 /** Keeps the types of one operation together and forgets them, for lists of operations. */
-export function operation<Body, Query>(definition: Operation<Body, Query>): Operation {
+export function operation<Query>(definition: Operation<Query>): Operation {
   return definition;
 }
 
-/** Who calls an operation whose access is not `public`. */
-export function callerOf(identity: Identity | undefined): Identity {
-  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
-  return identity;
+/** The answer to a request that created a resource. @param location address of the resource */
+export function created(location: string, { headers, body }: Omit<Answer, "status">): Answer {
+  return { status: 201, headers: { ...headers, Location: location }, body };
+}
+
+/** A time in milliseconds as the API gives it. */
+export function isoTime(ms: number): string;
+export function isoTime(ms: number | undefined): string | null;
+export function isoTime(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
 }

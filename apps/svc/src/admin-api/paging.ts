@@ -1,33 +1,4 @@
-import { z } from "zod";
-import { positionOf } from "../storage/time-cursor.ts";
-
-const CURSOR = { description: "From the `Link` header of the page before" };
-const CURSOR_FAULT = "must be from the Link header of the page before";
-/** What lists are sorted by: an id, or an owner and a name of at most 100 characters each. */
-const KEY = /^[\w./-]{1,201}$/;
-
-/** The query parameters of a list that comes in pages. */
-export const pagingQuery = {
-  limit: z
-    .string()
-    .regex(/^(?:[1-9]\d{0,2}|1000)$/, "must be a number from 1 to 1000")
-    .optional(),
-  cursor: z
-    .string()
-    .refine((text) => keyOf(text) !== undefined, CURSOR_FAULT)
-    .optional()
-    .meta(CURSOR),
-};
-
-/** The same for lists whose pages the database cuts, ordered by time. */
-export const timePagingQuery = {
-  ...pagingQuery,
-  cursor: z
-    .string()
-    .refine((text) => positionOf(text) !== undefined, CURSOR_FAULT)
-    .optional()
-    .meta(CURSOR),
-};
+import { encodeCursor, keyOf } from "../administration/paging.ts";
 
 /**
  * A page of a sorted list. The cursor names the last item seen, so that records added or removed between two pages
@@ -64,14 +35,4 @@ export function nextPage(
 ): Record<string, string> {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { Link: `<${url}?${new URLSearchParams(given).toString()}>; rel="next"` };
-}
-
-function encodeCursor(key: string): string {
-  return Buffer.from(key).toString("base64url");
-}
-
-/** The key in a cursor; undefined: {@link pageOf} did not make it. */
-function keyOf(cursor: string): string | undefined {
-  const key = Buffer.from(cursor, "base64url").toString();
-  return KEY.test(key) && encodeCursor(key) === cursor ? key : undefined;
 }

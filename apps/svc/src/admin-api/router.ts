@@ -1,15 +1,13 @@
-import type { Identity } from "../identity/principal.ts";
 import type { Logger } from "@devplat/base";
 import type { Context, Hono } from "hono";
-import { managementSource } from "../identity/audit-source.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import type { Authenticator, Caller, RequestFacts } from "../identity/login/authenticator.ts";
-import { BRAND } from "../brand.ts";
+import type { Authenticator } from "../identity/login/authenticator.ts";
 import { readJson } from "../http/request/request-body.ts";
-import { clientOf } from "../http/request/management-client.ts";
-import type { Access, Operation } from "./operation.ts";
+import { clientOf, requestFacts } from "../http/request/management-client.ts";
+import { admit } from "../administration/permission.ts";
+import type { Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/request/problem.ts";
-import { validateBody, validateQuery } from "./validation.ts";
+import { validateQuery } from "../administration/validation.ts";
 
 export interface RouterParts {
   readonly authenticator: Authenticator;
@@ -51,93 +49,46 @@ function addOperation(app: Hono, each: Operation, parts: RouterParts): void {
   });
 }
 
-/** What the authenticator looks at. */
-export function requestFacts(context: Context): RequestFacts {
-  return {
-    method: context.req.method,
-    authorization: context.req.header("authorization"),
-    cookie: context.req.header("cookie"),
-    origin: context.req.header("origin"),
-    host: context.req.header("host"),
-  };
-}
-
-/** @throws ProblemError 401 or 403 */
-export function requireAccess(caller: Caller, access: Access): Identity | undefined {
-  if (caller.kind === "identity") {
-    if (access === "admin" && caller.identity.role !== "admin") {
-      throw new ProblemError({
-        code: "forbidden",
-        detail: "This needs the admin role",
-        ...(caller.identity.device === undefined
-          ? {}
-          : { hint: `Sign in again with "${BRAND.command} auth login --admin", if you are an admin.` }),
-      });
-    }
-    return caller.identity;
-  }
-  if (access === "public") return undefined;
-  if (caller.kind === "refused") {
-    throw new ProblemError({ code: "forbidden", detail: caller.message });
-  }
-  throw new ProblemError({
-    code: "unauthorized",
-    detail: caller.message,
-    headers: { "WWW-Authenticate": `Bearer realm="${BRAND.command}"` },
-  });
-}
-
-/** {@link requireAccess}, with refusals written down; that somebody without a credential was asked for one is no deed. */
-function admitted(
-  caller: Caller,
-  each: Operation,
-  context: Context,
-  audit: AuditTrail,
-): Identity | undefined {
-  try {
-    return requireAccess(caller, each.access);
-  } catch (error) {
-    const anonymous = context.req.header("authorization") === undefined && caller.kind === "nobody";
-    if (!anonymous) {
-      const identity = caller.kind === "identity" ? caller.identity : undefined;
-      audit.record({
-        action: "access.denied",
-        outcome: "denied",
-        target: context.req.path,
-        ...managementSource(identity, clientOf(context)),
-        details: { operation: each.id },
-      });
-    }
-    throw error;
-  }
-}
-
 async function serve(
   each: Operation,
   context: Context,
   { authenticator, audit }: RouterParts,
 ): Promise<Response> {
   const facts = requestFacts(context);
+  const client = clientOf(context);
   if (each.method !== "GET" && authenticator.isForeignPage(facts)) {
     throw new ProblemError({
       code: "forbidden",
       detail: "Pages of other origins may not do this",
     });
   }
-  const identity =
+  const actor =
     each.access === "public"
       ? undefined
-      : admitted(await authenticator.identify(facts), each, context, audit);
+      : admit(
+          {
+            caller: await authenticator.identify(facts),
+            client,
+            path: context.req.path,
+            operation: each.id,
+            hasCredential: facts.authorization !== undefined,
+          },
+          each.access,
+          audit,
+        );
   const query =
     each.query === undefined ? {} : validateQuery(each.query, new URL(context.req.url).searchParams);
-  const body = each.body === undefined ? undefined : validateBody(each.body, await readJson(context.req.raw));
+  const body = each.body === undefined ? undefined : await readJson(context.req.raw);
   const answer = await each.handle({
-    identity,
-    parameters: context.req.param() as Record<string, string>,
+    get actor() {
+      if (actor === undefined) throw new Error(`${each.id} is for anybody and has no caller`);
+      return actor;
+    },
+    client,
+    id: context.req.param("id") ?? "",
     query,
     body,
     ifMatch: context.req.header("if-match"),
-    client: clientOf(context),
   });
   if (answer.body === undefined) {
     return new Response(null, { status: answer.status, headers: { ...answer.headers } });

@@ -1,17 +1,11 @@
-import type { Identity } from "../identity/principal.ts";
 import { z } from "zod";
-import type { Accounts } from "../identity/accounts/accounts.ts";
-import { managementSource } from "../identity/audit-source.ts";
-import type { AuditTrail } from "../audit/audit-event.ts";
+import { pagingQuery } from "../administration/paging.ts";
+import type { SessionUseCases } from "../administration/sessions.ts";
 import { SvcError } from "../errors.ts";
-import type { Client } from "../identity/client.ts";
-import type { MadeWith } from "../administration/made-with.ts";
-import type { SessionEnd } from "../administration/session-end.ts";
-import type { ListedSession, Sessions } from "../identity/login/sessions.ts";
+import type { ListedSession } from "../identity/login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { SessionRecord } from "../storage/store.ts";
-import { operation, type Operation } from "./operation.ts";
-import { pageOf, pagingQuery } from "./paging.ts";
+import { isoTime, operation, type Operation } from "./operation.ts";
+import { pageOf } from "./paging.ts";
 
 const time = z.iso.datetime();
 
@@ -42,7 +36,7 @@ const listedSessionSchema = z
       .meta({ description: "The program that was approved by a code; null: a browser" }),
     tokens: z.int().meta({
       description:
-        "Tokens made with it that are good now, administration tokens and what those made included",
+        "Valid tokens that were made with it, administration tokens and the tokens made with those included",
     }),
     current: z.boolean().meta({ description: "Whether it makes this request" }),
   })
@@ -60,18 +54,8 @@ export function mintedTokensQuery(fallback: string) {
   });
 }
 
-export interface SessionOperationsOptions {
-  readonly sessions: Sessions;
-  readonly sessionEnd: SessionEnd;
-  readonly madeWith: Pick<MadeWith, "count">;
-  readonly address: OwnAddress;
-  readonly accounts: Accounts;
-  readonly audit: AuditTrail;
-}
-
 /** Who one is, where one is signed in, and ending that. */
-export function sessionOperations(options: SessionOperationsOptions): Operation[] {
-  const { sessions, sessionEnd, madeWith, address, accounts, audit } = options;
+export function sessionOperations(sessions: SessionUseCases, address: OwnAddress): Operation[] {
   const common = { tag: "Login", access: "user" } as const;
   return [
     operation({
@@ -82,9 +66,9 @@ export function sessionOperations(options: SessionOperationsOptions): Operation[
       summary: "Who makes this request",
       result: callerSchema,
       successStatus: 200,
-      async handle({ identity }) {
-        const { userId, login, role, sessionId } = required(identity);
-        const account = await accounts.state(userId);
+      async handle({ actor }) {
+        const account = await sessions.accountState(actor);
+        const { login, role, sessionId } = actor;
         return { status: 200, body: { username: login, role, session_id: sessionId, account } };
       },
     }),
@@ -101,25 +85,20 @@ export function sessionOperations(options: SessionOperationsOptions): Operation[
       }),
       result: z.array(listedSessionSchema),
       successStatus: 200,
-      async handle({ identity, query }) {
-        const caller = required(identity);
-        const everybody = query.all === "true";
-        if (everybody && caller.role !== "admin") {
-          throw new SvcError("forbidden", "Everybody's sessions are for admins");
-        }
+      async handle({ actor, query }) {
         // Ids are UUIDv7: they order by time. Newest first, so the key counts backwards.
-        const { items, headers } = pageOf(await sessions.list(caller, everybody), query, {
+        const { items, headers } = pageOf(await sessions.list(actor, query.all === "true"), query, {
           url: `${address.baseUrl}/api/sessions`,
           filter: { all: query.all },
           key: ({ record }) => record.id,
           descending: true,
         });
-        const tokens = await madeWith.count(items.map(({ record }) => record.id));
+        const tokens = await sessions.tokenCounts(items);
         return {
           status: 200,
           headers,
           body: items.map((each) =>
-            sessionView(each, { current: caller.sessionId, tokens: tokens.get(each.record.id) ?? 0 }),
+            sessionView(each, { current: actor.sessionId, tokens: tokens.get(each.record.id) ?? 0 }),
           ),
         };
       },
@@ -133,10 +112,8 @@ export function sessionOperations(options: SessionOperationsOptions): Operation[
       query: mintedTokensQuery("Default revoke for the session of a program, keep for a browser's"),
       successStatus: 204,
       refusals: { 404: "No session of yours has this id" },
-      async handle({ identity, parameters, query, client }) {
-        const caller = required(identity);
-        if (parameters["id"] !== caller.sessionId) requirePerson(caller);
-        await sessionEnd.end(caller, client, parameters["id"] ?? "", query.tokens);
+      async handle({ actor, id, query }) {
+        await sessions.end(actor, id, query.tokens);
         return { status: 204 };
       },
     }),
@@ -148,40 +125,24 @@ export function sessionOperations(options: SessionOperationsOptions): Operation[
       summary: "Forget your code-host credential; your proxy tokens then open only what anybody may read",
       successStatus: 204,
       refusals: { 404: "No account is connected" },
-      async handle({ identity, client }) {
-        const caller = required(identity);
-        requirePerson(caller);
-        if (!(await accounts.disconnect(caller.userId))) {
-          throw new SvcError("not_found", "No code-host account is connected");
-        }
-        recordDisconnect(audit, caller, client);
+      async handle({ actor }) {
+        if (await sessions.disconnectAccount(actor)) return { status: 204 };
+        throw new SvcError("not_found", "No code-host account is connected");
+      },
+    }),
+    operation({
+      ...common,
+      method: "POST",
+      path: "/auth/logout",
+      id: "logout",
+      summary: "End the session that makes this request",
+      successStatus: 204,
+      async handle({ actor }) {
+        await sessions.logOut(actor);
         return { status: 204 };
       },
     }),
   ];
-}
-
-export function recordDisconnect(audit: AuditTrail, caller: Identity, client: Client): void {
-  audit.record({
-    action: "account.disconnected",
-    outcome: "allowed",
-    target: caller.login,
-    ...managementSource(caller, client),
-  });
-}
-
-export function recordEnd(
-  audit: AuditTrail,
-  caller: Identity,
-  ended: Pick<SessionRecord, "id">,
-  client: Client,
-): void {
-  audit.record({
-    action: "session.ended",
-    outcome: "allowed",
-    target: ended.id,
-    ...managementSource(caller, client),
-  });
 }
 
 function sessionView(
@@ -192,24 +153,13 @@ function sessionView(
     id: record.id,
     username: identity.login,
     role: identity.role,
-    created_at: new Date(record.createdAt).toISOString(),
-    expires_at: new Date(record.expiresAt).toISOString(),
-    last_seen_at: record.lastSeenAt === undefined ? null : new Date(record.lastSeenAt).toISOString(),
+    created_at: isoTime(record.createdAt),
+    expires_at: isoTime(record.expiresAt),
+    last_seen_at: isoTime(record.lastSeenAt),
     created_ip: record.createdIp ?? null,
     user_agent: record.userAgent ?? null,
     device: identity.device ?? null,
     tokens,
     current: record.id === current,
   };
-}
-
-/** A program that somebody approved has no say in where that person is signed in. @throws SvcError `forbidden` */
-function requirePerson({ device }: Identity): void {
-  if (device === undefined) return;
-  throw new SvcError("forbidden", "The session of a program may not do this: sign in in a browser");
-}
-
-function required(identity: Identity | undefined): Identity {
-  if (identity === undefined) throw new SvcError("forbidden", "A session is needed");
-  return identity;
 }

@@ -1,76 +1,16 @@
 import { z } from "zod";
-import { BOUNDS } from "../config/defaults.ts";
-import type { SessionEnd } from "../administration/session-end.ts";
+import type { SessionUseCases } from "../administration/sessions.ts";
+import { timePagingQuery } from "../administration/paging.ts";
+import { MAX_LISTED, type Tokens } from "../administration/tokens.ts";
+import { tokenRequestSchema, tokenValueSchema } from "../administration/token-input.ts";
+import { revokeByValue } from "../administration/token-value.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { TokenRecord } from "../storage/store.ts";
-import { claimedKind } from "../credentials/token-format.ts";
 import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
-import type { TokenMint } from "../administration/token-mint.ts";
-import { callerOf, operation, type Operation } from "./operation.ts";
-import { nextPage, timePagingQuery } from "./paging.ts";
-import { ALONGSIDE_FIELDS, MISSING } from "./validation.ts";
+import type { TokenRecord } from "../storage/store.ts";
+import { created, isoTime, operation, type Operation } from "./operation.ts";
+import { nextPage } from "./paging.ts";
 
 const PATH = "/api/tokens";
-/** Most repositories of one token; each is checked at the code host. */
-const MAX_REPOSITORIES = 100;
-const MAX_TEXT = 500;
-/** As tokens.requests_per_minute. */
-const MAX_REQUESTS_PER_MINUTE = BOUNDS.requestsPerMinute.max;
-/** Tokens of one answer. */
-const MAX_LISTED = 1000;
-
-const repository = z.string().min(1).max(201);
-
-/** Body of POST. */
-export const tokenRequestSchema = z
-  .strictObject({
-    repository: repository.optional().meta({ description: "<owner>/<repo>", example: "acme/widgets" }),
-    repositories: z.array(repository).min(1).max(MAX_REPOSITORIES).optional().meta({
-      description: "Several, in the place of `repository`",
-    }),
-    scopes: z
-      .string()
-      .min(1)
-      .max(2000)
-      .meta({
-        description: `Comma-separated <resource>:<level>; levels read and write; resources ${RESOURCES.join(", ")}`,
-        example: "contents:read",
-      }),
-    duration: z.string().min(1).max(50).meta({
-      description:
-        "Lifetime: numbers with a unit s, m, h, d or w, compound allowed; at least 60s. `never` where that is allowed",
-      example: "1h",
-    }),
-    type: z.enum(["proxy", "agent"]).optional().meta({ description: "Default proxy" }),
-    app_id: z.string().min(1).max(MAX_TEXT).optional().meta({
-      description: "Agent tokens: id of a registered app; default the default app",
-    }),
-    installation: z.string().min(1).max(MAX_TEXT).optional().meta({
-      description:
-        "Agent tokens: the account that the app is installed for, default the owner of the repositories",
-    }),
-    session_id: z.string().min(1).max(MAX_TEXT).optional().meta({
-      description: "The caller's own label for the run that it is for",
-    }),
-    description: z.string().max(MAX_TEXT).optional(),
-    ip_allow: z.array(z.string()).max(MAX_REPOSITORIES).optional().meta({
-      description: "Addresses and networks that may use it; default every one",
-    }),
-    requests_per_minute: z.int().min(1).max(MAX_REQUESTS_PER_MINUTE).optional().meta({
-      description: "Requests a minute, git and API together; tokens.requests_per_minute bounds it, too",
-    }),
-  })
-  .superRefine((body, context) => {
-    if (body.repository === undefined && body.repositories === undefined) {
-      context.addIssue({ code: "custom", path: ["repository"], message: MISSING });
-    }
-    if (body.type === "agent") return;
-    for (const field of ["app_id", "installation"] as const) {
-      if (body[field] === undefined) continue;
-      context.addIssue({ code: "custom", path: [field], message: "is for agent tokens only" });
-    }
-  }, ALONGSIDE_FIELDS)
-  .meta({ id: "TokenRequest" });
 
 const time = z.iso.datetime();
 const shown = {
@@ -105,8 +45,8 @@ export const mintedTokenSchema = z
   .strictObject({ token: z.string().meta({ description: "The secret; it is not shown again" }), ...shown })
   .meta({ id: "MintedToken" });
 
-/** Minting and revoking tokens: every user for themselves, an admin for all. */
-export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address: OwnAddress): Operation[] {
+/** Making and revoking tokens: every user for themselves, an admin for all. */
+export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, address: OwnAddress): Operation[] {
   const common = { tag: "Tokens", access: "user" } as const;
   return [
     operation({
@@ -126,19 +66,11 @@ export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address
       result: mintedTokenSchema,
       successStatus: 201,
       refusals: { 409: "An agent token needs a registered app", 502: "The code host could not be asked" },
-      async handle({ identity, client, body, query }) {
-        const request = { ...body, type: body.type ?? "proxy", ip_allow: body.ip_allow ?? [] };
-        const { token, record } = await mint.mint(
-          callerOf(identity),
-          client,
-          request,
-          query.check !== "false",
-        );
-        return {
-          status: 201,
-          headers: { Location: `${address.baseUrl}${PATH}/${record.id}` },
+      async handle({ actor, body, query }) {
+        const { token, record } = await tokens.create(actor, body, query.check !== "false");
+        return created(`${address.baseUrl}${PATH}/${record.id}`, {
           body: { token: token.reveal(), ...commonView(record) },
-        };
+        });
       },
     }),
     operation({
@@ -155,16 +87,15 @@ export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address
       }),
       result: z.array(tokenSchema),
       successStatus: 200,
-      async handle({ identity, query }) {
-        const { limit, cursor, mine } = query;
-        const { records, next } = await mint.list(callerOf(identity), {
+      async handle({ actor, query: { limit, cursor, mine } }) {
+        const { records, next } = await tokens.list(actor, {
           limit: limit === undefined ? MAX_LISTED : Number(limit),
           cursor,
           mine: mine === "true",
         });
         const url = `${address.baseUrl}${PATH}`;
         const headers = next === undefined ? {} : nextPage(url, { limit, mine, cursor: next });
-        const logins = await mint.loginsOf(callerOf(identity), records);
+        const logins = await tokens.loginsOf(actor, records);
         return { status: 200, headers, body: records.map((record) => tokenView(record, logins)) };
       },
     }),
@@ -177,10 +108,9 @@ export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address
       result: tokenSchema,
       successStatus: 200,
       refusals: { 404: "No token of yours has this id" },
-      async handle({ identity, parameters }) {
-        const caller = callerOf(identity);
-        const record = await mint.get(caller, parameters["id"] ?? "");
-        return { status: 200, body: tokenView(record, await mint.loginsOf(caller, [record])) };
+      async handle({ actor, id }) {
+        const record = await tokens.get(actor, id);
+        return { status: 200, body: tokenView(record, await tokens.loginsOf(actor, [record])) };
       },
     }),
     operation({
@@ -191,8 +121,8 @@ export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address
       summary: "Revoke a token at once",
       successStatus: 204,
       refusals: { 404: "No token of yours has this id" },
-      async handle({ identity, client, parameters }) {
-        await mint.revoke(callerOf(identity), client, parameters["id"] ?? "");
+      async handle({ actor, id }) {
+        await tokens.revoke(actor, id);
         return { status: 204 };
       },
     }),
@@ -204,13 +134,11 @@ export function tokenOperations(mint: TokenMint, sessionEnd: SessionEnd, address
       summary: "Revoke a leaked token by its value, whoever minted it",
       description:
         "Proxy and agent tokens; sessions and administration tokens, too, with every token that was made with them.",
-      body: z.strictObject({ token: z.string().min(1).max(MAX_TEXT) }).meta({ id: "TokenValue" }),
+      body: tokenValueSchema,
       successStatus: 204,
       refusals: { 404: "No token has this value" },
-      async handle({ identity, client, body }) {
-        const caller = callerOf(identity);
-        if (claimedKind(body.token) === "session") await sessionEnd.endByValue(caller, client, body.token);
-        else await mint.revokeByValue(caller, client, body.token);
+      async handle({ actor, body }) {
+        await revokeByValue({ tokens, sessions }, actor, body);
         return { status: 204 };
       },
     }),
@@ -240,12 +168,8 @@ function commonView(record: TokenRecord): Omit<z.output<typeof mintedTokenSchema
     installation: record.installation ?? null,
     scopes: { ...record.scopes },
     expires_at: isoTime(record.expiresAt),
-    created_at: new Date(record.createdAt).toISOString(),
+    created_at: isoTime(record.createdAt),
     session_id: record.sessionId ?? null,
     description: record.description ?? null,
   };
-}
-
-function isoTime(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
 }

@@ -1,14 +1,12 @@
 import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import type { AccountState } from "../identity/accounts/accounts.ts";
 import type { ListedSession } from "../identity/login/sessions.ts";
 import { doneBanner } from "./form.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
 import { sessionsTable } from "./sessions-table.ts";
 
 export interface AccountPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
   readonly identity: Identity;
   readonly account: AccountState;
   /** Name of the code host. */
@@ -16,21 +14,18 @@ export interface AccountPageOptions {
   /** Whether accounts can be connected by a login. */
   readonly canConnect: boolean;
   readonly sessions: readonly ListedSession[];
-  /** How many tokens that are good now were made with each session, by its id. */
+  /** Number of valid tokens that were made with each session, by its id. */
   readonly tokens: ReadonlyMap<string, number>;
   readonly now: number;
-  /** What was just done, in words. */
+  /** The action that was just carried out, in words. */
   readonly done?: string | undefined;
 }
 
 /** What a user has here: the connected account of the code host, and sessions. */
-export function accountPage(options: AccountPageOptions): Html {
-  const { assets, version, identity, sessions, tokens, now } = options;
-  return layout({
+export function accountPage(options: AccountPageOptions): Page {
+  const { identity, sessions, tokens, now } = options;
+  return {
     title: "Account",
-    assets,
-    version,
-    identity,
     section: "/ui",
     content: html`<div>
         <h1>Account</h1>
@@ -51,7 +46,7 @@ export function accountPage(options: AccountPageOptions): Html {
           now,
         })}
       </section>`,
-  });
+  };
 }
 
 function connectionCard({ account, hostName, canConnect }: AccountPageOptions): Html {

@@ -1,11 +1,13 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { HostApp, Installation } from "../identity/apps/host-apps.ts";
+import { html, type Html } from "@devplat/web-kit";
+import type { CheckedApp } from "../administration/apps.ts";
+import type { ManifestForm } from "../administration/manifest-flow.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
+import { scopeTexts } from "../scopes/scopes.ts";
 import type { AppRecord } from "../storage/store.ts";
 import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
 import { formatTime } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 
 const DONE: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -17,30 +19,22 @@ const DONE: ReadonlyMap<string, string> = new Map(
 );
 
 export interface AppsPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
   readonly apps: readonly AppRecord[];
   readonly codeHost: CodeHost;
   readonly hostName: string;
   readonly done?: string | undefined;
   readonly registerForm?: FormState;
   readonly manifestForm?: FormState;
-  /** What the code host said of one app just now. */
-  readonly checked?:
-    | { readonly app: AppRecord; readonly host: HostApp; readonly installations: readonly Installation[] }
-    | undefined;
+  /** An app that was checked just now. */
+  readonly checked?: CheckedApp | undefined;
 }
 
 /** The "Apps" section. */
-export function appsPage(options: AppsPageOptions): Html {
-  const { assets, version, identity, apps, codeHost, hostName, checked } = options;
+export function appsPage(options: AppsPageOptions): Page {
+  const { apps, codeHost, hostName, checked } = options;
   const done = DONE.get(options.done ?? "");
-  return layout({
+  return {
     title: "Apps",
-    assets,
-    version,
-    identity,
     section: "/admin/apps",
     content: html`<div>
         <h1>Apps</h1>
@@ -66,29 +60,16 @@ export function appsPage(options: AppsPageOptions): Html {
               ${manifestCard(options.manifestForm ?? EMPTY_FORM, hostName)}
               ${registerCard(options.registerForm ?? EMPTY_FORM)}`
       }`,
-  });
+  };
 }
 
 function table(apps: readonly AppRecord[], codeHost: CodeHost): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Apps with their origin and what can be done with them
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">App</th>
-        <th scope="col">Id</th>
-        <th scope="col">Owner</th>
-        <th scope="col">From</th>
-        <th scope="col">Webhook secret</th>
-        <th scope="col">Since</th>
-        <th scope="col"><span class="visually-hidden">Actions</span></th>
-      </tr>
-    </thead>
-    <tbody>
-      ${apps.map((app) => row(app, codeHost))}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "Apps with their origin and what can be done with them",
+    columns: ["App", "Id", "Owner", "From", "Webhook secret", "Since"],
+    actions: true,
+    rows: apps.map((app) => row(app, codeHost)),
+  });
 }
 
 function row(app: AppRecord, codeHost: CodeHost): Html {
@@ -123,12 +104,7 @@ function row(app: AppRecord, codeHost: CodeHost): Html {
   </tr>`;
 }
 
-function checkedCard({ app, host, installations }: NonNullable<AppsPageOptions["checked"]>): Html {
-  const words = (permissions: Readonly<Record<string, string>>): string =>
-    Object.entries(permissions)
-      .map(([name, level]) => `${name}:${level}`)
-      .toSorted((a, b) => a.localeCompare(b))
-      .join(", ");
+function checkedCard({ app, host, installations }: CheckedApp): Html {
   return html`<section class="card stack" aria-labelledby="checked-heading">
     <div class="spread">
       <h2 id="checked-heading">${app.name}</h2>
@@ -137,7 +113,11 @@ function checkedCard({ app, host, installations }: NonNullable<AppsPageOptions["
     <dl class="facts">
       <div>
         <dt>Permissions</dt>
-        <dd class="wrap">${words(host.permissions)}</dd>
+        <dd class="wrap">
+          ${scopeTexts(host.permissions)
+            .toSorted((a, b) => a.localeCompare(b))
+            .join(", ")}
+        </dd>
       </div>
       <div>
         <dt>Installed on</dt>
@@ -207,20 +187,13 @@ function registerCard(form: FormState): Html {
 }
 
 /** The last step here before the code host's page: a form that posts there. */
-export function manifestPage(options: {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
-  readonly hostName: string;
-  readonly action: string;
-  readonly manifest: string;
-}): Html {
-  const { assets, version, identity, hostName, action, manifest } = options;
-  return layout({
+export function manifestPage({
+  hostName,
+  action,
+  manifest,
+}: ManifestForm & { readonly hostName: string }): Page {
+  return {
     title: "Create an app",
-    assets,
-    version,
-    identity,
     narrow: true,
     content: html`<div class="card stack">
       <h1>On to ${hostName}</h1>
@@ -231,21 +204,12 @@ export function manifestPage(options: {
         <a class="button" href="/admin/apps">Cancel</a>
       </form>
     </div>`,
-  });
+  };
 }
 
-export function removeAppPage(options: {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
-  readonly app: AppRecord;
-}): Html {
-  const { assets, version, identity, app } = options;
-  return layout({
+export function removeAppPage(app: AppRecord): Page {
+  return {
     title: `Remove ${app.name}`,
-    assets,
-    version,
-    identity,
     narrow: true,
     content: html`<div class="card stack">
       <h1>Remove ${app.name}?</h1>
@@ -258,5 +222,5 @@ export function removeAppPage(options: {
         <a class="button" href="/admin/apps">Cancel</a>
       </form>
     </div>`,
-  });
+  };
 }

@@ -1,15 +1,12 @@
 import type { AuditRecord } from "../audit/audit-store.ts";
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import { AUDIT_ACTIONS } from "../audit/audit-event.ts";
-import { selectField, textField, type FormState } from "./form.ts";
+import { failureBanner, selectField, textField, type FormState } from "./form.ts";
 import { breakableAddress, breakableName, formatInstant } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 
 export interface AuditPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
   /** The filters that were asked for, with what is wrong with them. */
   readonly form: FormState;
   readonly records: readonly AuditRecord[];
@@ -22,15 +19,12 @@ export interface AuditPageOptions {
 /** Colours of outcomes; the word is always there, too. */
 const TONES = { allowed: "good", denied: "warn", failed: "bad" } as const;
 
-/** The "Audit" section: who did what, when, from where, with what outcome. */
-export function auditPage(options: AuditPageOptions): Html {
-  const { assets, version, identity, form, records, older } = options;
+/** The "Audit" section. */
+export function auditPage(options: AuditPageOptions): Page {
+  const { form, records, older } = options;
   const isFiltered = Object.values(form.values).some((value) => value !== "");
-  return layout({
+  return {
     title: "Audit",
-    assets,
-    version,
-    identity,
     section: "/admin/audit",
     content: html`<div>
         <h1>Audit</h1>
@@ -41,7 +35,7 @@ export function auditPage(options: AuditPageOptions): Html {
       </div>
       <section class="card" aria-labelledby="filter-heading">
         <h2 id="filter-heading">Filter</h2>
-        ${form.message === undefined ? "" : html`<p class="banner bad" role="alert">${form.message}</p>`}
+        ${failureBanner(form.message)}
         <form class="fields" method="get" action="/admin/audit">
           ${selectField({
             id: "audit-action",
@@ -79,59 +73,44 @@ export function auditPage(options: AuditPageOptions): Html {
         }
         ${older === undefined ? "" : html`<p class="pager"><a class="button" href="${older}">Older</a></p>`}
       </section>`,
-  });
+  };
 }
 
 /** `token.created`, which may break behind the dot. */
 function breakableAction(action: string): Html {
-  const [subject = "", deed = ""] = action.split(".");
-  return html`${subject}.<wbr />${deed}`;
+  const [subject = "", verb = ""] = action.split(".");
+  return html`${subject}.<wbr />${verb}`;
 }
 
 function recordsTable(records: readonly AuditRecord[]): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Audit records, newest first
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">When (UTC)</th>
-        <th scope="col">Action</th>
-        <th scope="col">Outcome</th>
-        <th scope="col">Who</th>
-        <th scope="col">Target</th>
-        <th scope="col">From</th>
-        <th scope="col">More</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${records.map(
-        ({ at, action, outcome, actor, target, remoteAddress, details }) =>
-          html`<tr>
-            <th scope="row" class="nowrap small">
-              <time datetime="${new Date(at).toISOString()}">${formatInstant(at)}</time>
-            </th>
-            <td data-label="Action"><code>${breakableAction(action)}</code></td>
-            <td data-label="Outcome"><span class="badge ${TONES[outcome]}">${outcome}</span></td>
-            <td data-label="Who" class="wrap">
-              <span
-                >${actor.login ?? ""}
-                <span class="small muted">${actor.kind.replaceAll("_", " ")}</span></span
-              >
-            </td>
-            <td data-label="Target" class="wrap target"><span>${breakableName(target ?? "")}</span></td>
-            <td data-label="From">
-              <span class="mono small">${breakableAddress(remoteAddress ?? "")}</span>
-            </td>
-            <td data-label="More" class="wrap small more">
-              <span
-                >${Object.entries(details ?? {})
-                  .map(([name, value]) => `${name}: ${String(value).replaceAll(",", ", ")}`)
-                  .join(", ")}</span
-              >
-            </td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "Audit records, newest first",
+    columns: ["When (UTC)", "Action", "Outcome", "Who", "Target", "From", "More"],
+    rows: records.map(
+      ({ at, action, outcome, actor, target, remoteAddress, details }) =>
+        html`<tr>
+          <th scope="row" class="nowrap small">
+            <time datetime="${new Date(at).toISOString()}">${formatInstant(at)}</time>
+          </th>
+          <td data-label="Action"><code>${breakableAction(action)}</code></td>
+          <td data-label="Outcome"><span class="badge ${TONES[outcome]}">${outcome}</span></td>
+          <td data-label="Who" class="wrap">
+            <span
+              >${actor.login ?? ""} <span class="small muted">${actor.kind.replaceAll("_", " ")}</span></span
+            >
+          </td>
+          <td data-label="Target" class="wrap target"><span>${breakableName(target ?? "")}</span></td>
+          <td data-label="From">
+            <span class="mono small">${breakableAddress(remoteAddress ?? "")}</span>
+          </td>
+          <td data-label="More" class="wrap small more">
+            <span
+              >${Object.entries(details ?? {})
+                .map(([name, value]) => `${name}: ${String(value).replaceAll(",", ", ")}`)
+                .join(", ")}</span
+            >
+          </td>
+        </tr>`,
+    ),
+  });
 }

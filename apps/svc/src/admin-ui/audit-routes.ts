@@ -1,6 +1,4 @@
-import type { AuditStore } from "../audit/audit-store.ts";
-import type { Assets } from "@devplat/web-kit";
-import { auditQuerySchema, storeQuery } from "../admin-api/audit.ts";
+import { auditQuerySchema, type AuditLog } from "../administration/audit-log.ts";
 import { auditPage } from "./audit-page.ts";
 import type { Pages } from "./pages.ts";
 
@@ -10,41 +8,29 @@ const FILTERS = ["action", "outcome", "actor", "target"] as const;
 
 export interface AuditRoutes {
   readonly pages: Pages;
-  readonly assets: Assets;
-  readonly version: string;
-  readonly auditStore: AuditStore;
+  readonly auditLog: AuditLog;
 }
 
-/** The audit trail for admins; the filters are in the address, so that a look can be shared. */
-export function addAuditRoutes({ pages, assets, version, auditStore }: AuditRoutes): void {
-  pages.get("/admin/audit", true, async (context, identity) => {
+/** The audit trail for admins. The filters are in the address, so that a view can be shared. */
+export function addAuditRoutes({ pages, auditLog }: AuditRoutes): void {
+  pages.get("/admin/audit", "admin", async ({ actor, query: { cursor, ...given }, show }) => {
     const values: Record<string, string> = {};
     for (const name of FILTERS) {
-      const value = context.req.query(name)?.trim() ?? "";
+      const value = given[name]?.trim() ?? "";
       if (value !== "") values[name] = value;
     }
-    const cursor = context.req.query("cursor");
-    const query = auditQuerySchema.safeParse({
-      ...values,
-      limit: PAGE_SIZE,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
-    const shown = { assets, version, identity, isLater: cursor !== undefined };
+    const page = cursor === undefined ? {} : { cursor };
+    const isLater = cursor !== undefined;
+    const query = auditQuerySchema.safeParse({ ...values, ...page, limit: PAGE_SIZE });
     if (!query.success) {
-      const message = "The filter is not one: choose from the lists.";
-      const page = auditPage({
-        ...shown,
-        form: { values, faults: {}, message },
-        records: [],
-        older: undefined,
-      });
-      return pages.show(context, page, 422);
+      const form = { values, faults: {}, message: "The filter is not valid: choose from the lists." };
+      return show(auditPage({ form, records: [], older: undefined, isLater }), 422);
     }
-    const { records, next } = await auditStore.query(storeQuery(query.data));
+    const { records, next } = await auditLog.list(actor, query.data);
     const older =
       next === undefined
         ? undefined
         : `/admin/audit?${new URLSearchParams({ ...values, cursor: next }).toString()}`;
-    return pages.show(context, auditPage({ ...shown, form: { values, faults: {} }, records, older }));
+    return show(auditPage({ form: { values, faults: {} }, records, older, isLater }));
   });
 }

@@ -1,21 +1,19 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { CacheStats } from "../cache/policy.ts";
-import type { CachedRepositoryRecord } from "../storage/store.ts";
+import type { RepositoryState } from "../administration/repositories.ts";
 import { formatBytes, formatShare } from "./format.ts";
 
 /** The cache in four figures. */
-export function cacheFigures(
-  rows: readonly { readonly record: CachedRepositoryRecord; readonly stats: CacheStats }[],
-): Html {
+export function cacheFigures(repositories: readonly RepositoryState[]): Html {
   const sum = (pick: (each: CacheStats) => number): number =>
-    rows.reduce((total, { stats }) => total + pick(stats), 0);
+    repositories.reduce((total, { stats }) => total + pick(stats), 0);
   const hits = sum((each) => each.hits);
   const asked = hits + sum((each) => each.misses);
-  const active = rows.filter(({ record }) => record.enabled).length;
+  const active = repositories.filter(({ enabled }) => enabled).length;
   return html`<dl class="figures">
     <div>
       <dt>Active</dt>
-      <dd>${active} <span class="small">of ${rows.length}</span></dd>
+      <dd>${active} <span class="small">of ${repositories.length}</span></dd>
     </div>
     <div>
       <dt>Hit rate</dt>

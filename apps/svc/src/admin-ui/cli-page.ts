@@ -1,18 +1,14 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import { layout } from "./layout.ts";
+import { html } from "@devplat/web-kit";
+import type { Page } from "./layout.ts";
 
 export interface CliPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity | undefined;
   readonly baseUrl: string;
   /** Address of the code host. */
   readonly hostUrl: string;
 }
 
 /** What a person types to use this service, with its own address in it. */
-export function cliPage({ assets, version, identity, baseUrl, hostUrl }: CliPageOptions): Html {
+export function cliPage({ baseUrl, hostUrl }: CliPageOptions): Page {
   const parts: readonly (readonly [title: string, text: string, commands: readonly string[]])[] = [
     [
       "Clone through it",
@@ -41,11 +37,8 @@ export function cliPage({ assets, version, identity, baseUrl, hostUrl }: CliPage
       ["svc token create OWNER/NAME --scopes contents:read --duration 8h", "svc token list"],
     ],
   ];
-  return layout({
+  return {
     title: "Command line",
-    assets,
-    version,
-    identity,
     content: html`<div>
         <h1>Command line</h1>
         <p class="lead">How to use this service from a terminal. <code>svc --help</code> has the rest.</p>
@@ -58,5 +51,5 @@ export function cliPage({ assets, version, identity, baseUrl, hostUrl }: CliPage
             <pre class="code" tabindex="0"><code>${commands.join("\n")}</code></pre>
           </section>`,
       )}`,
-  });
+  };
 }

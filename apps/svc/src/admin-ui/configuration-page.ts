@@ -1,22 +1,10 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import { layout } from "./layout.ts";
+import { html } from "@devplat/web-kit";
+import type { Page } from "./layout.ts";
 
-export interface ConfigurationPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
-  /** The configuration in effect as YAML; secrets are masked already. */
-  readonly yaml: string;
-}
-
-/** The "Configuration" section: what is in effect, to look at. */
-export function configurationPage({ assets, version, identity, yaml }: ConfigurationPageOptions): Html {
-  return layout({
+/** The "Configuration" section. @param yaml the configuration in effect, with masked secrets */
+export function configurationPage(yaml: string): Page {
+  return {
     title: "Configuration",
-    assets,
-    version,
-    identity,
     section: "/admin/configuration",
     content: html`<div>
         <h1>Configuration</h1>
@@ -28,5 +16,5 @@ export function configurationPage({ assets, version, identity, yaml }: Configura
       <section class="card" aria-label="Configuration in effect">
         <pre class="code" tabindex="0"><code>${yaml}</code></pre>
       </section>`,
-  });
+  };
 }

@@ -1,8 +1,6 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { CacheStats } from "../cache/policy.ts";
+import { html, type Html } from "@devplat/web-kit";
+import type { RepositoryState } from "../administration/repositories.ts";
 import type { HealthItem } from "../health.ts";
-import type { CachedRepositoryRecord } from "../storage/store.ts";
 import type { ActivitySnapshot, RecentDenial, SlowFetch } from "../telemetry/activity.ts";
 import { activityChart, KIND_NAMES } from "./activity-chart.ts";
 import { cacheFigures } from "./cache-figures.ts";
@@ -15,7 +13,8 @@ import {
   formatShare,
   formatTime,
 } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 
 /** Repositories that the page names: the busiest. */
 const SHOWN_REPOSITORIES = 5;
@@ -25,27 +24,17 @@ export const DASHBOARD_ID = "dashboard";
 export const DASHBOARD_STREAM = "/admin/live";
 
 export interface DashboardState {
-  readonly repositories: readonly { readonly record: CachedRepositoryRecord; readonly stats: CacheStats }[];
+  readonly repositories: readonly RepositoryState[];
   readonly activity: ActivitySnapshot;
   readonly health: readonly HealthItem[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-export interface DashboardPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
-  readonly state: DashboardState;
-}
-
-/** The start page: how the cache does, what goes on, what was refused, and whether all is well. */
-export function dashboardPage({ assets, version, identity, state }: DashboardPageOptions): Html {
-  return layout({
+/** The start page: cache, requests, refusals and health. */
+export function dashboardPage(state: DashboardState): Page {
+  return {
     title: "Dashboard",
-    assets,
-    version,
-    identity,
     section: "/admin",
     live: DASHBOARD_STREAM,
     content: html`<div>
@@ -56,7 +45,7 @@ export function dashboardPage({ assets, version, identity, state }: DashboardPag
         </p>
       </div>
       <div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,
-  });
+  };
 }
 
 /** The part that stays current. */
@@ -120,105 +109,70 @@ export function dashboardContent({ repositories, activity, health, now }: Dashbo
 
 function slowest(fetches: readonly SlowFetch[], now: number): Html {
   const longest = Math.max(1, ...fetches.map(({ durationMs }) => durationMs));
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      The slowest fetches of the last hour
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Repository</th>
-        <th scope="col">Time</th>
-        <th scope="col">Outcome</th>
-        <th scope="col">When</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${fetches.map(
-        ({ repository, kind, durationMs, bytes, at }) =>
-          html`<tr>
-            <th scope="row" class="name">${breakableName(repository)}</th>
-            <td data-label="Time" class="nowrap">
-              <div>
-                ${formatDuration(durationMs)} <span class="small muted">${formatBytes(bytes)}</span>
-                <svg class="measure" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-                  <rect class="${kind}" width="${Math.ceil((100 * durationMs) / longest)}" height="4"></rect>
-                </svg>
-              </div>
-            </td>
-            <td data-label="Outcome">${KIND_NAMES[kind]}</td>
-            <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "The slowest fetches of the last hour",
+    columns: ["Repository", "Time", "Outcome", "When"],
+    rows: fetches.map(
+      ({ repository, kind, durationMs, bytes, at }) =>
+        html`<tr>
+          <th scope="row" class="name">${breakableName(repository)}</th>
+          <td data-label="Time" class="nowrap">
+            <div>
+              ${formatDuration(durationMs)} <span class="small muted">${formatBytes(bytes)}</span>
+              <svg class="measure" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+                <rect class="${kind}" width="${Math.ceil((100 * durationMs) / longest)}" height="4"></rect>
+              </svg>
+            </div>
+          </td>
+          <td data-label="Outcome">${KIND_NAMES[kind]}</td>
+          <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
+        </tr>`,
+    ),
+  });
 }
 
 function denials(recent: readonly RecentDenial[], now: number): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      What was refused last
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">What</th>
-        <th scope="col">Who</th>
-        <th scope="col">When</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${recent.map(
-        ({ event: { action, actor, target, remoteAddress }, at }) =>
-          html`<tr>
-            <th scope="row" class="name">
-              <code>${action}</code>
-              <div class="small">${breakableName(target ?? "")}</div>
-            </th>
-            <td data-label="Who" class="wrap">
-              <div>
-                ${actor.login ?? actor.kind.replaceAll("_", " ")}
-                <div class="small muted mono">${breakableAddress(remoteAddress ?? "")}</div>
-              </div>
-            </td>
-            <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "What was refused last",
+    columns: ["What", "Who", "When"],
+    rows: recent.map(
+      ({ event: { action, actor, target, remoteAddress }, at }) =>
+        html`<tr>
+          <th scope="row" class="name">
+            <code>${action}</code>
+            <div class="small">${breakableName(target ?? "")}</div>
+          </th>
+          <td data-label="Who" class="wrap">
+            <div>
+              ${actor.login ?? actor.kind.replaceAll("_", " ")}
+              <div class="small muted mono">${breakableAddress(remoteAddress ?? "")}</div>
+            </div>
+          </td>
+          <td data-label="When" class="nowrap">${formatAgo(at, now)}</td>
+        </tr>`,
+    ),
+  });
 }
 
-function busiest(repositories: DashboardState["repositories"], now: number): Html {
-  const asked = ({ stats }: DashboardState["repositories"][number]): number => stats.hits + stats.misses;
+function busiest(repositories: readonly RepositoryState[], now: number): Html {
+  const asked = ({ stats }: RepositoryState): number => stats.hits + stats.misses;
   const shown = repositories.toSorted((one, other) => asked(other) - asked(one)).slice(0, SHOWN_REPOSITORIES);
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      The repositories that are asked for most
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Repository</th>
-        <th scope="col">Hit rate</th>
-        <th scope="col">Fetches</th>
-        <th scope="col">Egress saved</th>
-        <th scope="col">On disk</th>
-        <th scope="col">Last fetch</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${shown.map(
-        ({ record, stats }) =>
-          html`<tr>
-            <th scope="row" class="name">
-              ${breakableName(`${record.owner}/${record.name}`)}
-              ${record.enabled ? "" : html`<span class="badge">disabled</span>`}
-              ${stats.lastError === undefined ? "" : html`<div class="error small">${stats.lastError}</div>`}
-            </th>
-            <td data-label="Hit rate">${formatShare(stats.hits, stats.hits + stats.misses)}</td>
-            <td data-label="Fetches">${stats.hits + stats.misses}</td>
-            <td data-label="Egress saved" class="nowrap">${formatBytes(stats.bytesSaved)}</td>
-            <td data-label="On disk" class="nowrap">${formatBytes(stats.sizeBytes)}</td>
-            <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "The repositories that are asked for most",
+    columns: ["Repository", "Hit rate", "Fetches", "Egress saved", "On disk", "Last fetch"],
+    rows: shown.map(
+      ({ owner, name, enabled, stats }) =>
+        html`<tr>
+          <th scope="row" class="name">
+            ${breakableName(`${owner}/${name}`)} ${enabled ? "" : html`<span class="badge">disabled</span>`}
+            ${stats.lastError === undefined ? "" : html`<div class="error small">${stats.lastError}</div>`}
+          </th>
+          <td data-label="Hit rate">${formatShare(stats.hits, stats.hits + stats.misses)}</td>
+          <td data-label="Fetches">${stats.hits + stats.misses}</td>
+          <td data-label="Egress saved" class="nowrap">${formatBytes(stats.bytesSaved)}</td>
+          <td data-label="On disk" class="nowrap">${formatBytes(stats.sizeBytes)}</td>
+          <td data-label="Last fetch" class="nowrap">${formatAgo(stats.lastFetchAt, now)}</td>
+        </tr>`,
+    ),
+  });
 }

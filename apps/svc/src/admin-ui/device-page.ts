@@ -1,13 +1,11 @@
 import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import type { DeviceRequest } from "../identity/login/device-flow.ts";
 import { textField } from "./form.ts";
 import { formatAgo } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
 
 export interface DevicePageOptions {
-  readonly assets: Assets;
-  readonly version: string;
   readonly identity: Identity;
   readonly now: number;
   readonly state:
@@ -17,15 +15,15 @@ export interface DevicePageOptions {
 }
 
 /** Where a person approves a program without a browser (RFC 8628 section 3.3). */
-export function devicePage(options: DevicePageOptions): Html {
-  const { assets, version, identity, state } = options;
+export function devicePage(options: DevicePageOptions): Page {
+  const { state } = options;
   const content =
     state.kind === "ask"
       ? ask(state)
       : state.kind === "confirm"
         ? confirm(state.request, options)
         : decided(state);
-  return layout({ title: "Connect a device", assets, version, identity, narrow: true, content });
+  return { title: "Connect a device", narrow: true, content };
 }
 
 function ask({ typed, fault }: { readonly typed: string; readonly fault: string | undefined }): Html {

@@ -1,31 +1,34 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { Access, Operation } from "../admin-api/operation.ts";
-import { layout } from "./layout.ts";
+import { html, type Html } from "@devplat/web-kit";
+import type { Access } from "../administration/permission.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 
-const WHO: Readonly<Record<Access, string>> = { public: "anybody", user: "users", admin: "admins" };
+const WHO = { public: "anybody", user: "users", admin: "admins" } as const;
+
+/** An operation of the API as the page lists it. */
+export interface ListedOperation {
+  readonly tag: string;
+  readonly method: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly access: Access | "public";
+}
 
 export interface DocsPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity | undefined;
-  readonly operations: readonly Operation[];
+  readonly operations: readonly ListedOperation[];
   readonly baseUrl: string;
 }
 
 /** The administration API at a glance; its OpenAPI document has the fields and answers. */
-export function docsPage({ assets, version, identity, operations, baseUrl }: DocsPageOptions): Html {
+export function docsPage({ operations, baseUrl }: DocsPageOptions): Page {
   const tags = [...new Set(operations.map(({ tag }) => tag))];
-  return layout({
+  return {
     title: "API",
-    assets,
-    version,
-    identity,
     content: html`<div>
         <h1>API</h1>
         <p class="lead">
           JSON over HTTP, with a session or administration token (<code>svcr_…</code>) as bearer. Fields,
-          answers and errors stand in the <a href="/api/openapi.json">OpenAPI document</a>.
+          answers and errors are in the <a href="/api/openapi.json">OpenAPI document</a>.
         </p>
       </div>
       <section class="card stack" aria-labelledby="example-heading">
@@ -41,34 +44,24 @@ export function docsPage({ assets, version, identity, operations, baseUrl }: Doc
           operations.filter((each) => each.tag === tag),
         ),
       )}`,
-  });
+  };
 }
 
-function section(tag: string, operations: readonly Operation[]): Html {
+function section(tag: string, operations: readonly ListedOperation[]): Html {
   const id = `tag-${tag.toLowerCase().replaceAll(/\W+/g, "-")}`;
   return html`<section class="card flush" aria-labelledby="${id}">
     <div class="card-head"><h2 id="${id}">${tag}</h2></div>
-    <table class="table">
-      <caption class="visually-hidden">
-        Operations of ${tag}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Request</th>
-          <th scope="col">Does</th>
-          <th scope="col">For</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${operations.map(
-          ({ method, path, summary, access }) =>
-            html`<tr>
-              <th scope="row" class="name"><code>${method} ${path}</code></th>
-              <td data-label="Does"><span>${summary}</span></td>
-              <td data-label="For" class="nowrap">${WHO[access]}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
+    ${dataTable({
+      caption: `Operations of ${tag}`,
+      columns: ["Request", "Does", "For"],
+      rows: operations.map(
+        ({ method, path, summary, access }) =>
+          html`<tr>
+            <th scope="row" class="name"><code>${method} ${path}</code></th>
+            <td data-label="Does"><span>${summary}</span></td>
+            <td data-label="For" class="nowrap">${WHO[access]}</td>
+          </tr>`,
+      ),
+    })}
   </section>`;
 }

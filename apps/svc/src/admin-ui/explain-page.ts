@@ -1,17 +1,14 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import type { Explanation } from "../administration/explain.ts";
+import { scopeTexts } from "../scopes/scopes.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import { formMessage, selectField, textField, type FormState } from "./form.ts";
 import { breakableName } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 export interface ExplainPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
   /** The token that is asked about; undefined: scopes and a repository are given. */
   readonly token: TokenRecord | undefined;
   readonly form: FormState;
@@ -20,19 +17,14 @@ export interface ExplainPageOptions {
 }
 
 /** Says whether a token may make a request, and why, before it is made or handed out. */
-export function explainPage(options: ExplainPageOptions): Html {
-  const { assets, version, identity, token, form, explanation } = options;
-  return layout({
+export function explainPage(options: ExplainPageOptions): Page {
+  const { token, form, explanation } = options;
+  return {
     title: "What a token may do",
-    assets,
-    version,
-    identity,
     section: "/admin/tokens",
     content: html`<div>
         <h1>What a token may do</h1>
-        <p class="lead">
-          A request is looked up in the tables that judge tokens. The code host is not asked.
-        </p>
+        <p class="lead">A request is looked up in the tables of permissions. The code host is not asked.</p>
       </div>
       ${explanation === undefined ? "" : answer(explanation)}
       <section class="card stack" aria-labelledby="explain-heading">
@@ -60,7 +52,7 @@ export function explainPage(options: ExplainPageOptions): Html {
           </div>
         </form>
       </section>`,
-  });
+  };
 }
 
 function givenFields(form: FormState): Html {
@@ -78,7 +70,6 @@ function givenFields(form: FormState): Html {
 }
 
 function tokenFacts({ id, repositories, scopes }: TokenRecord): Html {
-  const rights = Object.entries(scopes).map(([resource, level]) => `${resource}:${level}`);
   return html`<input type="hidden" name="token" value="${id}" />
     <dl class="facts">
       <div>
@@ -87,7 +78,7 @@ function tokenFacts({ id, repositories, scopes }: TokenRecord): Html {
       </div>
       <div>
         <dt>Access</dt>
-        <dd>${rights.join(", ")}</dd>
+        <dd>${scopeTexts(scopes).join(", ")}</dd>
       </div>
     </dl>`;
 }

@@ -38,7 +38,8 @@ export function refusedForm(
   return undefined;
 }
 
-const FORM_ERRORS: readonly string[] = ["already_exists", "host_unreachable", "no_app"];
+/** Errors that the page of the form shows. */
+const FORM_ERRORS: readonly string[] = ["already_exists", "cannot_warm", "host_unreachable", "no_app"];
 
 export interface FieldOptions {
   /** Unique in the page. */
@@ -90,13 +91,12 @@ export function textField(options: FieldOptions): Html {
   </div>`;
 }
 
-/** Says what was just done; the address that leads here ends in `#done`, which gives it the focus. */
+/** The result of the action before. The address that leads here ends in `#done`, which gives it the focus. */
 export function doneBanner(text: string | undefined): Html | string {
   if (text === undefined) return "";
   return html`<p class="banner good" id="done" tabindex="-1" role="status">${text}</p>`;
 }
 
-/** The message about a whole form, read out when the page is loaded. */
 export interface SelectOptions {
   readonly id: string;
   readonly name: string;
@@ -106,28 +106,38 @@ export interface SelectOptions {
   readonly form: FormState;
 }
 
-/** A labelled list of choices; the one that was chosen before is chosen. */
+/** A labelled list of choices. The one that was chosen before is chosen, and a fault is shown as with {@link textField}. */
 export function selectField({ id, name, label, choices, form }: SelectOptions): Html {
   const chosen = form.values[name] ?? "";
+  const fault = form.faults[name];
   return html`<div class="field">
     <label for="${id}">${label}</label>
-    <select id="${id}" name="${name}">
+    <select
+      id="${id}"
+      name="${name}"
+      ${fault === undefined ? "" : html`aria-invalid="true" aria-describedby="${id}-error"`}
+    >
       ${choices.map(
         ([value, text]) =>
           html`<option value="${value}" ${value === chosen ? html`selected` : ""}>${text}</option>`,
       )}
     </select>
+    ${fault === undefined ? "" : html`<p class="error" id="${id}-error">${sentence(fault)}</p>`}
   </div>`;
 }
 
-export function formMessage(form: FormState): Html | string {
-  if (form.message !== undefined)
-    return html`<p class="banner bad" role="alert">${sentence(form.message)}</p>`;
-  if (Object.keys(form.faults).length === 0) return "";
-  return html`<p class="banner bad" role="alert">Please look at the marked fields.</p>`;
+/** The reason why an action was refused, read out when the page is loaded. */
+export function failureBanner(text: string | undefined): Html | string {
+  return text === undefined ? "" : html`<p class="banner bad" role="alert">${sentence(text)}</p>`;
 }
 
-/** An optional number field of a form as the API's JSON has it: empty is null, what is no number stays text. */
+/** The message about a form as a unit. */
+export function formMessage({ message, faults }: FormState): Html | string {
+  const isFaulty = Object.keys(faults).length > 0;
+  return failureBanner(message ?? (isFaulty ? "Please look at the marked fields." : undefined));
+}
+
+/** An optional number field of a form as JSON: empty is null. Input that is not a number stays a string. */
 export function numberOrNull(text: string | undefined): number | string | null {
   const trimmed = (text ?? "").trim();
   if (trimmed === "") return null;

@@ -20,13 +20,10 @@ const SECTIONS = [
 ] as const;
 export type SectionPath = (typeof SECTIONS)[number]["path"];
 
-export interface LayoutOptions {
+/** A page without the frame that all pages have. */
+export interface Page {
   readonly title: string;
-  readonly assets: Assets;
-  readonly version: string;
   readonly content: Html;
-  /** Undefined: nobody is signed in. */
-  readonly identity?: Identity | undefined;
   /** The section that is shown. */
   readonly section?: SectionPath;
   /** Address of the event stream that keeps parts of the page current; undefined: a page without scripts. */
@@ -35,21 +32,27 @@ export interface LayoutOptions {
   readonly narrow?: boolean;
 }
 
-/** A page of the administration with its header and navigation. */
-export function layout(options: LayoutOptions): Html {
-  const { assets, identity, section } = options;
+/** Parts of the frame that do not depend on the page. */
+export interface Frame {
+  readonly assets: Assets;
+  readonly version: string;
+}
+
+/** A page with its header and navigation. @param identity undefined: nobody is signed in */
+export function layout(shown: Page, { assets, version }: Frame, identity: Identity | undefined): Html {
+  const { title, content, section, live, narrow } = shown;
   const sections = SECTIONS.filter(({ adminOnly }) => !adminOnly || identity?.role === "admin");
   return page({
-    title: `${options.title} – svc`,
+    title: `${title} – svc`,
     assets,
     styles: ["svc.css"],
     icon: "mark.svg",
-    ...(options.live === undefined ? {} : { scripts: [] }),
+    ...(live === undefined ? {} : { scripts: [] }),
     body: html`<a class="skip" href="#content">Skip to content</a>
       <header class="topbar">
         <a class="brand" href="/admin">
           <img class="mark" src="${assets.path("mark.svg")}" alt="" width="26" height="26" />
-          svc <span class="version">${options.version}</span>
+          svc <span class="version">${version}</span>
         </a>
         ${
           identity === undefined
@@ -68,10 +71,8 @@ export function layout(options: LayoutOptions): Html {
                 </div>`
         }
       </header>
-      <main class="page ${options.narrow === true ? "narrow" : ""}" id="content" tabindex="-1">
-        ${options.content}
-      </main>
+      <main class="page ${narrow === true ? "narrow" : ""}" id="content" tabindex="-1">${content}</main>
       <footer class="footer"><a href="/docs">API</a> · <a href="/cli">Command line</a></footer>
-      ${options.live === undefined ? "" : html`<div hx-sse:connect="${options.live}" hx-swap="none"></div>`}`,
+      ${live === undefined ? "" : html`<div hx-sse:connect="${live}" hx-swap="none"></div>`}`,
   });
 }

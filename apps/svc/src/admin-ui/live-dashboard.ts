@@ -37,7 +37,7 @@ export class LiveDashboard {
     const { repositories, maintenance, activity, health, clock } = this.#options;
     return {
       repositories: repositories.list().map((record) => ({
-        record,
+        ...record,
         stats: maintenance.stats(record.owner, record.name),
       })),
       activity: activity.snapshot(),

@@ -1,10 +1,8 @@
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import { formMessage, textField, type FormState } from "./form.ts";
-import { layout } from "./layout.ts";
+import { html, type Html } from "@devplat/web-kit";
+import { formMessage, selectField, textField, type FormState } from "./form.ts";
+import type { Page } from "./layout.ts";
 
 export interface LoginPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
   /** Where to go on after the login. */
   readonly returnTo: string;
   /** Name of the code host, where logins by its accounts are set up. */
@@ -15,14 +13,12 @@ export interface LoginPageOptions {
   readonly failure?: { readonly message: string; readonly hint: string | undefined } | undefined;
 }
 
-/** What nobody sees in the place of a page: the ways to sign in that are set up. */
-export function loginPage(options: LoginPageOptions): Html {
-  const { assets, version, hostName, form, failure, returnTo } = options;
+/** The configured ways to sign in, in the place of a page that needs it. */
+export function loginPage(options: LoginPageOptions): Page {
+  const { hostName, form, failure, returnTo } = options;
   const begin = `/auth/login?${new URLSearchParams({ return_to: returnTo }).toString()}`;
-  return layout({
+  return {
     title: "Sign in",
-    assets,
-    version,
     narrow: true,
     content: html`<div class="card stack">
       <h1>Sign in</h1>
@@ -47,24 +43,26 @@ export function loginPage(options: LoginPageOptions): Html {
       ${form === undefined ? "" : developmentForm(form, returnTo, hostName !== undefined)}
       ${hostName === undefined && form === undefined ? nothingSetUp() : ""}
     </div>`,
-  });
+  };
 }
 
 function developmentForm(form: FormState, returnTo: string, isSecond: boolean): Html {
-  const role = form.values["role"] ?? "admin";
   return html`${isSecond ? html`<hr />` : ""}
     <p class="muted">Development mode: any user name is accepted, without a password.</p>
     ${formMessage(form)}
     <form class="stack" method="post" action="/admin/login">
       <input type="hidden" name="return_to" value="${returnTo}" />
       ${textField({ id: "username", name: "username", label: "User name", required: true, autocomplete: "username", autofocus: true, form })}
-      <div class="field">
-        <label for="role">Role</label>
-        <select id="role" name="role">
-          <option value="admin" ${role === "admin" ? html`selected` : ""}>admin</option>
-          <option value="user" ${role === "user" ? html`selected` : ""}>user</option>
-        </select>
-      </div>
+      ${selectField({
+        id: "role",
+        name: "role",
+        label: "Role",
+        choices: [
+          ["admin", "admin"],
+          ["user", "user"],
+        ],
+        form,
+      })}
       ${textField({
         id: "host-token",
         name: "host_token",

@@ -1,20 +1,14 @@
-import { Secret } from "@devplat/base";
-import { isLoopbackHost, isOwnOrigin, readCookie, sessionCookie, type Html } from "@devplat/web-kit";
+import { isLoopbackHost, isOwnOrigin, readCookie, sessionCookie } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
-import { z } from "zod";
+import type { SessionUseCases } from "../administration/sessions.ts";
+import type { TestLogin } from "../administration/test-login.ts";
 import { readForm } from "../http/request/request-body.ts";
-import { clientOf } from "../http/request/management-client.ts";
-import { usernameSchema } from "../admin-api/login.ts";
+import { clientOf, requestFacts } from "../http/request/management-client.ts";
 import { documentOf, problemOf } from "../http/request/problem.ts";
-import { requestFacts } from "../admin-api/router.ts";
-import { recordEnd } from "../admin-api/sessions.ts";
-import { validateBody } from "../admin-api/validation.ts";
-import type { AuditTrail } from "../audit/audit-event.ts";
 import { sessionCookieName } from "../identity/login/authenticator.ts";
 import type { LoginLimits } from "../identity/login/login-limits.ts";
 import { returnPath } from "../identity/login/return-to.ts";
-import { SESSION_LIFETIME_MS, type Sessions, type StartedSession } from "../identity/login/sessions.ts";
-import type { TestLogin } from "../identity/login/test-login.ts";
+import { SESSION_LIFETIME_MS, type StartedSession } from "../identity/login/sessions.ts";
 import {
   CALLBACK_PATH,
   LOGIN_LIFETIME_MS,
@@ -23,31 +17,26 @@ import {
 } from "../identity/login/web-login.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { EMPTY_FORM, refusedForm, type FormState } from "./form.ts";
+import type { Page } from "./layout.ts";
 import type { LoginPageOptions } from "./login-page.ts";
+import { messagePage } from "./message-page.ts";
 import type { Form, Pages, PageStatus } from "./pages.ts";
 
 export interface LoginRoutes {
   readonly app: Hono;
   readonly pages: Pages;
-  readonly sessions: Sessions;
+  readonly sessions: SessionUseCases;
   /** Undefined: no OAuth client is configured. */
   readonly webLogin: WebLogin | undefined;
   readonly limits: LoginLimits;
   /** Undefined: not in development mode. */
   readonly testLogin: TestLogin | undefined;
   readonly address: OwnAddress;
-  readonly audit: AuditTrail;
-  readonly loginPage: (returnTo: string, form: FormState, failure?: LoginPageOptions["failure"]) => Html;
+  readonly loginPage: (returnTo: string, form: FormState, failure?: LoginPageOptions["failure"]) => Page;
 }
 
 const FIELDS = ["username", "role", "host_token"] as const;
-const loginFormSchema = z.strictObject({
-  username: usernameSchema,
-  role: z.enum(["user", "admin"]),
-  host_token: z.string().max(4096),
-  return_to: z.string(),
-});
-/** Under which the cookie of a login that is under way goes, by http: nothing else needs it. */
+/** Path of the cookie of a login that has begun, with http. No other path needs it. */
 const LOGIN_COOKIE_PATH = "/auth";
 const FAILURE_STATUS: readonly PageStatus[] = [400, 429, 502];
 
@@ -55,15 +44,14 @@ const FAILURE_STATUS: readonly PageStatus[] = [400, 429, 502];
 export function addLoginRoutes(routes: LoginRoutes): void {
   addHostLogin(routes);
   addTestLogin(routes);
-  const { pages, sessions, audit } = routes;
+  const { pages, sessions } = routes;
 
-  pages.get("/admin/login", false, async (context) => context.redirect("/ui", 303));
+  pages.get("/admin/login", "user", async ({ redirect }) => redirect("/ui"));
 
-  pages.post("/admin/logout", false, async (context, identity) => {
-    await sessions.end(identity.sessionId);
-    recordEnd(audit, identity, { id: identity.sessionId }, clientOf(context));
+  pages.post("/admin/logout", "user", async ({ context, actor, redirect }) => {
+    await sessions.logOut(actor);
     setSession(routes, context, "", 0);
-    return context.redirect("/admin", 303);
+    return redirect("/admin");
   });
 }
 
@@ -138,29 +126,20 @@ function addTestLogin(routes: LoginRoutes): void {
   app.post("/admin/login", async (context) => {
     const { origin, host } = requestFacts(context);
     if (testLogin === undefined) {
-      return pages.say(context, 404, "Not found", "There is no login form in this mode.");
+      return pages.show(context, messagePage("Not found", "There is no login form in this mode."), 404);
     }
     // Nobody is signed in yet, so the authenticator has not looked; a foreign page must not sign anybody in either.
     if (!isOwnOrigin(origin, address.origins(host))) {
-      return pages.say(
-        context,
-        403,
-        "Not allowed",
-        `Open this page under ${address.baseUrl} (server.base_url) and try again.`,
-      );
+      const text = `Open this page under ${address.baseUrl} (server.base_url) and try again.`;
+      return pages.show(context, messagePage("Not allowed", text), 403);
     }
     let form: Form = {};
     try {
       form = Object.fromEntries(await readForm(context.req.raw));
-      const blank = { role: "user", host_token: "", return_to: "/admin" };
-      const login = validateBody(loginFormSchema, { ...blank, ...form });
-      const request = {
-        username: login.username.trim(),
-        role: login.role,
-        hostToken: login.host_token === "" ? undefined : new Secret(login.host_token),
-      };
-      await enter(routes, context, await testLogin.logIn(request, clientOf(context)));
-      return context.redirect(returnPath(login.return_to), 303);
+      const { username = "", role = "user", host_token: hostToken = "" } = form;
+      const input = { username, role, ...(hostToken === "" ? {} : { host_token: hostToken }) };
+      await enter(routes, context, await testLogin.logIn(input, clientOf(context)));
+      return context.redirect(returnPath(form["return_to"] ?? "/admin"), 303);
     } catch (error) {
       const { host_token: _, ...typed } = form;
       const refused = refusedForm(error, typed, FIELDS);
@@ -171,12 +150,12 @@ function addTestLogin(routes: LoginRoutes): void {
   });
 }
 
-/** Gives the browser its new session. The one that it had before is ended: none is taken over, and none is left behind. */
+/** Gives the browser its new session, and ends the one that it had before. */
 async function enter(routes: LoginRoutes, context: Context, started: StartedSession): Promise<void> {
-  const { sessions, audit, address } = routes;
-  const earlier = readCookie(requestFacts(context).cookie, sessionCookieName(address));
-  const ended = earlier === undefined ? undefined : await sessions.endByToken(earlier);
-  if (ended !== undefined) recordEnd(audit, started.identity, ended, clientOf(context));
+  const earlier = readCookie(requestFacts(context).cookie, sessionCookieName(routes.address));
+  if (earlier !== undefined) {
+    await routes.sessions.endEarlier({ ...started.identity, client: clientOf(context) }, earlier);
+  }
   setSession(routes, context, started.token.reveal(), SESSION_LIFETIME_MS / 1000);
 }
 

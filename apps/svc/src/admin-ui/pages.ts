@@ -1,112 +1,130 @@
-import type { Identity } from "../identity/principal.ts";
 import type { Logger } from "@devplat/base";
-import type { Assets, Html } from "@devplat/web-kit";
 import type { Context, Hono } from "hono";
+import { admit, type Access } from "../administration/permission.ts";
+import type { AuditTrail } from "../audit/audit-event.ts";
+import { clientOf, requestFacts } from "../http/request/management-client.ts";
 import { readForm } from "../http/request/request-body.ts";
 import { INTERNAL, documentOf, problemOf } from "../http/request/problem.ts";
-import { requestFacts } from "../admin-api/router.ts";
 import type { Authenticator } from "../identity/login/authenticator.ts";
+import type { Actor, Identity } from "../identity/principal.ts";
+import { layout, type Frame, type Page } from "./layout.ts";
 import { messagePage } from "./message-page.ts";
 
 const PAGE_STATUSES = [200, 400, 403, 404, 405, 408, 409, 412, 413, 415, 422, 429, 500, 502, 503] as const;
 export type PageStatus = (typeof PAGE_STATUSES)[number];
 /** A form's fields as they were sent; of a name that came twice, the last. */
 export type Form = Readonly<Record<string, string>>;
-/** Answers for somebody who is signed in, and may see the page. */
-export type PageHandler = (context: Context, identity: Identity, form: Form) => Promise<Response>;
 
-export interface PagesOptions {
+/** A request for a page by somebody who may see it. */
+export interface PageRequest {
+  readonly context: Context;
+  readonly actor: Actor;
+  readonly form: Form;
+  readonly query: Form;
+  /** The path's `:id` part; empty where it has none. */
+  readonly id: string;
+  readonly show: (page: Page, status?: PageStatus) => Promise<Response>;
+  readonly redirect: (path: string) => Response;
+}
+export type PageHandler = (request: PageRequest) => Promise<Response>;
+
+export interface PagesParts extends Frame {
   readonly app: Hono;
-  readonly assets: Assets;
-  readonly version: string;
   readonly authenticator: Authenticator;
+  readonly audit: AuditTrail;
   readonly logger: Logger;
-  /** What nobody sees in the place of a page. @param returnTo path of the page */
-  readonly loginPage: (returnTo: string) => Html;
+  /** The page for callers without a session. @param returnTo path of the page that they asked for */
+  readonly loginPage: (returnTo: string) => Page;
 }
 
-/** Serves pages to who may see them: the steps that every page has in common. */
+/** Serves pages to callers who may see them: the steps that every page has in common. */
 export class Pages {
-  readonly #options: PagesOptions;
+  readonly #parts: PagesParts;
 
-  constructor(options: PagesOptions) {
-    this.#options = options;
+  constructor(parts: PagesParts) {
+    this.#parts = parts;
   }
 
-  get(path: string, adminOnly: boolean, handler: PageHandler): void {
-    this.#options.app.get(path, async (context) => this.#serve(context, adminOnly, handler));
+  get(path: string, access: Access, handler: PageHandler): void {
+    this.#parts.app.get(path, async (context) => this.#serve(context, access, handler));
   }
 
-  /** The authenticator lets a post pass only if it comes from a page of ours. */
-  post(path: string, adminOnly: boolean, handler: PageHandler): void {
-    this.#options.app.post(path, async (context) => this.#serve(context, adminOnly, handler));
+  /** The authenticator lets a post pass only if it comes from a page of this service. */
+  post(path: string, access: Access, handler: PageHandler): void {
+    this.#parts.app.post(path, async (context) => this.#serve(context, access, handler));
   }
 
-  /** A page for everybody; who is signed in sees the sections, too. */
-  open(path: string, handler: (context: Context, identity: Identity | undefined) => Promise<Response>): void {
-    this.#options.app.get(path, async (context) => {
+  /** A page for everybody. Callers with a session see the sections, too. */
+  open(path: string, page: () => Page): void {
+    this.#parts.app.get(path, async (context) => {
       try {
-        const caller = await this.#options.authenticator.identify(requestFacts(context));
-        const shown = caller.kind === "identity" && caller.identity.device === undefined;
-        return await handler(context, shown ? caller.identity : undefined);
+        const caller = await this.#parts.authenticator.identify(requestFacts(context));
+        const isPerson = caller.kind === "identity" && caller.identity.device === undefined;
+        return await this.show(context, page(), 200, isPerson ? caller.identity : undefined);
       } catch (error) {
         return this.fail(context, error);
       }
     });
   }
 
-  async show(context: Context, html: Html, status: PageStatus = 200): Promise<Response> {
-    return context.html(await html, status);
+  async show(context: Context, page: Page, status: PageStatus, identity?: Identity): Promise<Response> {
+    return context.html(await layout(page, this.#parts, identity), status);
   }
 
-  /** A page that only says something. */
-  async say(
-    context: Context,
-    status: PageStatus,
-    title: string,
-    text: string,
-    identity?: Identity,
-  ): Promise<Response> {
-    const { assets, version } = this.#options;
-    return this.show(context, messagePage({ assets, version, identity, title, text }), status);
-  }
-
-  /** The page for an error that no form is to blame for; faults of ours are logged. */
-  async fail(context: Context, error: unknown): Promise<Response> {
+  /** The page for an error that is not about the input of a form. Faults of the service are logged. */
+  async fail(context: Context, error: unknown, identity?: Identity): Promise<Response> {
     const problem = problemOf(error) ?? INTERNAL;
     const document = documentOf(problem);
-    if (document.status >= 500) this.#options.logger.error({ err: error }, "an administration page failed");
+    if (document.status >= 500) this.#parts.logger.error({ err: error }, "an administration page failed");
     for (const [name, value] of Object.entries(problem.headers ?? {})) context.header(name, value);
-    // A page says what the API says, with the same status.
+    // A page has the message and the status of the API.
     const status = PAGE_STATUSES.find((each) => each === document.status) ?? 500;
-    const title = status === 404 ? "Not found" : status === 503 ? "Not available now" : "That did not work";
     const text = [document.detail, document.hint].filter((part) => part !== undefined).join(". ");
-    return this.say(context, status, title, text);
+    return this.show(context, messagePage(TITLES[status] ?? "That did not work", text), status, identity);
   }
 
-  async #serve(context: Context, adminOnly: boolean, handler: PageHandler): Promise<Response> {
-    const posted = context.req.method === "POST";
+  async #serve(context: Context, access: Access, handler: PageHandler): Promise<Response> {
+    const { authenticator, audit, loginPage } = this.#parts;
+    const { method, path } = context.req;
+    let shownTo: Identity | undefined;
     try {
-      const caller = await this.#options.authenticator.identify(requestFacts(context));
-      if (caller.kind === "refused") return await this.say(context, 403, "Not allowed", caller.message);
-      // Pages are for people: what a program may do, the API does.
-      if (caller.kind === "nobody" || caller.identity.device !== undefined) {
-        if (posted) return context.redirect("/admin", 303);
+      const facts = requestFacts(context);
+      const caller = await authenticator.identify(facts);
+      // Pages are for people. Programs use the API.
+      if (caller.kind === "nobody" || (caller.kind === "identity" && caller.identity.device !== undefined)) {
+        if (method === "POST") return context.redirect("/admin", 303);
         const { pathname, search } = new URL(context.req.url);
-        return await this.show(context, this.#options.loginPage(pathname + search));
+        return await this.show(context, loginPage(pathname + search), 200);
       }
-      const { identity } = caller;
-      if (adminOnly && identity.role !== "admin") {
-        if (context.req.path === "/admin") return context.redirect("/admin/tokens", 303);
-        return await this.say(context, 403, "Not allowed", "This needs the admin role.", identity);
+      if (caller.kind === "identity") {
+        shownTo = caller.identity;
+        // The address of the service leads users to their own start page.
+        if (path === "/admin" && shownTo.role !== "admin") return context.redirect("/admin/tokens", 303);
       }
-      const form = posted && hasBody(context) ? Object.fromEntries(await readForm(context.req.raw)) : {};
-      return await handler(context, identity, form);
+      const client = clientOf(context);
+      const hasCredential = facts.authorization !== undefined;
+      const actor = admit({ caller, client, path, hasCredential }, access, audit);
+      return await handler({
+        context,
+        actor,
+        form:
+          method === "POST" && hasBody(context) ? Object.fromEntries(await readForm(context.req.raw)) : {},
+        query: context.req.query(),
+        id: context.req.param("id") ?? "",
+        show: async (page, status = 200) => this.show(context, page, status, actor),
+        redirect: (target) => context.redirect(target, 303),
+      });
     } catch (error) {
-      return this.fail(context, error);
+      return this.fail(context, error, shownTo);
     }
   }
 }
+
+const TITLES: Readonly<Partial<Record<PageStatus, string>>> = {
+  403: "Not allowed",
+  404: "Not found",
+  503: "Not available now",
+};
 
 /** The status of a page that shows its form again. */
 export function refusalStatus(error: unknown): PageStatus {

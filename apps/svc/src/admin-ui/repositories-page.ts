@@ -1,15 +1,15 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
-import type { CacheMaintenance, CacheStats } from "../cache/policy.ts";
+import { html, type Html } from "@devplat/web-kit";
 import { DEFAULT_TIMEOUT_SECONDS } from "../administration/cached-repositories.ts";
+import type { RepositoryState } from "../administration/repositories.ts";
 import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { cacheFigures } from "./cache-figures.ts";
-import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
+import { EMPTY_FORM, doneBanner, failureBanner, formMessage, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatBytes } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 import { listCount, listPager, listSearch, type PagedList } from "./paged-list.ts";
 
-/** What was just done, as the page after it says; the key travels in the address. */
+/** Messages after an action, by the key in the address. */
 const DONE: ReadonlyMap<string, string> = new Map(
   Object.entries({
     added: "The repository was added. Its next clone fills the cache.",
@@ -17,23 +17,16 @@ const DONE: ReadonlyMap<string, string> = new Map(
     enabled: "Caching is on again for the repository.",
     disabled: "Caching is off for the repository; requests go to the code host.",
     purged: "The cached data is being removed.",
-    "warm-started": "What the code host has new is being fetched ahead.",
-    "warm-no_credential":
-      "Nothing is fetched ahead: no token for it. Set cache.service_token, or install an app on the repository.",
-    "warm-not_cached": "Nothing is fetched ahead: the repository is not cached now.",
+    warmed: "New commits of the code host are being fetched ahead.",
     deleted: "The repository was removed from the list.",
   }),
 );
 
 export interface RepositoriesPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
   /** All that are listed. */
-  readonly repositories: readonly CachedRepositoryRecord[];
+  readonly repositories: readonly RepositoryState[];
   /** Those of them that the page shows. */
-  readonly shown: PagedList<CachedRepositoryRecord>;
-  readonly maintenance: CacheMaintenance;
+  readonly shown: PagedList<RepositoryState>;
   readonly baseUrl: string;
   /** Whether `cache.enabled` is set. */
   readonly cacheEnabled: boolean;
@@ -41,26 +34,24 @@ export interface RepositoriesPageOptions {
   readonly now: number;
   /** Key of {@link DONE}. */
   readonly done?: string | undefined;
+  /** Reason why an action was refused. */
+  readonly failure?: string;
   readonly addForm?: FormState;
   /** The record whose row is a form. */
   readonly editing?: { readonly id: string; readonly form: FormState } | undefined;
 }
 
-export function repositoriesPage(options: RepositoriesPageOptions): Html {
+export function repositoriesPage(options: RepositoriesPageOptions): Page {
   const { repositories, cacheEnabled, shown } = options;
   const done = DONE.get(options.done ?? "");
-  const rowsOf = (records: readonly CachedRepositoryRecord[]): Row[] =>
-    records.map((record) => ({ record, stats: options.maintenance.stats(record.owner, record.name) }));
-  return layout({
+  return {
     title: "Cached Repositories",
-    assets: options.assets,
-    version: options.version,
-    identity: options.identity,
     section: "/admin/repositories",
     content: html`<div>
         <h1>Cached Repositories</h1>
         <p class="lead">
-          Clones and fetches of these repositories are answered from here, once the code host has said yes.
+          Clones and fetches of these repositories are answered from here, once the code host has authorized
+          them.
         </p>
       </div>
       ${
@@ -72,7 +63,8 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
               to turn it on.
             </p>`
       }
-      ${doneBanner(done)} ${cacheFigures(rowsOf(repositories))} ${addCard(options.addForm ?? EMPTY_FORM)}
+      ${doneBanner(done)} ${failureBanner(options.failure)} ${cacheFigures(repositories)}
+      ${addCard(options.addForm ?? EMPTY_FORM)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
           <h2 id="list-heading">Repositories</h2>
@@ -82,7 +74,7 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
         </div>
         ${
           shown.items.length > 0
-            ? table(rowsOf(shown.items), options)
+            ? table(shown.items, options)
             : shown.search === ""
               ? emptyList()
               : html`<p class="empty">No repository on the list has this in its name.</p>`
@@ -95,7 +87,7 @@ export function repositoriesPage(options: RepositoriesPageOptions): Html {
           Clone through this service: <code>git clone ${options.baseUrl}/OWNER/NAME.git</code>
         </p>
       </section>`,
-  });
+  };
 }
 
 function addCard(form: FormState): Html {
@@ -136,33 +128,19 @@ function limitFields(prefix: "add" | "edit", form: FormState): Html {
   })}`;
 }
 
-interface Row {
-  readonly record: CachedRepositoryRecord;
-  readonly stats: CacheStats;
+function table(repositories: readonly RepositoryState[], options: RepositoriesPageOptions): Html {
+  return dataTable({
+    caption: "Cached repositories with their settings and figures",
+    columns: ["Repository", "State", "Limits", "On disk", "Hits"],
+    actions: true,
+    rows: repositories.map((each) =>
+      each.id === options.editing?.id ? editRow(each, options.editing.form) : showRow(each, options),
+    ),
+  });
 }
 
-function table(rows: readonly Row[], options: RepositoriesPageOptions): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Cached repositories with their settings and figures
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Repository</th>
-        <th scope="col">State</th>
-        <th scope="col">Limits</th>
-        <th scope="col">On disk</th>
-        <th scope="col">Hits</th>
-        <th scope="col"><span class="visually-hidden">Actions</span></th>
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map((row) => (row.record.id === options.editing?.id ? editRow(row, options.editing.form) : showRow(row, options)))}
-    </tbody>
-  </table>`;
-}
-
-function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html {
+function showRow(record: RepositoryState, { now }: RepositoriesPageOptions): Html {
+  const { stats } = record;
   const name = `${record.owner}/${record.name}`;
   const at = `/admin/repositories/${record.id}`;
   return html`<tr id="repo-${record.id}">
@@ -223,7 +201,7 @@ function showRow({ record, stats }: Row, { now }: RepositoriesPageOptions): Html
   </tr>`;
 }
 
-function editRow({ record }: Row, form: FormState): Html {
+function editRow(record: RepositoryState, form: FormState): Html {
   const name = `${record.owner}/${record.name}`;
   return html`<tr id="repo-${record.id}" class="editing">
     <td colspan="6">
@@ -260,26 +238,17 @@ export function editFormOf(record: CachedRepositoryRecord): FormState {
 }
 
 /** Asks before a repository is taken off the list. */
-export function deletePage(
-  options: Omit<RepositoriesPageOptions, "repositories" | "shown"> & {
-    readonly record: CachedRepositoryRecord;
-  },
-): Html {
-  const { record } = options;
+export function deletePage(record: RepositoryState): Page {
   const name = `${record.owner}/${record.name}`;
-  const stats = options.maintenance.stats(record.owner, record.name);
-  return layout({
+  return {
     title: `Delete ${name}`,
-    assets: options.assets,
-    version: options.version,
-    identity: options.identity,
     section: "/admin/repositories",
     narrow: true,
     content: html`<div class="card stack">
       <h1 class="wrap">Delete ${name}?</h1>
       <p>
-        It is taken off the list, and its cached data (${formatBytes(stats.sizeBytes)}) is removed. Clones
-        through this service go on working: they pass through to the code host.
+        It is taken off the list, and its cached data (${formatBytes(record.stats.sizeBytes)}) is removed.
+        Clones through this service go on working: they pass through to the code host.
       </p>
       <form method="post" action="/admin/repositories/${record.id}/delete">
         <div class="form-actions">
@@ -288,5 +257,5 @@ export function deletePage(
         </div>
       </form>
     </div>`,
-  });
+  };
 }

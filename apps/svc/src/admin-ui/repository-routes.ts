@@ -1,23 +1,8 @@
-import type { Identity } from "../identity/principal.ts";
-import type { Clock, Logger } from "@devplat/base";
-import type { Assets } from "@devplat/web-kit";
-import type { Context } from "hono";
-import {
-  changeOf,
-  newRepositorySchema,
-  purgeRepository,
-  removeRepository,
-  repositoryChangeSchema,
-  repositoryEvent,
-} from "../admin-api/cached-repos.ts";
-import { clientOf } from "../http/request/management-client.ts";
-import { validateBody } from "../admin-api/validation.ts";
-import type { AuditTrail } from "../audit/audit-event.ts";
-import type { CacheMaintenance } from "../cache/policy.ts";
-import type { CachedRepositories } from "../administration/cached-repositories.ts";
+import type { Clock } from "@devplat/base";
+import type { Repositories, RepositoryState } from "../administration/repositories.ts";
 import { SvcError } from "../errors.ts";
+import type { Actor } from "../identity/principal.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { CachedRepositoryRecord } from "../storage/store.ts";
 import { numberOrNull, refusedForm, type FormState } from "./form.ts";
 import { pageNumber, pagedList } from "./paged-list.ts";
 import { refusalStatus, type Form, type Pages } from "./pages.ts";
@@ -30,88 +15,58 @@ import {
 
 export interface RepositoryRoutes {
   readonly pages: Pages;
-  readonly assets: Assets;
-  readonly version: string;
-  readonly repositories: CachedRepositories;
-  readonly maintenance: CacheMaintenance;
-  readonly audit: AuditTrail;
+  readonly repositories: Repositories;
   readonly cacheEnabled: boolean;
   readonly address: OwnAddress;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
+const PATH = "/admin/repositories";
 const LIMIT_FIELDS = ["timeout_seconds", "max_cache_size_mb"] as const;
 const ADD_FIELDS = ["owner", "name", ...LIMIT_FIELDS] as const;
 
 /** The "Cached Repositories" section; for admins. */
-export function addRepositoryRoutes(options: RepositoryRoutes): void {
-  const { pages, repositories, audit } = options;
-  const note = (
-    context: Context,
-    identity: Identity,
-    action: Parameters<typeof repositoryEvent>[0],
-    record: CachedRepositoryRecord,
-  ): void => audit.record(repositoryEvent(action, record, identity, clientOf(context)));
+export function addRepositoryRoutes(routes: RepositoryRoutes): void {
+  const { pages, repositories, cacheEnabled, address, clock } = routes;
   /** @param wanted number of a page, or id of a record that is to be on it */
-  const pageFor = (identity: Identity, wanted?: number | string, search = ""): RepositoriesPageOptions => ({
-    assets: options.assets,
-    version: options.version,
-    identity,
-    repositories: repositories.list(),
-    shown: pagedList(repositories.list(), ({ owner, name }) => `${owner}/${name}`, { search, wanted }),
-    maintenance: options.maintenance,
-    baseUrl: options.address.baseUrl,
-    cacheEnabled: options.cacheEnabled,
-    now: options.clock.now(),
+  const pageFor = (actor: Actor, wanted?: number | string, search = ""): RepositoriesPageOptions => {
+    const all = repositories.list(actor);
+    const shown = pagedList(all, ({ owner, name }) => `${owner}/${name}`, { search, wanted });
+    return { repositories: all, shown, baseUrl: address.baseUrl, cacheEnabled, now: clock.now() };
+  };
+
+  pages.get(PATH, "admin", async ({ actor, query, show }) => {
+    const { edit, at, page: number, search, done: key } = query;
+    const options = pageFor(actor, edit ?? at ?? pageNumber(number), search);
+    const edited = options.repositories.find(({ id }) => id === edit);
+    const editing = edited === undefined ? undefined : { id: edited.id, form: editFormOf(edited) };
+    return show(repositoriesPage({ ...options, done: key, editing }));
   });
 
-  pages.get("/admin/repositories", true, async (context, identity) => {
-    const { edit, at, page: number, search } = context.req.query();
-    const edited = repositories.list().find(({ id }) => id === edit);
-    const page = repositoriesPage({
-      ...pageFor(identity, edit ?? at ?? pageNumber(number), search),
-      done: context.req.query("done"),
-      editing: edited === undefined ? undefined : { id: edited.id, form: editFormOf(edited) },
-    });
-    return pages.show(context, page);
-  });
-
-  pages.post("/admin/repositories", true, async (context, identity, form) => {
+  pages.post(PATH, "admin", async ({ actor, form, show, redirect }) => {
     try {
-      const body = validateBody(newRepositorySchema, {
-        owner: (form["owner"] ?? "").trim(),
-        name: (form["name"] ?? "").trim(),
-        ...limitsOf(form),
-      });
-      const record = await repositories.add({
-        owner: body.owner,
-        name: body.name,
-        enabled: true,
-        timeoutSeconds: body.timeout_seconds ?? undefined,
-        maxCacheSizeMb: body.max_cache_size_mb ?? undefined,
-      });
-      note(context, identity, "cached_repository.added", record);
-      return context.redirect(done("added", record), 303);
+      const { owner = "", name = "" } = form;
+      const input = { owner: owner.trim(), name: name.trim(), ...limitsOf(form) };
+      return redirect(done("added", await repositories.add(actor, input)));
     } catch (error) {
       const addForm = refusedForm(error, form, ADD_FIELDS);
       if (addForm === undefined) throw error;
-      return pages.show(context, repositoriesPage({ ...pageFor(identity), addForm }), refusalStatus(error));
+      return show(repositoriesPage({ ...pageFor(actor), addForm }), refusalStatus(error));
     }
   });
 
-  pages.post("/admin/repositories/:id", true, async (context, identity, form) => {
-    const id = idOf(context);
+  pages.post(`${PATH}/:id`, "admin", async ({ actor, id, form, show, redirect }) => {
+    const version = Number(form["version"]);
     try {
-      const change = changeOf(validateBody(repositoryChangeSchema, limitsOf(form)));
-      const record = await repositories.change(id, change, Number(form["version"]) || undefined);
-      note(context, identity, "cached_repository.updated", record);
-      return context.redirect(done("saved", record), 303);
+      const state = await repositories.change(actor, id, limitsOf(form), version ? [version] : undefined);
+      return redirect(done("saved", state));
     } catch (error) {
-      const refused = overtaken(error, form, repositories, id) ?? refusedForm(error, form, LIMIT_FIELDS);
+      const refused = isOvertaken(error)
+        ? overtaken(form, repositories.get(actor, id))
+        : refusedForm(error, form, LIMIT_FIELDS);
       if (refused === undefined) throw error;
-      const page = repositoriesPage({ ...pageFor(identity, id), editing: { id, form: refused } });
-      return pages.show(context, page, refusalStatus(error));
+      const page = repositoriesPage({ ...pageFor(actor, id), editing: { id, form: refused } });
+      return show(page, refusalStatus(error));
     }
   });
 
@@ -119,47 +74,47 @@ export function addRepositoryRoutes(options: RepositoryRoutes): void {
     ["enable", true],
     ["disable", false],
   ] as const) {
-    pages.post(`/admin/repositories/:id/${word}`, true, async (context, identity) => {
-      const record = await repositories.change(idOf(context), { enabled });
-      note(context, identity, "cached_repository.updated", record);
-      return context.redirect(done(`${word}d`, record), 303);
-    });
+    pages.post(`${PATH}/:id/${word}`, "admin", async ({ actor, id, redirect }) =>
+      redirect(done(`${word}d`, await repositories.change(actor, id, { enabled }))),
+    );
   }
 
-  pages.post("/admin/repositories/:id/warm", true, async (context, identity) => {
-    const record = repositories.get(idOf(context));
-    const start = await options.maintenance.warm(record.owner, record.name);
-    if (start === "started") note(context, identity, "cached_repository.warmed", record);
-    return context.redirect(done(`warm-${start}`, record), 303);
+  pages.post(`${PATH}/:id/warm`, "admin", async ({ actor, id, show, redirect }) => {
+    try {
+      await repositories.warm(actor, id);
+      return redirect(done("warmed", { id }));
+    } catch (error) {
+      const failure = refusedForm(error, {}, [])?.message;
+      if (failure === undefined) throw error;
+      return show(repositoriesPage({ ...pageFor(actor, id), failure }), refusalStatus(error));
+    }
   });
 
-  pages.post("/admin/repositories/:id/purge", true, async (context, identity) => {
-    const record = repositories.get(idOf(context));
-    purgeRepository(options, record);
-    note(context, identity, "cached_repository.purged", record);
-    return context.redirect(done("purged", record), 303);
+  pages.post(`${PATH}/:id/purge`, "admin", async ({ actor, id, redirect }) => {
+    repositories.purge(actor, id);
+    return redirect(done("purged", { id }));
   });
 
-  pages.get("/admin/repositories/:id/delete", true, async (context, identity) =>
-    pages.show(context, deletePage({ ...pageFor(identity), record: repositories.get(idOf(context)) })),
+  pages.get(`${PATH}/:id/delete`, "admin", async ({ actor, id, show }) =>
+    show(deletePage(repositories.get(actor, id))),
   );
 
-  pages.post("/admin/repositories/:id/delete", true, async (context, identity) => {
-    const record = repositories.get(idOf(context));
-    await removeRepository(options, record.id);
-    note(context, identity, "cached_repository.removed", record);
-    return context.redirect("/admin/repositories?done=deleted#done", 303);
+  pages.post(`${PATH}/:id/delete`, "admin", async ({ actor, id, redirect }) => {
+    await repositories.remove(actor, id);
+    return redirect(`${PATH}?done=deleted#done`);
   });
 
   // A page that answered a post, loaded again.
-  pages.get("/admin/repositories/:id", true, async (context) =>
-    context.redirect(`/admin/repositories?edit=${repositories.get(idOf(context)).id}`, 303),
-  );
+  for (const tail of ["", "/warm"]) {
+    pages.get(`${PATH}/:id${tail}`, "admin", async ({ actor, id, redirect }) =>
+      redirect(`${PATH}?${tail === "" ? "edit" : "at"}=${repositories.get(actor, id).id}`),
+    );
+  }
 }
 
-/** The page of the list that the record is on, saying what was done. */
-function done(what: string, { id }: CachedRepositoryRecord): string {
-  return `/admin/repositories?done=${what}&at=${id}#done`;
+/** The page of the list that the record is on, with a message. @param key of the message */
+function done(key: string, { id }: Pick<RepositoryState, "id">): string {
+  return `${PATH}?done=${key}&at=${id}#done`;
 }
 
 /** An emptied field is null, which resets the value. */
@@ -170,22 +125,17 @@ function limitsOf(form: Form): Record<(typeof LIMIT_FIELDS)[number], number | st
   };
 }
 
-/** The edit form when somebody else saved first: with what was typed, and the version that it would now replace. */
-function overtaken(
-  error: unknown,
-  form: Form,
-  repositories: CachedRepositories,
-  id: string,
-): FormState | undefined {
-  if (!(error instanceof SvcError) || error.code !== "version_mismatch") return undefined;
+/** Whether another change of the record came first. */
+function isOvertaken(error: unknown): boolean {
+  return error instanceof SvcError && error.code === "version_mismatch";
+}
+
+/** The edit form after another change came first: with the typed values, and the version that it would now replace. */
+function overtaken(form: Form, { version }: RepositoryState): FormState {
   return {
-    values: { ...form, version: String(repositories.get(id).version) },
+    values: { ...form, version: String(version) },
     faults: {},
     message:
       "Somebody changed this repository meanwhile. Save again to replace that change, or cancel to see it",
   };
-}
-
-function idOf(context: Context): string {
-  return context.req.param("id") ?? "";
 }

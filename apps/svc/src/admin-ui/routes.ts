@@ -10,13 +10,14 @@ import { EMPTY_FORM } from "./form.ts";
 import { addHelpRoutes, type HelpRoutes } from "./help-routes.ts";
 import { loginPage } from "./login-page.ts";
 import { addLoginRoutes, type LoginRoutes } from "./login-routes.ts";
-import { Pages, type PagesOptions } from "./pages.ts";
+import { messagePage } from "./message-page.ts";
+import { Pages, type PagesParts } from "./pages.ts";
 import { addRepositoryRoutes, type RepositoryRoutes } from "./repository-routes.ts";
 import { addTokenRoutes, type TokenRoutes } from "./token-routes.ts";
 
-/** What the pages stand on. */
-export type AdminUiOptions = Omit<
-  PagesOptions &
+/** Collaborators of all pages. */
+export type AdminUiParts = Omit<
+  PagesParts &
     LoginRoutes &
     DeviceRoutes &
     AccountRoutes &
@@ -28,35 +29,34 @@ export type AdminUiOptions = Omit<
     HelpRoutes &
     RepositoryRoutes &
     TokenRoutes,
-  "app" | "pages" | "loginPage"
+  "app" | "pages" | "loginPage" | "canConnect"
 >;
 
 /**
  * The pages under /admin. Plain forms that work without scripting: a post that succeeds redirects (303), one that is
- * refused shows its page again with what was typed. Every post must come from a page of ours.
+ * refused shows its page again with what was typed. Every post must come from a page of this service.
  */
-export function addAdminUi(app: Hono, options: AdminUiOptions): void {
-  const { assets, version, testLogin, webLogin } = options;
-  const hostName = webLogin === undefined ? undefined : options.hostName;
-  const login: LoginRoutes["loginPage"] = (returnTo, form, failure) => {
-    const shown = testLogin === undefined ? undefined : form;
-    return loginPage({ assets, version, returnTo, hostName, form: shown, failure });
-  };
-  const pages = new Pages({ ...options, app, loginPage: (returnTo) => login(returnTo, EMPTY_FORM) });
-  addLoginRoutes({ ...options, app, pages, loginPage: login });
-  addDeviceRoutes({ ...options, pages });
-  addAccountRoutes({ ...options, pages });
-  addAppRoutes({ ...options, pages });
-  addAuditRoutes({ ...options, pages });
-  addConfigurationRoutes({ ...options, pages });
-  addDashboardRoutes({ ...options, pages });
-  addHelpRoutes({ ...options, pages });
-  addRepositoryRoutes({ ...options, pages });
-  addExplainRoutes({ ...options, pages });
-  addTokenRoutes({ ...options, pages });
+export function addAdminUi(app: Hono, parts: AdminUiParts): void {
+  const canConnect = parts.webLogin !== undefined;
+  const hostName = canConnect ? parts.hostName : undefined;
+  const login: LoginRoutes["loginPage"] = (returnTo, form, failure) =>
+    loginPage({ returnTo, hostName, form: parts.testLogin === undefined ? undefined : form, failure });
+  const pages = new Pages({ ...parts, app, loginPage: (returnTo) => login(returnTo, EMPTY_FORM) });
+  const routes = { ...parts, app, pages, canConnect, loginPage: login };
+  addLoginRoutes(routes);
+  addDeviceRoutes(routes);
+  addAccountRoutes(routes);
+  addAppRoutes(routes);
+  addAuditRoutes(routes);
+  addConfigurationRoutes(routes);
+  addDashboardRoutes(routes);
+  addHelpRoutes(routes);
+  addRepositoryRoutes(routes);
+  addExplainRoutes(routes);
+  addTokenRoutes(routes);
   for (const path of ["/admin/*", "/ui/*"]) {
-    pages.get(path, false, async (context, identity) =>
-      pages.say(context, 404, "Not found", "No page has this address.", identity),
+    pages.get(path, "user", async ({ show }) =>
+      show(messagePage("Not found", "No page has this address."), 404),
     );
   }
 }

@@ -1,12 +1,13 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { ListedSession } from "../identity/login/sessions.ts";
 import { breakableAddress, formatAgo, formatProgram, formatTime } from "./format.ts";
+import { dataTable } from "./table.ts";
 
 export interface SessionsTableOptions {
   readonly sessions: readonly ListedSession[];
-  /** How many tokens that are good now were made with each, by its id. */
+  /** Number of valid tokens that were made with each session, by its id. */
   readonly tokens: ReadonlyMap<string, number>;
-  /** Whether to say whose each is. */
+  /** Whether to show the user of each session. */
   readonly withUser: boolean;
   /** Id of the session that shows the page. */
   readonly current: string;
@@ -36,72 +37,59 @@ export function sessionsTable({
   path,
   now,
 }: SessionsTableOptions): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Sessions with where they come from and when they end
-    </caption>
-    <thead>
-      <tr>
-        ${withUser ? html`<th scope="col">User</th>` : ""}
-        <th scope="col">Program</th>
-        <th scope="col">From</th>
-        <th scope="col">Began</th>
-        <th scope="col">Last seen</th>
-        <th scope="col">Tokens</th>
-        <th scope="col"><span class="visually-hidden">Actions</span></th>
-      </tr>
-    </thead>
-    <tbody>
-      ${sessions.map(({ record, identity }) => {
-        const program = formatProgram(record.userAgent);
-        const made = tokens.get(record.id) ?? 0;
-        const which = `the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}`;
-        const device =
-          identity.device === undefined
-            ? ""
-            : html` <span class="badge">approved program${identity.role === "admin" ? ", admin" : ""}</span>`;
-        const badge = record.id === current ? html` <span class="badge accent">this one</span>` : "";
-        return html`<tr>
-          ${
-            withUser
-              ? html`<th scope="row" class="wrap">
-                    ${identity.login} <span class="badge">${identity.role}</span>
-                  </th>
-                  <td data-label="Program" class="wrap small"><span>${program}${device}${badge}</span></td>`
-              : html`<th scope="row" class="wrap small">${program}${device}${badge}</th>`
-          }
-          <td data-label="From">
-            <span class="mono small">${breakableAddress(record.createdIp ?? "unknown")}</span>
-          </td>
-          <td data-label="Began" class="nowrap">
-            <div>
-              ${formatTime(record.createdAt)}
-              <div class="small muted">ends ${formatTime(record.expiresAt)}</div>
-            </div>
-          </td>
-          <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
-          <td data-label="Tokens">${made}</td>
-          <td>
-            <form class="actions" method="post" action="${path}/${record.id}/end">
-              ${
-                made === 0
-                  ? html`<button class="small danger" aria-label="End ${which}">End</button>`
-                  : html`<button
-                        class="small danger"
-                        name="tokens"
-                        value="revoke"
-                        aria-label="End ${which}, and revoke its ${tokensText(made)}"
-                      >
-                        End, and revoke ${tokensText(made)}
-                      </button>
-                      <button class="small" name="tokens" value="keep" aria-label="End only ${which}">
-                        End only
-                      </button>`
-              }
-            </form>
-          </td>
-        </tr>`;
-      })}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "Sessions with where they come from and when they end",
+    columns: [...(withUser ? ["User"] : []), "Program", "From", "Began", "Last seen", "Tokens"],
+    actions: true,
+    rows: sessions.map(({ record, identity }) => {
+      const program = formatProgram(record.userAgent);
+      const made = tokens.get(record.id) ?? 0;
+      const which = `the session of ${identity.login} from ${record.createdIp ?? "unknown"}, ${program}`;
+      const device =
+        identity.device === undefined
+          ? ""
+          : html` <span class="badge">approved program${identity.role === "admin" ? ", admin" : ""}</span>`;
+      const badge = record.id === current ? html` <span class="badge accent">this one</span>` : "";
+      return html`<tr>
+        ${
+          withUser
+            ? html`<th scope="row" class="wrap">
+                  ${identity.login} <span class="badge">${identity.role}</span>
+                </th>
+                <td data-label="Program" class="wrap small"><span>${program}${device}${badge}</span></td>`
+            : html`<th scope="row" class="wrap small">${program}${device}${badge}</th>`
+        }
+        <td data-label="From">
+          <span class="mono small">${breakableAddress(record.createdIp ?? "unknown")}</span>
+        </td>
+        <td data-label="Began" class="nowrap">
+          <div>
+            ${formatTime(record.createdAt)}
+            <div class="small muted">ends ${formatTime(record.expiresAt)}</div>
+          </div>
+        </td>
+        <td data-label="Last seen" class="nowrap">${formatAgo(record.lastSeenAt, now)}</td>
+        <td data-label="Tokens">${made}</td>
+        <td>
+          <form class="actions" method="post" action="${path}/${record.id}/end">
+            ${
+              made === 0
+                ? html`<button class="small danger" aria-label="End ${which}">End</button>`
+                : html`<button
+                      class="small danger"
+                      name="tokens"
+                      value="revoke"
+                      aria-label="End ${which}, and revoke its ${tokensText(made)}"
+                    >
+                      End, and revoke ${tokensText(made)}
+                    </button>
+                    <button class="small" name="tokens" value="keep" aria-label="End only ${which}">
+                      End only
+                    </button>`
+            }
+          </form>
+        </td>
+      </tr>`;
+    }),
+  });
 }

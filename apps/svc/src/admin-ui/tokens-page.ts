@@ -1,14 +1,14 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import type { AppRecord, TokenPage, TokenRecord } from "../storage/store.ts";
-import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
-import { EMPTY_FORM, doneBanner, formMessage, textField, type FormState } from "./form.ts";
+import { EVERYTHING, RESOURCES, scopeTexts } from "../scopes/scopes.ts";
+import { EMPTY_FORM, doneBanner, formMessage, selectField, textField, type FormState } from "./form.ts";
 import { breakableName, formatAgo, formatTime } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 
 const SCOPES = [
-  { value: "contents:read", name: "Read: clone and fetch" },
-  { value: "contents:write", name: "Write: also push" },
+  ["contents:read", "Read: clone and fetch"],
+  ["contents:write", "Write: also push"],
 ] as const;
 /** What the choice above does not cover; reading metadata is always included. */
 export const OTHER_RESOURCES = RESOURCES.filter((resource) => !["contents", "metadata"].includes(resource));
@@ -21,25 +21,24 @@ export function scopeField(resource: string): string {
   return `scope.${resource}`;
 }
 
-const DURATIONS = [
-  { value: "1h", name: "1 hour" },
-  { value: "8h", name: "8 hours" },
-  { value: "1d", name: "1 day" },
-  { value: "7d", name: "7 days" },
+const LEVELS = [
+  ["", "none"],
+  ["read", "read"],
+  ["write", "write"],
 ] as const;
 
-const DONE: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    revoked: "The token was revoked; it opens nothing any more.",
-  }),
-);
+const DURATIONS = [
+  ["1h", "1 hour"],
+  ["8h", "8 hours"],
+  ["1d", "1 day"],
+  ["7d", "7 days"],
+] as const;
 
 export interface TokensPageOptions {
-  /** That agent tokens may stand for; empty: only proxy tokens can be made. */
+  /** Apps that agent tokens can use; empty: only proxy tokens can be made. */
   readonly apps: readonly AppRecord[];
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
+  /** Whether tokens of all users are shown. */
+  readonly everybody: boolean;
   readonly tokens: TokenPage;
   /** Of those who made the tokens, by their ids. */
   readonly logins: ReadonlyMap<string, string>;
@@ -53,14 +52,11 @@ export interface TokensPageOptions {
   readonly minted?: { readonly value: string; readonly repository: string } | undefined;
 }
 
-export function tokensPage(options: TokensPageOptions): Html {
+export function tokensPage(options: TokensPageOptions): Page {
   const { records, next } = options.tokens;
-  const done = DONE.get(options.done ?? "");
-  return layout({
+  const done = options.done === "revoked" ? "The token was revoked. It opens nothing any more." : undefined;
+  return {
     title: "Tokens",
-    assets: options.assets,
-    version: options.version,
-    identity: options.identity,
     section: "/admin/tokens",
     content: html`<div>
         <h1>Tokens</h1>
@@ -73,9 +69,7 @@ export function tokensPage(options: TokensPageOptions): Html {
       ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">
-          <h2 id="list-heading">
-            ${options.identity.role === "admin" ? "Tokens of all users" : "Your tokens"}
-          </h2>
+          <h2 id="list-heading">${options.everybody ? "Tokens of all users" : "Your tokens"}</h2>
           ${
             options.isLater
               ? html`<a class="button small" href="/admin/tokens">Newest</a>`
@@ -97,7 +91,7 @@ export function tokensPage(options: TokensPageOptions): Html {
               </p>`
         }
       </section>`,
-  });
+  };
 }
 
 /** The commands do not hold the token: git would keep it in the clone's configuration, the shell in its history. */
@@ -126,8 +120,8 @@ function mintedBanner(minted: { value: string; repository: string }, baseUrl: st
 
 function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
   const standsFor = [
-    { value: "", name: "your account (proxy token)" },
-    ...apps.map(({ id, name }) => ({ value: id, name: `${name} (agent token)` })),
+    ["", "your account (proxy token)"] as const,
+    ...apps.map(({ id, name }) => [id, `${name} (agent token)`] as const),
   ];
   return html`<section class="card stack" aria-labelledby="mint-heading">
     <h2 id="mint-heading">Create a ${apps.length === 0 ? "proxy token" : "token"}</h2>
@@ -143,9 +137,9 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
           required: true,
           form,
         })}
-        ${choice("mint-scopes", "scopes", "Access", SCOPES, form)}
-        ${apps.length === 0 ? "" : choice("mint-app", "app", "Stands for", standsFor, form)}
-        ${choice("mint-duration", "duration", "Lifetime", DURATIONS, form)}
+        ${selectField({ id: "mint-scopes", name: "scopes", label: "Access", choices: SCOPES, form })}
+        ${apps.length === 0 ? "" : selectField({ id: "mint-app", name: "app", label: "Stands for", choices: standsFor, form })}
+        ${selectField({ id: "mint-duration", name: "duration", label: "Lifetime", choices: DURATIONS, form })}
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
       ${moreRights(form)} ${limits(form)}
@@ -167,18 +161,13 @@ function moreRights(form: FormState): Html {
       <legend class="visually-hidden">Rights by resource</legend>
       ${OTHER_RESOURCES.map((resource) => {
         const field = scopeField(resource);
-        const value = form.values[field] ?? "";
-        return html`<div class="field">
-          <label for="${field}">${RESOURCE_NAMES[resource] ?? resource.replaceAll("_", " ")}</label>
-          <select id="${field}" name="${field}">
-            ${["", "read", "write"].map(
-              (level) =>
-                html`<option value="${level}" ${value === level ? html`selected` : ""}>
-                  ${level === "" ? "none" : level}
-                </option>`,
-            )}
-          </select>
-        </div>`;
+        return selectField({
+          id: field,
+          name: field,
+          label: RESOURCE_NAMES[resource] ?? resource.replaceAll("_", " "),
+          choices: LEVELS,
+          form,
+        });
       })}
     </fieldset>
   </details>`;
@@ -213,61 +202,21 @@ function limits(form: FormState): Html {
   </details>`;
 }
 
-function choice(
-  id: string,
-  name: string,
-  label: string,
-  options: readonly { readonly value: string; readonly name: string }[],
-  form: FormState,
-): Html {
-  const fault = form.faults[name];
-  return html`<div class="field">
-    <label for="${id}">${label}</label>
-    <select
-      id="${id}"
-      name="${name}"
-      ${fault === undefined ? "" : html`aria-invalid="true" aria-describedby="${id}-error"`}
-    >
-      ${options.map(
-        (option) =>
-          html`<option value="${option.value}" ${form.values[name] === option.value ? html`selected` : ""}>
-            ${option.name}
-          </option>`,
-      )}
-    </select>
-    ${fault === undefined ? "" : html`<p class="error" id="${id}-error">${fault}</p>`}
-  </div>`;
-}
-
-function table({ tokens, identity, logins, now }: TokensPageOptions): Html {
-  const withUser = identity.role === "admin";
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Tokens with their repositories, access and use
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Token</th>
-        <th scope="col">Repositories</th>
-        <th scope="col">Access</th>
-        <th scope="col">Expires</th>
-        <th scope="col">Uses</th>
-        <th scope="col">Last use</th>
-        <th scope="col"><span class="visually-hidden">Actions</span></th>
-      </tr>
-    </thead>
-    <tbody>
-      ${tokens.records.map((token) => row(token, withUser ? (logins.get(token.userId) ?? "") : undefined, now))}
-    </tbody>
-  </table>`;
+function table({ tokens, everybody, logins, now }: TokensPageOptions): Html {
+  return dataTable({
+    caption: "Tokens with their repositories, access and use",
+    columns: ["Token", "Repositories", "Access", "Expires", "Uses", "Last use"],
+    actions: true,
+    rows: tokens.records.map((token) =>
+      row(token, everybody ? (logins.get(token.userId) ?? "") : undefined, now),
+    ),
+  });
 }
 
 /** @param user login of who made it; undefined: not shown */
 function row(token: TokenRecord, user: string | undefined, now: number): Html {
   const expired = token.expiresAt !== undefined && token.expiresAt <= now;
-  const scopes = Object.entries(token.scopes)
-    .filter(([resource]) => resource !== "metadata")
-    .map(([resource, level]) => `${resource}:${level}`);
+  const { metadata: _, ...scopes } = token.scopes;
   return html`<tr>
     <th scope="row">
       <span class="mono">${token.tokenStart}…</span>
@@ -282,7 +231,7 @@ function row(token: TokenRecord, user: string | undefined, now: number): Html {
     </td>
     <td data-label="Access" class="wrap">
       <div>
-        ${scopes.join(", ")}
+        ${scopeTexts(scopes).join(", ")}
         ${token.ipAllow.length === 0 ? "" : html`<div class="small muted">from ${token.ipAllow.join(", ")}</div>`}
         ${
           token.requestsPerMinute === undefined

@@ -1,49 +1,44 @@
-import type { Identity } from "../identity/principal.ts";
-import { html, type Assets, type Html } from "@devplat/web-kit";
+import { html, type Html } from "@devplat/web-kit";
 import type { ListedSession } from "../identity/login/sessions.ts";
-import type { UserRecord } from "../storage/store.ts";
+import type { UserState } from "../administration/users.ts";
 import { doneBanner } from "./form.ts";
 import { formatAgo, formatTime } from "./format.ts";
-import { layout } from "./layout.ts";
+import type { Page } from "./layout.ts";
+import { dataTable } from "./table.ts";
 import { listCount, listPager, listSearch, type PagedList } from "./paged-list.ts";
 import { sessionsTable } from "./sessions-table.ts";
 
 /** A session as an item of a list. */
 export type SessionItem = ListedSession & { readonly id: string };
 
-export interface ShownUser extends UserRecord {
-  readonly isAdmin: boolean;
+export interface ShownUser extends UserState {
   /** Live sessions. */
   readonly sessions: number;
 }
 
 export interface UsersPageOptions {
-  readonly assets: Assets;
-  readonly version: string;
-  readonly identity: Identity;
+  /** Id of the session that shows the page. */
+  readonly current: string;
   readonly users: PagedList<ShownUser>;
   /** Under the same search. */
   readonly sessions: PagedList<SessionItem>;
-  /** How many tokens that are good now were made with each session shown, by its id. */
+  /** Number of valid tokens that were made with each session shown, by its id. */
   readonly tokens: ReadonlyMap<string, number>;
   readonly now: number;
-  /** What was just done, in words. */
+  /** The action that was just carried out, in words. */
   readonly done?: string | undefined;
 }
 
 const PATH = "/admin/users";
 
 /** The "Users and sessions" section. */
-export function usersPage(options: UsersPageOptions): Html {
-  const { assets, version, identity, users, sessions, tokens, now } = options;
+export function usersPage(options: UsersPageOptions): Page {
+  const { current, users, sessions, tokens, now } = options;
   const search = users.search === "" ? {} : { search: users.search };
   const pageOf = (name: string, page: number, part: string): string =>
     `${PATH}?${new URLSearchParams({ ...search, [name]: String(page) }).toString()}#${part}`;
-  return layout({
+  return {
     title: "Users and sessions",
-    assets,
-    version,
-    identity,
     section: PATH,
     content: html`<div>
         <h1>Users and sessions</h1>
@@ -72,43 +67,31 @@ export function usersPage(options: UsersPageOptions): Html {
                 sessions: sessions.items,
                 tokens,
                 withUser: true,
-                current: identity.sessionId,
+                current,
                 path: "/admin/users/sessions",
                 now,
               })
         }
         ${listPager(sessions, "Pages of sessions", (page) => pageOf("sessions", page, "sessions"))}
       </section>`,
-  });
+  };
 }
 
 function usersTable(users: readonly ShownUser[], now: number): Html {
-  return html`<table class="table">
-    <caption class="visually-hidden">
-      Users with their role and last login
-    </caption>
-    <thead>
-      <tr>
-        <th scope="col">Login</th>
-        <th scope="col">Role</th>
-        <th scope="col">First seen</th>
-        <th scope="col">Last login</th>
-        <th scope="col">Sessions</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${users.map(
-        (user) =>
-          html`<tr>
-            <th scope="row" class="wrap">${user.login}</th>
-            <td data-label="Role">
-              <span>${user.isAdmin ? html`<span class="badge accent">admin</span>` : "user"}</span>
-            </td>
-            <td data-label="First seen" class="nowrap">${formatTime(user.createdAt)}</td>
-            <td data-label="Last login" class="nowrap">${formatAgo(user.lastLoginAt, now)}</td>
-            <td data-label="Sessions">${user.sessions}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  return dataTable({
+    caption: "Users with their role and last login",
+    columns: ["Login", "Role", "First seen", "Last login", "Sessions"],
+    rows: users.map(
+      (user) =>
+        html`<tr>
+          <th scope="row" class="wrap">${user.login}</th>
+          <td data-label="Role">
+            <span>${user.isAdmin ? html`<span class="badge accent">admin</span>` : "user"}</span>
+          </td>
+          <td data-label="First seen" class="nowrap">${formatTime(user.createdAt)}</td>
+          <td data-label="Last login" class="nowrap">${formatAgo(user.lastLoginAt, now)}</td>
+          <td data-label="Sessions">${user.sessions}</td>
+        </tr>`,
+    ),
+  });
 }

@@ -1,19 +1,22 @@
-import type { Identity } from "../identity/principal.ts";
+import type { Actor } from "../identity/principal.ts";
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
-import { managementSource } from "../identity/audit-source.ts";
+import { actionEvent } from "../identity/audit-source.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { FieldError, SvcError } from "../errors.ts";
-import type { Client } from "../identity/client.ts";
-import type { MadeWith } from "./made-with.ts";
-import type { MintedTokens } from "./session-end.ts";
+import type { DerivedTokens } from "./derived-tokens.ts";
+import type { MintedTokens } from "./sessions.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
 import { lifetimeOf } from "../tokens/duration.ts";
+import { requireAdmin } from "./permission.ts";
+import { requireRunningSession } from "./running-session.ts";
+import { adminTokenRequestSchema } from "./token-input.ts";
+import { validateBody } from "./validation.ts";
 import { createToken, tokenHash, tokenStart } from "../credentials/token-format.ts";
 
-export interface AdminTokensOptions {
+export interface AdminTokensParts {
   readonly sessions: SessionStore;
-  readonly madeWith: Pick<MadeWith, "revoke">;
+  readonly derived: Pick<DerivedTokens, "revoke">;
   readonly audit: AuditTrail;
   readonly clock: Clock;
   /** Longest life, in milliseconds. */
@@ -21,27 +24,25 @@ export interface AdminTokensOptions {
 }
 
 /**
- * Administration tokens (`svcr_`): for programs that manage the service. One acts as the admin who made it, and is worth
- * nothing when that login is no admin any more. Every admin sees and revokes all of them.
+ * Administration tokens (`svcr_`): for programs that manage the service. A token acts as the admin who made it, for as long
+ * as that login is an admin. Every admin sees and revokes all of them. Every method throws SvcError `forbidden` for others.
  */
 export class AdminTokens {
-  readonly #options: AdminTokensOptions;
+  readonly #parts: AdminTokensParts;
 
-  constructor(options: AdminTokensOptions) {
-    this.#options = options;
+  constructor(parts: AdminTokensParts) {
+    this.#parts = parts;
   }
 
   /**
-   * Issues one; its value is in the answer, and nowhere else.
+   * Issues a token. Its value is in the result, and nowhere else.
    *
-   * @throws SvcError `invalid_fields`
+   * @throws SvcError `invalid_fields`; ProblemError
    */
-  async create(
-    caller: Identity,
-    client: Client,
-    request: { readonly name: string; readonly duration: string },
-  ): Promise<{ token: Secret; record: SessionRecord }> {
-    const { sessions, audit, clock, maxDurationMs } = this.#options;
+  async create(actor: Actor, input: unknown): Promise<{ token: Secret; record: SessionRecord }> {
+    requireAdmin(actor);
+    const request = validateBody(adminTokenRequestSchema, input);
+    const { sessions, audit, clock, maxDurationMs } = this.#parts;
     const lifetime = lifetimeOf(request.duration, maxDurationMs);
     if (typeof lifetime === "string") throw new FieldError([{ pointer: "/duration", message: lifetime }]);
     const token = createToken("session");
@@ -51,66 +52,50 @@ export class AdminTokens {
       kind: "administration",
       tokenHash: tokenHash(token.reveal()),
       tokenStart: tokenStart(token),
-      userId: caller.userId,
+      userId: actor.userId,
       role: "admin",
       name: request.name,
-      createdIp: client.address === "" ? undefined : client.address,
-      userAgent: client.userAgent,
+      createdIp: actor.client.address === "" ? undefined : actor.client.address,
+      userAgent: actor.client.userAgent,
       createdAt: now,
       expiresAt: now + lifetime,
       lastSeenAt: undefined,
-      mintedBy: caller.sessionId,
+      mintedBy: actor.sessionId,
     };
     await sessions.insert(record);
-    // Who ends a session with what it made must not miss one that it was making at that moment.
-    if ((await sessions.get(caller.sessionId)) === undefined) {
-      await sessions.delete(record.id);
-      throw new SvcError("forbidden", "The session was ended meanwhile");
-    }
-    audit.record({
-      action: "admin_token.created",
-      outcome: "allowed",
-      target: record.id,
-      ...managementSource(caller, client),
-      details: { name: record.name ?? "", expires_at: new Date(record.expiresAt).toISOString() },
-    });
+    await requireRunningSession(sessions, actor, async () => sessions.delete(record.id));
+    const details = { name: request.name, expires_at: new Date(record.expiresAt).toISOString() };
+    audit.record(actionEvent(actor, "admin_token.created", record.id, details));
     return { token, record };
   }
 
-  /** Those that are good now, newest first. */
-  async list(): Promise<readonly SessionRecord[]> {
-    const now = this.#options.clock.now();
-    const all = await this.#options.sessions.list({ kind: "administration" });
+  /** Tokens that are valid now, newest first. */
+  async list(actor: Actor): Promise<readonly SessionRecord[]> {
+    requireAdmin(actor);
+    const now = this.#parts.clock.now();
+    const all = await this.#parts.sessions.list({ kind: "administration" });
     return all.filter(({ expiresAt }) => expiresAt > now);
   }
 
   /** @throws SvcError `not_found` */
-  async get(id: string): Promise<SessionRecord> {
-    const record = await this.#options.sessions.get(id);
-    if (record?.kind !== "administration" || record.expiresAt <= this.#options.clock.now()) {
+  async get(actor: Actor, id: string): Promise<SessionRecord> {
+    requireAdmin(actor);
+    const record = await this.#parts.sessions.get(id);
+    if (record?.kind !== "administration" || record.expiresAt <= this.#parts.clock.now()) {
       throw new SvcError("not_found", "No administration token has this id");
     }
     return record;
   }
 
   /**
-   * From here on it opens nothing, on any instance.
-   *
    * @param tokens what becomes of the tokens that were made with it
    * @throws SvcError `not_found`
    */
-  async revoke(caller: Identity, client: Client, id: string, tokens: MintedTokens = "keep"): Promise<void> {
-    const record = await this.get(id);
-    if (!(await this.#options.sessions.delete(id))) {
-      throw new SvcError("not_found", "No administration token has this id");
-    }
-    const revoked = tokens === "revoke" ? await this.#options.madeWith.revoke(caller, client, id) : 0;
-    this.#options.audit.record({
-      action: "admin_token.revoked",
-      outcome: "allowed",
-      target: id,
-      ...managementSource(caller, client),
-      details: { name: record.name ?? "", tokens_revoked: revoked },
-    });
+  async revoke(actor: Actor, id: string, tokens: MintedTokens = "keep"): Promise<void> {
+    const { sessions, derived, audit } = this.#parts;
+    const { name = "" } = await this.get(actor, id);
+    if (!(await sessions.delete(id))) throw new SvcError("not_found", "No administration token has this id");
+    const revoked = tokens === "revoke" ? await derived.revoke(actor, id) : 0;
+    audit.record(actionEvent(actor, "admin_token.revoked", id, { name, tokens_revoked: revoked }));
   }
 }

@@ -1,4 +1,4 @@
-import type { Identity } from "../identity/principal.ts";
+import type { Actor } from "../identity/principal.ts";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { systemClock, type Secret } from "@devplat/base";
@@ -12,7 +12,8 @@ import type { SqlStore } from "../storage/sql/sql-store.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import { claimedKind } from "../credentials/token-format.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
-import { TokenMint, type TokenRequest } from "./token-mint.ts";
+import type { TokenRequest } from "./token-input.ts";
+import { Tokens } from "./tokens.ts";
 
 const REQUEST: TokenRequest = {
   repository: "acme/widgets",
@@ -24,7 +25,7 @@ const REQUEST: TokenRequest = {
 
 describe("agent tokens", () => {
   let store: SqlStore;
-  let admin: Identity;
+  let admin: Actor;
   let outcome: InstallationOutcome;
   let knowsApps: boolean;
   const asked: TokenRecord[] = [];
@@ -35,15 +36,22 @@ describe("agent tokens", () => {
     store = await memoryStore();
     const session = await sessionRecord(store, {}, "root");
     await store.sessions.insert(session);
-    admin = { userId: session.userId, login: "root", role: "admin", sessionId: session.id, kind: "session" };
+    admin = {
+      userId: session.userId,
+      login: "root",
+      role: "admin",
+      sessionId: session.id,
+      kind: "session",
+      client: NO_CLIENT,
+    };
     knowsApps = true;
     outcome = { kind: "token", token: undefined as unknown as Secret, expiresAt: 0 };
     for (const list of [asked, revoked, events]) list.length = 0;
   });
   afterEach(async () => store.close());
 
-  const mint = (allow = false): TokenMint =>
-    new TokenMint({
+  const tokens = (allow = false): Tokens =>
+    new Tokens({
       store,
       knowsApps,
       lookup: new TokenLookup(store, systemClock),
@@ -65,7 +73,7 @@ describe("agent tokens", () => {
     });
   const faultsOf = async (change: Partial<TokenRequest>, allow = false): Promise<string[]> => {
     try {
-      await mint(allow).mint(admin, NO_CLIENT, { ...REQUEST, ...change }, true);
+      await tokens(allow).create(admin, { ...REQUEST, ...change }, true);
       return [];
     } catch (error) {
       assert.ok(error instanceof FieldError);
@@ -74,15 +82,15 @@ describe("agent tokens", () => {
   };
 
   it("need the admin role (403), whether or not an app is registered", async () => {
-    const user: Identity = { ...admin, role: "user" };
-    await assert.rejects(mint().mint(user, NO_CLIENT, REQUEST, true), { code: "forbidden" });
+    const user: Actor = { ...admin, role: "user" };
+    await assert.rejects(tokens().create(user, REQUEST, true), { code: "forbidden" });
     await store.apps.insert(appRecord({ isDefault: true }));
-    await assert.rejects(mint().mint(user, NO_CLIENT, REQUEST, true), { code: "forbidden" });
+    await assert.rejects(tokens().create(user, REQUEST, true), { code: "forbidden" });
   });
 
   it("are not to be had where the code host knows no apps, and nobody is sent to register one", async () => {
     knowsApps = false;
-    await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), {
+    await assert.rejects(tokens().create(admin, REQUEST, true), {
       code: "no_app",
       message: /knows no apps/,
       hint: undefined,
@@ -90,7 +98,7 @@ describe("agent tokens", () => {
   });
 
   it("need a registered app (409), and it is said where to register one [svc 8.5]", async () => {
-    await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), {
+    await assert.rejects(tokens().create(admin, REQUEST, true), {
       code: "no_app",
       hint: /POST \/api\/apps.*SVC_HOST_APP_ID/,
     });
@@ -100,7 +108,7 @@ describe("agent tokens", () => {
     const app = appRecord({ isDefault: true });
     await store.apps.insert(app);
     await store.apps.insert(appRecord({ appId: "2", name: "other" }));
-    const { token, record } = await mint().mint(admin, NO_CLIENT, REQUEST, true);
+    const { token, record } = await tokens().create(admin, REQUEST, true);
     assert.equal(claimedKind(token.reveal()), "agent");
     assert.equal(record.appId, app.id);
     assert.equal(record.installation, "acme");
@@ -114,7 +122,7 @@ describe("agent tokens", () => {
     await store.apps.insert(appRecord({ appId: "2", name: "other", isDefault: true }));
     for (const app_id of [app.id, "77"]) {
       const change = { app_id, installation: "12345" };
-      const { record } = await mint().mint(admin, NO_CLIENT, { ...REQUEST, ...change }, true);
+      const { record } = await tokens().create(admin, { ...REQUEST, ...change }, true);
       assert.deepEqual([record.appId, record.installation], [app.id, "12345"]);
     }
   });
@@ -133,29 +141,29 @@ describe("agent tokens", () => {
   it("are refused when the code host does not give the app what they ask for, in its words", async () => {
     await store.apps.insert(appRecord({ isDefault: true }));
     outcome = { kind: "refused", message: "The app lacks contents:write for acme" };
-    await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), (error: FieldError) => {
+    await assert.rejects(tokens().create(admin, REQUEST, true), (error: FieldError) => {
       assert.deepEqual(error.faults, [
         { pointer: "/installation", message: "The app lacks contents:write for acme" },
       ]);
       return true;
     });
     outcome = { kind: "unavailable", message: "The code host does not answer" };
-    await assert.rejects(mint().mint(admin, NO_CLIENT, REQUEST, true), { code: "host_unreachable" });
-    const unchecked = await mint().mint(admin, NO_CLIENT, REQUEST, false);
+    await assert.rejects(tokens().create(admin, REQUEST, true), { code: "host_unreachable" });
+    const unchecked = await tokens().create(admin, REQUEST, false);
     assert.notEqual(await store.tokens.get(unchecked.record.id), undefined);
   });
 
   it("never expire only where that is allowed", async () => {
     await store.apps.insert(appRecord({ isDefault: true }));
     assert.deepEqual(await faultsOf({ duration: "never" }), ["/duration"]);
-    const { record } = await mint(true).mint(admin, NO_CLIENT, { ...REQUEST, duration: "never" }, true);
+    const { record } = await tokens(true).create(admin, { ...REQUEST, duration: "never" }, true);
     assert.equal(record.expiresAt, undefined);
   });
 
   it("take their installation tokens with them when they are revoked", async () => {
     await store.apps.insert(appRecord({ isDefault: true }));
-    const { record } = await mint().mint(admin, NO_CLIENT, REQUEST, true);
-    await mint().revoke(admin, NO_CLIENT, record.id);
+    const { record } = await tokens().create(admin, REQUEST, true);
+    await tokens().revoke(admin, record.id);
     assert.deepEqual(revoked, [record.id]);
     assert.deepEqual(
       events.map(({ action, details }) => [action, details?.["type"]]),

@@ -34,7 +34,7 @@ describe("CachedRepositories", () => {
     const { id } = await here.add(FIELDS);
     const there = await CachedRepositories.open(store.cachedRepositories, systemClock);
     await there.change(id, { timeoutSeconds: 60 });
-    await assert.rejects(here.change(id, { enabled: false }, 1), { code: "version_mismatch" });
+    await assert.rejects(here.change(id, { enabled: false }, [1]), { code: "version_mismatch" });
     assert.equal((await here.change(id, { enabled: false })).timeoutSeconds, 60);
     await store.close();
   });

@@ -4,6 +4,7 @@ import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
 import { SvcError } from "../errors.ts";
 import { foldCase } from "../repository-name.ts";
 import type { CachedRepositoryRecord, CachedRepositoryStore } from "../storage/store.ts";
+import { requireVersion, versionMismatch, type ExpectedVersions } from "./record-version.ts";
 
 /** Seconds that the proxy waits for the code host where a record says nothing (the mission's default). */
 export const DEFAULT_TIMEOUT_SECONDS = 30;
@@ -114,18 +115,15 @@ export class CachedRepositories implements CachePolicies {
     return record;
   }
 
-  /**
-   * @param version the version that the caller saw; undefined: whatever it is now
-   * @throws SvcError `not_found`, `version_mismatch`
-   */
+  /** @throws SvcError `not_found`, `version_mismatch` */
   async change(
     id: string,
     change: CachedRepositoryChange,
-    version?: number,
+    expected?: ExpectedVersions,
   ): Promise<CachedRepositoryRecord> {
     for (let attempt = 1; attempt <= MAX_CHANGE_TRIES; attempt++) {
       const before = this.get(id);
-      if (version !== undefined && version !== before.version) break;
+      requireVersion(before, expected);
       const changed = { ...before, ...change };
       if (
         changed.enabled === before.enabled &&
@@ -140,20 +138,16 @@ export class CachedRepositories implements CachePolicies {
         this.#changed(policyOf(after));
         return after;
       }
-      // Somebody else was first; see what is there now. A second look, if a change of ours came between.
+      // Another instance changed the record first. Read again, and once more if this instance changed one in between.
       if (!(await this.#reload())) await this.#reload();
     }
-    throw new SvcError("version_mismatch", "The record was changed since it was read", {
-      hint: "Read it again, and repeat the change with its new ETag.",
-    });
+    throw versionMismatch();
   }
 
   /** @throws SvcError `not_found`, `version_mismatch` */
-  async remove(id: string, version?: number): Promise<CachedRepositoryRecord> {
+  async remove(id: string, expected?: ExpectedVersions): Promise<CachedRepositoryRecord> {
     const record = this.get(id);
-    if (version !== undefined && version !== record.version) {
-      throw new SvcError("version_mismatch", "The record was changed since it was read");
-    }
+    requireVersion(record, expected);
     await this.#store.delete(id);
     this.#changes++;
     this.#byId.delete(id);

@@ -1,5 +1,5 @@
 import type { GitAction } from "../scopes/demand.ts";
-import type { Identity } from "../identity/principal.ts";
+import type { Actor } from "../identity/principal.ts";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { Secret, silentLogger, type Clock } from "@devplat/base";
@@ -10,7 +10,7 @@ import { FieldError } from "../errors.ts";
 import type { AuditEvent } from "../audit/audit-event.ts";
 import { NO_CLIENT } from "../identity/client.ts";
 import { Sessions } from "../identity/login/sessions.ts";
-import { TestLogin } from "../identity/login/test-login.ts";
+import { TestLogin } from "./test-login.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { SqlStore } from "../storage/sql/sql-store.ts";
@@ -29,7 +29,8 @@ import { lifetimeOf } from "../tokens/duration.ts";
 import { TokenGate } from "../tokens/token-gate.ts";
 import { TokenRate } from "../tokens/token-rate.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
-import { TokenMint, type TokenRequest } from "./token-mint.ts";
+import type { TokenRequest } from "./token-input.ts";
+import { Tokens } from "./tokens.ts";
 import { TokenUses } from "../tokens/token-uses.ts";
 
 const START = 1_800_000_000_000;
@@ -161,12 +162,12 @@ describe("an address list", () => {
 describe("minting and admitting", () => {
   let store: SqlStore;
   let now: number;
-  let mint: TokenMint;
+  let tokens: Tokens;
   let gate: TokenGate;
   let uses: TokenUses;
   let login: TestLogin;
   let answer: "readable" | "refused" | "moved";
-  let alice: Identity;
+  let alice: Actor;
   const events: AuditEvent[] = [];
   const clock: Clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
   const request: TokenRequest = {
@@ -198,7 +199,7 @@ describe("minting and admitting", () => {
       logger: silentLogger,
     });
     events.length = 0;
-    mint = new TokenMint({
+    tokens = new Tokens({
       store,
       knowsApps: true,
       lookup,
@@ -214,14 +215,16 @@ describe("minting and admitting", () => {
     const sessions = new Sessions(store, clock, { admins: [], recordedRoles: true });
     const audit = { record: () => undefined };
     login = new TestLogin({ store, sessions, accounts, audit, clock, defaultHostToken: undefined });
-    alice = (
-      await login.logIn({ username: "alice", role: "user", hostToken: new Secret("ghp_alice") }, NO_CLIENT)
-    ).identity;
+    alice = await loggedIn({ username: "alice", host_token: "ghp_alice" });
   });
   afterEach(async () => store.close());
 
+  const loggedIn = async (input: Readonly<Record<string, string>>): Promise<Actor> => ({
+    ...(await login.logIn(input, NO_CLIENT)).identity,
+    client: NO_CLIENT,
+  });
   const minted = async (change: Partial<TokenRequest> = {}): Promise<{ token: string; id: string }> => {
-    const { token, record } = await mint.mint(alice, NO_CLIENT, { ...request, ...change }, true);
+    const { token, record } = await tokens.create(alice, { ...request, ...change }, true);
     return { token: token.reveal(), id: record.id };
   };
   const status = async (
@@ -251,7 +254,7 @@ describe("minting and admitting", () => {
   });
 
   it("without a stored credential the request goes upstream anonymously", async () => {
-    alice = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT)).identity;
+    alice = await loggedIn({ username: "bob" });
     const { token } = await minted();
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(admission.kind === "forward" && admission.authorization === undefined, true);
@@ -288,7 +291,7 @@ describe("minting and admitting", () => {
     assert.equal(await status(token), 401);
     const second = await minted();
     assert.equal(await status(second.token), 200);
-    await mint.revoke(alice, NO_CLIENT, (await mint.list(alice)).records[0]?.id ?? "");
+    await tokens.revoke(alice, (await tokens.list(alice)).records[0]?.id ?? "");
     assert.equal(await status(second.token), 401);
     assert.notEqual(id, "");
     for (const unknown of [
@@ -326,7 +329,7 @@ describe("minting and admitting", () => {
   it("a new credential of the user counts at once", async () => {
     const { token } = await minted();
     await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
-    await login.logIn({ username: "ALICE", role: "user", hostToken: new Secret("ghp_new") }, NO_CLIENT);
+    await loggedIn({ username: "ALICE", host_token: "ghp_new" });
     const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(
       admission.kind === "forward" && admission.authorization,
@@ -388,13 +391,13 @@ describe("minting and admitting", () => {
     await status(token);
     await status(token, WRITE);
     await uses.flush();
-    const record = await mint.get(alice, id);
+    const record = await tokens.get(alice, id);
     assert.deepEqual([record.useCount, record.lastUsedAt, record.lastIp], [2, START, "10.0.0.1"]);
   });
 
   const wrong: [name: string, change: Partial<TokenRequest>, pointers: string[]][] = [
     ["no repository", { repository: undefined }, ["/repository"]],
-    ["an empty list", { repository: undefined, repositories: [] }, ["/repository"]],
+    ["an empty list", { repository: undefined, repositories: [] }, ["/repositories"]],
     ["both forms", { repositories: ["a/b"] }, ["/repositories"]],
     ["a repository without owner", { repository: "widgets" }, ["/repository"]],
     ["a path that climbs", { repository: "../x" }, ["/repository"]],
@@ -415,7 +418,7 @@ describe("minting and admitting", () => {
     ["an address that is none", { ip_allow: ["10.0.0.1", "x"] }, ["/ip_allow/1"]],
     [
       "several at once",
-      { repository: "x", scopes: "", duration: "1" },
+      { repository: "x", scopes: "a:read", duration: "1" },
       ["/repository", "/scopes", "/duration"],
     ],
   ];
@@ -437,7 +440,7 @@ describe("minting and admitting", () => {
     await assert.rejects(minted(), /not readable at the code host with your stored credential/);
     answer = "moved";
     await assert.rejects(minted(), /has moved/);
-    assert.notEqual((await mint.mint(alice, NO_CLIENT, request, false)).token, undefined);
+    assert.notEqual((await tokens.create(alice, request, false)).token, undefined);
   });
 
   it("an agent token needs an admin, then an app", async () => {
@@ -448,20 +451,19 @@ describe("minting and admitting", () => {
 
   it("a user sees and revokes only own tokens, an admin all [svc 9.10]", async () => {
     const { id } = await minted();
-    const bob = (await login.logIn({ username: "bob", role: "user", hostToken: undefined }, NO_CLIENT))
-      .identity;
-    assert.deepEqual((await mint.list(bob)).records, []);
-    await assert.rejects(mint.revoke(bob, NO_CLIENT, id), { code: "not_found" });
-    const admin: Identity = { ...bob, role: "admin" };
-    assert.equal((await mint.list(admin)).records.length, 1);
-    await mint.revoke(admin, NO_CLIENT, id);
-    await assert.rejects(mint.get(admin, id), { code: "not_found" });
+    const bob = await loggedIn({ username: "bob" });
+    assert.deepEqual((await tokens.list(bob)).records, []);
+    await assert.rejects(tokens.revoke(bob, id), { code: "not_found" });
+    const admin: Actor = { ...bob, role: "admin" };
+    assert.equal((await tokens.list(admin)).records.length, 1);
+    await tokens.revoke(admin, id);
+    await assert.rejects(tokens.get(admin, id), { code: "not_found" });
   });
 
   it("minting and revoking are audited, once each, without the token [svc 9.11]", async () => {
     const { token, id } = await minted();
-    await mint.revoke(alice, NO_CLIENT, id);
-    await assert.rejects(mint.revoke(alice, NO_CLIENT, id), { code: "not_found" });
+    await tokens.revoke(alice, id);
+    await assert.rejects(tokens.revoke(alice, id), { code: "not_found" });
     assert.deepEqual(
       events.map(({ action, target, actor }) => [action, target, actor.login]),
       [
@@ -492,11 +494,11 @@ describe("minting and admitting", () => {
 
   it("a leaked token is revoked by its value, twice if need be", async () => {
     const { token } = await minted();
-    await mint.revokeByValue(alice, NO_CLIENT, token);
+    await tokens.revokeByValue(alice, token);
     assert.equal(await status(token), 401);
-    await mint.revokeByValue(alice, NO_CLIENT, token);
+    await tokens.revokeByValue(alice, token);
     assert.equal(events.filter(({ action }) => action === "token.revoked").length, 1);
-    await assert.rejects(mint.revokeByValue(alice, NO_CLIENT, createToken("proxy").reveal()), {
+    await assert.rejects(tokens.revokeByValue(alice, createToken("proxy").reveal()), {
       code: "not_found",
     });
   });

@@ -5,7 +5,7 @@ import { adminTokenOperations } from "../admin-api/admin-tokens.ts";
 import { appOperations } from "../admin-api/apps.ts";
 import { auditOperations } from "../admin-api/audit.ts";
 import { cachedRepositoryOperations } from "../admin-api/cached-repos.ts";
-import { logoutOperation, testLoginOperation } from "../admin-api/login.ts";
+import { testLoginOperation } from "../admin-api/login.ts";
 import { sessionOperations } from "../admin-api/sessions.ts";
 import { openApiOperation } from "../admin-api/openapi.ts";
 import type { Operation } from "../admin-api/operation.ts";
@@ -17,9 +17,9 @@ import type { CachedRepositories } from "../administration/cached-repositories.t
 import type { LiveConfig } from "../config/live-config.ts";
 import type { IdentityParts } from "./identity.ts";
 import { Authenticator } from "../identity/login/authenticator.ts";
-import { MadeWith } from "../administration/made-with.ts";
-import { SessionEnd } from "../administration/session-end.ts";
-import { TestLogin } from "../identity/login/test-login.ts";
+import { DerivedTokens } from "../administration/derived-tokens.ts";
+import { SessionUseCases } from "../administration/sessions.ts";
+import { TestLogin } from "../administration/test-login.ts";
 import type { Health } from "../health.ts";
 import { addPageAssets } from "../admin-ui/layout.ts";
 import { LiveDashboard } from "../admin-ui/live-dashboard.ts";
@@ -33,7 +33,11 @@ import { AdminTokens } from "../administration/admin-tokens.ts";
 import type { RepositoryProbe } from "../administration/repository-probe.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { PushReceiver } from "../webhooks/push-receiver.ts";
-import { TokenMint } from "../administration/token-mint.ts";
+import { AuditLog } from "../administration/audit-log.ts";
+import { Explanations } from "../administration/explanations.ts";
+import { Repositories } from "../administration/repositories.ts";
+import { Tokens } from "../administration/tokens.ts";
+import { Users } from "../administration/users.ts";
 
 export interface AdministrationParts {
   readonly live: LiveConfig;
@@ -63,17 +67,24 @@ export interface Administration {
   readonly dashboard: LiveDashboard;
 }
 
-/** The assembly of the management surface. Part of assemble.ts, on its own for tests. */
+/** Assembles the use cases of the administration and their two faces, on its own for tests. */
 export function assembleAdministration(parts: AdministrationParts): Administration {
-  const { live, store, repositories, maintenance, audit, lookup, address, clock, logger, version } = parts;
+  const { live, store, maintenance, audit, lookup, address, clock, logger, version } = parts;
   const config = live.current;
   const { identity } = parts;
-  const { sessions, accounts } = identity;
-  const authenticator = new Authenticator(sessions, address, identity.allowed);
+  const { accounts } = identity;
+  const authenticator = new Authenticator(identity.sessions, address, identity.allowed);
   const testLogin = config.dev.mode
-    ? new TestLogin({ store, sessions, accounts, audit, clock, defaultHostToken: config.dev.host_token })
+    ? new TestLogin({
+        store,
+        sessions: identity.sessions,
+        accounts,
+        audit,
+        clock,
+        defaultHostToken: config.dev.host_token,
+      })
     : undefined;
-  const mint = new TokenMint({
+  const tokens = new Tokens({
     store,
     knowsApps: identity.codeHost.apps !== undefined,
     lookup,
@@ -92,46 +103,50 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
       return live.current.tokens.allow_never;
     },
   });
-  const madeWith = new MadeWith({ sessions: store.sessions, mint, audit, clock });
-  const sessionEnd = new SessionEnd({ sessions, store: store.sessions, madeWith, audit });
+  const derived = new DerivedTokens({ sessions: store.sessions, tokens, audit, clock });
+  const sessions = new SessionUseCases({
+    sessions: identity.sessions,
+    store: store.sessions,
+    derived,
+    accounts,
+    audit,
+  });
   const adminTokens = new AdminTokens({
     sessions: store.sessions,
-    madeWith,
+    derived,
     audit,
     clock,
     get maxDurationMs() {
       return live.current.tokens.admin_max_duration;
     },
   });
+  const list = parts.repositories;
+  const repositories = new Repositories({ list, maintenance, accounts, probe: parts.probe, audit, logger });
+  const auditLog = new AuditLog(store.audit);
+  const explanations = new Explanations({
+    explainer: new ScopeExplainer(
+      parts.judges,
+      identity.codeHost,
+      () => live.current.tokens.push_needs_workflows,
+    ),
+    lookup,
+    tokens,
+  });
   const assets = new Assets();
   addCommonAssets(assets);
   addPageAssets(assets);
-  const explainer = new ScopeExplainer(
-    parts.judges,
-    identity.codeHost,
-    () => live.current.tokens.push_needs_workflows,
-  );
   const described: Operation[] = [
     ...(testLogin === undefined ? [] : [testLoginOperation(testLogin)]),
-    logoutOperation(sessions, audit),
-    ...sessionOperations({ sessions, sessionEnd, madeWith, address, accounts, audit }),
-    ...cachedRepositoryOperations({
-      repositories,
-      maintenance,
-      accounts,
-      probe: parts.probe,
-      audit,
-      address,
-      logger,
-    }),
-    ...tokenOperations(mint, sessionEnd, address),
+    ...sessionOperations(sessions, address),
+    ...cachedRepositoryOperations(repositories, address),
+    ...tokenOperations(tokens, sessions, address),
     ...adminTokenOperations(adminTokens, address),
-    ...auditOperations(store.audit, address),
-    ...scopeOperations(explainer, lookup),
+    ...auditOperations(auditLog, address),
+    ...scopeOperations(explanations),
     ...appOperations(identity.apps, identity.codeHost, address),
   ];
   const dashboard = new LiveDashboard({
-    repositories,
+    repositories: list,
     maintenance,
     activity: parts.activity,
     health: parts.health,
@@ -160,25 +175,23 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
       clock,
     }),
     ui: {
+      ...identity,
       assets,
       version,
       live,
       dashboard,
-      explainer,
+      explanations,
       operations,
       hostUrl: identity.codeHost.url,
-      auditStore: store.audit,
-      repositories,
-      maintenance,
-      audit,
-      cacheEnabled: config.cache.enabled,
-      mint,
-      sessionEnd,
-      madeWith,
-      authenticator,
-      ...identity,
       hostName: new URL(identity.codeHost.url).host,
-      users: store.users,
+      auditLog,
+      repositories,
+      cacheEnabled: config.cache.enabled,
+      tokens,
+      sessions,
+      users: new Users(store.users, identity.sessions),
+      authenticator,
+      audit,
       testLogin,
       address,
       clock,

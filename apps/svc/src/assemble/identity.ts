@@ -1,10 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { HttpClient } from "@devplat/http-client";
 import { Accounts } from "../identity/accounts/accounts.ts";
-import { AppRegistry } from "../identity/apps/app-registry.ts";
+import { Apps } from "../administration/apps.ts";
 import { HostAppsClient } from "../identity/apps/host-apps.ts";
 import { InstallationTokens } from "../identity/apps/installation-tokens.ts";
-import { ManifestFlow } from "../identity/apps/manifest-flow.ts";
+import { ManifestFlow } from "../administration/manifest-flow.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
@@ -40,7 +40,7 @@ export interface IdentityParts {
   readonly webLogin: WebLogin | undefined;
   readonly deviceFlow: DeviceFlow;
   readonly limits: LoginLimits;
-  readonly apps: AppRegistry;
+  readonly apps: Apps;
   readonly manifestFlow: ManifestFlow;
   readonly installations: InstallationTokens;
 }
@@ -69,7 +69,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
   });
   const hostApps = new HostAppsClient(codeHost, client, clock);
   const installations = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger });
-  const apps = new AppRegistry({
+  const apps = new Apps({
     store: store.apps,
     hostApps: codeHost.apps === undefined ? undefined : hostApps,
     audit,
@@ -102,7 +102,7 @@ export function assembleIdentity(options: IdentityOptions): IdentityParts {
       store: store.oneTime,
       hostApps,
       codeHost,
-      registry: apps,
+      apps,
       address,
       clock,
     }),

@@ -7,16 +7,18 @@ import { Hono } from "hono";
 import type { PushReceiver } from "../webhooks/push-receiver.ts";
 import { addDeviceEndpoints } from "../admin-api/device.ts";
 import { DATABASE_RETRY_SECONDS, problemOf, problemResponse, INTERNAL } from "../http/request/problem.ts";
-import { addOperations, requestFacts, requireAccess } from "../admin-api/router.ts";
+import { addOperations } from "../admin-api/router.ts";
+import { requireAccess } from "../administration/permission.ts";
+import { requestFacts } from "../http/request/management-client.ts";
 import type { Operation } from "../admin-api/operation.ts";
-import { addAdminUi, type AdminUiOptions } from "../admin-ui/routes.ts";
+import { addAdminUi, type AdminUiParts } from "../admin-ui/routes.ts";
 
 /** A year: the path of an asset holds a digest of its content. */
 const ASSET_CACHE = "public, max-age=31536000, immutable";
 
 export interface ManagementOptions {
   readonly operations: readonly Operation[];
-  readonly ui: AdminUiOptions;
+  readonly ui: AdminUiParts;
   readonly assets: Assets;
   readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
   /** Whether /metrics needs no credential. */

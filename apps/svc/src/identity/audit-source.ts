@@ -1,6 +1,6 @@
-import type { Identity, Principal } from "./principal.ts";
+import type { Actor, Identity, Principal } from "./principal.ts";
 import type { Client } from "./client.ts";
-import type { AuditActor, AuditEvent } from "../audit/audit-event.ts";
+import type { AuditAction, AuditActor, AuditEvent } from "../audit/audit-event.ts";
 
 /** Who made a management request, and from where, in the form of an audit event. */
 export function managementSource(
@@ -16,6 +16,17 @@ export function managementSource(
           credentialId: identity.sessionId,
         };
   return { actor, remoteAddress: client.address, requestId: client.requestId };
+}
+
+/** The audit event of an action that an actor carried out. */
+export function actionEvent(
+  actor: Actor,
+  action: AuditAction,
+  target: string,
+  details?: AuditEvent["details"],
+): AuditEvent {
+  const source = managementSource(actor, actor.client);
+  return { action, outcome: "allowed", target, ...source, ...(details === undefined ? {} : { details }) };
 }
 
 /** Who stands behind a request to the code host, in the form of an audit event. */

@@ -1,4 +1,5 @@
 import type { Role, SessionRecord } from "../storage/store.ts";
+import type { Client } from "./client.ts";
 
 /** Who stands behind an admitted request, for the access log; never a secret. */
 export interface Principal {
@@ -18,4 +19,9 @@ export interface Identity {
   readonly kind: SessionRecord["kind"];
   /** The program that a person approved by the device flow; undefined: a session of a person's browser. */
   readonly device?: string;
+}
+
+/** Somebody who asks for an action of the administration, and the program that they use. */
+export interface Actor extends Identity {
+  readonly client: Client;
 }

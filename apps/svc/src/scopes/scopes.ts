@@ -76,3 +76,8 @@ export function allows(scopes: Scopes, resource: Resource, level: Level): boolea
   const held = scopes[EVERYTHING] ?? scopes[resource];
   return held === "write" || held === level;
 }
+
+/** `issues:write` for each resource. */
+export function scopeTexts(scopes: Readonly<Record<string, string>>): string[] {
+  return Object.entries(scopes).map(([resource, level]) => `${resource}:${level}`);
+}

@@ -1,4 +1,4 @@
-import type { Identity } from "../principal.ts";
+import type { Actor } from "../principal.ts";
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -12,12 +12,13 @@ import { NO_CLIENT } from "../client.ts";
 import { memoryStore } from "../../storage/memory.test-kit.ts";
 import type { AppRecord, Store, TokenRecord } from "../../storage/store.ts";
 import { readAppKey } from "./app-key.ts";
-import { AppRegistry } from "./app-registry.ts";
+import { Apps } from "../../administration/apps.ts";
 import { HostAppsClient } from "./host-apps.ts";
 import { InstallationTokens } from "./installation-tokens.ts";
 import { missingPermissions, permissionsFor } from "./permissions.ts";
 
-const ADMIN: Identity = {
+const ADMIN: Actor = {
+  client: NO_CLIENT,
   userId: "u1",
   login: "root",
   role: "admin",
@@ -25,7 +26,6 @@ const ADMIN: Identity = {
   sessionId: "s1",
 };
 const HOUR = 3_600_000;
-const anyVersion = (): void => undefined;
 
 describe("apps", () => {
   let host: CodeHost;
@@ -34,7 +34,7 @@ describe("apps", () => {
   let ahead: number;
   let app: TestApp;
   let installation: number;
-  let registry: AppRegistry;
+  let registry: Apps;
   let tokens: InstallationTokens;
   let events: AuditEvent[];
   const clock: Clock = {
@@ -64,12 +64,12 @@ describe("apps", () => {
     await store.close();
   });
 
-  const instance = (Client = HostAppsClient): [AppRegistry, InstallationTokens] => {
+  const instance = (Client = HostAppsClient): [Apps, InstallationTokens] => {
     const codeHost = codeHostFor({ kind: "github", url: host.url, api_url: host.apiUrl });
     const audit = { record: (event: AuditEvent) => void events.push(event) };
     const hostApps = new Client(codeHost, new HostClient(), clock);
     const given = new InstallationTokens({ store, hostApps, codeHost, audit, clock, logger: silentLogger });
-    const kept = new AppRegistry({
+    const kept = new Apps({
       store: store.apps,
       hostApps,
       audit,
@@ -80,16 +80,7 @@ describe("apps", () => {
     return [kept, given];
   };
   const register = async (which: TestApp = app): Promise<AppRecord> =>
-    registry.register(
-      {
-        appId: String(which.id),
-        privateKey: new Secret(which.privateKey),
-        webhookSecret: undefined,
-        isDefault: false,
-      },
-      ADMIN,
-      NO_CLIENT,
-    );
+    registry.register(ADMIN, { app_id: String(which.id), private_key: which.privateKey });
   /** As it stands in the store. */
   const agentToken = async (appId: string, change: Partial<TokenRecord> = {}): Promise<TokenRecord> => {
     const record: TokenRecord = {
@@ -159,16 +150,15 @@ describe("apps", () => {
     ];
     for (const [name, key] of bad) {
       it(`a key is checked on entry: ${name}`, async () => {
-        const given = { appId: String(app.id), webhookSecret: undefined, isDefault: false };
         await assert.rejects(
-          registry.register({ ...given, privateKey: new Secret(key) }, ADMIN, NO_CLIENT),
+          registry.register(ADMIN, { app_id: String(app.id), private_key: key }),
           (error: Error) => {
             assert.deepEqual(fieldFaults(error), ["/private_key"]);
             assert.doesNotMatch(error.message, /planted|BEGIN/);
             return true;
           },
         );
-        assert.deepEqual(await registry.list(), []);
+        assert.deepEqual(await registry.list(ADMIN), []);
       });
     }
 
@@ -193,29 +183,26 @@ describe("apps", () => {
     it("a new default takes that from the other, and versions are honoured", async () => {
       const first = await register();
       const second = await register(host.apps.addApp("third"));
-      await registry.update(second.id, { isDefault: true }, anyVersion, ADMIN, NO_CLIENT);
+      await registry.update(ADMIN, second.id, { is_default: true });
       assert.deepEqual(
-        (await registry.list()).filter(({ isDefault }) => isDefault).map(({ id }) => id),
+        (await registry.list(ADMIN)).filter(({ isDefault }) => isDefault).map(({ id }) => id),
         [second.id],
       );
-      const refuse = (): never => {
-        throw new FieldError([]);
-      };
-      await assert.rejects(registry.update(first.id, {}, refuse, ADMIN, NO_CLIENT));
-      await assert.rejects(registry.get("none"), { code: "not_found" });
+      await assert.rejects(registry.update(ADMIN, first.id, {}, [7]), { code: "version_mismatch" });
+      await assert.rejects(registry.get(ADMIN, "none"), { code: "not_found" });
     });
 
     it("an app of the configuration is registered without asking, once, and takes a new key", async () => {
       const key = new Secret(pem("pkcs1"));
       await registry.seed("77", key);
       await registry.seed("77", key);
-      const [record] = await registry.list();
+      const [record] = await registry.list(ADMIN);
       assert.deepEqual(
         [record?.appId, record?.source, record?.isDefault, record?.version],
         ["77", "configuration", true, 1],
       );
       await registry.seed("77", new Secret(app.privateKey));
-      assert.equal((await registry.list())[0]?.version, 2);
+      assert.equal((await registry.list(ADMIN))[0]?.version, 2);
       await assert.rejects(registry.seed("78", new Secret("planted")), {
         code: "config_refused",
         message: "host.private_key is not a private key in PEM form without a passphrase",
@@ -224,7 +211,7 @@ describe("apps", () => {
 
     it("check says what the code host knows: permissions and installations", async () => {
       const record = await register();
-      const { host: described, installations } = await registry.check(record.id);
+      const { host: described, installations } = await registry.check(ADMIN, record.id);
       assert.equal(described.permissions["contents"], "write");
       assert.deepEqual(
         installations.map(({ account, selection }) => [account, selection]),
@@ -336,7 +323,7 @@ describe("apps", () => {
     it("end with their app", async () => {
       const { id } = await register();
       const outcome = await tokens.forToken(await agentToken(id));
-      await registry.remove(id, anyVersion, ADMIN, NO_CLIENT);
+      await registry.remove(ADMIN, id);
       assert.equal(host.apps.revoked.has(outcome.kind === "token" ? outcome.token.reveal() : ""), true);
       assert.deepEqual(await tokens.forToken(await agentToken(id)), {
         kind: "refused",

@@ -14,6 +14,8 @@ const INTERVAL_SECONDS = 5;
 const SLOW_DOWN_SECONDS = 5;
 /** Milliseconds that a device may be early: timers and networks jitter. */
 const EARLY_MS = 500;
+/** Path of the page where a person approves a program. */
+export const DEVICE_PAGE_PATH = "/auth/device";
 const DEVICE_KIND = "device_code";
 const USER_KIND = "user_code";
 

@@ -1,14 +1,15 @@
-import type { Identity } from "../principal.ts";
+import type { Actor } from "../identity/principal.ts";
 import type { Clock } from "@devplat/base";
-import type { CodeHost } from "../../code-host/code-host.ts";
-import { SvcError } from "../../errors.ts";
-import type { Client } from "../client.ts";
-import { digest, randomText } from "../login/random.ts";
-import type { OwnAddress } from "../../own-address.ts";
-import type { AppRecord, Store } from "../../storage/store.ts";
-import { HOOK_PATH } from "./hook-path.ts";
-import type { AppRegistry } from "./app-registry.ts";
-import type { HostAppsClient } from "./host-apps.ts";
+import type { CodeHost } from "../code-host/code-host.ts";
+import { SvcError } from "../errors.ts";
+import { readManifestRequest } from "./app-input.ts";
+import { requireAdmin } from "./permission.ts";
+import { digest, randomText } from "../identity/login/random.ts";
+import type { OwnAddress } from "../own-address.ts";
+import type { AppRecord, Store } from "../storage/store.ts";
+import { HOOK_PATH } from "../identity/apps/hook-path.ts";
+import type { Apps } from "./apps.ts";
+import type { HostAppsClient } from "../identity/apps/host-apps.ts";
 
 export const MANIFEST_CALLBACK_PATH = "/admin/apps/manifest/callback";
 /** Milliseconds from the form to the callback; the code host's code is good for an hour. */
@@ -26,11 +27,11 @@ const PERMISSIONS = {
   statuses: "write",
 } as const;
 
-export interface ManifestFlowOptions {
+export interface ManifestFlowParts {
   readonly store: Store["oneTime"];
   readonly hostApps: HostAppsClient;
   readonly codeHost: CodeHost;
-  readonly registry: AppRegistry;
+  readonly apps: Apps;
   readonly address: OwnAddress;
   readonly clock: Clock;
 }
@@ -46,22 +47,24 @@ export interface ManifestForm {
  * back for the app's key. The code is taken only with the state that was given to the same session.
  */
 export class ManifestFlow {
-  readonly #options: ManifestFlowOptions;
+  readonly #parts: ManifestFlowParts;
 
-  constructor(options: ManifestFlowOptions) {
-    this.#options = options;
+  constructor(parts: ManifestFlowParts) {
+    this.#parts = parts;
   }
 
-  /** @param owner an organization that is to own the app; undefined: the admin's own account */
-  async begin(caller: Identity, name: string, owner: string | undefined): Promise<ManifestForm> {
-    const { store, codeHost, address, clock } = this.#options;
+  /** @param input name, and the organization that is to own the app; empty: the actor's account @throws FieldError */
+  async begin(actor: Actor, input: unknown): Promise<ManifestForm> {
+    requireAdmin(actor);
+    const { name, owner } = readManifestRequest(input);
+    const { store, codeHost, address, clock } = this.#parts;
     if (codeHost.apps === undefined) {
       throw new SvcError("no_app", "This code host knows no apps (host.kind)");
     }
     const state = randomText();
     const now = clock.now();
     await store.put(
-      { kind: KIND, key: digest(state), value: caller.sessionId, expiresAt: now + LIFETIME_MS },
+      { kind: KIND, key: digest(state), value: actor.sessionId, expiresAt: now + LIFETIME_MS },
       now,
     );
     const action = new URL(codeHost.apps.registrationUrl(owner));
@@ -81,18 +84,18 @@ export class ManifestFlow {
 
   /** @throws SvcError `app_refused` (not begun in this session, used, too old), `host_unreachable`, `already_exists` */
   async finish(
+    actor: Actor,
     callback: { readonly code: string | undefined; readonly state: string | undefined },
-    caller: Identity,
-    client: Client,
   ): Promise<AppRecord> {
-    const { store, hostApps, registry, clock } = this.#options;
+    requireAdmin(actor);
+    const { store, hostApps, apps, clock } = this.#parts;
     const state = await store.take(KIND, digest(callback.state ?? ""), clock.now());
-    if (state?.value !== caller.sessionId || callback.code === undefined || callback.code === "") {
+    if (state?.value !== actor.sessionId || callback.code === undefined || callback.code === "") {
       throw new SvcError("app_refused", "This registration was not begun in your session, or took too long", {
-        hint: "Begin it anew.",
+        hint: "Begin again.",
       });
     }
-    return registry.adopt(await hostApps.convertManifest(callback.code), caller, client);
+    return apps.adopt(actor, await hostApps.convertManifest(callback.code));
   }
 }
 

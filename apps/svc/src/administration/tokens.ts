@@ -1,43 +1,29 @@
-import type { Identity } from "../identity/principal.ts";
+import type { Actor, Identity } from "../identity/principal.ts";
 import { randomUUIDv7 } from "node:crypto";
 import type { Clock, Secret } from "@devplat/base";
 import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
-import { managementSource } from "../identity/audit-source.ts";
+import { actionEvent } from "../identity/audit-source.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { FieldError, SvcError, type FieldFault } from "../errors.ts";
-import type { Client } from "../identity/client.ts";
 import { foldCase, splitRepository } from "../repository-name.ts";
 import type { AppRecord, Store, TokenPage, TokenRecord } from "../storage/store.ts";
 import { addressFault } from "@devplat/config/address-list";
 import { lifetimeOf } from "../tokens/duration.ts";
 import { createToken, isWellFormed, tokenHash, tokenStart } from "../credentials/token-format.ts";
 import type { RepositoryProbe } from "./repository-probe.ts";
-import { EVERYTHING, parseScopes } from "../scopes/scopes.ts";
+import { EVERYTHING, parseScopes, scopeTexts } from "../scopes/scopes.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
+import { requireTimeCursor } from "./paging.ts";
+import { requireRunningSession } from "./running-session.ts";
+import { tokenRequestSchema, type TokenRequest } from "./token-input.ts";
+import { validateBody } from "./validation.ts";
 
 /** The duration of a token without expiry. */
 const NEVER = "never";
-/** Tokens of one answer, where no limit is asked for. */
-const MAX_LISTED = 1000;
-/** The fields of `POST /api/tokens`, of the right types, not yet judged. */
-export interface TokenRequest {
-  readonly repository?: string | undefined;
-  readonly repositories?: readonly string[] | undefined;
-  readonly scopes: string;
-  readonly duration: string;
-  readonly type: "proxy" | "agent";
-  /** Agent tokens: id of a registered app, ours or the code host's; default the default app. */
-  readonly app_id?: string | undefined;
-  /** Agent tokens: the account that the app is installed for; default the owner of the repositories. */
-  readonly installation?: string | undefined;
-  readonly session_id?: string | undefined;
-  readonly description?: string | undefined;
-  readonly ip_allow: readonly string[];
-  readonly requests_per_minute?: number | undefined;
-}
-
-export interface TokenMintOptions {
+/** Tokens of a page, where no limit is given. */
+export const MAX_LISTED = 1000;
+export interface TokensParts {
   readonly store: Store;
   readonly lookup: TokenLookup;
   readonly probe: RepositoryProbe;
@@ -57,71 +43,72 @@ export interface TokenMintOptions {
 }
 
 /** Issues, lists and revokes proxy and agent tokens. */
-export class TokenMint {
-  readonly #options: TokenMintOptions;
+export class Tokens {
+  readonly #parts: TokensParts;
 
-  constructor(options: TokenMintOptions) {
-    this.#options = options;
+  constructor(parts: TokensParts) {
+    this.#parts = parts;
   }
 
   /**
-   * Issues a token; its value is in the answer, and nowhere else.
+   * Issues a token. Its value is in the result, and nowhere else.
    *
-   * @param check whether to ask the code host if the caller, or the app, can reach the repositories
-   * @throws SvcError `invalid_fields`, `forbidden` and `no_app` (agent tokens), `host_unreachable`
+   * @param check whether to ask the code host if the actor, or the app, can reach the repositories
+   * @throws SvcError `invalid_fields`, `forbidden` and `no_app` (agent tokens), `host_unreachable`; ProblemError
    */
-  async mint(
-    caller: Identity,
-    client: Client,
-    request: TokenRequest,
+  async create(
+    actor: Actor,
+    input: unknown,
     check: boolean,
   ): Promise<{ token: Secret; record: TokenRecord }> {
-    if (request.type === "agent" && caller.role !== "admin") {
+    const request = validateBody(tokenRequestSchema, input);
+    const { type = "proxy", ip_allow: ipAllow = [] } = request;
+    if (type === "agent" && actor.role !== "admin") {
       throw new SvcError("forbidden", "Only an admin may create agent tokens");
     }
-    const { store, installations, audit, clock } = this.#options;
-    if (request.type === "agent" && !this.#options.knowsApps) {
+    const { store, installations, audit, clock } = this.#parts;
+    if (type === "agent" && !this.#parts.knowsApps) {
       throw new SvcError("no_app", "This code host knows no apps (host.kind), so it has no agent tokens");
     }
-    const apps = request.type === "agent" ? await store.apps.list() : [];
-    if (request.type === "agent" && apps.length === 0) throw noApp();
+    const apps = type === "agent" ? await store.apps.list() : [];
+    if (type === "agent" && apps.length === 0) throw noApp();
     const repositories =
       request.repositories ?? (request.repository === undefined ? [] : [request.repository]);
     const { scopes, faults } = parseScopes(request.scopes);
     const duration = this.#duration(request.duration);
-    const agent = request.type === "agent" ? agentPart(request, repositories, apps) : undefined;
+    const agent = type === "agent" ? agentPart(request, repositories, apps) : undefined;
     const found: FieldFault[] = [
       ...this.#repositoryFaults(request, repositories),
       ...faults.map((message) => ({ pointer: "/scopes", message })),
-      ...(EVERYTHING in scopes && !this.#options.allowUnrestricted
+      ...(EVERYTHING in scopes && !this.#parts.allowUnrestricted
         ? [{ pointer: "/scopes", message: NOT_UNRESTRICTED }]
         : []),
       ...(typeof duration === "string" ? [{ pointer: "/duration", message: duration }] : []),
-      ...request.ip_allow.flatMap((entry, index) => {
+      ...ipAllow.flatMap((entry, index) => {
         const message = addressFault(entry);
         return message === undefined ? [] : [{ pointer: `/ip_allow/${index}`, message }];
       }),
       ...(agent?.faults ?? []),
     ];
     if (found.length > 0 || typeof duration === "string") throw new FieldError(found);
-    if (check && agent === undefined) await this.#requireReachable(caller, request, repositories);
-    const token = createToken(request.type);
+    if (check && agent === undefined) await this.#requireReachable(actor, request, repositories);
+    const token = createToken(type);
     const now = clock.now();
     const record: TokenRecord = {
       id: randomUUIDv7(),
-      type: request.type,
+      type,
       tokenHash: tokenHash(token.reveal()),
       tokenStart: tokenStart(token),
-      userId: caller.userId,
+      userId: actor.userId,
       repositories: [...new Set(repositories)],
       scopes,
       description: request.description,
       sessionId: request.session_id,
       appId: agent?.appId,
       installation: agent?.installation,
-      ipAllow: request.ip_allow,
+      ipAllow,
       requestsPerMinute: request.requests_per_minute,
-      mintedBy: caller.sessionId,
+      mintedBy: actor.sessionId,
       createdAt: now,
       expiresAt: duration === Infinity ? undefined : now + duration,
       revokedAt: undefined,
@@ -133,25 +120,16 @@ export class TokenMint {
       await requireInstalled(installations, record);
     }
     await store.tokens.insert(record);
-    // Who ends a session with its tokens must not miss one that it was making at that moment.
-    if ((await store.sessions.get(caller.sessionId)) === undefined) {
-      await store.tokens.revoke(record.id, clock.now());
-      throw new SvcError("forbidden", "The session was ended meanwhile");
-    }
-    audit.record({
-      action: "token.created",
-      outcome: "allowed",
-      target: record.id,
-      ...managementSource(caller, client),
-      details: {
-        type: record.type,
-        repositories: record.repositories.join(","),
-        scopes: Object.entries(scopes)
-          .map(([resource, level]) => `${resource}:${level}`)
-          .join(","),
-        expires_at: record.expiresAt === undefined ? "never" : new Date(record.expiresAt).toISOString(),
-      },
-    });
+    await requireRunningSession(store.sessions, actor, async () =>
+      store.tokens.revoke(record.id, clock.now()),
+    );
+    const details = {
+      type,
+      repositories: record.repositories.join(","),
+      scopes: scopeTexts(scopes).join(","),
+      expires_at: record.expiresAt === undefined ? "never" : new Date(record.expiresAt).toISOString(),
+    };
+    audit.record(actionEvent(actor, "token.created", record.id, details));
     return { token, record };
   }
 
@@ -161,8 +139,9 @@ export class TokenMint {
     query: { readonly limit?: number; readonly cursor?: string | undefined; readonly mine?: boolean } = {},
   ): Promise<TokenPage> {
     const { limit = MAX_LISTED, cursor, mine = false } = query;
+    requireTimeCursor(cursor);
     const userId = caller.role === "admin" && !mine ? undefined : caller.userId;
-    return this.#options.store.tokens.list({ userId, limit, cursor });
+    return this.#parts.store.tokens.list({ userId, limit, cursor });
   }
 
   /** Logins of those who made the tokens, by their ids. */
@@ -172,39 +151,36 @@ export class TokenMint {
   ): Promise<ReadonlyMap<string, string>> {
     const own = new Map([[caller.userId, caller.login]]);
     if (records.every(({ userId }) => own.has(userId))) return own;
-    return new Map((await this.#options.store.users.list()).map(({ id, login }) => [id, login]));
+    return new Map((await this.#parts.store.users.list()).map(({ id, login }) => [id, login]));
   }
 
   /** How many tokens that are good now were made with each of the sessions; those with none are left out. */
   async countMintedBy(sessionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    return this.#options.store.tokens.countMintedBy(sessionIds, this.#options.clock.now());
+    return this.#parts.store.tokens.countMintedBy(sessionIds, this.#parts.clock.now());
   }
 
   /** @throws SvcError `not_found`, also for a token of another user */
   async get(caller: Identity, id: string): Promise<TokenRecord> {
-    const record = await this.#options.store.tokens.get(id);
+    const record = await this.#parts.store.tokens.get(id);
     const visible = record !== undefined && (caller.role === "admin" || record.userId === caller.userId);
     if (!visible || record.revokedAt !== undefined) throw new SvcError("not_found", "No token has this id");
     return record;
   }
 
   /** From here on the token opens nothing. @throws SvcError `not_found` */
-  async revoke(caller: Identity, client: Client, id: string): Promise<void> {
-    const record = await this.get(caller, id);
-    await this.#revoke(record, caller, client);
+  async revoke(actor: Actor, id: string): Promise<void> {
+    await this.#revoke(await this.get(actor, id), actor);
   }
 
   /**
-   * Revokes by value, for whoever found a leaked token: having it is the right to end it. Doing so twice is no fault.
+   * Revokes a leaked token by its value, for anybody who has it. Doing so twice is not an error.
    *
    * @throws SvcError `not_found`: never issued
    */
-  async revokeByValue(caller: Identity, client: Client, text: string): Promise<void> {
-    const known = isWellFormed(text)
-      ? await this.#options.store.tokens.findByHash(tokenHash(text))
-      : undefined;
+  async revokeByValue(actor: Actor, text: string): Promise<void> {
+    const known = isWellFormed(text) ? await this.#parts.store.tokens.findByHash(tokenHash(text)) : undefined;
     if (known === undefined) throw new SvcError("not_found", "No token has this value");
-    await this.#revoke(known, caller, client);
+    await this.#revoke(known, actor);
   }
 
   /**
@@ -212,15 +188,15 @@ export class TokenMint {
    *
    * @returns how many
    */
-  async revokeMintedBy(caller: Identity, client: Client, sessionId: string): Promise<number> {
-    const { store, clock } = this.#options;
+  async revokeMintedBy(actor: Actor, sessionId: string): Promise<number> {
+    const { store, clock } = this.#parts;
     let revoked = 0;
     let cursor: string | undefined;
     do {
       const page = await store.tokens.list({ mintedBy: sessionId, limit: MAX_LISTED, cursor });
       const now = clock.now();
       for (const record of page.records.filter(({ expiresAt = Infinity }) => expiresAt > now)) {
-        await this.#revoke(record, caller, client);
+        await this.#revoke(record, actor);
         revoked++;
       }
       cursor = page.next;
@@ -228,24 +204,17 @@ export class TokenMint {
     return revoked;
   }
 
-  async #revoke(record: TokenRecord, caller: Identity, client: Client): Promise<void> {
-    const { store, lookup, installations, audit, clock } = this.#options;
+  async #revoke(record: TokenRecord, actor: Actor): Promise<void> {
+    const { store, lookup, installations, audit, clock } = this.#parts;
     const ended = await store.tokens.revoke(record.id, clock.now());
     lookup.forget(record.id);
     if (record.type === "agent") await installations?.revokeFor(record.id);
-    // Of two who revoke at once, one did it.
-    if (!ended) return;
-    audit.record({
-      action: "token.revoked",
-      outcome: "allowed",
-      target: record.id,
-      ...managementSource(caller, client),
-      details: { type: record.type },
-    });
+    // Of two concurrent revocations, one is recorded.
+    if (ended) audit.record(actionEvent(actor, "token.revoked", record.id, { type: record.type }));
   }
 
   #duration(text: string): number | string {
-    const { maxDurationMs, allowNever } = this.#options;
+    const { maxDurationMs, allowNever } = this.#parts;
     if (text === NEVER)
       return allowNever ? Infinity : "never is not allowed here (tokens.allow_never is false)";
     return lifetimeOf(text, maxDurationMs);
@@ -259,7 +228,7 @@ export class TokenMint {
     return repositories.flatMap((text, index) => {
       const pointer = repositoryPointer(request, index);
       if (text === EVERYTHING) {
-        return this.#options.allowUnrestricted ? [] : [{ pointer, message: NOT_UNRESTRICTED }];
+        return this.#parts.allowUnrestricted ? [] : [{ pointer, message: NOT_UNRESTRICTED }];
       }
       const parts = splitRepository(text);
       return typeof parts === "string" ? [{ pointer, message: parts }] : [];
@@ -267,16 +236,16 @@ export class TokenMint {
   }
 
   async #requireReachable(
-    caller: Identity,
+    { userId }: Identity,
     request: TokenRequest,
     repositories: readonly string[],
   ): Promise<void> {
-    const credential = await this.#options.accounts.accessToken(caller.userId);
+    const credential = await this.#parts.accounts.accessToken(userId);
     const faults: FieldFault[] = [];
     for (const [index, text] of repositories.entries()) {
       const parts = splitRepository(text);
       if (typeof parts === "string") continue;
-      const answer = await this.#options.probe.ask(parts.owner, parts.name, credential);
+      const answer = await this.#parts.probe.ask(parts.owner, parts.name, credential);
       if (answer === "readable") continue;
       faults.push({
         pointer: repositoryPointer(request, index),

@@ -1,34 +1,33 @@
-import type { Identity } from "../identity/principal.ts";
+import type { Actor } from "../identity/principal.ts";
 import type { Clock } from "@devplat/base";
-import { managementSource } from "../identity/audit-source.ts";
+import { actionEvent } from "../identity/audit-source.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import type { SessionRecord, SessionStore } from "../storage/store.ts";
-import type { TokenMint } from "./token-mint.ts";
-import type { Client } from "../identity/client.ts";
+import type { Tokens } from "./tokens.ts";
 
-export interface MadeWithOptions {
+export interface DerivedTokensParts {
   readonly sessions: Pick<SessionStore, "list" | "delete">;
-  readonly mint: Pick<TokenMint, "revokeMintedBy" | "countMintedBy">;
+  readonly tokens: Pick<Tokens, "revokeMintedBy" | "countMintedBy">;
   readonly audit: AuditTrail;
   readonly clock: Clock;
 }
 
 /**
- * What was made with a session or an administration token: proxy and agent tokens, administration tokens, and in turn what
- * was made with those.
+ * Tokens that were made with a session or an administration token: proxy and agent tokens, administration tokens, and the
+ * tokens that were made with those.
  */
-export class MadeWith {
-  readonly #options: MadeWithOptions;
+export class DerivedTokens {
+  readonly #parts: DerivedTokensParts;
 
-  constructor(options: MadeWithOptions) {
-    this.#options = options;
+  constructor(parts: DerivedTokensParts) {
+    this.#parts = parts;
   }
 
-  /** How many tokens of every kind that are good now were made with each; those with none are left out. */
+  /** Number of valid tokens that were made with each session. Sessions without any are left out. */
   async count(ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const made = await this.#administrationTokens();
     const within = new Map(ids.map((id) => [id, descendants(id, made)]));
-    const counted = await this.#options.mint.countMintedBy([
+    const counted = await this.#parts.tokens.countMintedBy([
       ...new Set([...ids, ...[...within.values()].flat()]),
     ]);
     const counts = new Map<string, number>();
@@ -39,30 +38,24 @@ export class MadeWith {
     return counts;
   }
 
-  /** Revokes all of it. To be called when the session is over: it could make another else. @returns how many were good */
-  async revoke(caller: Identity, client: Client, id: string): Promise<number> {
-    const { sessions, mint, audit } = this.#options;
-    let revoked = await mint.revokeMintedBy(caller, client, id);
+  /** Revokes all of them. The session must have ended, or it could make another. @returns how many were valid */
+  async revoke(actor: Actor, id: string): Promise<number> {
+    const { sessions, tokens, audit } = this.#parts;
+    let revoked = await tokens.revokeMintedBy(actor, id);
     const made = (await this.#administrationTokens()).filter(({ mintedBy }) => mintedBy === id);
     for (const record of made) {
       if (await sessions.delete(record.id)) {
         revoked++;
-        audit.record({
-          action: "admin_token.revoked",
-          outcome: "allowed",
-          target: record.id,
-          ...managementSource(caller, client),
-          details: { name: record.name ?? "" },
-        });
+        audit.record(actionEvent(actor, "admin_token.revoked", record.id, { name: record.name ?? "" }));
       }
-      revoked += await this.revoke(caller, client, record.id);
+      revoked += await this.revoke(actor, record.id);
     }
     return revoked;
   }
 
   async #administrationTokens(): Promise<readonly SessionRecord[]> {
-    const now = this.#options.clock.now();
-    const all = await this.#options.sessions.list({ kind: "administration" });
+    const now = this.#parts.clock.now();
+    const all = await this.#parts.sessions.list({ kind: "administration" });
     return all.filter(({ expiresAt }) => expiresAt > now);
   }
 }
