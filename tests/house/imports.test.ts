@@ -99,7 +99,7 @@ describe("import directions", () => {
     assert.deepEqual(offences(product.filter(inFolder("packages/base/")), breaks), []);
   });
 
-  it("git-protocol imports node alone, git-store node and git-protocol", () => {
+  it("git-protocol imports node alone, git-store adds git-protocol, git-mirror adds git-store and base", () => {
     const beyond =
       (...allowed: string[]) =>
       (_: Source, name: string): boolean =>
@@ -109,6 +109,11 @@ describe("import directions", () => {
       offences(product.filter(inFolder("packages/git-store/")), beyond("@devplat/git-protocol")),
       [],
     );
+    const below = (_: Source, name: string): boolean =>
+      !isRelative(name) &&
+      !name.startsWith("node:") &&
+      !/^@devplat\/(?:base|git-protocol|git-store)(?:\/|$)/.test(name);
+    assert.deepEqual(offences(product.filter(inFolder("packages/git-mirror/")), below), []);
   });
 
   it("ssh-protocol imports node, base and its key derivation", () => {

@@ -2,13 +2,13 @@
 import { createReadStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { IndexWorkers } from "@devplat/git-store";
-import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { ProofThread, RepositoryStore } from "@devplat/git-mirror";
 
 const [path = "", hostUrl = "", ...packs] = process.argv.slice(2);
 const store = new RepositoryStore({
   path,
   hostUrl,
+  hostKey: "svc.hosturl",
   workers: new IndexWorkers(),
   proofs: new ProofThread(),
   discard: () => rm(path, { recursive: true }),

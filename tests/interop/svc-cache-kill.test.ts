@@ -7,8 +7,7 @@ import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { IndexWorkers } from "@devplat/git-store";
 import { git, loopSeconds, repositories, run, tempFolder, testSeed } from "@devplat/testkit";
-import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { ProofThread, RepositoryStore } from "@devplat/git-mirror";
 
 const HOST = "https://code.example";
 /** Kills at least, however short the time. */
@@ -47,6 +46,7 @@ describe("a store whose filler is killed", () => {
       new RepositoryStore({
         path,
         hostUrl: HOST,
+        hostKey: "svc.hosturl",
         workers,
         proofs,
         discard: () => rm(path, { recursive: true }),

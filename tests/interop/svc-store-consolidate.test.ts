@@ -4,9 +4,7 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { git } from "@devplat/testkit";
-import { FormerTips } from "../../apps/svc/src/cache/former-tips.ts";
-import type { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import type { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { FormerTips, type ProofThread, type RepositoryStore } from "@devplat/git-mirror";
 import { packBetween, reachedInSource, startStoreStand, type StoreStand } from "./svc-store-stand.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

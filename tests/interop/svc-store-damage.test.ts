@@ -3,7 +3,7 @@ import { chmod, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, afterEach, describe, it } from "node:test";
 import { git, repositories } from "@devplat/testkit";
-import type { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import type { RepositoryStore } from "@devplat/git-mirror";
 import { contentOf, startStand, type Stand } from "./svc-git-stand.ts";
 import { reachedInSource, startStoreStand, type StoreStand } from "./svc-store-stand.ts";
 

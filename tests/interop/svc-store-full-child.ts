@@ -8,8 +8,7 @@ import { appendFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
-import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { ProofThread, RepositoryStore } from "@devplat/git-mirror";
 
 /** What the store is like at one moment. */
 export interface Moment {
@@ -29,7 +28,7 @@ const steps = JSON.parse(list) as [string, string][];
 const path = join(folder, "store.git");
 const [workers, proofs, thread] = [new IndexWorkers(), new ProofThread(), new ProofThread()];
 const discard = (): Promise<void> => rm(path, { recursive: true });
-const store = new RepositoryStore({ path, hostUrl, workers, proofs, discard });
+const store = new RepositoryStore({ path, hostUrl, hostKey: "svc.hosturl", workers, proofs, discard });
 
 /** Fills from a step on. @returns the error's code; undefined: all went in */
 async function fillFrom(first: number): Promise<string | undefined> {

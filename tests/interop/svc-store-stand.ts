@@ -5,8 +5,7 @@ import type { ObjectFormat } from "@devplat/git-protocol";
 import type { Clock } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
 import { git, repositories, run, tempFolder } from "@devplat/testkit";
-import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { ProofThread, RepositoryStore } from "@devplat/git-mirror";
 
 export const HOST = "https://code.example";
 
@@ -69,7 +68,15 @@ export async function startStoreStand(options: StoreStandOptions = {}): Promise<
         sleep: () => Promise.resolve(),
       };
       const discard = (): Promise<void> => rm(path, { recursive: true });
-      return new RepositoryStore({ path, hostUrl: HOST, workers, proofs, discard, clock });
+      return new RepositoryStore({
+        path,
+        hostUrl: HOST,
+        hostKey: "svc.hosturl",
+        workers,
+        proofs,
+        discard,
+        clock,
+      });
     },
     fill: (store, { oid, pack }) =>
       store.receive({

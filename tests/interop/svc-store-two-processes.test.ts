@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { IndexWorkers } from "@devplat/git-store";
 import { loopSeconds } from "@devplat/testkit";
-import { ProofThread } from "../../apps/svc/src/cache/proof-thread.ts";
-import { RepositoryStore } from "../../apps/svc/src/cache/repository-store.ts";
+import { ProofThread, RepositoryStore } from "@devplat/git-mirror";
 import { HOST, startStoreStand } from "./svc-store-stand.ts";
 
 const CHILD = join(import.meta.dirname, "svc-store-kill-child.ts");
@@ -64,6 +63,7 @@ it("a store that another process fills while its packs are checked is opened wit
   const reader = new RepositoryStore({
     path: stand.path,
     hostUrl: HOST,
+    hostKey: "svc.hosturl",
     workers,
     discard: () => rm(stand.path),
     proofs: {

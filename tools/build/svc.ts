@@ -5,13 +5,14 @@ import { build, type Plugin } from "esbuild";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const SOURCE = join(ROOT, "apps/svc/src");
+const THREADS = join(ROOT, "packages/git-mirror/src/threads");
 const RUNTIME_MAJOR = 26;
 
 /** Program and threads, each a file of its own; what they share is in files beside them, what is rarely used is loaded late. */
 const ENTRIES = {
   main: join(SOURCE, "main.ts"),
-  "index-thread": join(SOURCE, "cache/index-thread.ts"),
-  "proof-worker": join(SOURCE, "cache/proof-worker.ts"),
+  "index-thread": join(THREADS, "index-thread.ts"),
+  "check-worker": join(THREADS, "check-worker.ts"),
 } as const;
 
 /** Files that pages serve, under the names by which the code asks for them beside itself. */
@@ -68,7 +69,7 @@ export async function buildSvc(folder: string): Promise<string> {
 const THREADS_BESIDE: Plugin = {
   name: "threads-beside",
   setup: (bundle) => {
-    bundle.onLoad({ filter: /cache\/(?:pack-stores|proof-thread)\.ts$/ }, async ({ path }) => {
+    bundle.onLoad({ filter: /git-mirror\/src\/threads\/entries\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
       const contents = text.replaceAll(
         /new URL\("([\w-]+)\.ts", import\.meta\.url\)/g,

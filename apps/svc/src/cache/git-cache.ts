@@ -13,7 +13,7 @@ import { Flight, type FlightOutcome } from "./coalescing/flight.ts";
 import { follow } from "./coalescing/follow-flight.ts";
 import { KEEP_ALIVE_MS } from "./coalescing/keep-alive.ts";
 import { settleAlive } from "./coalescing/settle-alive.ts";
-import { ProofFailure } from "./proof-thread.ts";
+import { ProofFailure } from "@devplat/git-mirror";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import { ResponseFiles, type AsideFile } from "./responses/response-files.ts";

@@ -9,13 +9,21 @@ import { FillBehind, type FillSource } from "./filling/fill-behind.ts";
 import { FillStarts } from "./filling/fill-starts.ts";
 import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
 import type { Flight } from "./coalescing/flight.ts";
-import { IdleDetector } from "./idle-detector.ts";
+import {
+  IdleDetector,
+  OwnAnswers,
+  type OwnRequest,
+  type OwnVerdict,
+  PackStores,
+  type RepositoryStore,
+  begin,
+  isDamage,
+} from "@devplat/git-mirror";
 import { within } from "./coalescing/keep-alive.ts";
-import { OwnAnswers, type OwnRequest, type OwnVerdict } from "./own-answers.ts";
-import { begin, isDamage } from "./own-source.ts";
+import { BRAND } from "../brand.ts";
+import { StoredDataDamaged } from "./responses/block-sums.ts";
+import { RESPONSES_FOLDER } from "./responses/response-files.ts";
 import { fileChunks, flightChunks, packBytes } from "./coalescing/pack-stream.ts";
-import { PackStores } from "./pack-stores.ts";
-import type { RepositoryStore } from "./repository-store.ts";
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import type { UpstreamSlots } from "./coalescing/slots.ts";
 
@@ -73,7 +81,7 @@ export interface StoredObjectsOptions {
  */
 export class StoredObjects {
   readonly #stores: PackStores;
-  readonly #own: OwnAnswers;
+  readonly #own: OwnAnswers<CachedRepository>;
   readonly #base: BaseFetches;
   readonly #background: BackgroundFills;
   readonly #faults: FaultLog;
@@ -93,7 +101,9 @@ export class StoredObjects {
     this.#startAnew = options.startAnew;
     this.#stores = new PackStores({
       storagePath,
+      otherFolders: [RESPONSES_FOLDER],
       hostUrl,
+      hostKey: `${BRAND.command}.hosturl`,
       clock,
       idle: this.#idle,
       pruneAfterMs,
@@ -174,13 +184,14 @@ export class StoredObjects {
   }
 
   async #begin(
-    request: OwnRequest,
+    request: OwnRequest<CachedRepository>,
     verdict: Extract<OwnVerdict, { kind: "serve" }>,
     signal: AbortSignal,
     asked: boolean,
   ): Promise<SettledAnswer<never>> {
     const { chunks } = await begin(this.#own.answer(request, verdict, signal), (error) => {
       if (!signal.aborted) void this.failed(request.repository, error);
+      return new StoredDataDamaged("stored objects cannot be read", error);
     });
     return { kind: "begun", chunks, asked };
   }
@@ -188,7 +199,7 @@ export class StoredObjects {
   /** What can be answered once the objects that were lacking came, or did not. */
   async #afterFetch<Answer extends FetchAnswer>(
     job: FetchJob<Answer>,
-    request: OwnRequest,
+    request: OwnRequest<CachedRepository>,
     lacks: Extract<OwnVerdict, { kind: "lacks" }>,
     fetching: BaseFetch<unknown>,
     leads: boolean,

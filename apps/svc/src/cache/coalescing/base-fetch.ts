@@ -7,9 +7,8 @@ import {
 } from "@devplat/git-protocol";
 import { GitStoreError, type Ref } from "@devplat/git-store";
 import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
-import type { OwnVerdict } from "../own-answers.ts";
+import { type OwnVerdict, type RepositoryStore, SURVEYED_PREFIXES } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
-import { SURVEYED_PREFIXES, type RepositoryStore } from "../repository-store.ts";
 import type { UpstreamSlots } from "./slots.ts";
 
 /** Ids that the code host is told are here. More than git sends in a first round; their history is implied. */

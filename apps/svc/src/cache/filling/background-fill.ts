@@ -2,7 +2,7 @@ import type { CachedRepository } from "../cached-repository.ts";
 import { packOf, requestFor } from "../coalescing/base-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
 import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
-import type { PackStores } from "../pack-stores.ts";
+import type { PackStores } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 
 /** What a fill asks for: branches and tags, never what others propose (`refs/pull/`). */

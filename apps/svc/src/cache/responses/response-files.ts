@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { TEMPORARY_SUFFIX, ifExists, syncFolder, systemCode } from "@devplat/base";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import { StoredDataDamaged, type FileSums } from "./block-sums.ts";
-import { isUnreadable, quarantine } from "../file-damage.ts";
+import { isUnreadable, quarantine } from "@devplat/base/file-damage";
 import { readAt, writeAllAt } from "./file-io.ts";
-import { folderNames } from "../folder-names.ts";
+import { folderNames } from "@devplat/base/folder-names";
 import type { RepositoryId } from "../../access/repository-id.ts";
 import { decodeTrailer, encodeTrailer, responseIdentity, trailerBytes } from "./response-trailer.ts";
-import { readSealed, writeSealed } from "../sealed-file.ts";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 import type { Slice, Slices } from "./slices.ts";
 
 /** The folder of response files under `cache.storage_path`; no owner can have this name. */

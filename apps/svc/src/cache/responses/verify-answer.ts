@@ -1,6 +1,6 @@
 import { SUM_BLOCK_BYTES } from "./block-sums.ts";
 import { readAt } from "./file-io.ts";
-import { isUnreadable } from "../file-damage.ts";
+import { isUnreadable } from "@devplat/base/file-damage";
 import type { OpenResponse } from "./response-files.ts";
 
 /** Bytes read at once. */

@@ -1,4 +1,4 @@
-import type { StoreView } from "../repository-store.ts";
+import type { StoreView } from "@devplat/git-mirror";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 
 /** What warming asks for and keeps up: branches and tags, never what others propose (`refs/pull/`). */

@@ -7,7 +7,7 @@ import type { CachedRepository } from "../cached-repository.ts";
 import type { FaultLog } from "../fault-log.ts";
 import { packBytes } from "../coalescing/pack-stream.ts";
 import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
-import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "../repository-store.ts";
+import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 import type { WarmCredential } from "./warm-credential.ts";

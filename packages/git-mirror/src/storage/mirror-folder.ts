@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "@devplat/base";
-import { folderNames } from "./folder-names.ts";
-import type { RepositoryId } from "../access/repository-id.ts";
-import { RESPONSES_FOLDER } from "./responses/response-files.ts";
+import { folderNames } from "@devplat/base/folder-names";
+import type { RepositoryId } from "../repository-id.ts";
 
 /** Where repositories that must not be served any more are moved before they are removed. No owner's name starts so. */
 const REMOVED_FOLDER = ".removed~";
@@ -15,10 +14,13 @@ const CORRUPT_SUFFIX = ".git.corrupt~";
 /** Where the bare repositories are: `<storage>/<owner>/<name>.git`. */
 export class StoreFolder {
   readonly #root: string;
+  readonly #otherFolders: readonly string[];
   readonly #removals = new Set<Promise<void>>();
 
-  constructor(storagePath: string) {
+  /** @param otherFolders names below `storagePath` that belong to other parts of the program */
+  constructor(storagePath: string, otherFolders: readonly string[]) {
     this.#root = storagePath;
+    this.#otherFolders = otherFolders;
   }
 
   path(id: RepositoryId): string {
@@ -55,7 +57,7 @@ export class StoreFolder {
   async repositories(): Promise<{ owner: string; name: string }[]> {
     const found = new Map<string, { owner: string; name: string }>();
     for (const owner of await folderNames(this.#root)) {
-      if (owner === RESPONSES_FOLDER || owner.startsWith(".")) continue;
+      if (this.#otherFolders.includes(owner) || owner.startsWith(".")) continue;
       for (const folder of await folderNames(join(this.#root, owner))) {
         const name = /^(.+)\.git(?:\.corrupt~)?$/.exec(folder)?.[1];
         if (name !== undefined) found.set(`${owner}/${name}`, { owner, name });

@@ -2,7 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { messageOf, systemCode } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
-import { doProofJob, type ProofJob, type ProofResults } from "./proof-job.ts";
+import { doProofJob, type ProofJob, type ProofResults } from "./check-job.ts";
 import { giveWayInThread } from "./give-way.ts";
 import { lowerThreadPriority } from "./thread-priority.ts";
 

@@ -1,7 +1,6 @@
 import { GitStoreError } from "@devplat/git-store";
-import { StoredDataDamaged } from "./responses/block-sums.ts";
-import { isUnreadable } from "./file-damage.ts";
-import { ProofFailure } from "./proof-thread.ts";
+import { isUnreadable } from "@devplat/base/file-damage";
+import { ProofFailure } from "./threads/check-thread.ts";
 
 /** Bytes of an answer that are made before it begins: with most fetches, and all small ones, the whole. */
 export const HELD_BYTES = 512 * 1024;
@@ -15,11 +14,11 @@ export interface BegunAnswer {
  * Asks for the first half megabyte now: a failure that shows in it, also of a damaged pack, shows before the answer has
  * begun, when the code host can still give it.
  *
- * @param onFailure told what the rest of the answer failed with; whoever reads it gets a StoredDataDamaged
+ * @param onFailure told what the rest of the answer failed with; returns the error that its reader gets
  */
 export async function begin(
   answer: AsyncGenerator<Buffer, void, undefined>,
-  onFailure: (error: unknown) => void,
+  onFailure: (error: unknown) => Error,
 ): Promise<BegunAnswer> {
   const held: Buffer[] = [];
   for (let size = 0; size < HELD_BYTES;) {
@@ -33,8 +32,7 @@ export async function begin(
       yield* held.splice(0);
       yield* answer;
     } catch (error) {
-      onFailure(error);
-      throw new StoredDataDamaged("stored objects cannot be read", error);
+      throw onFailure(error);
     } finally {
       await answer.return(undefined);
     }

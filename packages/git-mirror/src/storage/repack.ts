@@ -10,9 +10,9 @@ import {
   type Repository,
 } from "@devplat/git-store";
 import { FillJournal } from "./fill-journal.ts";
-import { FormerTips, type FormerTip } from "./former-tips.ts";
-import type { ProofThread } from "./proof-thread.ts";
-import { WANTED_PREFIX } from "./store-refs.ts";
+import { FormerTips, type FormerTip } from "./retained-refs.ts";
+import type { ProofThread } from "../threads/check-thread.ts";
+import { WANTED_PREFIX } from "./mirror-refs.ts";
 
 /**
  * Packs that are merged at least. Looking an object up in this many small ones costs microseconds; merging sooner would

@@ -1,12 +1,13 @@
 import type { Clock } from "@devplat/base";
 import { IndexWorkers } from "@devplat/git-store";
-import { Urgency } from "./give-way.ts";
+import { Urgency } from "./threads/give-way.ts";
 import type { IdleDetector } from "./idle-detector.ts";
-import type { RepositoryId } from "../access/repository-id.ts";
-import { ProofThread } from "./proof-thread.ts";
-import { RepositoryStore } from "./repository-store.ts";
-import { StoreFolder } from "./store-folder.ts";
-import { StoreMaintenance } from "./store-maintenance.ts";
+import { INDEX_THREAD } from "./threads/entries.ts";
+import type { RepositoryId } from "./repository-id.ts";
+import { ProofThread } from "./threads/check-thread.ts";
+import { RepositoryStore } from "./mirror.ts";
+import { StoreFolder } from "./storage/mirror-folder.ts";
+import { StoreMaintenance } from "./maintenance.ts";
 
 /** Repositories whose files are open at once; the longest unused are closed, which costs opening them again. */
 const MAX_OPEN = 64;
@@ -16,7 +17,12 @@ const ECHO_MS = 60_000;
 
 export interface PackStoresOptions {
   readonly storagePath: string;
+  /** Names of folders below it that belong to other parts of the program. */
+  readonly otherFolders: readonly string[];
+  /** Address of the code host; data from another one is not served. */
   readonly hostUrl: string;
+  /** Key of a repository's `config` that holds `hostUrl`. */
+  readonly hostKey: string;
   readonly clock: Clock;
   readonly idle: IdleDetector;
   /** `cache.prune_unreachable_after`, in milliseconds; Infinity: never. */
@@ -35,7 +41,7 @@ export class PackStores {
   /** Says when a request waits for what threads do. */
   readonly urgency = new Urgency();
   readonly #workers = new IndexWorkers({
-    entry: new URL("index-thread.ts", import.meta.url),
+    entry: INDEX_THREAD,
     keep: 1,
     workerData: this.urgency.memory,
   });
@@ -51,7 +57,7 @@ export class PackStores {
 
   constructor(options: PackStoresOptions) {
     this.#options = options;
-    this.#folder = new StoreFolder(options.storagePath);
+    this.#folder = new StoreFolder(options.storagePath, options.otherFolders);
     this.#maintenance = new StoreMaintenance({
       idle: options.idle,
       failed: options.maintenanceFailed,
@@ -125,10 +131,11 @@ export class PackStores {
   }
 
   #make(id: RepositoryId): RepositoryStore {
-    const { hostUrl, clock, pruneAfterMs, detectCollisions } = this.#options;
+    const { hostUrl, hostKey, clock, pruneAfterMs, detectCollisions } = this.#options;
     const store: RepositoryStore = new RepositoryStore({
       path: this.#folder.path(id),
       hostUrl,
+      hostKey,
       workers: this.#workers,
       proofs: this.#proofs,
       detectCollisions,

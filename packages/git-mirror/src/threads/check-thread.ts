@@ -1,7 +1,8 @@
 import { Worker } from "node:worker_threads";
+import { CHECK_WORKER } from "./entries.ts";
 import type { Urgency } from "./give-way.ts";
-import type { ProofJob, ProofResults } from "./proof-job.ts";
-import type { ProofAnswer, ProofRequest } from "./proof-worker.ts";
+import type { ProofJob, ProofResults } from "./check-job.ts";
+import type { ProofAnswer, ProofRequest } from "./check-worker.ts";
 
 /** What a proof found wrong, as it crossed the threads; `code` is git-store's or the system's. */
 export class ProofFailure extends Error {
@@ -75,7 +76,7 @@ export class ProofThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL("proof-worker.ts", import.meta.url), {
+    const worker = new Worker(CHECK_WORKER, {
       workerData: this.#urgency?.memory,
       // The collector's room for what is new: it would grow to three times 16 MB, and stay.
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },

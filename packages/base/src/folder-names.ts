@@ -1,5 +1,5 @@
 import { readdir } from "node:fs/promises";
-import { systemCode } from "@devplat/base";
+import { systemCode } from "./errors.ts";
 
 /** The names in a folder; none where there is no folder, as others may remove it at any time. */
 export async function folderNames(folder: string): Promise<string[]> {

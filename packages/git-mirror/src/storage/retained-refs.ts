@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { quarantineFile } from "./file-damage.ts";
-import { readSealed, writeSealed } from "./sealed-file.ts";
+import { quarantineFile } from "./quarantine.ts";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 
 /** Beside the repository's `packed-refs`. */
 const FILE = "former-tips.json";

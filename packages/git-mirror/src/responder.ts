@@ -8,15 +8,14 @@ import {
   type ObjectGraph,
 } from "@devplat/git-store";
 import { BuildPlaces } from "./build-places.ts";
-import type { CachedRepository } from "./cached-repository.ts";
-import { HELD_BYTES } from "./own-source.ts";
-import type { PackStores } from "./pack-stores.ts";
-import type { StoreView } from "./repository-store.ts";
-import type { RecentTips } from "../access/ref-snapshots.ts";
+import { HELD_BYTES } from "./primed-stream.ts";
+import type { PackStores } from "./mirrors.ts";
+import type { StoreView } from "./mirror.ts";
+import type { MirroredRepository, RecentTips } from "./tips.ts";
 
 /** A fetch as the object store looks at it. */
-export interface OwnRequest {
-  readonly repository: CachedRepository;
+export interface OwnRequest<Of extends MirroredRepository = MirroredRepository> {
+  readonly repository: Of;
   readonly fetch: FetchRequest;
   readonly format: ObjectFormat;
 }
@@ -57,9 +56,9 @@ interface LackingTags {
  * Decides what may be served from the objects that are here: only what a tip in a recent yes of the code host reaches
  * (spec/svc.md section 2.1), so that history which was purged there is not served from here.
  */
-export class OwnAnswers {
+export class OwnAnswers<Of extends MirroredRepository = MirroredRepository> {
   readonly #stores: PackStores;
-  readonly #failed: (repository: CachedRepository, error: unknown) => void;
+  readonly #failed: (repository: Of, error: unknown) => void;
   readonly #places = new BuildPlaces();
   readonly #visible = new WeakMap<RecentTips, Visible>();
   readonly #tags = new WeakMap<RecentTips, LackingTags>();
@@ -67,7 +66,7 @@ export class OwnAnswers {
   readonly #onlyTips = new WeakMap<RecentTips, WeakSet<readonly string[]>>();
 
   /** @param failed told of a store that could not be opened, when no request waits for it any more */
-  constructor(stores: PackStores, failed: (repository: CachedRepository, error: unknown) => void) {
+  constructor(stores: PackStores, failed: (repository: Of, error: unknown) => void) {
     this.#stores = stores;
     this.#failed = failed;
   }
@@ -76,7 +75,7 @@ export class OwnAnswers {
    * @param allowed wants that the code host has just given to this very request
    * @throws what a damaged store calls for
    */
-  async judge(request: OwnRequest, allowed: ReadonlySet<string> = new Set()): Promise<OwnVerdict> {
+  async judge(request: OwnRequest<Of>, allowed: ReadonlySet<string> = new Set()): Promise<OwnVerdict> {
     const { repository, fetch, format } = request;
     const view = await this.#stores
       .of(repository.id)
@@ -117,11 +116,7 @@ export class OwnAnswers {
   }
 
   /** Whether a tip in a recent yes is, or reaches, each of these objects. @throws as `judge` */
-  async maySee(
-    repository: CachedRepository,
-    format: ObjectFormat,
-    oids: readonly string[],
-  ): Promise<boolean> {
+  async maySee(repository: Of, format: ObjectFormat, oids: readonly string[]): Promise<boolean> {
     if (this.#areTips(repository, oids)) return true;
     const view = await this.#stores
       .of(repository.id)
@@ -141,7 +136,7 @@ export class OwnAnswers {
     return lacking.length === 0;
   }
 
-  #areTips({ tips }: CachedRepository, oids: readonly string[]): boolean {
+  #areTips({ tips }: MirroredRepository, oids: readonly string[]): boolean {
     const recent = tips.recent();
     const known = this.#onlyTips.get(recent) ?? new WeakSet();
     if (known.has(oids)) return true;
@@ -165,7 +160,7 @@ export class OwnAnswers {
   }
 
   async #mayAllSee(
-    { tips }: CachedRepository,
+    { tips }: MirroredRepository,
     { graph }: StoreView,
     oids: readonly string[],
   ): Promise<boolean> {

@@ -1,10 +1,11 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { GitStoreError, type Ref, type Repository } from "@devplat/git-store";
-import { isUnreadable, quarantineFile } from "./file-damage.ts";
-import { FormerTips } from "./former-tips.ts";
-import type { ProofThread } from "./proof-thread.ts";
-import { formerOids, mergeRefs } from "./store-refs.ts";
+import { isUnreadable } from "@devplat/base/file-damage";
+import { quarantineFile } from "./quarantine.ts";
+import { FormerTips } from "./retained-refs.ts";
+import type { ProofThread } from "../threads/check-thread.ts";
+import { formerOids, mergeRefs } from "./mirror-refs.ts";
 
 /** Stands in a repository while packs are being taken out of it. */
 const MARK = "repairing~";

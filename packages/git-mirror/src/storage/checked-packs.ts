@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists } from "@devplat/base";
-import { readSealed, writeSealed } from "./sealed-file.ts";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 
 /** In the repository's folder. */
 const FILE = "checked.json";

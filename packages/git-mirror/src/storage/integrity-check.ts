@@ -3,9 +3,10 @@ import { writeAtomically } from "@devplat/base";
 import { GitStoreError, checkIndexes, type Ref, type Repository } from "@devplat/git-store";
 import { CheckedPacks } from "./checked-packs.ts";
 import { FillJournal } from "./fill-journal.ts";
-import { isUnreadable, quarantineFile } from "./file-damage.ts";
-import type { ProofThread } from "./proof-thread.ts";
-import { repairWasCutShort } from "./store-repair.ts";
+import { isUnreadable } from "@devplat/base/file-damage";
+import { quarantineFile } from "./quarantine.ts";
+import type { ProofThread } from "../threads/check-thread.ts";
+import { repairWasCutShort } from "./repair.ts";
 
 /** Refs that are looked up between two turns of the event loop: about 5 ms. */
 const REFS_AT_ONCE = 2000;

@@ -11,7 +11,7 @@ import {
   oidBytes,
   GitStoreError,
 } from "@devplat/git-store";
-import { isUnreadable } from "./file-damage.ts";
+import { isUnreadable } from "@devplat/base/file-damage";
 import { matchesChecksum } from "./checksum-job.ts";
 
 /** A store in which something is damaged: which packs are, and which of the others count on what those held? */

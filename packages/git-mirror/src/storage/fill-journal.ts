@@ -2,7 +2,7 @@ import { readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { syncFolder } from "@devplat/base";
 import { GitStoreError } from "@devplat/git-store";
-import { readSealed, writeSealed } from "./sealed-file.ts";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
 
 /** Stands in a repository while a pack is there that was not proven yet. */
 const JOURNAL_FILE = "filling.json";

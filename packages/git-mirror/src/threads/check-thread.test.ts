@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ProofThread } from "./proof-thread.ts";
+import { ProofThread } from "./check-thread.ts";
 
 const job = { kind: "checksum", format: "sha1", packs: [] } as const;
 

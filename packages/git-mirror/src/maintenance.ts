@@ -1,5 +1,5 @@
 import { Serializer } from "@devplat/base/serializer";
-import type { Consolidated } from "./consolidation.ts";
+import type { Consolidated } from "./storage/repack.ts";
 import type { IdleDetector } from "./idle-detector.ts";
 
 /** A store as maintenance sees it. */

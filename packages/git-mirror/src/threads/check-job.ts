@@ -7,7 +7,7 @@ import {
   type SharedDatabase,
 } from "@devplat/git-store";
 import { compareChecksums, type ChecksumJob } from "./checksum-job.ts";
-import { consolidate, type ConsolidateJob } from "./consolidate-job.ts";
+import { consolidate, type ConsolidateJob } from "./repack-job.ts";
 import { findDamage, type RepairFindings, type RepairJob } from "./repair-job.ts";
 
 /** A pack that was indexed: is all there that it, and the tips, refer to? If so, bitmaps for the tips are written. */

@@ -1,6 +1,6 @@
-import { lstat, mkdir, rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { ifExists, systemCode } from "@devplat/base";
+import { lstat, rename, rm } from "node:fs/promises";
+import { systemCode } from "./errors.ts";
+import { ifExists } from "./if-exists.ts";
 
 /**
  * Codes of system errors that say: this file cannot be read now or later. A folder, a link or a device in its place, no
@@ -16,9 +16,6 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   "EPERM",
   "EUCLEAN",
 ]);
-
-/** Where damaged files of a repository are moved, as `Repository.quarantinePack` does. */
-const CORRUPT_FOLDER = "corrupt";
 
 /** Whether an error says that a file itself is unusable, as opposed to a lack of memory, room or descriptors. */
 export function isUnreadable(error: unknown): boolean {
@@ -41,11 +38,4 @@ export async function quarantine(path: string, target: string): Promise<boolean>
     await rename(path, target);
     return true;
   }
-}
-
-/** Moves a damaged file of a repository to its folder `corrupt`. @returns false: it is not there any more */
-export async function quarantineFile(repositoryPath: string, path: string): Promise<boolean> {
-  const folder = join(repositoryPath, CORRUPT_FOLDER);
-  await mkdir(folder, { recursive: true });
-  return await quarantine(path, join(folder, basename(path)));
 }

@@ -10,22 +10,19 @@ import {
   type ObjectGraph,
   type Ref,
 } from "@devplat/git-store";
-import { BRAND } from "../brand.ts";
-import { consolidate, type Consolidated, type ConsolidationOptions } from "./consolidation.ts";
-import { FillJournal } from "./fill-journal.ts";
-import { FormerTips } from "./former-tips.ts";
-import { StoreChanged, despiteReplacement } from "./pack-race.ts";
-import type { ProofThread } from "./proof-thread.ts";
-import { formerOids, mergeRefs } from "./store-refs.ts";
-import { CheckedPacks } from "./checked-packs.ts";
-import { StoreOpening } from "./store-opening.ts";
-import { quarantineFile } from "./file-damage.ts";
-import { checkStore } from "./store-check.ts";
-import { DATABASE_MEMORY, openExisting, placeOf, stampOf } from "./store-place.ts";
-import { repair, type Repaired } from "./store-repair.ts";
+import { consolidate, type Consolidated, type ConsolidationOptions } from "./storage/repack.ts";
+import { FillJournal } from "./storage/fill-journal.ts";
+import { FormerTips } from "./storage/retained-refs.ts";
+import { StoreChanged, despiteReplacement } from "./storage/pack-race.ts";
+import type { ProofThread } from "./threads/check-thread.ts";
+import { formerOids, mergeRefs } from "./storage/mirror-refs.ts";
+import { CheckedPacks } from "./storage/checked-packs.ts";
+import { StoreOpening } from "./opening.ts";
+import { quarantineFile } from "./storage/quarantine.ts";
+import { checkStore } from "./storage/integrity-check.ts";
+import { DATABASE_MEMORY, openExisting, placeOf, stampOf } from "./storage/open-repository.ts";
+import { repair, type Repaired } from "./storage/repair.ts";
 
-/** Key of a repository's `config` that names the code host which it came from. */
-const HOST_KEY = `${BRAND.command}.hosturl`;
 /** Milliseconds that a fill waits for one of another process. */
 const FILL_LOCK_WAIT_MS = 60_000;
 /** Looks at a store that other processes change all the time, before it is taken as it was at the last one. */
@@ -85,8 +82,10 @@ interface Open {
 
 export interface RepositoryStoreOptions {
   readonly path: string;
-  /** `host.url` */
+  /** Address of the code host; data from another one is not served. */
   readonly hostUrl: string;
+  /** Key of the repository's `config` that holds `hostUrl`. */
+  readonly hostKey: string;
   readonly workers: IndexWorkers;
   readonly proofs: Pick<ProofThread, "do" | "rest">;
   /** `cache.detect_sha1_collisions`. Default false. */
@@ -346,11 +345,11 @@ export class RepositoryStore {
     const open = await this.#current(true);
     if (open?.repository.format === format) return open.repository;
     if (open !== undefined) await this.#discard();
-    const { path, hostUrl } = this.#options;
+    const { path, hostUrl, hostKey } = this.#options;
     const repository = await Repository.init(path, {
       ...DATABASE_MEMORY,
       format,
-      config: { [HOST_KEY]: hostUrl },
+      config: { [hostKey]: hostUrl },
     });
     return (await this.#take(repository, await placeOf(path))).repository;
   }
@@ -361,7 +360,7 @@ export class RepositoryStore {
   }
 
   async #look(empty: boolean): Promise<Open | undefined> {
-    const { path, hostUrl } = this.#options;
+    const { path, hostUrl, hostKey } = this.#options;
     if (this.#mending) return undefined;
     const place = await placeOf(path);
     // Another process removed it, and may have made a new one.
@@ -372,7 +371,7 @@ export class RepositoryStore {
     if (this.#open === undefined) {
       const repository = await openExisting(path);
       if (repository === undefined) return undefined;
-      if (repository.config(HOST_KEY) !== hostUrl) {
+      if (repository.config(hostKey) !== hostUrl) {
         repository.close();
         await (this.#options.quarantine ?? this.#options.discard)();
         return undefined;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { ifExists, writeAtomically } from "@devplat/base";
+import { writeAtomically } from "./atomic-file.ts";
+import { ifExists } from "./if-exists.ts";
 import { isUnreadable } from "./file-damage.ts";
 
 /** Key of the digest. */

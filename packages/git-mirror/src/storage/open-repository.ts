@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ifExists } from "@devplat/base";
 import { GitStoreError, Repository } from "@devplat/git-store";
-import { writeHead } from "./store-check.ts";
+import { writeHead } from "./integrity-check.ts";
 
 /** The thread that serves reads tags through this, and nothing else. */
 export const DATABASE_MEMORY = { pageCacheBytes: 512 * 1024, baseCacheBytes: 512 * 1024 };

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FLUSH_PKT, SIDE_BAND, encodeFetchResponse, encodeSideBand } from "@devplat/git-protocol";
+import { packBytes } from "./pack-stream.ts";
+
+const oid = (digit: string): string => digit.repeat(40);
+
+describe("packBytes", () => {
+  const answer = encodeFetchResponse([
+    { name: "shallow-info", lines: [`shallow ${oid("a")}`] },
+    {
+      name: "packfile",
+      packets: Buffer.concat([
+        encodeSideBand(SIDE_BAND.progress, Buffer.from("Counting")),
+        encodeSideBand(SIDE_BAND.pack, Buffer.from("PACK")),
+        encodeSideBand(SIDE_BAND.pack, Buffer.from("rest")),
+      ]),
+    },
+  ]);
+  const collected = async (chunks: readonly Buffer[]): Promise<string> => {
+    const parts: Buffer[] = [];
+    for await (const part of packBytes(stream(chunks))) parts.push(part);
+    return Buffer.concat(parts).toString();
+  };
+  async function* stream(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
+    yield* chunks;
+  }
+
+  it("are those of side-band 1, wherever the answer is cut into chunks", async () => {
+    for (let at = 0; at <= answer.length; at++) {
+      assert.equal(await collected([answer.subarray(0, at), answer.subarray(at)]), "PACKrest");
+    }
+  });
+
+  it("throw when the answer ends early", async () => {
+    await assert.rejects(collected([answer.subarray(0, answer.length - FLUSH_PKT.length)]), /ends before/);
+  });
+});
