@@ -3,8 +3,8 @@ import { systemCode } from "./errors.ts";
 import { ifExists } from "./if-exists.ts";
 
 /**
- * Codes of system errors that say: this file cannot be read now or later. A folder, a link or a device in its place, no
- * permission, a bad sector.
+ * Codes of system errors that say that a file cannot be read now or later: it is a folder, a link or a device, the
+ * permission is missing, or a sector is bad.
  */
 const UNREADABLE: ReadonlySet<string> = new Set([
   "EACCES",
@@ -17,15 +17,15 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   "EUCLEAN",
 ]);
 
-/** Whether an error says that a file itself is unusable, as opposed to a lack of memory, room or descriptors. */
+/** Whether an error says that a file itself is unusable, and not that memory, disk space or descriptors are missing. */
 export function isUnreadable(error: unknown): boolean {
   return UNREADABLE.has(systemCode(error) ?? "");
 }
 
 /**
- * Moves a damaged file, or what is in its place, out of the way. An earlier one under the same name makes room.
+ * Moves a damaged file, or the folder in its place, to `target`, and replaces what is there.
  *
- * @returns false: it was not there any more
+ * @returns false if it does not exist any more
  */
 export async function quarantine(path: string, target: string): Promise<boolean> {
   try {
@@ -33,7 +33,7 @@ export async function quarantine(path: string, target: string): Promise<boolean>
     return true;
   } catch (error) {
     if (systemCode(error) === "ENOENT" && (await ifExists(lstat(path))) === undefined) return false;
-    // A folder cannot take a file's place, nor a file that of a folder.
+    // `rename` replaces neither a file by a folder nor a folder by a file.
     await rm(target, { recursive: true, force: true });
     await rename(path, target);
     return true;

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { systemCode } from "./errors.ts";
 
-/** The names in a folder; none where there is no folder, as others may remove it at any time. */
+/** Reads the names in a folder. The list is empty if the folder does not exist: other processes may remove it at any time. */
 export async function folderNames(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);

@@ -14,18 +14,18 @@ describe("a sealed file", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("gives back what was written, and nothing else once a bit of it changed", async () => {
+  it("returns the written content, and reports damage after a bit of it changed", async () => {
     const content = { packs: ["pack-1", "pack-2"], at: 7 };
     await writeSealed(path, content);
     assert.deepEqual(await readSealed(path), content);
     const bytes = await readFile(path);
-    // The line feed at the end is no part of it.
+    // The digest does not cover the line feed at the end.
     for (let bit = 0; bit < (bytes.length - 1) * 8; bit++) {
       bytes[bit >> 3]! ^= 1 << (bit & 7);
       await writeFile(path, bytes);
       const read = await readSealed(path);
       bytes[bit >> 3]! ^= 1 << (bit & 7);
-      // A changed name of the digest is as good as none: such a file is of an earlier version.
+      // If the name of the digest changed, the file reads like one of an earlier version.
       if (read !== "damaged")
         assert.ok(!("sha256" in Object(read)) && Object.keys(Object(read)).length === 3);
     }

@@ -7,16 +7,16 @@ import { isUnreadable } from "./file-damage.ts";
 /** Key of the digest. */
 const DIGEST = "sha256";
 
-/** Writes a small JSON object with a digest of its content, so that a changed bit shows when it is read. */
+/** Writes a small JSON object with a digest of its content, so that reading detects a changed bit. */
 export async function writeSealed(path: string, content: object): Promise<void> {
   await writeAtomically(path, `${JSON.stringify({ ...content, [DIGEST]: digestOf(content) })}\n`);
 }
 
 /**
- * Reads a JSON file. One without a digest is of an earlier version, and taken as it is.
+ * Reads a JSON file. A file without a digest is from an earlier version, and is accepted.
  *
- * @returns undefined: it is not there; `damaged`: it is not what was written, or cannot be read
- * @throws system errors that do not lie in the file itself
+ * @returns undefined if it does not exist, `damaged` if it cannot be read or differs from what was written
+ * @throws system errors that are not about the file itself
  */
 export async function readSealed(path: string): Promise<unknown> {
   let value: unknown;
