@@ -21,3 +21,38 @@ export { MAX_KDF_ROUNDS } from "./key-encryption.ts";
 export type { KeyPair } from "./private-key-fields.ts";
 export { encodeOpenSshKey, type CommentedKeyPair } from "./openssh-private-key.ts";
 export { MAX_PRIVATE_KEY_CHARS, readPrivateKey, type PrivateKeyReading } from "./private-key.ts";
+export {
+  decodeSignature,
+  encodeSignature,
+  sign,
+  verify,
+  type RsaSignatureAlgorithm,
+  type Signature,
+  type SignatureAlgorithm,
+} from "./signature.ts";
+export { matchesHost, matchesPattern } from "./host-pattern.ts";
+export {
+  MAX_CERTIFICATE_PRINCIPALS,
+  NO_END,
+  decodeCertificate,
+  hostCertificateFault,
+  isCertificateCurrent,
+  isCertificateType,
+  optionText,
+  publicKeyOfBlob,
+  verifyCertificateSignature,
+  type Certificate,
+  type HostCertificateFault,
+} from "./certificate.ts";
+export {
+  decodeSshsig,
+  decodeSshsigData,
+  encodeSshsig,
+  encodeSshsigData,
+  verifySshsig,
+  type Sshsig,
+  type SshsigData,
+  type SshsigHash,
+} from "./sshsig.ts";
+export { decodeUserauthRequest, encodeUserauthRequest, type UserauthRequest } from "./userauth-request.ts";
+export { describeSignedData, type SignedData } from "./signed-data.ts";
