@@ -6,7 +6,7 @@ import { ConfigKeeper } from "../config/keeper.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
-import { EnrolmentMarks } from "../enrol/marks.ts";
+import { EnrolmentState } from "../enrol/enrolment-state.ts";
 import type { Host } from "../host.ts";
 import { Backups } from "../sync/target/backups.ts";
 import { Daemon } from "../sync/daemon.ts";
@@ -88,7 +88,7 @@ export async function assembleDaemon(
     enrolments,
   });
   // What mirrors a secret follows it.
-  daemon.onStoreEvent(() => enrolments.poke());
+  daemon.onStoreEvent(() => enrolments.wake());
   const keeper =
     parts.tokens &&
     new TokenKeeper({
@@ -155,7 +155,7 @@ export function enrolmentRunner(
     makeEngine: (enrolment) => engineFor(enrolment, { store, username: facts.username, clock }),
     store,
     signIn,
-    marks: new EnrolmentMarks(places.state),
+    state: new EnrolmentState(places.state),
     intervalMs: config.sync.interval,
     onStored,
     clock,

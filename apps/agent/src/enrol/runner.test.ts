@@ -11,7 +11,7 @@ import type { EnrolmentEngine } from "./engine.ts";
 import { failed } from "./http.ts";
 import { mergeSecret } from "./merge-secret.ts";
 import { EnrolmentRunner, type EnrolmentRunnerParts } from "./runner.ts";
-import { EnrolmentMarks } from "./marks.ts";
+import { EnrolmentState } from "./enrolment-state.ts";
 
 let w: Workspace;
 let now = 0;
@@ -39,7 +39,7 @@ function runner(
     makeEngine: () => engine,
     store,
     signIn: identity,
-    marks: new EnrolmentMarks(w.places.state),
+    state: new EnrolmentState(w.places.state),
     intervalMs: 60_000,
     onStored: () => (stored += 1),
     clock,

@@ -1,7 +1,8 @@
 import { Secret } from "@devplat/base";
 import { noteLine, noteText, visible } from "@devplat/base/terminal";
 import { DesktopBrowser } from "../../desktop/browser.ts";
-import type { EnrolmentPrompt, EnrolmentRunner } from "../../enrol/runner.ts";
+import type { EnrolmentPrompt } from "../../enrol/dialog.ts";
+import type { EnrolmentRunner } from "../../enrol/runner.ts";
 import { ask } from "../common/prompt.ts";
 import { publicMessage } from "../../errors.ts";
 

@@ -12,7 +12,7 @@ import { parseConfig } from "../../config/load.ts";
 import type { Clipboard } from "../../desktop/clipboard.ts";
 import { engineFor } from "../../enrol/engines.ts";
 import { EnrolmentRunner } from "../../enrol/runner.ts";
-import { EnrolmentMarks } from "../../enrol/marks.ts";
+import { EnrolmentState } from "../../enrol/enrolment-state.ts";
 import { ObservedStore } from "../../secrets/observed-store.ts";
 import { SecretEditor } from "../../secrets/secret-editor.ts";
 import { StoreHealth } from "../../secrets/store-health.ts";
@@ -109,7 +109,7 @@ export async function startTestServer(
     makeEngine: (enrolment) => engineFor(enrolment, { store, username: "ada", clock: systemClock }),
     store,
     signIn: embeddedSignIn,
-    marks: new EnrolmentMarks(storeFolder),
+    state: new EnrolmentState(storeFolder),
     intervalMs: configuration.sync.interval,
     onStored: () => undefined,
     clock: systemClock,

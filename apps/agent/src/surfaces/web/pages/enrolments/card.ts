@@ -1,6 +1,6 @@
 import { html, type Html } from "@devplat/web-kit";
 import type { FormField } from "../../../../enrol/engine.ts";
-import type { EnrolmentPrompt } from "../../../../enrol/runner.ts";
+import type { EnrolmentPrompt } from "../../../../enrol/dialog.ts";
 import type { EnrolmentStatus } from "../../../../status.ts";
 import { secretUrl } from "../secrets/links.ts";
 import { enrolmentUrl } from "./links.ts";
