@@ -7,6 +7,8 @@ const CLEAN_FOLDERS = [
   "packages/base/",
   "packages/cli/",
   "packages/config/",
+  "packages/git-protocol/",
+  "packages/go-template/",
   "packages/http-client/",
   "packages/oauth/",
   "packages/web-kit/",

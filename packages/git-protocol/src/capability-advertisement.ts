@@ -2,18 +2,18 @@ import { ProtocolError } from "./errors.ts";
 import { FLUSH_PKT, encodePktLine, lineText } from "./pkt-line.ts";
 import { PktLineReader } from "./pkt-line-reader.ts";
 
-/** A v2 capability advertisement (gitprotocol-v2, "Capability Advertisement"): what `info/refs` answers. */
+/** A v2 capability advertisement, the response to `info/refs` (gitprotocol-v2, "Capability Advertisement"). */
 export interface CapabilityAdvertisement {
-  /** The service that smart HTTP names in front (gitprotocol-http, "Smart Server Response"); undefined = no line. */
+  /** Service in the first line of smart HTTP (gitprotocol-http, "Smart Server Response"). Undefined: no such line. */
   readonly service: string | undefined;
-  /** Name and value, in order; undefined = the capability stands without a value. */
+  /** Names and values, in order. Undefined: the capability has no value. */
   readonly capabilities: ReadonlyMap<string, string | undefined>;
 }
 
 /**
- * Decodes a whole advertisement.
+ * Decodes a complete advertisement.
  *
- * @throws ProtocolError `bad_line` if it is not one of protocol v2, `truncated`, or an error of the framing.
+ * @throws ProtocolError `bad_line` if it is not for protocol v2, `truncated`, or a framing error.
  */
 export function decodeCapabilityAdvertisement(body: Buffer): CapabilityAdvertisement {
   const reader = new PktLineReader();
@@ -50,7 +50,7 @@ export function encodeCapabilityAdvertisement(advertisement: CapabilityAdvertise
   return Buffer.concat([...lines, FLUSH_PKT]);
 }
 
-/** The next line's text; undefined at a flush-pkt. */
+/** Text of the next line, or undefined at a flush-pkt. */
 function nextLine(reader: PktLineReader): string | undefined {
   const decoding = reader.next();
   if (decoding.state === "error") throw decoding.error;
@@ -59,7 +59,7 @@ function nextLine(reader: PktLineReader): string | undefined {
   }
   if (decoding.line.kind === "flush") return undefined;
   if (decoding.line.kind !== "data") {
-    throw new ProtocolError("unexpected_packet", `advertisement: a ${decoding.line.kind} packet stands here`);
+    throw new ProtocolError("unexpected_packet", `advertisement: unexpected ${decoding.line.kind} packet`);
   }
   return lineText(decoding.line.payload);
 }

@@ -3,9 +3,9 @@ import { DELIM_PKT, FLUSH_PKT, decodePktLine, encodePktLine, lineText, type PktL
 import type { ObjectFormat } from "./object-format.ts";
 import { finish, type Steps } from "./steps.ts";
 
-/** Requests in one body at most. Stock clients send one; the limit bounds what one body can set off. */
+/** Maximum requests in one body, so that one body cannot cause too much work. Stock clients send one. */
 export const MAX_COMMANDS_PER_BODY = 16;
-/** Packets that are decoded between two pauses: well below a millisecond. */
+/** Packets decoded between two pauses. They take less than a millisecond. */
 const PACKETS_PER_STEP = 1024;
 
 /**
@@ -13,18 +13,18 @@ const PACKETS_PER_STEP = 1024;
  * line feed that may end a line.
  */
 export interface CommandRequest {
-  /** `ls-refs`, `fetch`, or any other. */
+  /** Name of the command: `ls-refs`, `fetch`, or any other. */
   readonly command: string;
-  /** `agent=…`, `object-format=…`, `server-option=…`, in order. */
+  /** Capabilities such as `agent=…`, `object-format=…`, `server-option=…`, in order. */
   readonly capabilities: readonly string[];
-  /** The lines after the delim-pkt, in order. */
+  /** Lines after the delim-pkt, in order. */
   readonly args: readonly string[];
 }
 
 /**
- * What the body of a `git-upload-pack` POST holds.
- * - `probe`: it begins with a flush-pkt: no request, git's test of the credential before a large body.
- * - `commands`: one or more requests, each with the bytes that it came as (a view of the body).
+ * Content of the body of a `git-upload-pack` POST.
+ * - `probe`: the body begins with a flush-pkt. It is not a request: git tests the credential before a large body.
+ * - `commands`: one or more requests, each with its encoded bytes (a view of the body).
  */
 export type CommandBody =
   | { readonly kind: "probe" }
@@ -36,7 +36,7 @@ export interface EncodedCommand {
 }
 
 /**
- * Decodes a whole body. A flush-pkt after the last request is accepted and dropped (it ends a session).
+ * Decodes a complete body. A flush-pkt after the last request is accepted and dropped. It ends a session.
  *
  * @throws ProtocolError `truncated`, `bad_length`, `oversized`, `unexpected_packet`, `bad_command`,
  *   `too_many_commands`.
@@ -46,14 +46,14 @@ export function decodeCommandBody(body: Buffer): CommandBody {
 }
 
 /**
- * Decodes a whole body as {@link decodeCommandBody} does, but pauses every {@link PACKETS_PER_STEP} packets, so that the
- * caller can let other work run. The arguments are not kept: `args` of a request decodes them again each time it is read.
+ * Decodes a complete body as {@link decodeCommandBody} does, but pauses every {@link PACKETS_PER_STEP} packets, so that the
+ * caller can let other work run. It does not keep the arguments: each read of `args` decodes them again.
  */
 export function decodeCommandBodySteps(body: Buffer): Steps<CommandBody> {
   return bodySteps(body, "again");
 }
 
-/** Decodes one request at `offset`; `size` is what it took, its flush-pkt included. Errors as above. */
+/** Decodes the request at `offset`. `size` is its length in bytes, including its flush-pkt. Throws the same errors. */
 export function decodeCommandRequest(
   body: Buffer,
   offset = 0,
@@ -62,17 +62,17 @@ export function decodeCommandRequest(
 }
 
 /**
- * Beginning of a body whose rest is not known yet.
- * - `probe`: it begins with a flush-pkt.
+ * Beginning of a body that is not complete yet.
+ * - `probe`: the body begins with a flush-pkt.
  * - `request`: the command and its capabilities.
- * - `incomplete`: the capabilities do not end in these bytes.
+ * - `incomplete`: the bytes end before the capabilities do.
  */
 export type CommandHead =
   | { readonly kind: "probe" }
   | { readonly kind: "request"; readonly request: Omit<CommandRequest, "args"> }
   | { readonly kind: "incomplete" };
 
-/** Decodes the first request of a body up to its arguments. Errors as above, but never `truncated`. */
+/** Decodes the first request of a body up to its arguments. Throws the same errors, except `truncated`. */
 export function decodeCommandHead(bytes: Buffer): CommandHead {
   const lines = new RequestLines(undefined);
   for (let offset = 0; !lines.inArgs && !lines.ended;) {
@@ -86,7 +86,7 @@ export function decodeCommandHead(bytes: Buffer): CommandHead {
   return { kind: "request", request: lines.request(0) };
 }
 
-/** Whether the arguments of a request are kept, or decoded again whenever they are read. */
+/** Whether to keep the arguments of a request, or to decode them again for each read. */
 type Arguments = "keep" | "again";
 type Decoded = { readonly request: CommandRequest; readonly size: number };
 
@@ -129,7 +129,7 @@ function* requestSteps(body: Buffer, offset: number, args: Arguments): Steps<Dec
   return { request: new RequestOfBytes(command, capabilities, body.subarray(offset, position)), size };
 }
 
-/** The lines of one request, packet by packet. */
+/** Collects the lines of one request, packet by packet. */
 class RequestLines {
   readonly #args: string[] | undefined;
   readonly #capabilities: string[] = [];
@@ -137,12 +137,12 @@ class RequestLines {
   inArgs = false;
   ended = false;
 
-  /** @param args takes the arguments; undefined: they are only checked */
+  /** @param args list that gets the arguments. Undefined: the arguments are only checked */
   constructor(args: string[] | undefined) {
     this.#args = args;
   }
 
-  /** @param position of the packet, for errors */
+  /** @param position position of the packet, for errors */
   take(line: PktLine, position: number): void {
     if (line.kind === "data") {
       if (this.inArgs) {
@@ -158,11 +158,11 @@ class RequestLines {
     } else if (line.kind === "flush") {
       this.ended = true;
     } else {
-      throw new ProtocolError("unexpected_packet", `request: a ${line.kind} packet stands here`, position);
+      throw new ProtocolError("unexpected_packet", `request: unexpected ${line.kind} packet`, position);
     }
   }
 
-  /** @param offset of the request, for errors */
+  /** @param offset position of the request, for errors */
   request(offset: number): CommandRequest {
     if (this.#command === undefined || this.#command === "") {
       throw new ProtocolError("bad_command", "request: no command", offset);
@@ -171,7 +171,7 @@ class RequestLines {
   }
 }
 
-/** A request whose arguments are decoded when they are read: as strings, they take more memory than its bytes. */
+/** A request that decodes its arguments on each read, because as strings they take more memory than as bytes. */
 class RequestOfBytes implements CommandRequest {
   readonly command: string;
   readonly capabilities: readonly string[];
@@ -188,7 +188,7 @@ class RequestOfBytes implements CommandRequest {
   }
 }
 
-/** The arguments of a request in order, each decoded when it is asked for. @param bytes of one well-formed request */
+/** Decodes the arguments of a request one by one, in order. @param bytes one well-formed request */
 export function* commandArgs({ bytes }: EncodedCommand): Generator<string, void, undefined> {
   let inArgs = false;
   for (let position = 0; ;) {
@@ -200,7 +200,7 @@ export function* commandArgs({ bytes }: EncodedCommand): Generator<string, void,
   }
 }
 
-/** Encodes a request; without arguments there is no delim-pkt. */
+/** Encodes a request. Without arguments, it has no delim-pkt. */
 export function encodeCommandRequest(request: CommandRequest): Buffer {
   const lines = [request.command].map((command) => encodePktLine(`command=${command}\n`));
   for (const capability of request.capabilities) lines.push(encodePktLine(`${capability}\n`));
@@ -212,7 +212,7 @@ export function encodeCommandRequest(request: CommandRequest): Buffer {
   return Buffer.concat(lines);
 }
 
-/** The object format that a request names; SHA-1 where it names none (gitprotocol-v2, `object-format`). */
+/** Object format of a request. The default is SHA-1 (gitprotocol-v2, `object-format`). Undefined: unknown or ambiguous. */
 export function requestObjectFormat(request: CommandRequest): ObjectFormat | undefined {
   const named = request.capabilities.filter((capability) => capability.startsWith("object-format="));
   if (named.every((capability) => capability === "object-format=sha1")) return "sha1";

@@ -1,4 +1,4 @@
-/** Every code that this package reports; callers match on it, never on the message. */
+/** Every error code of this package. Callers match on the code, never on the message. */
 export const PROTOCOL_ERROR_CODES = [
   "bad_length",
   "oversized",
@@ -16,20 +16,20 @@ export const PROTOCOL_ERROR_CODES = [
  * - `bad_length`: a pkt-line's length is not four hexadecimal digits, or is 3.
  * - `oversized`: a pkt-line is longer than the protocol allows.
  * - `truncated`: the bytes end inside a message.
- * - `unexpected_packet`: a flush, delim or response-end packet stands where it may not.
+ * - `unexpected_packet`: a flush, delim or response-end packet is in a wrong place.
  * - `bad_command`: a request names no command, or two.
- * - `bad_line`: a line does not have the form that its place asks for.
- * - `too_many_commands`: more requests in one body than are accepted.
- * - `remote_error`: the other side reported an error in band (`ERR`, or side-band 3).
+ * - `bad_line`: a line does not have the form required in its place.
+ * - `too_many_commands`: a body holds more requests than allowed.
+ * - `remote_error`: the peer reported an error in band (`ERR`, or side-band 3).
  * - `bad_side_band`: a packet has no side-band byte, or an unknown one.
  * - `trailing_data`: bytes follow the end of the message.
  */
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];
 
-/** A message of git's wire protocol that cannot be accepted. The text never quotes the peer's bytes. */
+/** Error for a message of git's wire protocol that is not valid. The text never quotes the peer's bytes. */
 export class ProtocolError extends Error {
   readonly code: ProtocolErrorCode;
-  /** Bytes from the start of what was being decoded, where it is known. */
+  /** Position of the error in the decoded message, in bytes, if known. */
   readonly offset: number | undefined;
 
   constructor(code: ProtocolErrorCode, message: string, offset?: number) {

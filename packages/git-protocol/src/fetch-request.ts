@@ -2,19 +2,19 @@ import type { CommandRequest } from "./command-request.ts";
 import { isOid, type ObjectFormat } from "./object-format.ts";
 import { finish, type Steps } from "./steps.ts";
 
-/** Lines that are decoded or encoded between two pauses: well below a millisecond. */
+/** Lines decoded or encoded between two pauses. They take less than a millisecond. */
 const LINES_PER_STEP = 1024;
 
-/** The arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal. */
+/** Arguments of `fetch` (gitprotocol-v2, "fetch"). Object ids are lower-case hexadecimal. */
 export interface FetchRequest {
-  /** Each once. */
+  /** Wanted object ids, without duplicates. */
   readonly wants: readonly string[];
-  /** As they came: a server acknowledges each. */
+  /** Object ids that the client has, with duplicates, because a server acknowledges each line. */
   readonly haves: readonly string[];
-  /** Full ref names that the server resolves. */
+  /** Full ref names. The server resolves them. */
   readonly wantRefs: readonly string[];
   readonly shallows: readonly string[];
-  /** Ref names or ids, as the client wrote them. */
+  /** Ref names or object ids, as in the request. */
   readonly deepenNots: readonly string[];
   readonly done: boolean;
   readonly thinPack: boolean;
@@ -24,19 +24,19 @@ export interface FetchRequest {
   readonly deepenRelative: boolean;
   readonly sidebandAll: boolean;
   readonly waitForDone: boolean;
-  /** Commits from each tip, at least 1. */
+  /** Number of commits from each tip, at least 1. */
   readonly deepen: number | undefined;
   /** Seconds since the epoch. */
   readonly deepenSince: number | undefined;
-  /** The filter specification, as it came. */
+  /** The filter specification, as in the request. */
   readonly filter: string | undefined;
-  /** Schemes that the client would download packs from, by comma, as they came. */
+  /** URI schemes for packs that the client accepts, separated by commas, as in the request. */
   readonly packfileUris: string | undefined;
-  /** Arguments that are none of the above, are malformed, or repeat a single one; as they came, in order. */
+  /** Arguments that are unknown, malformed, or repeat an argument that may occur once. As in the request, in order. */
   readonly unknown: readonly string[];
 }
 
-/** A request that asks for nothing: what a caller does not set, spread under what it does. */
+/** A request without arguments, as the default for object spread. */
 export const EMPTY_FETCH: FetchRequest = {
   wants: [],
   haves: [],
@@ -73,8 +73,8 @@ type Flag = (typeof FLAGS)[keyof typeof FLAGS];
 const NUMBER = /^[0-9]{1,15}$/;
 
 /**
- * Reads the arguments. Never fails: an argument that it does not know, or that is malformed, is kept in `unknown`,
- * so that the request can still be forwarded and the code host gives its own error.
+ * Reads the arguments. Never fails: unknown and malformed arguments are kept in `unknown`,
+ * so that the caller can forward the request, and the server reports the error.
  */
 export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat): FetchRequest {
   return finish(decodeFetchSteps(request.args, format));
@@ -85,7 +85,7 @@ export function decodeFetchRequest(request: CommandRequest, format: ObjectFormat
  * can let other work run.
  */
 export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat): Steps<FetchRequest> {
-  // An id that is wanted a million times takes no more memory than one. A have that comes twice is acknowledged twice.
+  // A set, so that a repeated want takes no more memory. A repeated have is acknowledged twice, so haves are a list.
   const wants = new Set<string>();
   const lists = { have: [] as string[], shallow: [] as string[] };
   const wantRefs: string[] = [];
@@ -135,8 +135,8 @@ export function* decodeFetchSteps(args: Iterable<string>, format: ObjectFormat):
 }
 
 /**
- * The arguments in canonical form: two requests that mean the same give the same lines. Lists are sorted and without
- * duplicates (their order says nothing); unknown arguments keep their order (theirs might).
+ * Arguments in canonical form: requests with the same meaning give the same lines. Lists are sorted and without
+ * duplicates, because their order has no meaning. Unknown arguments keep their order, which may have one.
  */
 export function canonicalFetchArgs(fetch: FetchRequest): string[] {
   return finish(canonicalFetchSteps(fetch));

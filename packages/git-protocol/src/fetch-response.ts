@@ -9,7 +9,7 @@ import {
 } from "./pkt-line.ts";
 import { SIDE_BAND, sideBandChannel } from "./side-band.ts";
 
-/** The sections of a `fetch` answer (gitprotocol-v2, "fetch"), in the order in which they may come. */
+/** Sections of a `fetch` response (gitprotocol-v2, "fetch"), in the order of the protocol. */
 export const FETCH_SECTIONS = [
   "acknowledgments",
   "shallow-info",
@@ -19,7 +19,7 @@ export const FETCH_SECTIONS = [
 ] as const;
 export type FetchSection = (typeof FETCH_SECTIONS)[number];
 
-/** What a walk tells while bytes go by; all optional. Buffers are views: copy what is kept. */
+/** Callbacks of {@link FetchResponseWalker}, all optional. Buffers are views: copy them to keep them. */
 export interface FetchResponseEvents {
   section?(name: FetchSection): void;
   /** A line of a section other than `packfile`, without its line feed. */
@@ -29,19 +29,19 @@ export interface FetchResponseEvents {
 }
 
 /**
- * Walks a `fetch` answer without `sideband-all`, chunk by chunk, without holding back or copying pack bytes.
+ * Parses a `fetch` response without `sideband-all`, chunk by chunk. It does not hold back or copy pack bytes.
  *
- * `complete` turns true at the final flush-pkt; `boundary` is the count of bytes up to the end of the last whole
- * packet, the place where an error packet of one's own could follow.
+ * `complete` becomes true at the final flush-pkt. `boundary` is the number of bytes up to the end of the last complete
+ * packet, where the caller could insert an error packet.
  *
  * `push` throws ProtocolError: `remote_error` (an `ERR` line, or side-band 3), `bad_side_band`, `bad_line` (unknown
- * section), `unexpected_packet`, `trailing_data`, or an error of the framing. After that the walk is over.
+ * section), `unexpected_packet`, `trailing_data`, or a framing error. After an error, call no more methods.
  */
 export class FetchResponseWalker {
   readonly #events: FetchResponseEvents;
   readonly #header = Buffer.alloc(PKT_LENGTH_BYTES);
   #headerFill = 0;
-  /** Bytes of the current packet's payload that are still to come. */
+  /** Missing bytes of the current packet's payload. */
   #remaining = 0;
   #atPayloadStart = false;
   #channel = 0;
@@ -64,12 +64,12 @@ export class FetchResponseWalker {
     return this.#boundary;
   }
 
-  /** Sections begun so far. */
+  /** Sections that have begun. */
   get sections(): ReadonlySet<FetchSection> {
     return this.#sectionsSeen;
   }
 
-  /** Whether the packfile section has begun and the answer has not ended: where an error belongs on side-band 3. */
+  /** Whether the packfile section has begun and the response has not ended. An error must then use side-band 3. */
   get inPackfile(): boolean {
     return this.#section === "packfile" && !this.#ended;
   }
@@ -80,7 +80,7 @@ export class FetchResponseWalker {
       if (this.#ended) {
         throw new ProtocolError(
           "trailing_data",
-          "fetch: bytes follow the flush-pkt of the answer",
+          "fetch: bytes follow the flush-pkt of the response",
           this.#position,
         );
       }
@@ -103,15 +103,11 @@ export class FetchResponseWalker {
       this.#ended = true;
     } else if (size === 1) {
       if (this.#section === undefined || this.#section === "packfile") {
-        throw new ProtocolError("unexpected_packet", "fetch: a delim packet stands here", this.#position);
+        throw new ProtocolError("unexpected_packet", "fetch: unexpected delim packet", this.#position);
       }
       this.#section = undefined;
     } else if (size === 2) {
-      throw new ProtocolError(
-        "unexpected_packet",
-        "fetch: a response-end packet stands here",
-        this.#position,
-      );
+      throw new ProtocolError("unexpected_packet", "fetch: unexpected response-end packet", this.#position);
     } else if (size === PKT_LENGTH_BYTES) {
       if (this.#section === "packfile") sideBandChannel(undefined);
       else this.#lineEnd(Buffer.alloc(0));
@@ -140,7 +136,7 @@ export class FetchResponseWalker {
       this.#channel = sideBandChannel(bytes[0]);
       bytes = bytes.subarray(1);
       if (this.#channel === SIDE_BAND.error) {
-        throw new ProtocolError("remote_error", "fetch: the code host reported an error on side-band 3");
+        throw new ProtocolError("remote_error", "fetch: the server reported an error on side-band 3");
       }
     }
     if (this.#channel === SIDE_BAND.pack && bytes.length > 0) this.#events.pack?.(bytes);
@@ -150,7 +146,7 @@ export class FetchResponseWalker {
   #lineEnd(payload: Buffer): void {
     const text = lineText(payload);
     if (text.startsWith("ERR ")) {
-      throw new ProtocolError("remote_error", "fetch: the code host reported an error");
+      throw new ProtocolError("remote_error", "fetch: the server reported an error");
     }
     if (this.#section !== undefined) {
       this.#events.line?.(this.#section, text);
@@ -158,7 +154,7 @@ export class FetchResponseWalker {
     }
     const section = FETCH_SECTIONS.find((name) => name === text);
     if (section === undefined || this.#sectionsSeen.has(section)) {
-      throw new ProtocolError("bad_line", "fetch: the answer has an unknown or repeated section");
+      throw new ProtocolError("bad_line", "fetch: the response has an unknown or repeated section");
     }
     this.#section = section;
     this.#sectionsSeen.add(section);
@@ -166,12 +162,12 @@ export class FetchResponseWalker {
   }
 }
 
-/** One section of an answer: its lines, or for `packfile` packets that are framed already (see side-band.ts). */
+/** One section of a response: its lines, or for `packfile` its encoded side-band packets (see side-band.ts). */
 export type FetchResponseSection =
   | { readonly name: Exclude<FetchSection, "packfile">; readonly lines: readonly string[] }
   | { readonly name: "packfile"; readonly packets: Buffer };
 
-/** Encodes a whole answer. */
+/** Encodes a complete response. */
 export function encodeFetchResponse(sections: readonly FetchResponseSection[]): Buffer {
   const parts: Buffer[] = [];
   for (const [index, section] of sections.entries()) {

@@ -43,13 +43,13 @@ import {
   type ProtocolErrorCode,
 } from "./index.ts";
 
-/** Plain objects, so that deepEqual compares them with what the decoders give. */
+/** Plain objects, so that deepEqual can compare them with the results of the decoders. */
 const record = <T extends object>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record<T>(model, { noNullPrototype: true });
 
 const latin1 = (options: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> =>
   fc.uint8Array({ maxLength: 40, ...options }).map((bytes) => Buffer.from(bytes).toString("latin1"));
-/** A line's text: no line feed at its end, which is dropped by decoding. */
+/** Text of a line, without a final line feed, because decoding drops it. */
 const line = latin1({ minLength: 1 }).filter((text) => !text.endsWith("\n"));
 const word = fc.stringMatching(/^[a-z0-9/._-]{1,20}$/);
 const oid = fc
@@ -66,7 +66,7 @@ const chunksOf = (bytes: Buffer, cuts: readonly number[]): Buffer[] => {
   return places.slice(1).map((end, index) => bytes.subarray(places[index], end));
 };
 
-test("decodePktLine gives back what encodePktLine wrote, at any chunk borders", () => {
+test("decodePktLine reads the output of encodePktLine, at any chunk borders", () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 8 }),
@@ -93,7 +93,7 @@ test("decodePktLine gives back what encodePktLine wrote, at any chunk borders", 
   );
 });
 
-test("decodePktLine keeps flush, delim, response-end, empty and incomplete apart", () => {
+test("decodePktLine distinguishes flush, delim, response-end, empty and incomplete", () => {
   const kinds = ["0000", "0001", "0002", "0004"].map((text) => {
     const decoding = decodePktLine(Buffer.from(text));
     return decoding.state === "complete" ? decoding.line.kind : decoding.state;
@@ -119,12 +119,12 @@ test("decodePktLine refuses malformed lengths", () => {
   }
 });
 
-test("encodePktLine takes the longest payload and refuses one byte more", () => {
+test("encodePktLine accepts the longest payload and refuses one byte more", () => {
   assert.equal(encodePktLine(Buffer.alloc(MAX_PAYLOAD_BYTES)).toString("latin1", 0, 4), "fff0");
   assertThrowsCode(() => encodePktLine(Buffer.alloc(MAX_PAYLOAD_BYTES + 1)), "oversized");
 });
 
-test("side-band data of any length comes back whole, in packets of legal size", () => {
+test("side-band data of any length is decoded completely, from packets of valid size", () => {
   for (const length of [1, 65_515, 65_516, 200_000]) {
     const data = Buffer.alloc(length, "x");
     const reader = new PktLineReader();
@@ -173,7 +173,7 @@ test("decodeCommandBody splits a body into exactly the requests that were encode
   );
 });
 
-test("decodeCommandBody takes a leading flush-pkt as a probe, whatever follows", () => {
+test("decodeCommandBody reads a leading flush-pkt as a probe, whatever follows", () => {
   const request = encodeCommandRequest({ command: "fetch", capabilities: [], args: [] });
   assert.equal(decodeCommandBody(FLUSH_PKT).kind, "probe");
   assert.equal(decodeCommandBody(Buffer.concat([FLUSH_PKT, request])).kind, "probe");
@@ -206,7 +206,7 @@ test("decodeCommandBody refuses malformed bodies", () => {
   }
 });
 
-test("decodeCommandBodySteps gives what decodeCommandBody gives, and its arguments again each time", () => {
+test("decodeCommandBodySteps equals decodeCommandBody, also at each read of args", () => {
   const args = Array.from({ length: 5000 }, (_, at) => `have ${at.toString(16).padStart(40, "0")}`);
   const request = { command: "fetch", capabilities: ["agent=x", "object-format=sha1"], args };
   const body = Buffer.concat([encodeCommandRequest({ ...request, args: [] }), encodeCommandRequest(request)]);
@@ -228,7 +228,7 @@ test("decodeCommandBodySteps gives what decodeCommandBody gives, and its argumen
   assert.throws(() => finish(decodeCommandBodySteps(broken)), { code: "bad_length" });
 });
 
-test("decodeCommandHead gives command and capabilities as soon as they are there, whatever follows", () => {
+test("decodeCommandHead gives command and capabilities as soon as they are complete", () => {
   const request = { command: "fetch", capabilities: ["agent=x", "server-option=y"], args: ["done"] };
   const body = encodeCommandRequest(request);
   const known = body.indexOf(DELIM_PKT) + DELIM_PKT.length;
@@ -258,7 +258,7 @@ test("decodeCommandBody never throws anything but a ProtocolError", () => {
   );
 });
 
-test("requestObjectFormat is SHA-1 by default and undefined where formats are unknown or disagree", () => {
+test("requestObjectFormat is SHA-1 by default, and undefined if unknown or ambiguous", () => {
   const of = (...capabilities: string[]): CommandRequest => ({ command: "fetch", capabilities, args: [] });
   assert.equal(requestObjectFormat(of("agent=git/2")), "sha1");
   assert.equal(requestObjectFormat(of("object-format=sha256")), "sha256");
@@ -266,7 +266,7 @@ test("requestObjectFormat is SHA-1 by default and undefined where formats are un
   assert.equal(requestObjectFormat(of("object-format=sha1", "object-format=sha256")), undefined);
 });
 
-test("an ls-refs request comes back as it was encoded", () => {
+test("an encoded ls-refs request is decoded to the same request", () => {
   const request = record({
     symrefs: fc.boolean(),
     peel: fc.boolean(),
@@ -282,7 +282,7 @@ test("an ls-refs request comes back as it was encoded", () => {
   );
 });
 
-test("an ls-refs answer comes back as it was encoded, and its framing is complete only with the last byte", () => {
+test("an encoded ls-refs response decodes equal, and is complete at its last byte", () => {
   const ref = record({
     oid: fc.option(oid, { nil: undefined }),
     name: word,
@@ -303,7 +303,7 @@ test("an ls-refs answer comes back as it was encoded, and its framing is complet
   );
 });
 
-test("an ls-refs answer with ERR, foreign bytes, or bytes after its end is refused", () => {
+test("an ls-refs response with ERR, invalid bytes, or trailing bytes is refused", () => {
   const whole = encodeLsRefsResponse([]);
   const table: readonly [Buffer, ProtocolErrorCode][] = [
     [encodeErrorLine("no"), "remote_error"],
@@ -343,7 +343,7 @@ const fetchRequest = record({
   unknown: fc.array(word.map((text) => `x-${text} y`)),
 });
 
-test("a fetch request comes back as it was encoded", () => {
+test("an encoded fetch request is decoded to the same request", () => {
   fc.assert(
     fc.property(fetchRequest, (fetch) => {
       assert.deepEqual(decodeFetchRequest(encodeFetchRequest(fetch, []), "sha1"), fetch);
@@ -351,7 +351,7 @@ test("a fetch request comes back as it was encoded", () => {
   );
 });
 
-test("canonicalFetchArgs does not depend on the order of known arguments, nor on duplicates", () => {
+test("canonicalFetchArgs ignores the order of known arguments, and duplicates", () => {
   fc.assert(
     fc.property(fetchRequest, fc.infiniteStream(fc.nat()), (fetch, random) => {
       const known = canonicalFetchArgs({ ...fetch, unknown: [] });
@@ -380,7 +380,7 @@ test("canonicalFetchArgs sorts long lists, without duplicates", () => {
   assert.equal(decoded.wants.length, lines.length);
 });
 
-test("decodeFetchRequest keeps malformed and repeated single arguments as unknown, in order", () => {
+test("decodeFetchRequest keeps malformed and repeated arguments in unknown, in order", () => {
   const args = ["want HEAD", "deepen 1", "deepen 2", "deepen -1", "want", "toString", "done x"];
   const fetch = decodeFetchRequest({ command: "fetch", capabilities: [], args }, "sha1");
   assert.deepEqual(fetch.unknown, ["want HEAD", "deepen 2", "deepen -1", "want", "toString", "done x"]);
@@ -388,7 +388,7 @@ test("decodeFetchRequest keeps malformed and repeated single arguments as unknow
   assert.deepEqual(fetch.wants, []);
 });
 
-test("FetchResponseWalker gives the sections, lines and pack bytes at any chunk borders", () => {
+test("FetchResponseWalker gives sections, lines and pack bytes at any chunk borders", () => {
   const pack = Buffer.concat([Buffer.from("PACK"), Buffer.alloc(70_000, "p")]);
   const bytes = encodeFetchResponse([
     { name: "acknowledgments", lines: ["NAK", "ready"] },
@@ -429,7 +429,7 @@ test("FetchResponseWalker gives the sections, lines and pack bytes at any chunk 
   );
 });
 
-test("FetchResponseWalker refuses errors in band, unknown sections and misplaced packets", () => {
+test("FetchResponseWalker refuses in-band errors, unknown sections, misplaced packets", () => {
   const packfile = encodePktLine("packfile\n");
   const table: readonly [string, Buffer, ProtocolErrorCode][] = [
     ["ERR", encodeErrorLine("upload-pack: not our ref"), "remote_error"],
@@ -454,7 +454,7 @@ test("FetchResponseWalker refuses errors in band, unknown sections and misplaced
   assert.equal(FETCH_SECTIONS.length, 5);
 });
 
-test("a capability advertisement comes back as it was encoded", () => {
+test("an encoded capability advertisement is decoded to the same advertisement", () => {
   const capabilities: fc.Arbitrary<[string, string | undefined][]> = fc.uniqueArray(
     fc.tuple(fc.stringMatching(/^[a-z-]{1,12}$/), fc.option(word, { nil: undefined })),
     {

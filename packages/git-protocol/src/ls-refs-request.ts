@@ -1,22 +1,22 @@
 import type { CommandRequest } from "./command-request.ts";
 
-/** The arguments of `ls-refs` (gitprotocol-v2, "ls-refs"). */
+/** Arguments of `ls-refs` (gitprotocol-v2, "ls-refs"). */
 export interface LsRefsRequest {
   readonly symrefs: boolean;
   readonly peel: boolean;
   readonly unborn: boolean;
-  /** Only names with one of these beginnings are asked for; none = all names. */
+  /** Prefixes of the requested ref names. Without any, all refs are requested. */
   readonly refPrefixes: readonly string[];
-  /** Arguments that are none of the above, as they came. */
+  /** Unknown arguments, as in the request. */
   readonly unknown: readonly string[];
 }
 
-/** Git's server ignores all prefixes when there are more (ls-refs.c, TOO_MANY_PREFIXES): the answer is then whole. */
+/** Maximum prefixes. With more, git's server ignores all prefixes and sends all refs (ls-refs.c, TOO_MANY_PREFIXES). */
 export const MAX_REF_PREFIXES = 65_536;
 
 const PREFIX = "ref-prefix ";
 
-/** Reads the arguments; never fails: what it does not know it keeps. */
+/** Reads the arguments. Never fails: unknown arguments are kept in `unknown`. */
 export function decodeLsRefsRequest(request: CommandRequest): LsRefsRequest {
   const refPrefixes: string[] = [];
   const unknown: string[] = [];
@@ -29,7 +29,7 @@ export function decodeLsRefsRequest(request: CommandRequest): LsRefsRequest {
   return { ...flags, refPrefixes, unknown };
 }
 
-/** The request with its arguments in the order in which git sends them. */
+/** Encodes a request, with the arguments in the order of git. */
 export function encodeLsRefsRequest(refs: LsRefsRequest, capabilities: readonly string[]): CommandRequest {
   const args: string[] = [];
   if (refs.peel) args.push("peel");

@@ -3,27 +3,27 @@ import { isAnyOid } from "./object-format.ts";
 import { FLUSH_PKT, encodePktLine, lineText } from "./pkt-line.ts";
 import { PktLineReader } from "./pkt-line-reader.ts";
 
-/** One line of an `ls-refs` answer (gitprotocol-v2, "ls-refs"). */
+/** One line of an `ls-refs` response (gitprotocol-v2, "ls-refs"). */
 export interface RefLine {
-  /** Undefined: `unborn`, a symbolic ref to a branch that does not exist yet. */
+  /** Object id. Undefined for `unborn`: a symbolic ref to a branch that does not exist yet. */
   readonly oid: string | undefined;
   readonly name: string;
   readonly symrefTarget: string | undefined;
-  /** What an annotated tag points to in the end. */
+  /** Object that an annotated tag points to, through all tags. */
   readonly peeled: string | undefined;
-  /** Attributes that are none of the above, as they came. */
+  /** Unknown attributes, as in the response. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Follows an answer while it streams: counts it as whole only if it parses to its flush-pkt with nothing after it.
- * Incremental; keeps no lines.
+ * Checks the framing of a streamed response. It is complete if it parses up to its flush-pkt and no bytes follow.
+ * It works chunk by chunk and keeps no lines.
  */
 export class LsRefsFraming {
   readonly #reader = new PktLineReader();
   #ended = false;
 
-  /** @throws ProtocolError `remote_error` for an `ERR` line, `trailing_data`, or an error of the framing. */
+  /** @throws ProtocolError `remote_error` for an `ERR` line, `trailing_data`, or a framing error */
   push(chunk: Buffer): void {
     if (this.#ended && chunk.length > 0) throw trailing();
     this.#reader.push(chunk);
@@ -37,24 +37,24 @@ export class LsRefsFraming {
         return;
       }
       if (decoding.line.kind !== "data") {
-        throw new ProtocolError("unexpected_packet", `ls-refs: a ${decoding.line.kind} packet in the answer`);
+        throw new ProtocolError("unexpected_packet", `ls-refs: unexpected ${decoding.line.kind} packet`);
       }
       if (decoding.line.payload.toString("latin1", 0, 4) === "ERR ") {
-        throw new ProtocolError("remote_error", "ls-refs: the code host reported an error");
+        throw new ProtocolError("remote_error", "ls-refs: the server reported an error");
       }
     }
   }
 
-  /** Whether the flush-pkt has come. */
+  /** Whether the flush-pkt was read. */
   get complete(): boolean {
     return this.#ended;
   }
 }
 
 /**
- * Decodes a whole answer.
+ * Decodes a complete response.
  *
- * @throws ProtocolError `truncated`, `remote_error`, `bad_line`, `trailing_data`, or an error of the framing.
+ * @throws ProtocolError `truncated`, `remote_error`, `bad_line`, `trailing_data`, or a framing error
  */
 export function decodeLsRefsResponse(body: Buffer): RefLine[] {
   const reader = new PktLineReader();
@@ -64,11 +64,15 @@ export function decodeLsRefsResponse(body: Buffer): RefLine[] {
     const decoding = reader.next();
     if (decoding.state === "error") throw decoding.error;
     if (decoding.state === "incomplete") {
-      throw new ProtocolError("truncated", "ls-refs: the answer ends before its flush-pkt", reader.consumed);
+      throw new ProtocolError(
+        "truncated",
+        "ls-refs: the response ends before its flush-pkt",
+        reader.consumed,
+      );
     }
     if (decoding.line.kind === "flush") break;
     if (decoding.line.kind !== "data") {
-      throw new ProtocolError("unexpected_packet", `ls-refs: a ${decoding.line.kind} packet in the answer`);
+      throw new ProtocolError("unexpected_packet", `ls-refs: unexpected ${decoding.line.kind} packet`);
     }
     refs.push(decodeRefLine(lineText(decoding.line.payload)));
   }
@@ -79,7 +83,7 @@ export function decodeLsRefsResponse(body: Buffer): RefLine[] {
 /** Decodes one line without its line feed. @throws ProtocolError `remote_error`, `bad_line` */
 export function decodeRefLine(text: string): RefLine {
   if (text.startsWith("ERR ")) {
-    throw new ProtocolError("remote_error", "ls-refs: the code host reported an error");
+    throw new ProtocolError("remote_error", "ls-refs: the server reported an error");
   }
   const [oid = "", name = "", ...attributes] = text.split(" ");
   if (name === "" || (oid !== "unborn" && !isAnyOid(oid))) {
@@ -96,7 +100,7 @@ export function decodeRefLine(text: string): RefLine {
   return { oid: oid === "unborn" ? undefined : oid, name, symrefTarget, peeled, unknown };
 }
 
-/** Encodes a whole answer. */
+/** Encodes a complete response. */
 export function encodeLsRefsResponse(refs: readonly RefLine[]): Buffer {
   const lines = refs.map((ref) => {
     const words = [ref.oid ?? "unborn", ref.name];
@@ -109,5 +113,5 @@ export function encodeLsRefsResponse(refs: readonly RefLine[]): Buffer {
 }
 
 function trailing(): ProtocolError {
-  return new ProtocolError("trailing_data", "ls-refs: bytes follow the flush-pkt of the answer");
+  return new ProtocolError("trailing_data", "ls-refs: bytes follow the flush-pkt of the response");
 }

@@ -1,7 +1,7 @@
-/** The hash by which objects are named (gitprotocol-v2, capability `object-format`). */
+/** Hash function of object ids (gitprotocol-v2, capability `object-format`). */
 export type ObjectFormat = "sha1" | "sha256";
 
-/** Bytes of an object id, and of a pack's trailer. */
+/** Length of an object id and of a pack's trailer, in bytes. */
 export const OID_BYTES: Readonly<Record<ObjectFormat, number>> = { sha1: 20, sha256: 32 };
 
 const FORMS: Readonly<Record<ObjectFormat, RegExp>> = {
@@ -9,7 +9,7 @@ const FORMS: Readonly<Record<ObjectFormat, RegExp>> = {
   sha256: /^[0-9a-f]{64}$/,
 };
 
-/** Whether the text is an object id of that format, in lower case, as git sends them. */
+/** Whether the text is an object id of this format, in lower case as git sends it. */
 export function isOid(text: string, format: ObjectFormat): boolean {
   return FORMS[format].test(text);
 }

@@ -3,7 +3,7 @@ import { decodePktLine, type PktLineDecoding } from "./pkt-line.ts";
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
- * Cuts a stream of bytes into packets, whatever the borders of the chunks are. Holds back at most one incomplete
+ * Splits a stream of bytes into packets. Chunks may end anywhere. It holds back a maximum of one incomplete
  * packet (65 519 bytes).
  *
  * @example
@@ -16,14 +16,14 @@ export class PktLineReader {
   #position = 0;
   #consumed = 0;
 
-  /** Adds bytes. The reader keeps a view of them until they are consumed. */
+  /** Adds bytes. The reader keeps a view of them until it has returned their packets. */
   push(chunk: Buffer): void {
     const rest = this.#bytes.subarray(this.#position);
     this.#bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     this.#position = 0;
   }
 
-  /** The next packet; `incomplete` asks for a push, `error` is final. */
+  /** Returns the next packet. `incomplete`: push more bytes first. `error`: the stream cannot be read further. */
   next(): PktLineDecoding {
     const decoding = decodePktLine(this.#bytes, this.#position);
     if (decoding.state === "complete") {
@@ -33,12 +33,12 @@ export class PktLineReader {
     return decoding;
   }
 
-  /** Bytes of all packets that were given out. */
+  /** Size of all returned packets, in bytes. */
   get consumed(): number {
     return this.#consumed;
   }
 
-  /** Bytes that are held and belong to no packet yet. */
+  /** Size of the held bytes that are not in a returned packet. */
   get pending(): number {
     return this.#bytes.length - this.#position;
   }

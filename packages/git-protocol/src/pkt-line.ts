@@ -1,18 +1,18 @@
 import { ProtocolError } from "./errors.ts";
 
-/** Bytes of a pkt-line at most, its length included (gitprotocol-common, "pkt-line Format"). */
+/** Maximum size of a pkt-line in bytes, including its length field (gitprotocol-common, "pkt-line Format"). */
 export const MAX_PKT_LINE_BYTES = 65_520;
-/** Bytes of the length that every pkt-line starts with. */
+/** Size of the length field of a pkt-line, in bytes. */
 export const PKT_LENGTH_BYTES = 4;
-/** Bytes of payload in one pkt-line at most. */
+/** Maximum payload of a pkt-line, in bytes. */
 export const MAX_PAYLOAD_BYTES = MAX_PKT_LINE_BYTES - PKT_LENGTH_BYTES;
 
 /**
- * One packet (gitprotocol-common; the special ones: gitprotocol-v2, "Packet-Line Framing").
- * - `data`: a payload, possibly empty (`0004`), which is not the same as a flush.
- * - `flush` (`0000`): the end of a message.
- * - `delim` (`0001`): the border between two sections of a v2 message.
- * - `response-end` (`0002`): the end of an answer on a stateless v2 connection.
+ * One packet (gitprotocol-common; for special packets gitprotocol-v2, "Packet-Line Framing").
+ * - `data`: a payload. An empty one (`0004`) is not a flush.
+ * - `flush` (`0000`): end of a message.
+ * - `delim` (`0001`): separator between two sections of a v2 message.
+ * - `response-end` (`0002`): end of a response on a stateless v2 connection.
  */
 export type PktLine =
   | { readonly kind: "data"; readonly payload: Buffer }
@@ -21,9 +21,9 @@ export type PktLine =
   | { readonly kind: "response-end" };
 
 /**
- * - `complete`: a packet and the bytes that it took.
- * - `incomplete`: how many more bytes are needed at least before trying again.
- * - `error`: these bytes will never be a packet.
+ * - `complete`: a packet and its size in bytes.
+ * - `incomplete`: minimum number of further bytes to try again.
+ * - `error`: the bytes are not a packet.
  */
 export type PktLineDecoding =
   | { readonly state: "complete"; readonly line: PktLine; readonly size: number }
@@ -40,7 +40,7 @@ const SPECIAL: Readonly<Record<number, PktLine>> = {
   2: { kind: "response-end" },
 };
 
-/** Decodes the packet at `offset`. The payload is a view of `bytes`, not a copy. Pure; never throws. */
+/** Decodes the packet at `offset`. The payload is a view of `bytes`, not a copy. Never throws. */
 export function decodePktLine(bytes: Buffer, offset = 0): PktLineDecoding {
   const available = bytes.length - offset;
   if (available < PKT_LENGTH_BYTES) return { state: "incomplete", missing: PKT_LENGTH_BYTES - available };
@@ -53,7 +53,7 @@ export function decodePktLine(bytes: Buffer, offset = 0): PktLineDecoding {
   return { state: "complete", line: { kind: "data", payload }, size };
 }
 
-/** The length that the four digits at `offset` give: 0, 1, 2 or 4 to 65 520; or why they cannot stand. */
+/** Length in the four digits at `offset`: 0, 1, 2 or 4 to 65 520. Returns an error for any other digits. */
 export function decodePktLength(bytes: Uint8Array, offset = 0): number | ProtocolError {
   let size = 0;
   for (let index = offset; index < offset + PKT_LENGTH_BYTES; index++) {
@@ -67,7 +67,7 @@ export function decodePktLength(bytes: Uint8Array, offset = 0): number | Protoco
   if (size > MAX_PKT_LINE_BYTES) {
     return new ProtocolError(
       "oversized",
-      `pkt-line: ${size} bytes, at most ${MAX_PKT_LINE_BYTES} are allowed`,
+      `pkt-line: ${size} bytes; the maximum is ${MAX_PKT_LINE_BYTES}`,
       offset,
     );
   }
@@ -75,7 +75,7 @@ export function decodePktLength(bytes: Uint8Array, offset = 0): number | Protoco
 }
 
 /**
- * Encodes one data packet. A string is taken as Latin-1, one character per byte, as all text of this package.
+ * Encodes one data packet. A string is Latin-1, one character per byte, as all text of this package.
  *
  * @throws ProtocolError `oversized` if the payload is longer than {@link MAX_PAYLOAD_BYTES}.
  */
@@ -91,7 +91,7 @@ export function encodePktLine(payload: string | Uint8Array): Buffer {
   return packet;
 }
 
-/** The text of a packet's payload as Latin-1, without the one line feed that may end it. */
+/** Text of a packet's payload as Latin-1, without one final line feed. */
 export function lineText(payload: Buffer): string {
   const end =
     payload.length > 0 && payload[payload.length - 1] === 0x0a ? payload.length - 1 : payload.length;

@@ -1,9 +1,9 @@
-/** Protocol versions that exist (gitprotocol-v2, gitprotocol-common). */
+/** Versions of the protocol (gitprotocol-v2, gitprotocol-common). */
 export type ProtocolVersion = 0 | 1 | 2;
 
 /**
- * The version that a `Git-Protocol` header asks for: a colon-separated list of keys, of which `version=N` with the
- * highest known N counts (git's protocol.c, determine_protocol_version_server). Absent or unknown: 0.
+ * Version that a `Git-Protocol` header requests. The header is a list of keys, separated by colons. The highest known N in
+ * `version=N` counts (git's protocol.c, determine_protocol_version_server). The default is 0.
  */
 export function requestedProtocolVersion(header: string | undefined): ProtocolVersion {
   let highest: ProtocolVersion = 0;

@@ -1,11 +1,11 @@
 import { ProtocolError } from "./errors.ts";
 import { FLUSH_PKT, MAX_PAYLOAD_BYTES, encodePktLine } from "./pkt-line.ts";
 
-/** What the first byte of a side-band packet says of the rest (gitprotocol-pack, "Packfile Data"). */
+/** Channels of side-band, the first byte of a packet (gitprotocol-pack, "Packfile Data"). */
 export const SIDE_BAND = { pack: 1, progress: 2, error: 3 } as const;
 export type SideBandChannel = (typeof SIDE_BAND)[keyof typeof SIDE_BAND];
 
-/** Bytes of data in one side-band-64k packet at most. */
+/** Maximum data in one side-band-64k packet, in bytes. */
 export const MAX_SIDE_BAND_BYTES = MAX_PAYLOAD_BYTES - 1;
 
 export interface SideBandPacket {
@@ -14,7 +14,7 @@ export interface SideBandPacket {
 }
 
 /**
- * Splits the payload of a side-band packet; `data` is a view.
+ * Splits the payload of a side-band packet. `data` is a view.
  *
  * @throws ProtocolError `bad_side_band` for an empty payload or a channel other than 1, 2, 3.
  */
@@ -22,13 +22,13 @@ export function decodeSideBand(payload: Buffer): SideBandPacket {
   return { channel: sideBandChannel(payload[0]), data: payload.subarray(1) };
 }
 
-/** The channel that a first byte names. @throws ProtocolError `bad_side_band` */
+/** Channel of a first byte. @throws ProtocolError `bad_side_band` */
 export function sideBandChannel(byte: number | undefined): SideBandChannel {
   if (byte === 1 || byte === 2 || byte === 3) return byte;
-  throw new ProtocolError("bad_side_band", "side-band: a packet names no known channel");
+  throw new ProtocolError("bad_side_band", "side-band: unknown channel");
 }
 
-/** Encodes data of any length as side-band-64k packets; empty data gives no packet. */
+/** Encodes data of any length as side-band-64k packets. Empty data gives no packet. */
 export function encodeSideBand(channel: SideBandChannel, data: Uint8Array): Buffer {
   const packets: Buffer[] = [];
   for (let start = 0; start < data.length; start += MAX_SIDE_BAND_BYTES) {
@@ -41,12 +41,12 @@ export function encodeSideBand(channel: SideBandChannel, data: Uint8Array): Buff
   return Buffer.concat(packets);
 }
 
-/** The packets that end a packfile section with an error: the text on channel 3, then a flush-pkt. */
+/** Packets that end a packfile section with an error: the text on channel 3, then a flush-pkt. */
 export function encodeSideBandError(message: string): Buffer {
   return Buffer.concat([encodeSideBand(SIDE_BAND.error, Buffer.from(`${message}\n`)), FLUSH_PKT]);
 }
 
-/** The `ERR` packet that ends a message anywhere else (gitprotocol-pack, "error-line"). */
+/** `ERR` packet that ends a message outside of a packfile section (gitprotocol-pack, "error-line"). */
 export function encodeErrorLine(message: string): Buffer {
   return encodePktLine(Buffer.from(`ERR ${message}\n`));
 }

@@ -1,7 +1,7 @@
-/** Work that pauses now and then, so that its driver can let other work run. It returns its result. */
+/** Work with pauses, so that its caller can let other work run. It returns its result. */
 export type Steps<Result = void> = Generator<void, Result, undefined>;
 
-/** Does work to its end without a pause. */
+/** Runs work to its end without a pause. */
 export function finish<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const step = steps.next();

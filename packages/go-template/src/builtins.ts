@@ -8,8 +8,8 @@ import { asInteger, isList, isMap, typeName, type Value } from "./value.ts";
 export type LazyFunction = "and" | "or" | "not" | "default";
 
 /**
- * Fewest and most arguments of the functions that the evaluator treats itself: `and` and `or` stop early, all four take
- * what is missing.
+ * Minimum and maximum arguments of the functions that the evaluator runs itself: `and` and `or` stop early, and all four
+ * accept missing values.
  */
 export const LAZY_FUNCTIONS: Readonly<Record<LazyFunction, readonly [number, number]>> = {
   and: [1, Infinity],
@@ -18,7 +18,7 @@ export const LAZY_FUNCTIONS: Readonly<Record<LazyFunction, readonly [number, num
   default: [2, 2],
 };
 
-/** The built-in functions of text/template, without {@link LAZY_FUNCTIONS} and `index`, which may find nothing. */
+/** Built-in functions of text/template, without {@link LAZY_FUNCTIONS} and without `index`, whose result may be missing. */
 export const BUILTINS: FunctionMap = new Map<string, TemplateFunction>([
   ["call", { arity: [0, Infinity], call: noCall }],
   ["eq", comparison([2, Infinity], (first, ...others) => equalsAny(first, others))],
@@ -44,14 +44,14 @@ function comparison(
   return { arity, call: ([first = null, ...others]) => compare(first, ...others) };
 }
 
-/** The text that html, js and urlquery escape. */
+/** Text of the arguments, for html, js and urlquery. */
 function printed(args: readonly Value[]): string {
   if (args.includes(null)) throw new FunctionError("a null cannot be printed", "wrong_type");
   return print(args);
 }
 
 function noCall(): never {
-  throw new FunctionError("the data holds no functions to call");
+  throw new FunctionError("functions in the data are not supported");
 }
 
 function formatOf(value: Value): string {
@@ -59,7 +59,7 @@ function formatOf(value: Value): string {
   throw new FunctionError(`expected a format text, found ${typeName(value)}`, "wrong_type");
 }
 
-/** Bytes of a text, as in Go; entries of a list or map. */
+/** Length of a text in bytes, as in Go, or number of entries of a list or map. */
 function lengthOf(item: Value): number {
   if (typeof item === "string") return Buffer.byteLength(item);
   if (typeof item === "object" && item !== null) {
@@ -69,7 +69,7 @@ function lengthOf(item: Value): number {
   throw new FunctionError(`${typeName(item)} has no length`, "wrong_type");
 }
 
-/** Go's `index`: an element of a list, a byte of a text, a value of a map; undefined where the map has no such key. */
+/** Go's `index`: an element of a list, a byte of a text, or a value of a map. Undefined if the map does not have the key. */
 export function index(item: Value, indexes: readonly Value[]): Value | undefined {
   if (item === null) throw new FunctionError("a null has no elements", "wrong_type");
   let found: Value = item;
@@ -86,7 +86,7 @@ export function index(item: Value, indexes: readonly Value[]): Value | undefined
       if (value === undefined) return undefined;
       found = value;
     } else {
-      // Nothing is below a null, as nothing is below an absent key.
+      // A null has no keys, like a missing value.
       if (found === null) return undefined;
       throw new FunctionError(`${typeName(found)} has no elements`, "wrong_type");
     }

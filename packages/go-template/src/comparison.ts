@@ -1,7 +1,7 @@
 import { FunctionError } from "./errors.ts";
 import { asFloat, asInteger, compareText, isList, isMap, typeName, type Value } from "./value.ts";
 
-/** Go's `eq`: whether the first equals any of the others. @throws FunctionError for values that cannot be compared */
+/** Go's `eq`: whether the first value equals any other. @throws FunctionError for values that cannot be compared */
 export function equalsAny(first: Value, others: readonly Value[]): boolean {
   return others.some((other) => equals(first, other));
 }
@@ -33,14 +33,14 @@ function ordered(a: Value, b: Value): number {
   return compare(a, b);
 }
 
-/** Negative, zero or positive; NaN for a float64 that is none. */
+/** Order of two values: negative, zero or positive. NaN if one of them is NaN. */
 function compare(a: Value, b: Value): number {
   if (typeof a === "string" && typeof b === "string") return compareText(a, b);
   if (typeof a === "boolean" && typeof b === "boolean") return Number(a) - Number(b);
   const [m, n] = [asInteger(a), asInteger(b)];
   if (m !== undefined && n !== undefined) return m < n ? -1 : Number(m > n);
   const [x, y] = [asFloat(a), asFloat(b)];
-  // Go knows no common type of its own int and float64. A stored number is whatever it is compared with.
+  // Go has no common type of int and float64. A stored number takes the type of the other value.
   const mixed =
     (typeof a === "bigint" && typeof b === "number") || (typeof a === "number" && typeof b === "bigint");
   if (x === undefined || y === undefined || mixed) {

@@ -2,13 +2,13 @@ import { AppError } from "@devplat/base";
 
 /**
  * - `syntax`: the text is not a template.
- * - `unknown_function`: it calls a function that there is not.
- * - `missing_key`: a field that the data does not have was printed or passed on.
- * - `null_value`: a null was printed.
- * - `wrong_type`: a value is not of the type that the action needs.
+ * - `unknown_function`: the template calls a function that does not exist.
+ * - `missing_key`: a field that the data does not have is printed or passed on.
+ * - `null_value`: a null is printed.
+ * - `wrong_type`: a value does not have the type that the action needs.
  * - `function_failed`: a function refused its arguments.
  * - `no_template`: the template that an action names is not defined.
- * - `limit`: output, steps or depth went over a limit.
+ * - `limit`: output, steps or depth is over a limit.
  */
 export const TEMPLATE_ERROR_CODES = [
   "syntax",
@@ -22,13 +22,13 @@ export const TEMPLATE_ERROR_CODES = [
 ] as const;
 export type TemplateErrorCode = (typeof TEMPLATE_ERROR_CODES)[number];
 
-/** Where an action stands; lines and columns count from 1, columns in UTF-16 code units. */
+/** Place of an action. Lines and columns count from 1, columns in UTF-16 code units. */
 export interface Place {
   readonly line: number;
   readonly column: number;
 }
 
-/** Names the template and the place; quotes the template's own names, never a value of the data. */
+/** Error with the template and the place. It quotes names of the template, never a value of the data. */
 export class TemplateError extends AppError<TemplateErrorCode> {
   /** Name of the template's source, as given to parseTemplate. */
   readonly template: string;
@@ -53,7 +53,7 @@ export class TemplateError extends AppError<TemplateErrorCode> {
 }
 
 /**
- * What a function throws to refuse its arguments. Its message goes into the {@link TemplateError}, so it must not quote
+ * Error of a function that refuses its arguments. The {@link TemplateError} repeats its message, so it must not quote
  * a value.
  */
 export class FunctionError extends AppError<"wrong_type" | "function_failed" | "limit"> {

@@ -9,18 +9,18 @@ import type { Branch, Command, Node, NodeList, Operand, Pipeline } from "./node.
 import type { ParsedTemplate } from "./parser.ts";
 import { isList, isMap, isTrue, sortedEntries, typeName, type TemplateData, type Value } from "./value.ts";
 
-/** About a value that an action is about to print. */
+/** Description of a value that an action will print. */
 export interface ValueContext extends Place {
   /**
    * The action ends in a function that `makesSafe` (quote, base64encode, toJSON, raw), or prints a constant of the
    * template itself.
    */
   readonly safe: boolean;
-  /** Where in the output the value begins, in UTF-16 code units. */
+  /** Position of the value in the output, in UTF-16 code units. */
   readonly offset: number;
-  /** The printed value is a text; numbers, booleans, lists and maps are not. */
+  /** Whether the printed value is a text, not a number, boolean, list or map. */
   readonly isText: boolean;
-  /** The function that made the value, with its last argument; undefined if none did. */
+  /** Function that made the value, with its last argument. Undefined if none did. */
   readonly call: { readonly name: string; readonly input: Value } | undefined;
   /** Names of all functions that the action called. */
   readonly functions: readonly string[];
@@ -30,13 +30,13 @@ export interface ValueContext extends Place {
 
 export interface ExecuteOptions {
   /**
-   * Sees each printed value and gives what is printed instead: the caller can refuse it by throwing, note it, or put a
-   * placeholder in its place. What it throws reaches the caller of execute as it is.
+   * Gets each printed value, and returns the text to print. The caller can throw an error, record the value, or return a
+   * placeholder. The caller of execute gets the thrown error unchanged.
    */
   readonly onValue?: (text: string, context: ValueContext) => string;
 }
 
-/** Runs a parsed template. @throws TemplateError, and whatever `onValue` throws */
+/** Runs a parsed template. @throws TemplateError, and errors of `onValue` */
 export function evaluate(
   name: string,
   template: ParsedTemplate,
@@ -47,16 +47,16 @@ export function evaluate(
   return new Evaluation(name, template, functions, options).run(data);
 }
 
-/** The names that the language itself brings along. */
+/** Whether the name is a function of the language itself. */
 export function isBuiltin(name: string): boolean {
   return BUILTINS.has(name) || name === "index" || isLazy(name);
 }
 
-/** A field that the data does not have. Becomes an error as soon as it is printed or passed on. */
+/** A field that the data does not have. To print it or pass it on is an error. */
 class Missing {
   readonly path: readonly string[];
   readonly place: Place;
-  /** The names that are there instead. */
+  /** Names of the existing fields. */
   readonly known: readonly string[];
 
   constructor(path: readonly string[], place: Place, known: readonly string[] = []) {
@@ -66,10 +66,10 @@ class Missing {
   }
 }
 
-/** Functions whose results come from outside of the template. */
+/** Functions with results from outside of the template. */
 const READING_FUNCTIONS: ReadonlySet<string> = new Set(["env", "secret", "username"]);
 
-/** What one action read and called. */
+/** Values that one action read, and functions that it called. */
 interface ActionTrace {
   readonly sources: Value[];
   readonly functions: string[];
@@ -236,7 +236,7 @@ class Evaluation {
     return value;
   }
 
-  /** @param piped the value from `|`, if there is one */
+  /** @param piped the value from `|`, if any */
   #command(command: Command, dot: Value, piped: Result | undefined): Result {
     this.#step(command.place);
     const [head, ...args] = command.operands;
@@ -244,7 +244,7 @@ class Evaluation {
     if (args.length > 0 || piped !== undefined) {
       this.#fail("wrong_type", "only a function takes arguments", args[0]?.place ?? head.place);
     }
-    if (head.kind === "nil") this.#fail("wrong_type", "nil alone is no command", head.place);
+    if (head.kind === "nil") this.#fail("wrong_type", "nil alone is not a command", head.place);
     return this.#operand(head, dot);
   }
 
@@ -278,7 +278,7 @@ class Evaluation {
     }
   }
 
-  /** Follows field names into maps. Nothing is found in what is missing or null. */
+  /** Looks up field names in maps. A missing value and a null have no fields. */
   #fields(start: Result, fields: readonly string[], place: Place): Result {
     let result = start;
     for (const [position, field] of fields.entries()) {
@@ -288,7 +288,7 @@ class Evaluation {
       else if (typeof result === "object" && isMap(result)) {
         const value: Value | undefined = result.get(field);
         if (value === undefined && field === "Data" && fields[position + 1] === "data") {
-          // Also where a missing key would be empty: whoever writes this means the fields.
+          // Also where a missing key counts as empty, because the author of the template means the fields.
           this.#missing(new Missing(fields, place));
         }
         result =
@@ -378,7 +378,7 @@ class Evaluation {
     try {
       return action();
     } catch (error) {
-      // Errors of the house say what they are without quoting a value; anything else might.
+      // An AppError never quotes a value. Other errors might.
       if (!(error instanceof AppError)) throw error;
       const code = error instanceof FunctionError ? error.code : "function_failed";
       throw new TemplateError(code, `${name}: ${error.message}`, this.#name, place, {
@@ -397,7 +397,7 @@ class Evaluation {
     const inside = path[1] === "data" ? path.slice(2) : path.slice(1);
     const hint =
       path[0] === "Data"
-        ? `The fields stand at the root here: write .${inside.join(".") || "name"} instead of ${dotted}.`
+        ? `The fields are at the root: write .${inside.join(".") || "name"} instead of ${dotted}.`
         : `${known.length === 0 ? "" : `There is: ${nameList(known)}. `}If it may be absent, write \`${dotted} | default "…"\` or test it with if.`;
     this.#fail("missing_key", `there is no ${dotted}`, place, hint);
   }
@@ -440,14 +440,14 @@ class Evaluation {
   }
 }
 
-/** The function whose result a pipeline gives; undefined if it gives an operand. */
+/** Function that gives the result of a pipeline, or undefined if an operand does. */
 function lastFunction(pipeline: Pipeline): string | undefined {
   const head = pipeline.commands.at(-1)?.operands[0];
   if (head?.kind === "pipeline") return lastFunction(head.pipeline);
   return head?.kind === "function" ? head.name : undefined;
 }
 
-/** Steps that a function takes for an argument or a result, besides its own. */
+/** Steps that an argument or a result adds to a function call. */
 function workOf(value: Value): number {
   if (typeof value === "string") return Math.floor(value.length / TEXT_PER_STEP);
   return typeof value === "object" && value !== null && isList(value) ? value.length : 0;

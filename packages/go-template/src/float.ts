@@ -6,7 +6,7 @@ interface Decimal {
 
 /**
  * Go's strconv.FormatFloat for the formats e, E, f, F, g and G (and x, X, b), with sign only if negative.
- * @param precision digits, or -1 for as many as tell the value from its neighbours
+ * @param precision number of digits, or -1 for the shortest text that identifies the value
  */
 export function formatFloat(value: number, verb: string, precision: number): string {
   if (Number.isNaN(value)) return "NaN";
@@ -30,7 +30,7 @@ export function formatFloat(value: number, verb: string, precision: number): str
   }
 }
 
-/** The value to `count` significant digits, or with -1 the shortest that is unambiguous. */
+/** The value rounded to `count` significant digits, or with -1 to the shortest unambiguous ones. */
 function round(magnitude: number, count: number): Decimal {
   if (magnitude === 0) return { digits: "0", point: 1 };
   if (count === -1) {
@@ -40,7 +40,7 @@ function round(magnitude: number, count: number): Decimal {
   return roundDecimal(exact(magnitude), count);
 }
 
-/** All digits of a value; at most some 770. JavaScript's toFixed and toExponential round a tie up, Go to even. */
+/** All digits of a value, up to about 770. JavaScript's toFixed and toExponential round a tie up, Go rounds it to even. */
 function exact(magnitude: number): Decimal {
   const { mantissa, exponent } = parts(magnitude);
   // m × 2^-n is m × 5^n / 10^n.
@@ -49,7 +49,7 @@ function exact(magnitude: number): Decimal {
   return { digits, point: digits.length + Math.min(0, exponent) };
 }
 
-/** To `count` digits, half to even. A count below zero leaves nothing. */
+/** Rounds to `count` digits, half to even. With a count below zero, no digits stay. */
 function roundDecimal({ digits, point }: Decimal, count: number): Decimal {
   if (count >= digits.length) return { digits, point };
   if (count < 0) return { digits: "0", point };
@@ -64,7 +64,7 @@ function roundDecimal({ digits, point }: Decimal, count: number): Decimal {
   return { digits: grown === 1 && count > 0 ? up.slice(0, -1) : up, point: point + grown };
 }
 
-/** The value as mantissa × 2^exponent, both whole. */
+/** The value as mantissa × 2^exponent, both integers. */
 function parts(magnitude: number): { mantissa: bigint; exponent: number } {
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, magnitude);
@@ -105,7 +105,7 @@ function general(magnitude: number, precision: number, verb: string): string {
   const decimal = { digits, point: rounded.point };
   let limit = count;
   if (limit > digits.length && digits.length >= decimal.point) limit = digits.length;
-  // %e for small and large exponents; a shortest one is judged as if its precision were 6 (ftoa.go).
+  // %e for small and large exponents. The shortest form uses the limit for precision 6 (ftoa.go).
   if (precision === -1) limit = 6;
   const exponent = decimal.point - 1;
   if (exponent < -4 || exponent >= limit) {
@@ -116,7 +116,7 @@ function general(magnitude: number, precision: number, verb: string): string {
 
 function hexadecimal(magnitude: number, precision: number, verb: string): string {
   let { mantissa, exponent } = parts(magnitude);
-  // One bit before the point, 52 after; a subnormal is shifted up to that.
+  // One bit before the point, 52 after. A subnormal number is shifted to that form.
   if (mantissa !== 0n) {
     const shift = 53 - mantissa.toString(2).length;
     mantissa <<= BigInt(shift);

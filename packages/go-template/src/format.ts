@@ -32,7 +32,7 @@ const INTEGER_VERBS = new Set("vdboOxXcqU");
 const FLOAT_VERBS = new Set("vbgGxXeEfF");
 const TEXT_VERBS = new Set("vsxXq");
 
-/** Go's fmt.Sprint: a space between two values neither of which is text. */
+/** Go's fmt.Sprint: a space between two values if neither is a text. */
 export function print(values: readonly Value[]): string {
   let result = "";
   let wasText = true;
@@ -50,13 +50,13 @@ export function println(values: readonly Value[]): string {
   return `${values.map(show).join(" ")}\n`;
 }
 
-/** A value as `%v` prints it. */
+/** A value in the format `%v`. */
 export function show(value: Value): string {
   return formatValue(value, "v", PLAIN);
 }
 
 /**
- * Go's fmt.Sprintf, with its own notes in the text where format and arguments do not fit (`%!d(string=x)`).
+ * Go's fmt.Sprintf, with Go's notes in the text if format and arguments do not match (`%!d(string=x)`).
  * @throws FunctionError `limit`
  */
 export function printf(format: string, values: readonly Value[]): string {
@@ -96,7 +96,7 @@ class Printf {
     return this.#output;
   }
 
-  /** One verb after its `%`. False: the format ended. */
+  /** Formats one verb after its `%`. Returns false if the format ended. */
   #verb(): boolean {
     this.#goodIndex = true;
     const flags = /[#0+\- ]*/y;
@@ -167,7 +167,7 @@ class Printf {
     return true;
   }
 
-  /** A decimal number in the format; undefined if there is none or it is too large. */
+  /** Reads a decimal number in the format. Undefined if there is none or it is too large. */
   #digits(): number | undefined {
     const digits = /[0-9]+/y;
     digits.lastIndex = this.#at;
@@ -180,7 +180,7 @@ class Printf {
     return value;
   }
 
-  /** `[3]`: the argument to use next. */
+  /** Reads `[3]`, the next argument to use. */
   #index(): boolean {
     if (this.#format[this.#at] !== "[") return false;
     this.#reordered = true;
@@ -202,7 +202,7 @@ class Printf {
     return isNumber;
   }
 
-  /** `*`: a width or precision from the arguments. */
+  /** Reads `*`, a width or precision from the arguments. */
   #number(note: string): number | undefined {
     const value = this.#values[this.#argument];
     if (this.#argument < this.#values.length) this.#argument++;
@@ -213,7 +213,7 @@ class Printf {
   }
 }
 
-/** `depth` > 0 inside a list or map. */
+/** @param depth more than 0 inside a list or map */
 function formatValue(value: Value, verb: string, spec: Spec, depth = 0): string {
   if (value === null) {
     if (depth > 0) return spec.goSyntax ? "interface {}(nil)" : "<nil>";
@@ -245,7 +245,7 @@ function formatValue(value: Value, verb: string, spec: Spec, depth = 0): string 
   return formatNumberText(value, verb, spec);
 }
 
-/** A stored number is text to %v, %s and %q, and a number to the verbs of numbers. */
+/** Formats a stored number: as text with %v, %s and %q, as a number with verbs for numbers. */
 function formatNumberText(value: NumberText, verb: string, spec: Spec): string {
   if (verb === "v" || verb === "s") return pad(value.number, spec);
   if (verb === "q") return pad(quoteGo(value.number), spec);
@@ -311,7 +311,7 @@ function formatUnicode(value: bigint, spec: Spec): string {
   return pad(`U+${digits}${shown}`, { ...spec, zero: false });
 }
 
-/** The character of a code point; U+FFFD where there is none. */
+/** Character of a code point, or U+FFFD if there is none. */
 function characterOf(value: bigint): string {
   const valid = value >= 0n && value <= 0x10ffffn && !(value >= 0xd800n && value < 0xe000n);
   return valid ? String.fromCodePoint(Number(value)) : "\ufffd";
@@ -341,7 +341,7 @@ function shownSign(sign: string, spec: Spec): string {
   return spec.space ? " " : "";
 }
 
-/** The sharp flag: always a decimal point, and the zeros that %g drops. */
+/** The flag `#`: always a decimal point, and the zeros that %g drops. */
 function withPoint(body: string, format: string, precision: number): string {
   const isHex = format === "x" || format === "X";
   const exponent = body.search(isHex ? /[pP]/ : /[eE]/);
@@ -366,7 +366,7 @@ function pad(text: string, spec: Spec): string {
   return (spec.zero ? "0" : " ").repeat(missing) + text;
 }
 
-/** `%!d(string=x)`: the verb does not fit the value. */
+/** Go's note for a verb that does not match the value: `%!d(string=x)`. */
 function bad(value: Value, verb: string, spec: Spec): string {
   return `%!${verb}(${withType(value, spec)})`;
 }

@@ -4,7 +4,7 @@ import { toJson, toYaml } from "./json.ts";
 import { MAX_OUTPUT } from "./limits.ts";
 import { asInteger, isList, typeName, type TemplateData, type Value } from "./value.ts";
 
-/** What only the caller of a template can know. Each may throw a FunctionError; no message may quote a value. */
+/** Functions that the caller of a template provides. Each may throw a FunctionError. No message may quote a value. */
 export interface FunctionSources {
   /** The value of an environment variable. */
   readonly env: (name: string) => string;
@@ -13,7 +13,7 @@ export interface FunctionSources {
   readonly username: () => string;
 }
 
-/** Names of {@link standardFunctions}; `default` is there as well, it belongs to the language here. */
+/** Names of {@link standardFunctions}. `default` also exists; the evaluator runs it itself. */
 export const STANDARD_FUNCTION_NAMES = [
   "env",
   "base64encode",
@@ -34,7 +34,7 @@ export const STANDARD_FUNCTION_NAMES = [
 ] as const;
 
 /**
- * The functions besides Go's own. In each the text to work on comes last, so that it can come from `|`:
+ * Functions in addition to Go's own. The last argument is the text to change, so that it can come from `|`:
  * `indent 4 text`, `split "," text`, `join "," list`, `replace "old" "new" text`.
  */
 export function standardFunctions(sources: FunctionSources): FunctionMap {
@@ -44,7 +44,7 @@ export function standardFunctions(sources: FunctionSources): FunctionMap {
     username: { arity: [0, 0], call: () => sources.username() },
     base64encode: textFunction(1, (text = "") => Buffer.from(text).toString("base64"), { makesSafe: true }),
     base64decode: textFunction(1, decodeBase64),
-    // JSON's escapes, which YAML and TOML read as well; Go's own would not all be.
+    // JSON's escapes, which YAML and TOML also read. They do not read all of Go's escapes.
     quote: textFunction(1, (text = "") => JSON.stringify(text).replaceAll("\x7f", "\\u007f"), {
       makesSafe: true,
     }),
@@ -67,7 +67,7 @@ export function standardFunctions(sources: FunctionSources): FunctionMap {
 function decodeBase64(text = ""): string {
   const compact = text.replace(/[\r\n]/g, "");
   const bytes = Buffer.from(compact, "base64");
-  // Buffer skips what is no base64.
+  // Buffer ignores characters that are not base64.
   if (
     bytes.toString("base64").replace(/=+$/, "") !== compact.replace(/=+$/, "") ||
     compact.length % 4 === 1
@@ -77,7 +77,7 @@ function decodeBase64(text = ""): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new FunctionError("what the base64 stands for is not text");
+    throw new FunctionError("the decoded base64 is not UTF-8 text");
   }
 }
 
@@ -101,7 +101,7 @@ function join(separator: string, list: Value): string {
   return texts.join(separator);
 }
 
-/** Every occurrence; an empty `old` stands before each character and at the end, as in Go. */
+/** Replaces every occurrence. An empty `old` matches before each character and at the end, as in Go. */
 function replace(old = "", replacement = "", text = ""): string {
   const pieces = old === "" ? ["", ...Array.from(text), ""] : text.split(old);
   checkLength(text.length + pieces.length * replacement.length);

@@ -14,16 +14,16 @@ export function toJson(value: Value): string {
 }
 
 /**
- * A value as YAML 1.2 that YAML 1.1 readers take the same way, in block style, without a line feed at its end. Texts
- * that could be read as anything else stand in double quotes, with JSON's escapes.
+ * A value as YAML 1.2 in block style, which YAML 1.1 parsers read in the same way. It has no final line feed. Texts
+ * that a parser could read as another type are in double quotes, with JSON's escapes.
  */
 export function toYaml(value: Value): string {
   return yamlLines(value).join("\n");
 }
 
-/** Letters first, then nothing that means anything in YAML. */
+/** Text that starts with a letter and has no characters with a meaning in YAML. */
 const PLAIN_TEXT = /^[A-Za-z_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
-/** What YAML 1.1 or 1.2 reads as a boolean, null or (a lone exponent, in some readers) a number. */
+/** Words that YAML 1.1 or 1.2 reads as a boolean or null, and exponents, which some parsers read as a number. */
 const RESERVED = /^(?:y|n|yes|no|on|off|true|false|null|e[-+]?[0-9]+)$/i;
 
 function yamlLines(value: Value): string[] {
@@ -54,7 +54,7 @@ function yamlEntry(key: string, item: Value): string[] {
 
 function yamlText(text: string): string {
   if (PLAIN_TEXT.test(text) && !RESERVED.test(text)) return text;
-  // Not allowed raw in YAML (1.2.2 section 5.1), though JSON allows them.
+  // Characters that JSON allows without an escape, but YAML does not (1.2.2 section 5.1).
   return JSON.stringify(text).replace(
     /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,

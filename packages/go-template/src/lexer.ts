@@ -13,18 +13,18 @@ const COMMENT_END = "*/";
 const BLANKS = " \t\r\n";
 const SPACE = /[ \t\r\n]+/y;
 const WORD = /[\p{L}\p{Nd}_]+/uy;
-/** What may follow a name. */
+/** Text that may follow a name. */
 const TERMINATOR = /[ \t\r\n.,|:()]|\}\}|$/y;
 const STRING = /"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"/y;
 const RAW_STRING = /`[^`]*`/y;
 const CHAR = /'(?:[^'\\\n]|\\[^\n])*'/y;
-// Go's scanNumber: it takes what looks like a number; the parser reads it.
+// Go's scanNumber: it accepts text in the form of a number. The parser reads the number.
 const NUMBER =
   /[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*|0[bB][01_]*|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)/y;
 
 /**
- * Splits a template into tokens, after Go's text/template/parse lexer. Comments and trimmed space are gone.
- * Runs in time linear in the text: every step takes at least one character.
+ * Splits a template into tokens, as the lexer of Go's text/template/parse does. It drops comments and trimmed space.
+ * It runs in linear time: each step reads at least one character.
  */
 export function lex(text: string, fail: Fail): Token[] {
   const tokens: Token[] = [];
@@ -48,7 +48,7 @@ export function lex(text: string, fail: Fail): Token[] {
     at = end;
   }
 
-  /** Passes `}}` or ` -}}`; the latter takes the space after it along. */
+  /** Skips `}}` or ` -}}`. The latter also skips the space after it. */
   function close(closing: string): void {
     tokens.push({ kind: "close", text: CLOSE, offset: at });
     passClose(closing);
@@ -65,7 +65,7 @@ export function lex(text: string, fail: Fail): Token[] {
     if (end === -1) fail("the comment does not end", start);
     at = end + COMMENT_END.length;
     const closing = match(CLOSE_HERE);
-    if (closing === undefined) fail("a comment must fill its action: }} has to follow */", at);
+    if (closing === undefined) fail("a comment must fill its action: }} must follow */", at);
     passClose(closing);
   }
 
@@ -148,7 +148,7 @@ export function lex(text: string, fail: Fail): Token[] {
     }
     const space = match(SPACE);
     if (space === undefined) return inside();
-    // The last blank may belong to a closing trim marker.
+    // The last space may belong to a closing trim marker.
     const before = at;
     at += space.length - 1;
     const trims = match(CLOSE_HERE) !== undefined;

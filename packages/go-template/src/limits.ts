@@ -1,15 +1,15 @@
-/** Longest output and longest value of a function, in UTF-16 code units. Ours: no credential file is near it. */
+/** Maximum output, and maximum result of a function, in UTF-16 code units. Credential files are much smaller. Not from Go. */
 export const MAX_OUTPUT = 4 * 1024 * 1024;
 /**
- * Actions, pipelines and iterations of one execution. Ours: a second of work; a range over a large number must not hold
- * a daemon.
+ * Maximum actions, pipelines and iterations of one execution, about a second of work, so that a range over a large number
+ * does not block a daemon. Not from Go.
  */
 export const MAX_STEPS = 1_000_000;
-/** So many UTF-16 code units that go into or come out of a function count as a step, and so does each item of a list. */
+/** UTF-16 code units of a function's arguments and result that count as one step. Each item of a list also counts as one. */
 export const TEXT_PER_STEP = 100;
-/** Templates that call each other. Ours; Go allows 100 000, which is more stack than there is here. */
+/** Maximum depth of templates that call each other. Go allows 100 000, which needs more stack than Node has. */
 export const MAX_CALL_DEPTH = 200;
-/** Parentheses and control structures inside each other, for the same reason. */
+/** Maximum depth of nested parentheses and control structures, for the same reason. */
 export const MAX_NESTING = 200;
-/** Widths and precisions of printf, as in Go's fmt (`tooLarge`). */
+/** Maximum width and precision of printf, as in Go's fmt (`tooLarge`). */
 export const MAX_PRINTF_NUMBER = 1_000_000;

@@ -7,7 +7,7 @@ const UNDERSCORES = /^[+-]?(?:0[xXoObB]_?)?[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*$/;
 /**
  * Reads a Go number literal: an integer (decimal, `0x`, `0o`, `0b`, leading 0 for octal) as bigint, anything with a
  * point or exponent as number.
- * @returns undefined if it is none, or an integer beyond 64 bits; complex numbers are not supported
+ * @returns undefined if the text is not a number, or an integer beyond 64 bits. Complex numbers are not supported
  */
 export function readNumber(text: string): bigint | number | undefined {
   const sign = text.startsWith("-") ? -1 : 1;
@@ -29,7 +29,7 @@ function decimalFloat(body: string, sign: number): number | undefined {
   return Number.isFinite(value) ? sign * value : undefined;
 }
 
-/** `0x1.8p3`: the exponent, a power of two, is mandatory. */
+/** Reads `0x1.8p3`. The exponent, a power of two, is required. */
 function hexFloat(body: string, sign: number): number | undefined {
   const match = /^0[xX]_?([0-9a-fA-F_]*)(?:\.([0-9a-fA-F_]*))?[pP]([+-]?[0-9]+)$/.exec(body);
   if (match === null) return undefined;
@@ -51,14 +51,14 @@ const SIMPLE_ESCAPES: Readonly<Record<string, number>> = {
   "\\": 92,
 };
 
-/** Reads a Go string literal, in double quotes or backquotes. undefined: it is none. */
+/** Reads a Go string literal, in double quotes or backquotes. @returns undefined if it is not one */
 export function readString(literal: string): string | undefined {
   // In a raw string Go drops carriage returns.
   if (literal.startsWith("`")) return literal.slice(1, -1).replaceAll("\r", "");
   return unescape(literal.slice(1, -1), '"');
 }
 
-/** Reads a Go rune literal as its code point. undefined: it is none. */
+/** Reads a Go rune literal as its code point. @returns undefined if it is not one */
 export function readChar(literal: string): bigint | undefined {
   const inner = literal.slice(1, -1);
   const byte = /^\\(?:x([0-9a-fA-F]{2})|([0-3][0-7]{2}))$/.exec(inner);

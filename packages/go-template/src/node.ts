@@ -1,6 +1,6 @@
 import type { Place } from "./errors.ts";
 
-/** A list of things that run one after the other. */
+/** Nodes that run one after the other. */
 export type NodeList = readonly Node[];
 
 /** Text or an action. */
@@ -28,20 +28,20 @@ export interface Branch {
 /** `$x := command | command`. */
 export interface Pipeline {
   readonly place: Place;
-  /** Variables that take the value; two only in `range`. */
+  /** Variables that get the value. Only `range` can have two. */
   readonly variables: readonly string[];
-  /** `=` sets variables that exist, `:=` makes new ones. */
+  /** Whether the pipeline sets existing variables (`=`) or declares new ones (`:=`). */
   readonly isAssignment: boolean;
   readonly commands: readonly Command[];
 }
 
-/** An operand with its arguments; only functions take any. */
+/** An operand with its arguments. Only functions take arguments. */
 export interface Command {
   readonly place: Place;
   readonly operands: readonly [Operand, ...Operand[]];
 }
 
-/** One word of a command. `fields` are those that follow: `$x.a.b` has two. */
+/** One word of a command. `fields` are the fields after it: `$x.a.b` has two. */
 export type Operand = { readonly place: Place } & (
   | { readonly kind: "dot" | "nil" }
   | { readonly kind: "bool"; readonly value: boolean }

@@ -7,14 +7,14 @@ import { TemplateError, type TemplateErrorCode } from "./errors.ts";
 import { parseTemplate } from "./template.ts";
 import type { TemplateData } from "./value.ts";
 
-/** The result of a template, or that there is none. Messages are our own and are not compared. */
+/** Result of a template. Messages differ from Go's and are not compared. */
 type Outcome = { readonly text: string } | "error";
 
-/** Where Go stops and we, in places where it may be, take it for empty. */
+/** Go's errors for values that this package takes as empty in some places. */
 const NOTHING_THERE = /map has no entry for key|index of nil pointer/;
 
-/** Where we differ on purpose: what is absent or null is never printed or passed on. */
-const OF_OUR_OWN: ReadonlySet<TemplateErrorCode> = new Set(["missing_key", "null_value"]);
+/** Intended differences: a missing value or null is never printed or passed on. */
+const INTENDED: ReadonlySet<TemplateErrorCode> = new Set(["missing_key", "null_value"]);
 
 const DATA = {
   name: "Ada",
@@ -62,7 +62,7 @@ function ours(template: string, data: unknown): Outcome {
   return outcome(run(template, data));
 }
 
-/** Our result: the text, or the error. */
+/** Result of this package: the text, or the error. */
 function run(template: string, data: unknown): string | TemplateError {
   try {
     return parseTemplate("t", template, { functions: [] }).execute(floats(data) as TemplateData);
@@ -72,7 +72,7 @@ function run(template: string, data: unknown): string | TemplateError {
   }
 }
 
-/** Go's JSON gives float64 for every number; ours keeps the text. The language is compared on the same values. */
+/** Converts numbers to float64, as Go's JSON does, so that both engines get the same values. */
 function floats(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(floats);
   if (typeof value !== "object" || value === null) return value;
@@ -330,7 +330,7 @@ b */}}x
   .filter((template) => !["\nplain text"].includes(template));
 
 describe("oracle: Go's own engine", () => {
-  it("is given at least two hundred templates", () =>
+  it("has at least two hundred templates", () =>
     assert.ok(TEMPLATES.length >= 200, String(TEMPLATES.length)));
 
   for (const template of TEMPLATES) {
@@ -435,7 +435,7 @@ describe("oracle: generated templates", () => {
     );
   });
 
-  it("agrees on templates put together at random [agent 15.1]", async () => {
+  it("agrees on templates that are combined at random [agent 15.1]", async () => {
     const data = ".  .name .list .map .deep.a .deep.a.b.c $ $x $.name .one .yes .empty".split(/ +/);
     const literals = ["1", "-2", "1.5", '"s"', "`r`", "'c'", "true", "nil"];
     const parentheses = ["(print 1 2)", "(index .list 0)", "(len .name)", "(.deep).a"];
@@ -492,7 +492,7 @@ describe("oracle: generated templates", () => {
       fc.asyncProperty(fc.array(node, { minLength: 1, maxLength: 4 }), async (nodes) => {
         const template = `{{$x := 1}}${nodes.join("")}`;
         const [found, expected] = [run(template, DATA), await runGo(template, DATA)];
-        if (found instanceof TemplateError && OF_OUR_OWN.has(found.code)) return;
+        if (found instanceof TemplateError && INTENDED.has(found.code)) return;
         if (expected instanceof Error && NOTHING_THERE.test(expected.message)) return;
         assert.deepEqual(outcome(found), outcome(expected), template);
       }),

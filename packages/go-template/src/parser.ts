@@ -5,18 +5,18 @@ import { readChar, readNumber, readString } from "./literal.ts";
 import type { Branch, Command, Node, NodeList, Operand, Pipeline } from "./node.ts";
 import type { Token, TokenKind } from "./token.ts";
 
-/** A parsed source: its own body and the templates that it defines. */
+/** A parsed source: its own body, and the templates that it defines. */
 export interface ParsedTemplate {
   readonly body: NodeList;
   readonly defined: ReadonlyMap<string, NodeList>;
 }
 
-/** How a list of nodes ended. */
+/** End of a list of nodes. */
 type ListEnd = "end" | "else" | "end of text";
 
 /**
- * Parses a template, after Go's text/template/parse.
- * @param functions the names that may be called
+ * Parses a template, as Go's text/template/parse does.
+ * @param functions whether a name may be called
  * @throws TemplateError `syntax`, `unknown_function`, `limit`
  */
 export function parse(name: string, text: string, functions: (name: string) => boolean): ParsedTemplate {
@@ -48,13 +48,13 @@ class Parser {
     while (this.#peekNonSpace().kind !== "end of text") {
       const node = this.#define() ?? this.#node();
       if (node === "end" || node === "else")
-        this.#fail(`{{${node}}} without anything that it belongs to`, this.#previousOffset());
+        this.#fail(`{{${node}}} without an opening action`, this.#previousOffset());
       if (node !== "defined") body.push(node);
     }
     return { body, defined: this.#defined };
   }
 
-  /** `{{define "name"}}…{{end}}`, only outside of everything else. */
+  /** Parses `{{define "name"}}…{{end}}`, which is only allowed at the top level. */
   #define(): "defined" | undefined {
     const start = this.#at;
     if (this.#next().kind === "open") {
@@ -70,7 +70,7 @@ class Parser {
     return undefined;
   }
 
-  /** Parses the body of `define` and `block`, in a scope of its own. */
+  /** Parses the body of `define` and `block`, in its own scope. */
   #addTemplate(name: string, keyword: Token): void {
     const [variables, rangeDepth] = [this.#variables, this.#rangeDepth];
     this.#variables = ["$"];
@@ -123,7 +123,7 @@ class Parser {
         this.#expectClose("end");
         return "end";
       case "else": {
-        // {{else if}} and {{else with}}: the word is left for the branch that continues.
+        // {{else if}} and {{else with}}: the next branch reads the word.
         const next = this.#peekNonSpace();
         if (next.kind !== "keyword" || (next.text !== "if" && next.text !== "with"))
           this.#expectClose("else");
@@ -152,7 +152,7 @@ class Parser {
         return { kind: "template", place, name, pipeline };
       }
       default:
-        return this.#fail(`{{${keyword.text}}} cannot stand here`, keyword.offset);
+        return this.#fail(`{{${keyword.text}}} is not allowed here`, keyword.offset);
     }
   }
 
@@ -203,7 +203,7 @@ class Parser {
     return { place: this.#place(first.offset), variables, isAssignment, commands };
   }
 
-  /** `$x :=`, `$x =`, and in range `$i, $x :=`. Anything else is left for the commands. */
+  /** Reads `$x :=`, `$x =`, and in range `$i, $x :=`. Other tokens belong to the commands. */
   #declarations(context: string): { variables: readonly string[]; isAssignment: boolean } {
     const variables: string[] = [];
     for (;;) {
@@ -283,7 +283,7 @@ class Parser {
         return { kind: "dot", place };
       case "keyword":
         if (token.text !== "nil")
-          return this.#fail(`the keyword ${token.text} cannot stand here`, token.offset);
+          return this.#fail(`the keyword ${token.text} is not allowed here`, token.offset);
         return { kind: "nil", place };
       case "variable":
         if (!this.#variables.includes(token.text))
@@ -301,7 +301,7 @@ class Parser {
         };
       case "number": {
         const value = readNumber(token.text);
-        if (value === undefined) this.#fail("not a number, or one beyond 64 bits", token.offset);
+        if (value === undefined) this.#fail("not a number, or a number beyond 64 bits", token.offset);
         return { kind: "number", value, place };
       }
       case "string": {
@@ -353,7 +353,7 @@ class Parser {
     return this.#next();
   }
 
-  /** Also leaves the position after a space. */
+  /** Returns the next token after space, and skips the space. */
   #peekNonSpace(): Token {
     const token = this.#nextNonSpace();
     this.#backup();
@@ -408,7 +408,7 @@ const OPERAND_STARTS: ReadonlySet<TokenKind> = new Set([
 
 const CONSTANTS: ReadonlySet<Operand["kind"]> = new Set(["bool", "dot", "nil", "number", "string"]);
 
-/** Only white space: Go lets such a template be defined again. */
+/** Whether the template has only white space. In Go such a template can be defined again. */
 function isEmpty(list: NodeList): boolean {
   return list.every((node) => node.kind === "text" && node.text.trim() === "");
 }

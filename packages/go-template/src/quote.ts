@@ -1,4 +1,4 @@
-/** What Go's `unicode.IsPrint` prints. */
+/** Characters that are printable by Go's `unicode.IsPrint`. */
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
 /** Go's strconv.IsPrint. */
@@ -17,7 +17,7 @@ const SHORT: Readonly<Record<string, string>> = {
   "\\": "\\\\",
 };
 
-/** Go's strconv.Quote; with `ascii` its QuoteToASCII. `quote` is `"` for texts and `'` for single characters. */
+/** Go's strconv.Quote, or with `ascii` QuoteToASCII. `quote` is `"` for texts and `'` for single characters. */
 export function quoteGo(text: string, quote: '"' | "'" = '"', ascii = false): string {
   let result = quote as string;
   for (const character of text) {
@@ -36,7 +36,7 @@ function isControl(character: string): boolean {
   return character < " " || character === "\x7f";
 }
 
-/** Go's strconv.CanBackquote: one line without backquote and control characters but tab. */
+/** Go's strconv.CanBackquote: one line without backquotes, and without control characters except tab. */
 export function canBackquote(text: string): boolean {
   return (
     !/[`\ufeff]/.test(text) &&

@@ -88,7 +88,7 @@ describe("missing keys", () => {
     });
   }
 
-  it("a missing key is told with the names that are there, and no value", () => {
+  it("a missing key gives an error with the existing names, and no value", () => {
     const template = parseTemplate("t", "{{ .tokn }}");
     const data = new Map([
       ["user", "planted-user"],
@@ -119,12 +119,12 @@ describe("missing keys", () => {
     ["{{ $x := .absent }}{{ $x | default `d` }}", "d"],
     ["{{ if or .absent (not .empty) }}a{{ end }}", "a"],
   ] as const) {
-    it(`as direct input of default, if, with, and, or, not it is empty: ${text} [agent 15.5]`, () => {
+    it(`empty as direct input of default, if, with, and, or, not: ${text} [agent 15.5]`, () => {
       assert.equal(render(text), expected);
     });
   }
 
-  it("default takes what is empty for absent, like null, and leaves the rest", () => {
+  it("default replaces empty values and null, and no others", () => {
     assert.equal(
       render(
         "{{ .empty | default 1 }}{{ .nothing | default 2 }}{{ .zero | default 3 }}{{ .name | default 4 }}",
@@ -133,7 +133,7 @@ describe("missing keys", () => {
     );
   });
 
-  it("a null is an error when printed, and can be passed on", () => {
+  it("a null is an error if printed, and can be passed on", () => {
     assertFailsWith("null_value", "{{ .nothing }}");
     assert.equal(render("{{ .nothing | toJSON }}{{ eq .nothing nil }}"), "nulltrue");
   });
@@ -152,7 +152,7 @@ describe("missing keys", () => {
     });
   }
 
-  it("fields that are really called Data and data are fields", () => {
+  it("fields with the names Data and data are fields", () => {
     assert.equal(
       render("{{ .Data.data.x }}", new Map([["Data", new Map([["data", new Map([["x", "1"]])]])]])),
       "1",
@@ -161,7 +161,7 @@ describe("missing keys", () => {
 });
 
 describe("stored numbers", () => {
-  it("print as stored, alone and inside of lists and maps [agent 15.7]", () => {
+  it("print as stored, alone and in lists and maps [agent 15.7]", () => {
     assert.equal(
       render("{{ .price }} {{ .huge }} {{ .big }} {{ .zero }} {{ .list }}"),
       "1.10 1e400 9223372036854775808 -0.0e5 [b a 3]",
@@ -172,7 +172,7 @@ describe("stored numbers", () => {
     );
   });
 
-  it("compare with numbers of either kind", () => {
+  it("compare with int and float64", () => {
     assert.equal(
       render(
         "{{ eq .port 5432 }} {{ eq .port 5432.0 }} {{ lt .port 6000 }} {{ gt .price 1.05 }} {{ eq .price .price }}",
@@ -183,7 +183,7 @@ describe("stored numbers", () => {
     assertFailsWith("wrong_type", "{{ eq .port `5432` }}");
   });
 
-  it("serve where an integer is wanted", () => {
+  it("are accepted as integers", () => {
     assert.equal(
       render("{{ printf `%05d|%x` .port .port }} {{ index .list (index .list 2 | printf `%d` | len) }}"),
       "05432|1538 a",
@@ -191,7 +191,7 @@ describe("stored numbers", () => {
     assert.equal(render("{{ printf `%.1f` .price }} {{ printf `%d` .price }}"), "1.1 %!d(json.Number=1.10)");
   });
 
-  it("are true unless they are zero", () => {
+  it("are true unless zero", () => {
     assert.equal(
       render("{{ if .port }}a{{ end }}{{ if .zero }}b{{ else }}c{{ end }}{{ if .huge }}d{{ end }}"),
       "acd",
@@ -254,11 +254,11 @@ describe("standardFunctions", () => {
     it(`${text} is ${code}`, () => void assertFailsWith(code, text));
   }
 
-  it("every name of the list is there [agent 15.2]", () => {
+  it("every name of the list exists [agent 15.2]", () => {
     assert.deepEqual([...functions.keys()].toSorted(), [...STANDARD_FUNCTION_NAMES].toSorted());
   });
 
-  it("toYAML: any value comes back from a YAML parser, in 1.1 and 1.2", () => {
+  it("toYAML: a YAML 1.1 and 1.2 parser reads any value unchanged", () => {
     const leaf = fc.oneof(
       fc.string({ unit: "binary" }).map((text) => text.toWellFormed()),
       fc.constantFrom(
@@ -391,7 +391,7 @@ describe("ExecuteOptions.onValue", () => {
     return { output: parseTemplate("rule", text).execute(data, functions, { onValue }), seen };
   }
 
-  it("sees each printed value with its place and its position in the output", () => {
+  it("gets each printed value with its place and its position in the output", () => {
     const { output, seen } = trace("a {{ .name }}\n{{ range .list }}{{ . }},{{ end }}{{ $x := .name }}");
     assert.equal(output, "a Ada\nb,a,3,");
     assert.deepEqual(
@@ -406,7 +406,7 @@ describe("ExecuteOptions.onValue", () => {
     for (const [value, { offset }] of seen) assert.equal(output.slice(offset, offset + value.length), value);
   });
 
-  it("sees the values that other templates print", () => {
+  it("gets the values that other templates print", () => {
     assert.deepEqual(
       trace(
         "{{ define `t` }}{{ . }}{{ end }}{{ template `t` .name }}{{ block `b` .empty }}{{ . }}{{ end }}",
@@ -442,13 +442,13 @@ describe("ExecuteOptions.onValue", () => {
     });
   }
 
-  it("puts its result in the value's place", () => {
+  it("replaces the value by its result", () => {
     const template = parseTemplate("rule", "k: {{ .name }}{{ `!` }}");
     const onValue = (text: string, { safe }: ValueContext): string => (safe ? text : "••••");
     assert.equal(template.execute(DATA, functions, { onValue }), "k: ••••!");
   });
 
-  it("what it throws reaches the caller as it is", () => {
+  it("throws its errors to the caller unchanged", () => {
     const refusal = new Error("refused");
     const onValue = (): string => {
       throw refusal;
@@ -487,7 +487,7 @@ describe("limits", () => {
     it(`${what} ends in limit [agent 19.5]`, () => void assertFailsWith("limit", text));
   }
 
-  it("output up to the limit is given", () => {
+  it("output up to the limit is allowed", () => {
     const data = "x".repeat(MAX_OUTPUT / 2);
     assert.equal(render("{{ . }}{{ . }}", data).length, MAX_OUTPUT);
     assertFailsWith("limit", "{{ . }}{{ . }}!", data);
@@ -495,7 +495,7 @@ describe("limits", () => {
 });
 
 describe("parseTemplate", () => {
-  it("text without delimiters is its own output", () => {
+  it("text without delimiters is printed unchanged", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const plainText = text.replaceAll("{{", "{");
@@ -505,7 +505,7 @@ describe("parseTemplate", () => {
     );
   });
 
-  it("any text ends in a template or a TemplateError, and any template in text or a TemplateError", () => {
+  it("any text gives a template or a TemplateError, any template text or the same", () => {
     const piece = fc.constantFrom(
       ..."{{ }} {{- -}} ( ) | . .a $ $x := = , \" ` ' \\ 1 0x 1e /* */ if else end range with define block template break continue nil true print and \n a é \u{1f511} \0 {".split(
         " ",
@@ -550,7 +550,7 @@ describe("parseTemplate", () => {
     ["lines", "{{ 1 }}\n".repeat(50_000)],
     ["a name", `{{ .${"a".repeat(1_000_000)} | default 1 }}`],
   ] as const) {
-    it(`a long text of ${what} is no trouble`, () => {
+    it(`a long text of ${what} is parsed in linear time`, () => {
       try {
         render(text);
       } catch (error) {
@@ -559,12 +559,12 @@ describe("parseTemplate", () => {
     });
   }
 
-  it("only functions that are named can be called", () => {
+  it("only listed functions can be called", () => {
     assert.throws(() => parseTemplate("rule", "{{ upper `a` }}", { functions: [] }), TemplateError);
     parseTemplate("rule", "{{ mine `a` }}", { functions: ["mine"] });
   });
 
-  it("a template can be executed again, and keeps nothing of the run before", () => {
+  it("a template can be executed again, and keeps no state of earlier runs", () => {
     const template = parseTemplate("rule", "{{ $x := .name }}{{ $x }}");
     assert.equal(template.execute(DATA, functions), "Ada");
     assert.equal(template.execute(new Map([["name", "Eve"]]), functions), "Eve");

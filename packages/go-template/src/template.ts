@@ -6,7 +6,7 @@ import { MAX_CALL_DEPTH } from "./limits.ts";
 import { parse, type ParsedTemplate } from "./parser.ts";
 import type { TemplateData } from "./value.ts";
 
-/** A template that can be run any number of times. */
+/** A parsed template. It can be run any number of times. */
 export class Template {
   readonly name: string;
   readonly #parsed: ParsedTemplate;
@@ -19,20 +19,20 @@ export class Template {
   /**
    * Runs the template.
    *
-   * A field that the data does not have is an error when it is printed or passed on; as the direct input of `default`,
+   * A field that the data does not have is an error if it is printed or passed on. As the direct input of `default`,
    * `if`, `with`, `and`, `or` and `not` it is empty.
    *
-   * @param data what `.` is
-   * @param functions beside the built-in ones, see standardFunctions
-   * @throws TemplateError, and whatever `options.onValue` throws
+   * @param data value of `.`
+   * @param functions further functions, see standardFunctions
+   * @throws TemplateError, and errors of `options.onValue`
    */
   execute(data: TemplateData, functions: FunctionMap = new Map(), options: ExecuteOptions = {}): string {
     try {
       return evaluate(this.name, this.#parsed, data, functions, options);
     } catch (error) {
-      // Many deep control structures in many nested templates: each is in its limit, together they are not.
+      // Each nesting is within its limit, but together they use up the stack.
       if (!(error instanceof RangeError)) throw error;
-      throw new TemplateError("limit", `nested too deep (${MAX_CALL_DEPTH} templates at most)`, this.name, {
+      throw new TemplateError("limit", `nested too deep (maximum ${MAX_CALL_DEPTH} templates)`, this.name, {
         line: 1,
         column: 1,
       });
@@ -41,13 +41,13 @@ export class Template {
 }
 
 export interface ParseOptions {
-  /** The functions that may be called beside Go's own. Default: {@link STANDARD_FUNCTION_NAMES}. */
+  /** Functions that may be called, in addition to Go's own. Default: {@link STANDARD_FUNCTION_NAMES}. */
   readonly functions?: Iterable<string>;
 }
 
 /**
  * Parses a template in the language of Go's text/template.
- * @param name what errors call it: a rule, or a file
+ * @param name name for errors: a rule, or a file
  * @throws TemplateError `syntax`, `unknown_function`, `limit`
  * @example parseTemplate("greeting", "Hello {{ .name }}").execute(new Map([["name", "Ada"]])) // "Hello Ada"
  */

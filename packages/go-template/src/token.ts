@@ -1,6 +1,6 @@
 /**
- * What a template's text is made of. `space` is kept, since it separates arguments: `.a .b` are two, `.a.b` is one.
- * `character` is any other printable one (a comma, say); the parser says where it may stand.
+ * Kinds of tokens. `space` is kept, because it separates arguments: `.a .b` are two, `.a.b` is one.
+ * `character` is any other printable character, such as a comma. The parser decides where it is allowed.
  */
 export type TokenKind =
   | "text"
@@ -26,7 +26,7 @@ export type TokenKind =
 
 export interface Token {
   readonly kind: TokenKind;
-  /** As written; of `text` what is left after trimming. */
+  /** Text as written. For kind `text`, the rest after trimming. */
   readonly text: string;
   /** Position in the template, in UTF-16 code units. */
   readonly offset: number;

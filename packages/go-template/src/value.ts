@@ -1,9 +1,9 @@
-/** A number that prints as the text that it is stored as. */
+/** A number that prints as its stored text. */
 export interface NumberText {
   readonly number: string;
 }
 
-/** Data for a template: JSON's values, objects as maps, numbers as their text. */
+/** Data for a template: JSON values, with objects as maps and numbers as text. */
 export type TemplateData =
   | string
   | boolean
@@ -12,7 +12,7 @@ export type TemplateData =
   | readonly TemplateData[]
   | ReadonlyMap<string, TemplateData>;
 
-/** A value inside a template: data, Go's `int` as bigint and its `float64` as number. */
+/** A value inside a template: data, Go's `int` as bigint, and Go's `float64` as number. */
 export type Value =
   | string
   | boolean
@@ -35,7 +35,7 @@ function isNumberText(value: Value): value is NumberText {
   return typeof value === "object" && value !== null && !isMap(value) && !isList(value);
 }
 
-/** The type as messages name it. */
+/** Name of the type for messages. */
 export function typeName(value: Value): string {
   if (value === null) return "null";
   if (typeof value === "string") return "text";
@@ -44,7 +44,7 @@ export function typeName(value: Value): string {
   return isList(value) ? "a list" : "a number";
 }
 
-/** Go's truth: false, 0, null and everything empty are false. */
+/** Truth of a value, as in Go: false, 0, null and empty values are false. */
 export function isTrue(value: Value): boolean {
   if (value === null || typeof value === "boolean") return value === true;
   if (typeof value === "string") return value !== "";
@@ -55,7 +55,7 @@ export function isTrue(value: Value): boolean {
   return /[1-9]/.test(value.number.replace(/e.*$/i, ""));
 }
 
-/** A whole number as bigint, whatever it is stored as; undefined for anything else. */
+/** An integer of any stored form as bigint. Undefined for other values. */
 export function asInteger(value: Value): bigint | undefined {
   if (typeof value === "bigint") return value;
   if (typeof value === "object" && value !== null && isNumberText(value) && /^-?\d+$/.test(value.number)) {
@@ -64,7 +64,7 @@ export function asInteger(value: Value): bigint | undefined {
   return undefined;
 }
 
-/** A number as float64; undefined for anything else. */
+/** A number as float64. Undefined for other values. */
 export function asFloat(value: Value): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value === "bigint") return Number(value);
@@ -73,13 +73,13 @@ export function asFloat(value: Value): number | undefined {
     : undefined;
 }
 
-/** Order of Go strings: by UTF-8 byte, which is by code point. */
+/** Order of Go strings: by UTF-8 bytes, which is the order of code points. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index++) {
     const [x, y] = [a.charCodeAt(index), b.charCodeAt(index)];
     if (x === y) continue;
-    // A surrogate stands for a code point above all of the basic plane.
+    // A surrogate is a code point above the basic plane.
     const [xHigh, yHigh] = [x >= 0xd800 && x < 0xe000, y >= 0xd800 && y < 0xe000];
     if (xHigh !== yHigh) return xHigh ? 1 : -1;
     return x - y;
@@ -87,7 +87,7 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** The entries of a map in the order in which Go walks and prints them. */
+/** Entries of a map in the order in which Go visits and prints them. */
 export function sortedEntries(map: ReadonlyMap<string, Value>): [string, Value][] {
   return [...map].toSorted(([a], [b]) => compareText(a, b));
 }

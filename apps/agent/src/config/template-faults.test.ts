@@ -40,7 +40,7 @@ describe("the check of templates", () => {
     [
       "an end too many",
       "{{ end }}",
-      "line 1, column 8 of the template: {{end}} without anything that it belongs to",
+      "line 1, column 8 of the template: {{end}} without an opening action",
     ],
     ["an undefined variable", "{{ $x }}", "line 1, column 4 of the template: undefined variable $x"],
     [
