@@ -11,12 +11,13 @@ const CLEAN_FOLDERS = [
   "packages/go-template/",
   "packages/http-client/",
   "packages/oauth/",
+  "packages/secret-store/",
   "packages/web-kit/",
 ];
 
 const SOURCES = readSources([]);
 
-/** Longest title of a test, in characters. */
+/** Maximum title of a test, in characters, without the number of a rule. */
 const MAX_TITLE_LENGTH = 80;
 
 /** Words that have a plainer form, and the form to write instead. */
@@ -59,6 +60,7 @@ interface Finding {
 
 const COMMENT_LINE = /^\s*(?:\/\*\*?|\*\/|\*(?= |$)|\/\/)\s?/;
 const TITLE = /^\s*(?:await )?(?:it|test|describe|t\.test)(?:\.\w+)?\(\s*(["'`])((?:\\.|(?!\1).)*)\1/;
+const RULE_NUMBER = / \[(?:agent|svc) [\d., ]+\]$/;
 /** The title of a call whose first argument is on a line of its own. */
 const TITLE_BELOW = /^\s*(?:await )?(?:it|test|describe|t\.test)(?:\.\w+)?\($/;
 const STRING = /"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
@@ -84,7 +86,8 @@ function proseOf(source: string, isTest: boolean): Prose[] {
     endComment();
     const below = TITLE_BELOW.test(lines[index - 1] ?? "") ? `it(${content.trim()}` : content;
     const title = TITLE.exec(below)?.[2];
-    if (title !== undefined) found.push({ line: index + 1, kind: "title", text: title });
+    if (title !== undefined)
+      found.push({ line: index + 1, kind: "title", text: title.replace(RULE_NUMBER, "") });
     else if (!isTest) {
       for (const [, quoted, template] of content.matchAll(STRING)) {
         const text = quoted ?? template ?? "";

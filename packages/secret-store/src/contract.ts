@@ -1,7 +1,7 @@
 /**
- * A value of a secret's field. Numbers are kept as the text that the store holds ({@link LosslessNumber}), never as
- * JavaScript numbers, so that nothing on this side changes 2^63, 1e400, -0 or 1.10. Objects are maps, so that an object with the
- * key `number` is no number, `__proto__` is a key like any other, and keys keep their order.
+ * A value of a secret's field. Numbers are kept as the text in the store ({@link LosslessNumber}), never as
+ * JavaScript numbers, which would change 2^63, 1e400, -0 or 1.10. Objects are maps. So an object with the
+ * key `number` is not a number, `__proto__` is an ordinary key, and keys keep their order.
  */
 export type FieldValue =
   | string
@@ -16,14 +16,14 @@ export interface LosslessNumber {
   readonly number: string;
 }
 
-/** The fields of a secret, in the store's order. */
+/** Fields of a secret, in the store's order. */
 export type Fields = ReadonlyMap<string, FieldValue>;
 
-/** What is known of a secret without reading its values. */
+/** Versions of a secret, without its values. */
 export interface SecretMetadata {
-  /** Newest version; counts from 1. */
+  /** Newest version. Versions count from 1. */
   readonly version: number;
-  /** When that version was written, milliseconds since the epoch. */
+  /** Time of the newest version, in milliseconds since the epoch. */
   readonly createdAt: number;
   /** Versions that can still be read, oldest first. */
   readonly versions: readonly { readonly version: number; readonly createdAt: number }[];
@@ -42,7 +42,7 @@ export interface SecretChange {
 }
 
 /**
- * Largest document, as compact JSON in UTF-8 bytes: 1 MiB, the API's own bound and the default `max_entry_size` of
+ * Maximum document as compact JSON, in UTF-8 bytes. 1 MiB is the limit of the API and the default `max_entry_size` of
  * Vault's integrated storage.
  */
 export const MAX_DOCUMENT_BYTES = 1024 * 1024;
@@ -50,8 +50,8 @@ export const MAX_DOCUMENT_BYTES = 1024 * 1024;
 /** Conditions of a write. */
 export interface WriteOptions {
   /**
-   * Compare-and-set: the write succeeds only if this is the newest version; 0 means that nothing may exist (a deleted
-   * secret does not exist).
+   * Compare-and-set: the write succeeds only if this is the newest version. 0 means that the secret must not exist. A deleted
+   * secret does not exist.
    */
   readonly ifVersion?: number;
   readonly signal?: AbortSignal;
@@ -64,45 +64,45 @@ export interface ReadOptions {
 }
 
 /**
- * The user's own part of a secrets store, whatever is behind it.
+ * The user's own part of a secrets store. Each driver implements this contract.
  *
  * Paths are relative to the user's root (`<kv_mount>/<user_prefix><username>/`), segments joined by `/`. They are never
- * normalised: an empty, `.` or `..` segment, NUL, a backslash, an encoded slash, a leading slash or anything
- * unprintable is `bad_path`.
- * A trailing slash means a folder, and only {@link SecretStore.list} takes one; `a` and `a/` may both exist.
+ * normalised. An empty, `.` or `..` segment, NUL, a backslash, an encoded slash, a leading slash or an
+ * unprintable character is `bad_path`.
+ * A trailing slash means a folder. Only {@link SecretStore.list} accepts one. `a` and `a/` may both exist.
  *
- * Every method throws SecretStoreError (errors.ts) and nothing else, and may be called at any time and at once.
+ * Every method throws only SecretStoreError (errors.ts). Methods may be called at any time, also concurrently.
  */
 export interface SecretStore {
   readonly driver: "vault" | "embedded";
 
   /**
-   * The names directly below a folder, sorted by code unit; folders end in `/`.
-   * @param folder `""` for the root, else ending in `/`. A folder that holds nothing gives `not_found`, except the root: `[]`.
+   * Names directly below a folder, sorted by code unit. Folders end in `/`.
+   * @param folder `""` for the root, else a path that ends in `/`. An empty folder gives `not_found`, an empty root `[]`.
    */
   list(folder: string, options?: { signal?: AbortSignal }): Promise<readonly string[]>;
-  /** The fields of a secret. A deleted or absent secret or version: `not_found`. */
+  /** Fields of a secret. @throws `not_found` for a deleted or absent secret or version */
   read(path: string, options?: ReadOptions): Promise<SecretDocument>;
-  /** Versions without values. A deleted or absent secret: `not_found`. */
+  /** Versions without values. @throws `not_found` for a deleted or absent secret */
   metadata(path: string, options?: { signal?: AbortSignal }): Promise<SecretMetadata>;
   /**
-   * Replaces the whole document; gives the new version.
+   * Replaces the complete document. Returns the new version.
    *
-   * What was written is what is read, numbers included. Where the store behind a driver cannot keep a number or half
-   * of a surrogate pair, the write is refused with `unsupported_number` or `unsupported_text`; another form of the same
-   * number (1.10 as 1.1) is that store's matter.
+   * `read` returns exactly the written values, including numbers. If the store cannot keep a number or half
+   * of a surrogate pair, the write is refused with `unsupported_number` or `unsupported_text`. A store may change the form
+   * of a number (1.10 as 1.1).
    */
   write(path: string, fields: Fields, options?: WriteOptions): Promise<{ version: number }>;
-  /** Removes every version and the metadata; there is no undelete. Nothing there: `not_found`. */
+  /** Deletes every version and the metadata. This cannot be undone. @throws `not_found` if the secret does not exist */
   delete(path: string, options?: { signal?: AbortSignal }): Promise<void>;
   /**
-   * Changes as they happen, until the signal fires. After a gap (reconnect) it reports `{ path: "", kind: "written" }`:
-   * anything may have changed. It throws when it breaks, and may then be called again; `unsupported` where the store
-   * cannot tell (then poll metadata).
-   * @param opened called once changes are noticed from then on
+   * Reports changes until the signal fires. After a gap (reconnect) it reports `{ path: "", kind: "written" }`:
+   * anything may have changed. If the stream breaks, it throws, and the caller may call it again. `unsupported` means that the
+   * store does not report changes. The caller must then poll metadata.
+   * @param opened called when the stream is open and reports further changes
    */
   watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange>;
-  /** Proves that the store can be reached and the token is good. */
+  /** Checks that the store can be reached and the token is valid. */
   ping(signal?: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { MAX_DOCUMENT_BYTES, type Fields } from "./contract.ts";
 import { JsonError, SecretStoreError } from "./errors.ts";
 import { printJson } from "./json.ts";
 
-/** The stored text of a document. @throws SecretStoreError `too_large` */
+/** Text of a document for the store. @throws SecretStoreError `too_large` */
 export function printDocument(path: string, fields: Fields): string {
   const text = print(path, fields);
   const bytes = Buffer.byteLength(text);
@@ -26,21 +26,21 @@ function print(path: string, fields: Fields): string {
   }
 }
 
-/** Nothing is stored at the path or in the folder. */
+/** Error for a path or folder that does not exist. */
 export function notFound(path: string): SecretStoreError {
   return new SecretStoreError("not_found", `nothing is stored at "${path}"`);
 }
 
 /**
- * @param expected the version that the caller's change was based on; 0: nothing may exist; undefined: the caller named
- *   none, and the store takes no write without
+ * @param expected version on which the caller's change is based. 0: the secret must not exist. Undefined: the caller gave
+ *   none, and the store requires one
  */
 export function versionConflict(path: string, expected: number | undefined): SecretStoreError {
   const found =
     expected === undefined
-      ? `cannot write "${path}": the store wants to be told the version that is replaced`
+      ? `cannot write "${path}": the store requires the version to replace`
       : expected === 0
-        ? `cannot create "${path}": something is stored there`
+        ? `cannot create "${path}": it exists already`
         : `cannot write "${path}": version ${expected} is not the newest`;
   return new SecretStoreError("version_conflict", found, { hint: "Read it again and repeat the change." });
 }

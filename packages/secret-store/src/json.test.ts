@@ -15,7 +15,7 @@ import {
   printJson,
 } from "./json.ts";
 
-/** What `JSON.parse` would have given. */
+/** Result of `JSON.parse`. */
 function plain(value: FieldValue): unknown {
   if (isNumber(value)) return Number(value.number);
   if (isList(value)) return value.map(plain);
@@ -30,12 +30,12 @@ describe("parseJson", () => {
     assert.deepEqual(parseJson(" 1.10 "), { number: "1.10" });
   });
 
-  it("keeps the order of keys, those that look like numbers too", () => {
+  it("keeps the order of keys, also of keys that look like numbers", () => {
     const text = '{"b":1,"10":2,"9":3,"a":{"2":0,"1":0}}';
     assert.equal(printJson(parseJson(text)), text);
   });
 
-  it("takes __proto__ and constructor for keys like any other", () => {
+  it("reads __proto__ and constructor as ordinary keys", () => {
     const text = '{"__proto__":{"polluted":true},"constructor":{"prototype":null}}';
     assert.equal(printJson(parseJson(text)), text);
     assert.ok(!("polluted" in {}));
@@ -46,7 +46,7 @@ describe("parseJson", () => {
     assert.ok(isMap(value) && !isNumber(value));
   });
 
-  it("refuses a key that stands twice, also when spelled differently, and names its place", () => {
+  it("refuses a duplicate key, also with other escapes, and names its place", () => {
     for (const text of ['{"a":1,\n "a":2}', '{"a":1,\n "\\u0061":2}']) {
       assert.throws(
         () => parseJson(text),
@@ -56,7 +56,7 @@ describe("parseJson", () => {
     assert.throws(() => parseJson('{"o":{"x":1,"x":1}}'), JsonError);
   });
 
-  it("the same key in different objects is fine", () => {
+  it("accepts the same key in different objects", () => {
     const text = '[{"a":{"a":1}},{"a":1}]';
     assert.equal(printJson(parseJson(text)), text);
   });
@@ -116,7 +116,7 @@ describe("parseJson", () => {
     }
   });
 
-  it("refuses what is nested deeper than the limit, without running out of stack", () => {
+  it("refuses nesting deeper than the limit, without a stack overflow", () => {
     const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
     parseJson(nested(MAX_JSON_DEPTH));
     assert.throws(() => parseJson(nested(MAX_JSON_DEPTH + 1)), JsonError);
@@ -131,7 +131,7 @@ describe("parseJson", () => {
     assert.equal(parseJson(JSON.stringify(value)), value);
   });
 
-  it("gives what JSON.parse gives, and prints it back", () => {
+  it("gives the result of JSON.parse, and prints the same text", () => {
     fc.assert(
       fc.property(fc.json({ noUnicodeString: false }), fc.nat(3), (text, indent) => {
         const spaced = JSON.stringify(JSON.parse(text), undefined, indent);
@@ -142,7 +142,7 @@ describe("parseJson", () => {
     );
   });
 
-  it("agrees with JSON.parse on what is JSON, for damaged texts", () => {
+  it("accepts a damaged text only if JSON.parse does", () => {
     const damaged = fc
       .tuple(
         fc.json(),
@@ -182,12 +182,12 @@ describe("parseFields", () => {
 });
 
 describe("printJson", () => {
-  it("sorts keys at every depth when asked to", () => {
+  it("sorts keys at every depth with sortKeys", () => {
     const value = parseJson('{"b":[{"d":1,"c":2}],"a":3}');
     assert.equal(printJson(value, { sortKeys: true }), '{"a":3,"b":[{"c":2,"d":1}]}');
   });
 
-  it("a number cannot smuggle anything into the document", () => {
+  it("a number cannot add other content to the document", () => {
     assert.throws(() => printJson(new Map([["a", { number: '1,"b":2' }]])), JsonError);
     assert.throws(() => numberOf("1 "), JsonError);
     assert.deepEqual(numberOf("-0.50e1"), { number: "-0.50e1" });

@@ -2,8 +2,8 @@ import type { FieldValue, Fields, LosslessNumber } from "./contract.ts";
 import { JsonError } from "./errors.ts";
 
 /**
- * Arrays and objects inside each other; bounds the recursion. Vault's own default (`max_json_depth`, 1.20) is 300, and
- * its answers wrap a document twice.
+ * Maximum depth of nested arrays and objects. It limits the recursion. Vault's own default (`max_json_depth`, 1.20) is 300,
+ * and its responses wrap a document twice.
  */
 export const MAX_JSON_DEPTH = 302;
 
@@ -14,12 +14,12 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const WHITESPACE = /[ \t\n\r]*/y;
 
 /**
- * Reads a JSON text without loss: numbers stay text, objects become maps in the text's own order.
+ * Reads a JSON text without loss: numbers stay text, objects become maps in the order of the text.
  *
- * Not `JSON.parse`, even with its source-text reviver: that one cannot see a duplicate key, moves keys that look like
- * integers to the front, and quotes the text in its messages.
+ * It does not use `JSON.parse`, because that does not report duplicate keys, moves keys that look like
+ * integers to the front, and quotes the text in its messages, also with a source-text reviver.
  *
- * @throws JsonError with the place only; a duplicate key is an error, since whichever value won would be a surprise
+ * @throws JsonError with the place only. A duplicate key is an error, because the choice of a value would be arbitrary
  */
 export function parseJson(text: string): FieldValue {
   let at = 0;
@@ -91,7 +91,7 @@ export function parseJson(text: string): FieldValue {
       if (text[at] !== '"') fail("expected a key in double quotes");
       const place = at;
       const key = readString();
-      if (map.has(key)) fail("the key stands twice in the same object", place);
+      if (map.has(key)) fail("the object has the same key twice", place);
       expect(":", "expected a colon after the key");
       map.set(key, readValue(depth));
     } while (take(","));
@@ -138,7 +138,7 @@ export function parseJson(text: string): FieldValue {
   return result;
 }
 
-/** Reads a JSON object as the fields of a secret. @throws JsonError also for anything but an object */
+/** Reads a JSON object as the fields of a secret. @throws JsonError, also if the text is not an object */
 export function parseFields(text: string): Fields {
   const value = parseJson(text);
   if (!isMap(value)) throw new JsonError("expected an object", 1, 1);
@@ -151,8 +151,8 @@ export interface PrintJsonOptions {
 }
 
 /**
- * Prints a value as compact JSON; numbers as the text that they were read from.
- * @throws JsonError for a value nested deeper than {@link MAX_JSON_DEPTH}, or a number that is none
+ * Prints a value as compact JSON. Numbers are printed as their text.
+ * @throws JsonError for a value nested deeper than {@link MAX_JSON_DEPTH}, or an invalid number
  */
 export function printJson(value: FieldValue, options: PrintJsonOptions = {}): string {
   return print(value, options, 0);
@@ -170,8 +170,8 @@ function print(value: FieldValue, options: PrintJsonOptions, depth: number): str
 }
 
 /**
- * A number from its JSON text.
- * @throws JsonError if the text is not one JSON number, so that nothing can be smuggled into a document this way
+ * Makes a number from its JSON text.
+ * @throws JsonError if the text is not one JSON number, so that it cannot add other content to a document
  */
 export function numberOf(text: string): LosslessNumber {
   NUMBER.lastIndex = 0;

@@ -56,10 +56,10 @@ describe("checkPath", () => {
       assert.throws(() => checkPath(path), badPath));
   }
   it("refuses a folder", () => assert.throws(() => checkPath("a/"), badPath));
-  it("takes a path of exactly the limit", () =>
+  it("accepts a path of exactly the maximum length", () =>
     assert.doesNotThrow(() => checkPath("x".repeat(MAX_PATH_BYTES))));
 
-  it("what it takes is its own normal form in a URL once encoded, and has no way up", () => {
+  it("an accepted path is normal in a URL once encoded, without .. segments", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (path) => {
         try {
@@ -79,7 +79,7 @@ describe("checkPath", () => {
     );
   });
 
-  it("joins of good segments are good, and one bad segment spoils them [agent 2.3]", () => {
+  it("accepts joined valid segments, and refuses one invalid segment [agent 2.3]", () => {
     const segment = fc.constantFrom(...GOOD.filter((path) => !path.includes("/")));
     const bad = fc.constantFrom("", ".", "..", "a\0", "a\\b", "%2F", "\u{e000}");
     fc.assert(

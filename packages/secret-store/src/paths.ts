@@ -1,31 +1,31 @@
 import { SecretStoreError } from "./errors.ts";
 
 /**
- * Longest path below the user's root, in UTF-8 bytes. Ours: well under every storage back end's key limit, and no
- * person types one.
+ * Maximum path below the user's root, in UTF-8 bytes. It is well below the key limit of every storage back end, and longer
+ * than paths that people type.
  */
 export const MAX_PATH_BYTES = 1024;
 
 /**
- * Anything that Go's `unicode.IsPrint` would not print, which Vault refuses in a request path: NUL, other control and
+ * Characters that are not printable by Go's `unicode.IsPrint`. Vault refuses them in a request path: NUL, other control and
  * format characters, spaces other than U+0020, unpaired surrogates.
  */
 const UNPRINTABLE = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
-/** `%2f` and `%5c`: somebody decodes such a text once more than we do, and it changes its meaning. */
+/** `%2f` and `%5c`: another program may decode such a text once more, and read another path. */
 const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
 
-/** The user's own place in a store: `<mount>/<folder>`; every path is below it. */
+/** The user's part of a store: `<mount>/<folder>`. Every path is below it. */
 export interface UserRoot {
-  /** Key-value mount without slashes at its ends (`kv`, `team/kv`). */
+  /** Key-value mount without a slash at the beginning or end (`kv`, `team/kv`). */
   readonly mount: string;
-  /** `<user_prefix><username>/`: ends in a slash. */
+  /** Folder `<user_prefix><username>/`, with the slash at the end. */
   readonly folder: string;
 }
 
 /**
  * The root of a user.
  * @param parts `mount`: `store.kv_mount`; `prefix`: `store.user_prefix`, empty or ending in `/`; `username`: one segment
- * @throws SecretStoreError `bad_path`, naming the part
+ * @throws SecretStoreError `bad_path`, which names the part
  */
 export function userRoot(parts: { mount: string; prefix: string; username: string }): UserRoot {
   const mount = problemOf(parts.mount);
@@ -42,7 +42,7 @@ export function userRoot(parts: { mount: string; prefix: string; username: strin
 }
 
 /**
- * Checks the path of a secret; never changes it.
+ * Checks the path of a secret. Never changes it.
  * @throws SecretStoreError `bad_path`
  */
 export function checkPath(path: string): void {
@@ -51,7 +51,7 @@ export function checkPath(path: string): void {
 }
 
 /**
- * Checks the path of a folder: empty for the root, else ending in `/`.
+ * Checks the path of a folder: empty for the root, else a path that ends in `/`.
  * @throws SecretStoreError `bad_path`
  */
 export function checkFolder(folder: string): void {
@@ -60,7 +60,7 @@ export function checkFolder(folder: string): void {
   if (problem !== undefined) refusePath(folder, problem);
 }
 
-/** What breaks the rules in segments joined by `/`, in words that finish "… cannot be used: "; undefined if nothing. */
+/** Fault of a path, as the end of the message "… cannot be used: ", or undefined. */
 function problemOf(path: string): string | undefined {
   if (path === "") return "it is empty";
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return `it is longer than ${MAX_PATH_BYTES} bytes`;
@@ -75,7 +75,7 @@ function problemOf(path: string): string | undefined {
 }
 
 function refusePath(path: string, problem: string): never {
-  // JSON quoting keeps an unprintable character out of the log line.
+  // JSON quoting escapes unprintable characters for the log line.
   refuse(`the path ${JSON.stringify(path.slice(0, 100))}`, problem);
 }
 

@@ -5,20 +5,20 @@ import { MAX_DOCUMENT_BYTES, type FieldValue, type Fields, type SecretStore } fr
 import { SecretStoreError, type SecretStoreErrorCode } from "./errors.ts";
 import { MAX_JSON_DEPTH, parseFields, printJson } from "./json.ts";
 
-/** What a driver hands to the suite: stores on one and the same back end. */
+/** Back end of a driver for the suite. All its stores use the same back end. */
 export interface SuiteBackend {
-  /** A store with its own connection on the root of this user; roots are empty at first. */
+  /** Opens a store with its own connection on the root of this user. Each root is empty at first. */
   open(username: string): Promise<SecretStore>;
   stop(): Promise<void>;
-  /** `float64`: the back end itself reads numbers as 64-bit floats, so the driver must refuse those it would change. */
+  /** With `float64`, the back end reads numbers as 64-bit floats. The driver must refuse numbers that this would change. */
   readonly numbers: "text" | "float64";
-  /** False: the back end would put U+FFFD in place of half of a surrogate pair, so the driver must refuse it. Default true. */
+  /** With false, the back end replaces half of a surrogate pair by U+FFFD. The driver must refuse it. Default true. */
   readonly halfSurrogates?: boolean;
-  /** False: the back end cannot tell of changes. Default true. */
+  /** Whether the back end reports changes. Default true. */
   readonly events?: boolean;
 }
 
-/** Rejects with this code, and with an error of the package. */
+/** Asserts that the action rejects with a SecretStoreError of this code. */
 export async function assertRejectsWith(code: SecretStoreErrorCode, action: Promise<unknown>): Promise<void> {
   await assert.rejects(action, (error: unknown) => {
     assert.ok(error instanceof SecretStoreError, `not a SecretStoreError: ${String(error)}`);
@@ -31,7 +31,7 @@ export function fieldsOf(entries: Readonly<Record<string, FieldValue>>): Fields 
   return new Map(Object.entries(entries));
 }
 
-/** What every {@link SecretStore} must do, whatever is behind it. */
+/** Tests that every {@link SecretStore} must pass. */
 export function secretStoreSuite(driver: string, start: () => Promise<SuiteBackend>): void {
   describe(`SecretStore: ${driver}`, () => {
     let backend: SuiteBackend;
@@ -45,13 +45,13 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await store.close();
       await backend.stop();
     });
-    /** A store on a root of its own. */
+    /** Opens a store on its own root. */
     async function fresh(): Promise<SecretStore> {
       users++;
       return backend.open(`user${users}`);
     }
 
-    it("read gives what write stored, with version 1 and the time of writing", async () => {
+    it("read gives the written document, with version 1 and the time of writing", async () => {
       const from = Date.now() - 2_000;
       assert.deepEqual(await store.write("first", fieldsOf({ user: "u", password: "p\r\n\t\u{1f511}" })), {
         version: 1,
@@ -74,7 +74,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       "9007199254740991",
       "-12.5e-3",
     ]) {
-      it(`the number ${number} comes back as the text that went in, or is refused before anything is stored`, async () => {
+      it(`the number ${number} keeps its text, or its write is refused`, async () => {
         const text = `{"deep":{"list":[${number}]},"map":{"number":"7"},"n":${number}}`;
         const path = `number/${number}`;
         const back = async (): Promise<string> =>
@@ -100,7 +100,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       ["a nested value", String.raw`{"a":[{"b":["\ud83d."]}]}`],
       ["a nested key", String.raw`{"a":[{"\ud800":1}]}`],
     ] as const) {
-      it(`half of a surrogate pair in ${place} comes back as it went in, or is refused before anything is stored`, async () => {
+      it(`half of a surrogate pair in ${place} is kept, or its write is refused`, async () => {
         const path = `half/${place}`;
         if (backend.halfSurrogates === false) {
           await assert.rejects(store.write(path, parseFields(text)), (error: unknown) => {
@@ -118,7 +118,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       });
     }
 
-    it("a deeply nested document survives, one over the limit is refused", async () => {
+    it("a deeply nested document is kept, and one over the limit is refused", async () => {
       const nested = (depth: number): Fields =>
         parseFields(`{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`);
       await store.write("deep", nested(100));
@@ -128,19 +128,19 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await assertRejectsWith("too_large", store.write("deep", fieldsOf({ value })));
     });
 
-    it("every type of value and any field name survives", async () => {
+    it("every type of value and any field name is kept", async () => {
       const text =
         '{"":"empty name"," edge ":"spaces","__proto__":{"constructor":1},"a\\nb":null,"f":false,"l":[],"o":{},"t":true}';
       await store.write("types", parseFields(text));
       assert.equal(printJson((await store.read("types")).fields, { sortKeys: true }), text);
     });
 
-    it("a document without fields is a document", async () => {
+    it("a document without fields can be written", async () => {
       await store.write("hollow", new Map());
       assert.equal((await store.read("hollow")).fields.size, 0);
     });
 
-    it("write replaces the whole document and counts versions", async () => {
+    it("write replaces the complete document and counts versions", async () => {
       await store.write("replaced", fieldsOf({ a: "1", b: "2" }));
       assert.deepEqual(await store.write("replaced", fieldsOf({ b: "3" })), { version: 2 });
       assert.deepEqual((await store.read("replaced")).fields, fieldsOf({ b: "3" }));
@@ -167,7 +167,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await assertRejectsWith("not_found", store.read("long", { version: 2 }));
     });
 
-    it("ifVersion: the newest version writes, any other is a version conflict and changes nothing", async () => {
+    it("a write with ifVersion is a version conflict unless it is the newest version", async () => {
       await store.write("cas", fieldsOf({ v: "1" }), { ifVersion: 0 });
       assert.deepEqual(await store.write("cas", fieldsOf({ v: "2" }), { ifVersion: 1 }), { version: 2 });
       await assertRejectsWith("version_conflict", store.write("cas", fieldsOf({ v: "3" }), { ifVersion: 1 }));
@@ -218,7 +218,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await assertRejectsWith("not_found", store.list("nothing/"));
     });
 
-    it("list gives the names directly below a folder, by code unit, folders with a slash", async () => {
+    it("list gives the sorted names directly below a folder, folders with a slash", async () => {
       const own = await fresh();
       assert.deepEqual(await own.list(""), []);
       for (const path of ["b", "a/x", "a/y/z", "a", "Z", "ä", "\u{1f511}", "\u{ff5e}", "a-", "a0"]) {
@@ -231,7 +231,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await own.close();
     });
 
-    it("a secret and a folder of the same name are two things", async () => {
+    it("a secret and a folder may have the same name", async () => {
       const own = await fresh();
       await own.write("twin", fieldsOf({ is: "secret" }));
       await own.write("twin/inner", fieldsOf({ is: "inside" }));
@@ -242,7 +242,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await own.close();
     });
 
-    it("names may hold anything printable, and are taken as written", async () => {
+    it("names may have any printable character, and are not normalised", async () => {
       const own = await fresh();
       const names = [
         "%2e%2e",
@@ -265,7 +265,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await own.close();
     });
 
-    it("a path that breaks the rules is refused by every method", async () => {
+    it("every method refuses an invalid path", async () => {
       for (const path of [
         "",
         "/a",
@@ -297,7 +297,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await eve.close();
     });
 
-    it("a large value survives, and a document over the limit is refused", async () => {
+    it("a large value is kept, and a document over the limit is refused", async () => {
       const value = "ü".repeat(250_000);
       await store.write("large", fieldsOf({ value }));
       assert.equal((await store.read("large")).fields.get("value"), value);
@@ -319,7 +319,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
       await store.ping();
     });
 
-    it("watch, where the store can tell, reports another connection's write and delete below the root only", async () => {
+    it("watch, if supported, reports changes of other connections below the root only", async () => {
       const watching = await fresh();
       const writing = await backend.open(`user${users}`);
       const stop = new AbortController();
@@ -346,7 +346,7 @@ export function secretStoreSuite(driver: string, start: () => Promise<SuiteBacke
   });
 }
 
-/** The first `count` items. */
+/** Reads the first `count` items. */
 export async function collect<T>(source: AsyncIterable<T>, count: number): Promise<T[]> {
   const items: T[] = [];
   for await (const item of source) {

@@ -37,11 +37,7 @@ describe("the check of templates", () => {
     ],
     ["an action without its end", "a\nb {{ .a", "line 3, column 1 of the template: the action does not end"],
     ["an if without its end", "{{ if .a }}x", "line 1, column 4 of the template: {{if}} has no {{end}}"],
-    [
-      "an end too many",
-      "{{ end }}",
-      "line 1, column 8 of the template: {{end}} without an opening action",
-    ],
+    ["an end too many", "{{ end }}", "line 1, column 8 of the template: {{end}} without an opening action"],
     ["an undefined variable", "{{ $x }}", "line 1, column 4 of the template: undefined variable $x"],
     [
       "a text without its end",

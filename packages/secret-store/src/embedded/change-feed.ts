@@ -4,21 +4,21 @@ import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleepFor } from "node:timers/promises";
 import type { SecretChange } from "../contract.ts";
 
-/** Rows of the change table that are kept; a reader further behind is told that anything may have changed. */
+/** Maximum rows of the change table. A reader that is further behind gets a gap: anything may have changed. */
 const CHANGES_KEPT = 1_000;
 /**
- * Look at the table this often even if the file system reports nothing, in milliseconds: some network file systems
- * never do. Where it does, a change is seen at once.
+ * Interval for reading the table without a file event, in milliseconds. Some network file systems report no events.
+ * With events, a change is found immediately.
  */
 const FALLBACK_POLL_MS = 1_000;
 /**
- * The log is written, then made durable, then the commit becomes visible: at the time of the file event there is
- * mostly nothing to see. After one, look again after this many milliseconds, then at growing distances.
+ * Wait after a file event, in milliseconds; the waits grow. SQLite writes the log, makes it durable, and then makes the
+ * commit visible. So the commit is mostly not visible at the time of the event.
  */
 const FIRST_LOOK_MS = 2;
 const LOOK_FACTOR = 1.5;
 
-/** Adds to the change table, inside the caller's transaction. */
+/** Adds a change to the change table, in the caller's transaction. */
 export function recordChange(database: DatabaseSync, path: string, kind: SecretChange["kind"]): void {
   const { lastInsertRowid } = database
     .prepare("INSERT INTO change (path, kind) VALUES (?, ?)")
@@ -26,15 +26,15 @@ export function recordChange(database: DatabaseSync, path: string, kind: SecretC
   database.prepare("DELETE FROM change WHERE sequence <= ?").run(Number(lastInsertRowid) - CHANGES_KEPT);
 }
 
-/** The position after the newest change. */
+/** Position after the newest change. */
 export function newestChange(database: DatabaseSync): number {
   return Number(database.prepare("SELECT max(sequence) AS newest FROM change").get()?.["newest"] ?? 0);
 }
 
 /**
- * The changes after `position` below `root`, those of other processes too, until the signal fires.
+ * Reports changes after `position` below `root` until the signal fires, including changes of other processes.
  *
- * Every commit appends to the write-ahead log, so a file watch on it costs nothing while nobody writes.
+ * Every commit appends to the write-ahead log. So a file watch on the log needs no work while nothing is written.
  */
 export async function* followChanges(
   database: DatabaseSync,
@@ -52,7 +52,7 @@ export async function* followChanges(
     stirred = true;
     wake();
   });
-  // The fallback poll still sees every change.
+  // The fallback poll still finds every change.
   watcher.on("error", () => watcher.close());
   const select = database.prepare(
     "SELECT sequence, path, kind FROM change WHERE sequence > ? ORDER BY sequence",

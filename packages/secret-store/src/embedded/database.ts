@@ -5,11 +5,11 @@ import { JsonError, SecretStoreError, unavailable } from "../errors.ts";
 import { preparePrivateFile, preparePrivateFolder } from "./files.ts";
 import { KeyFile, ValueCipher } from "./key.ts";
 
-/** Milliseconds that a write waits for another process's write. Each takes about one fsync. */
+/** Maximum wait for another process's write, in milliseconds. A write takes about one fsync. */
 const BUSY_TIMEOUT_MS = 2_000;
-/** `PRAGMA user_version` of this schema. 0 is a file that was never initialised. */
+/** `PRAGMA user_version` of this schema. A file that was never initialised has 0. */
 const SCHEMA_VERSION = 1;
-/** Sealed under this name at creation, to tell a wrong key from a corrupt value. */
+/** Name of a value that is encrypted at creation, to distinguish a wrong key from a corrupt value. */
 const KEY_CHECK = "key check";
 
 const SCHEMA = `
@@ -30,15 +30,15 @@ const SCHEMA = `
   ) STRICT;
 `;
 
-/** The opened file and the cipher of its values. */
+/** An open database file and the cipher of its values. */
 export interface EmbeddedDatabase {
   readonly database: DatabaseSync;
   readonly cipher: ValueCipher;
 }
 
 /**
- * Opens the database, making it and its key on first use. A crash in between leaves something that the next opening
- * completes; two processes may open at once.
+ * Opens the database. The first call creates it and its key. After a crash in between, the next call completes the
+ * creation. Two processes may open the database concurrently.
  *
  * @throws SecretStoreError `insecure_files`, `corrupt`, `misconfigured` (made by a newer release), `unavailable`
  */
@@ -49,14 +49,14 @@ export function openDatabase(path: string, keyPath: string): EmbeddedDatabase {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
-    // FULL: a write that was answered survives a power cut also in WAL mode.
+    // FULL: a completed write survives a power failure, also in WAL mode.
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     if (schemaVersion(database) === 0) initialise(database, path, keyFile);
     const found = schemaVersion(database);
     if (found !== SCHEMA_VERSION) {
       throw new SecretStoreError(
         "misconfigured",
-        `cannot open ${path}: its schema is version ${found}, this release knows ${SCHEMA_VERSION}`,
+        `cannot open ${path}: its schema has version ${found}, this release supports ${SCHEMA_VERSION}`,
         { hint: "Use the release that wrote it, or a newer one." },
       );
     }
@@ -70,13 +70,13 @@ export function openDatabase(path: string, keyPath: string): EmbeddedDatabase {
 }
 
 function initialise(database: DatabaseSync, path: string, keyFile: KeyFile): void {
-  // The lock is held until the key has its name: of two processes that open at once, one makes it.
+  // The lock is held until the key is adopted, so that of two concurrent processes only one makes a key.
   database.exec("BEGIN IMMEDIATE");
   try {
     if (schemaVersion(database) === 0) {
       if (keyFile.exists()) {
         throw new SecretStoreError("corrupt", `cannot open ${path}: it is empty, although its key exists`, {
-          hint: `Restore the file from a backup; to begin anew without the old secrets, remove ${keyFile.path}.`,
+          hint: `Restore the file from a backup. To start again without the old secrets, remove ${keyFile.path}.`,
         });
       }
       const cipher = new ValueCipher(keyFile.prepare());
@@ -104,16 +104,16 @@ function checkKey(database: DatabaseSync, cipher: ValueCipher, keyPath: string):
   });
 }
 
-/** SQLite's result codes (sqlite.org/rescode.html), primary ones. */
+/** Primary result codes of SQLite (sqlite.org/rescode.html). */
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** Turns what node:sqlite and the file system throw into the package's error; a bug of ours stays what it is. */
+/** Converts errors of node:sqlite and the file system to SecretStoreError. Returns any other error unchanged. */
 export function asStoreError(error: unknown, action: string): unknown {
   if (error instanceof SecretStoreError) return error;
   const result = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
   if (result === SQLITE_CORRUPT || result === SQLITE_NOTADB || error instanceof JsonError) {
-    return new SecretStoreError("corrupt", `cannot ${action}: the file is damaged or is no store`, {
+    return new SecretStoreError("corrupt", `cannot ${action}: the file is damaged or is not a store`, {
       hint: "Restore the file from a backup.",
       cause: error,
     });

@@ -42,7 +42,7 @@ secretStoreSuite("embedded", async () => {
 });
 
 describe("openEmbeddedStore [agent 11.1]", () => {
-  it("makes a folder with 0700 and files with 0600, the write-ahead log too [agent 11.9]", async () => {
+  it("creates a folder with mode 0700 and files with 0600, also the write-ahead log [agent 11.9]", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.write("a", fieldsOf({ password: "hunter2" }));
@@ -67,7 +67,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await store.close();
   });
 
-  it("keeps the secrets over a restart", async () => {
+  it("keeps the secrets after a restart", async () => {
     const folder = newFolder();
     const first = await open(folder);
     await first.write("a", fieldsOf({ v: "1" }));
@@ -77,7 +77,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await second.close();
   });
 
-  it("opened by several at once for the first time, all share one key", async () => {
+  it("several concurrent first openings share one key", async () => {
     const folder = newFolder();
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(folder)));
     await stores[0]?.write("a", fieldsOf({ v: "1" }));
@@ -92,7 +92,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     ["database", "embedded.db", 0o640],
     ["key file", "embedded.key", 0o604],
   ] as const) {
-    it(`refuses a ${what} that others can open, and says how to close it`, async () => {
+    it(`refuses a ${what} that others can open, with a hint`, async () => {
       const folder = newFolder();
       await (await open(folder)).close();
       chmodSync(join(folder, path), mode);
@@ -113,7 +113,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await assertRejectsWith("insecure_files", open(folder));
   });
 
-  it("a lost key is corrupt, and no new key is made [agent 11.9]", async () => {
+  it("a lost key is corrupt, and no new key is created [agent 11.9]", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     rmSync(join(folder, "embedded.key"));
@@ -121,7 +121,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await assertRejectsWith("corrupt", open(folder));
   });
 
-  it("a damaged key file is corrupt, and its content is not told", async () => {
+  it("a damaged key file is corrupt, and the error does not quote it", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     writeFileSync(join(folder, "embedded.key"), "v1:almost-a-key");
@@ -140,21 +140,21 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await assertRejectsWith("corrupt", open(one));
   });
 
-  it("a file that is no database is corrupt", async () => {
+  it("a file that is not a database is corrupt", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     writeFileSync(join(folder, "embedded.db"), "this is not a database, only some text\n".repeat(200));
     await assertRejectsWith("corrupt", open(folder));
   });
 
-  it("an emptied database beside its key is corrupt, not a fresh store", async () => {
+  it("an empty database with a key is corrupt, not a new store", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     writeFileSync(join(folder, "embedded.db"), "");
     await assertRejectsWith("corrupt", open(folder));
   });
 
-  it("a crash before the schema was written leaves a store that the next opening completes", async () => {
+  it("after a crash before the schema was written, the next opening completes it", async () => {
     const folder = newFolder();
     mkdirSync(folder, { mode: 0o700 });
     writeFileSync(join(folder, "embedded.db"), "", { mode: 0o600 });
@@ -166,7 +166,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     }
   });
 
-  it("a crash before the key got its name leaves a store that the next opening completes", async () => {
+  it("after a crash before the key was adopted, the next opening completes it", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.write("a", fieldsOf({ v: "1" }));
@@ -177,7 +177,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await again.close();
   });
 
-  it("a database of a newer release is misconfigured and is left as it is", async () => {
+  it("a database of a newer release is misconfigured and does not change", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     const database = new DatabaseSync(join(folder, "embedded.db"));
@@ -186,7 +186,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
     await assertRejectsWith("misconfigured", open(folder));
   });
 
-  it("a value moved to another path does not open there", async () => {
+  it("a value that was moved to another path cannot be opened", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.write("a", fieldsOf({ v: "a" }));
@@ -211,7 +211,7 @@ describe("openEmbeddedStore [agent 11.1]", () => {
 
 describe("EmbeddedStore.watch", () => {
   const module = fileURLToPath(new URL("./embedded-store.ts", import.meta.url));
-  /** Another process that runs `body` with `store` at hand. */
+  /** Starts another process that runs `body` with the variable `store`. */
   function elsewhere(folder: string, body: string): ChildProcessByStdio<null, Readable, null> {
     const program = `
       import { openEmbeddedStore } from ${JSON.stringify(module)};
@@ -222,7 +222,7 @@ describe("EmbeddedStore.watch", () => {
     return spawn(process.execPath, [...flags, program], { stdio: ["ignore", "pipe", "inherit"] });
   }
 
-  it("sees another process's write [agent 11.10]", async () => {
+  it("reports another process's write [agent 11.10]", async () => {
     const folder = newFolder();
     const store = await open(folder);
     const stop = new AbortController();
@@ -234,7 +234,7 @@ describe("EmbeddedStore.watch", () => {
     await store.close();
   });
 
-  it("reports a gap when more was written than is kept", async () => {
+  it("reports a gap if more changes were made than are kept", async () => {
     const store = await open(newFolder());
     const stop = new AbortController();
     const changes = store.watch(stop.signal);
@@ -256,7 +256,7 @@ describe("EmbeddedStore.watch", () => {
     await store.close();
   });
 
-  it("a process killed in the middle of writing leaves a store that opens, with whole versions", async () => {
+  it("after a kill during a write, the store opens with complete versions only", async () => {
     const folder = newFolder();
     await (await open(folder)).close();
     const writer = elsewhere(

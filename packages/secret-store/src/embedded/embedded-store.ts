@@ -18,11 +18,11 @@ import { followChanges, newestChange, recordChange } from "./change-feed.ts";
 import { asStoreError, openDatabase, type EmbeddedDatabase } from "./database.ts";
 import type { ValueCipher } from "./key.ts";
 
-/** Versions kept of each secret: Vault's default for `max_versions`. */
+/** Maximum versions of each secret: Vault's default for `max_versions`. */
 const VERSIONS_KEPT = 10;
 
 export interface EmbeddedStoreOptions {
-  /** The folder of the database and its key; made with 0700 if absent, refused if wider. */
+  /** Folder of the database and its key. A missing folder is created with mode 0700. A wider mode is refused. */
   readonly folder: string;
   /** Default `embedded.db` in `folder`. */
   readonly file?: string;
@@ -33,8 +33,8 @@ export interface EmbeddedStoreOptions {
 }
 
 /**
- * The store without a server: one SQLite file, values under AES-256-GCM, the key in a file beside it. That protects a
- * copy of the database alone; whoever can read the user's files can read the secrets.
+ * A store without a server: one SQLite file with values under AES-256-GCM, and a key file next to it. This protects only a
+ * copy of the database. A program that can read the user's files can read the secrets.
  *
  * @throws SecretStoreError `insecure_files`, `corrupt`, `misconfigured`, `unavailable`
  */
@@ -66,7 +66,7 @@ class EmbeddedStore implements SecretStore {
     checkFolder(folder);
     const prefix = this.#root + folder;
     const names = this.#run(`list "${folder}"`, options.signal, () => {
-      // "0" is the character after "/", so this range is the folder's content.
+      // "0" is the character after "/", so this range is the content of the folder.
       const below = this.#database.prepare("SELECT DISTINCT path FROM version WHERE path > ? AND path < ?");
       const paths = below.all(prefix, `${prefix.slice(0, -1)}0`).map((row) => String(row["path"]));
       return new Set(paths.map((path) => firstSegment(path.slice(prefix.length))));
@@ -90,7 +90,7 @@ class EmbeddedStore implements SecretStore {
       if (text === undefined) {
         throw new SecretStoreError(
           "corrupt",
-          `cannot read "${path}": version ${version} was damaged in the file`,
+          `cannot read "${path}": version ${version} is damaged in the file`,
           {
             hint: "Write the secret again, or restore the file from a backup.",
           },
@@ -154,7 +154,7 @@ class EmbeddedStore implements SecretStore {
   }
 
   watch(signal: AbortSignal, opened?: () => void): AsyncIterable<SecretChange> {
-    // The position is taken now, not at the first read of the iterable: nothing in between is lost.
+    // The position is read now, not at the first read of the iterable, so that no change is lost.
     const position = this.#run("watch the store", undefined, () => newestChange(this.#database));
     opened?.();
     return followChanges(this.#database, this.#file, this.#root, position, signal);
@@ -168,7 +168,7 @@ class EmbeddedStore implements SecretStore {
     if (this.#database.isOpen) this.#database.close();
   }
 
-  /** 0 where nothing is stored. */
+  /** Newest version, or 0 if the secret does not exist. */
   #newestVersion(path: string): number {
     const row = this.#database.prepare("SELECT max(version) AS newest FROM version WHERE path = ?");
     return Number(row.get(this.#root + path)?.["newest"] ?? 0);
@@ -179,7 +179,7 @@ class EmbeddedStore implements SecretStore {
   }
 
   #transaction<T>(action: () => T): T {
-    // IMMEDIATE: the version that is read is the one that is replaced, also against other processes.
+    // IMMEDIATE: no other process can write between the read of the version and the write.
     this.#database.exec("BEGIN IMMEDIATE");
     try {
       const result = action();
@@ -193,7 +193,7 @@ class EmbeddedStore implements SecretStore {
 
   #run<T>(action: string, signal: AbortSignal | undefined, body: () => T): T {
     if (signal?.aborted === true)
-      throw new SecretStoreError("aborted", `cannot ${action}: the caller gave up`);
+      throw new SecretStoreError("aborted", `cannot ${action}: the caller aborted it`);
     try {
       return body();
     } catch (error) {

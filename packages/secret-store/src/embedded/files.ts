@@ -3,12 +3,12 @@ import { dirname } from "node:path";
 import { systemCode } from "@devplat/base";
 import { SecretStoreError, unavailable } from "../errors.ts";
 
-/** Permission bits that let the group or others in. */
+/** Permission bits of group and others. */
 const OPEN_TO_OTHERS = 0o077;
 
 /**
- * Makes the folder of the store if it is absent (0700), and refuses one that others can enter or own: whoever can
- * write there can replace the files, and whoever can read there can copy them.
+ * Creates the folder of the store if it is missing (0700). Refuses a folder that others can enter or own: a user who can
+ * write there can replace the files, and a user who can read there can copy them.
  */
 export function preparePrivateFolder(folder: string): void {
   try {
@@ -19,9 +19,9 @@ export function preparePrivateFolder(folder: string): void {
   checkPrivate(folder, "folder");
 }
 
-/** Makes an empty file with mode 0600 unless it exists, and refuses one that others can read. */
+/** Creates an empty file with mode 0600 if it is missing. Refuses a file that others can read. */
 export function preparePrivateFile(path: string): void {
-  // SQLite would create it with the umask's mode, open for an instant.
+  // SQLite would create it with the mode of the umask, so that others could open it for a moment.
   const flags = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
   try {
     closeSync(openSync(path, flags, 0o600));
@@ -42,11 +42,10 @@ export function checkPrivate(path: string, kind: "file" | "folder"): void {
   const right = kind === "file" ? stats.isFile() : stats.isDirectory();
   if (!right) {
     throw new SecretStoreError("insecure_files", `cannot use ${path}: it is not a ${kind}`, {
-      hint:
-        kind === "file" ? "Symbolic links are refused here." : `${dirname(path)} must hold a real folder.`,
+      hint: kind === "file" ? "Symbolic links are not allowed." : `${dirname(path)} must hold a real folder.`,
     });
   }
-  // Windows has no such bits; the profile folder's access list stands for them.
+  // Windows has no such bits. The access list of the profile folder protects the files.
   if (process.platform === "win32") return;
   if (process.getuid !== undefined && stats.uid !== process.getuid()) {
     throw new SecretStoreError("insecure_files", `cannot use ${path}: it belongs to user id ${stats.uid}`, {
@@ -66,7 +65,7 @@ export function checkPrivate(path: string, kind: "file" | "folder"): void {
   }
 }
 
-/** Makes names in the folder durable. Windows cannot open folders. */
+/** Makes renames in the folder durable. Windows cannot open folders. */
 export function syncFolder(folder: string): void {
   if (process.platform === "win32") return;
   const descriptor = openSync(folder, constants.O_RDONLY);

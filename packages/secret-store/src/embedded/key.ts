@@ -17,13 +17,13 @@ import { checkPrivate, syncFolder } from "./files.ts";
 const CIPHER = "aes-256-gcm";
 /** AES-256. */
 const KEY_BYTES = 32;
-/** NIST SP 800-38D section 8.2: 96-bit nonces, drawn at random; safe up to 2^32 writes under one key. */
+/** Size of a random nonce, 96 bits (NIST SP 800-38D section 8.2). It is safe for up to 2^32 writes with one key. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** The whole text of a key file. */
+/** Complete text of a key file. */
 const KEY_FILE = /^v1:([A-Za-z0-9+/]{43}=)\n?$/;
 
-/** Encrypts the values of the store. What is sealed as one thing does not open as another. */
+/** Encrypts the values of the store. A value that was sealed under one name cannot be opened under another. */
 export class ValueCipher {
   readonly #key: Buffer;
 
@@ -31,7 +31,7 @@ export class ValueCipher {
     this.#key = key;
   }
 
-  /** @param name what the value is (path and version); bound to it, so that rows cannot be swapped */
+  /** @param name path and version of the value. They are authenticated, so that rows cannot be swapped */
   seal(name: string, value: string): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES });
@@ -39,7 +39,7 @@ export class ValueCipher {
     return Buffer.concat([nonce, cipher.update(value, "utf8"), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** The value, or undefined if the bytes were changed, belong to another name, or were sealed by another key. */
+  /** The value, or undefined if the bytes were changed or were sealed under another name or by another key. */
   open(name: string, sealed: Uint8Array): string | undefined {
     if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
     const decipher = createDecipheriv(CIPHER, this.#key, sealed.subarray(0, NONCE_BYTES), {
@@ -57,8 +57,8 @@ export class ValueCipher {
 }
 
 /**
- * The key file. It is made in two steps, so that a crash at any instant is told from a loss: `prepare` writes a key
- * under a pending name before the database is initialised, `adopt` gives it its name afterwards. A key without an
+ * The key file. It is created in two steps, to distinguish a crash from a loss: `prepare` writes a key
+ * under a pending name before the database is initialised. `adopt` renames it afterwards. A key without an
  * initialised database therefore means that the database was lost.
  *
  * Synchronous, because a key is made while the database is locked.
@@ -74,7 +74,7 @@ export class KeyFile {
     return existsSync(this.path);
   }
 
-  /** Makes a new key. One that a crash left under the pending name has sealed nothing and is replaced. */
+  /** Makes a new key. It replaces a pending key of a crash, which has encrypted nothing. */
   prepare(): Buffer {
     const key = randomBytes(KEY_BYTES);
     rmSync(this.#pending, { force: true });
@@ -85,7 +85,7 @@ export class KeyFile {
     } finally {
       closeSync(descriptor);
     }
-    // A power cut must not take the key and leave the database that needs it.
+    // A power failure must not remove the key and keep the database that needs it.
     syncFolder(dirname(this.path));
     return key;
   }
@@ -94,13 +94,13 @@ export class KeyFile {
     try {
       renameSync(this.#pending, this.path);
     } catch (error) {
-      // Another process that opened the store in between has done it, or there is no key at all.
+      // Another process has opened the store and adopted the key, or there is no key.
       if (systemCode(error) !== "ENOENT") throw error;
     }
     syncFolder(dirname(this.path));
   }
 
-  /** @throws SecretStoreError `corrupt` if there is none or it is no key, `insecure_files` if others can read it */
+  /** @throws SecretStoreError `corrupt` if the key is missing or invalid, `insecure_files` if others can read it */
   load(): Buffer {
     if (!this.exists()) this.adopt();
     if (!this.exists()) throw this.#unusable("is missing");

@@ -1,6 +1,6 @@
 import { SecretStoreError } from "../errors.ts";
 
-/** Where a Vault server answers: origin and an optional path prefix, without a slash at the end. */
+/** Address of a Vault server: origin and an optional path prefix, without a slash at the end. */
 export interface VaultAddress {
   readonly protocol: "http:" | "https:";
   readonly origin: string;
@@ -9,11 +9,11 @@ export interface VaultAddress {
 
 /**
  * Reads `store.address`.
- * @throws SecretStoreError `misconfigured`; the text is not quoted, it may hold a password
+ * @throws SecretStoreError `misconfigured`, without the text, which may hold a password
  */
 export function parseAddress(text: string): VaultAddress {
   const url = URL.parse(text);
-  if (url === null) refuse("it is no URL");
+  if (url === null) refuse("it is not a URL");
   const { protocol, origin, pathname } = url;
   if (protocol !== "http:" && protocol !== "https:") refuse("its scheme is neither https nor http");
   if (url.username !== "" || url.password !== "") refuse("it holds a user name or password");

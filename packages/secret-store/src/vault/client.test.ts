@@ -45,7 +45,7 @@ interface Call {
   readonly headers: IncomingMessage["headers"];
 }
 
-/** A server that answers as told and notes its calls. */
+/** A server that sends the given responses and records its calls. */
 async function fakeServer(
   answer: (call: Call, response: ServerResponse, count: number) => unknown,
 ): Promise<{ address: string; calls: Call[] }> {
@@ -69,7 +69,7 @@ function noting(
   };
 }
 
-/** A success gets the envelope that Vault gives to each of them. */
+/** Adds Vault's envelope to a success. */
 function json(
   response: ServerResponse,
   status: number,
@@ -89,7 +89,7 @@ function clientOf(address: string, options: Partial<VaultClientOptions> = {}): V
 const get = { method: "GET", path: "kv/data/a b/%2e" } as const;
 
 describe("VaultClient.request", () => {
-  it("sends token, namespace and the marker of a Vault client, and encodes each segment [agent 4.2]", async () => {
+  it("sends token, namespace and X-Vault-Request, and encodes each segment [agent 4.2]", async () => {
     const { address, calls } = await fakeServer((_call, response) => json(response, 200, { data: {} }));
     await clientOf(`${address}/prefix/`, { namespace: "team/a" }).request({
       ...get,
@@ -120,7 +120,7 @@ describe("VaultClient.request", () => {
     assert.equal(calls.length, 4);
   });
 
-  it("does not repeat what is final [agent 11.4]", async () => {
+  it("does not retry after a final error [agent 11.4]", async () => {
     for (const [status, code] of [
       [400, "refused"],
       [404, "not_found"],
@@ -134,7 +134,7 @@ describe("VaultClient.request", () => {
     }
   });
 
-  it("a POST whose connection breaks is not sent again, since it may have been carried out", async () => {
+  it("a POST is not sent again after a broken connection", async () => {
     const { address, calls } = await fakeServer((_call, response) => response.destroy());
     await assertRejectsWith(
       "unavailable",
@@ -143,7 +143,7 @@ describe("VaultClient.request", () => {
     assert.equal(calls.length, 1);
   });
 
-  it("a POST that was asked to slow down is sent again", async () => {
+  it("a POST is sent again after 429", async () => {
     const { address, calls } = await fakeServer((_call, response, count) =>
       json(response, count === 1 ? 429 : 200, { errors: [] }),
     );
@@ -151,25 +151,25 @@ describe("VaultClient.request", () => {
     assert.equal(calls.length, 2);
   });
 
-  it("a server that never answers is unavailable when the call's time is over", async () => {
+  it("a server that never responds is unavailable after the call's time limit", async () => {
     const { address } = await fakeServer(() => undefined);
     const timing = { ...QUICK, tryMs: 30, callMs: 100 };
     await assertRejectsWith("unavailable", clientOf(address, { timing }).request(get));
   });
 
-  it("a body that stops half-way is unavailable", async () => {
+  it("an incomplete body is unavailable", async () => {
     const { address } = await fakeServer((_call, response) => response.writeHead(200).write('{"data":'));
     const timing = { ...QUICK, tryMs: 30, callMs: 100 };
     await assertRejectsWith("unavailable", clientOf(address, { timing }).request(get));
   });
 
-  it("the caller's signal ends a call that hangs as aborted", async () => {
+  it("the caller's signal ends a waiting call with aborted", async () => {
     const stop = new AbortController();
     const { address } = await fakeServer(() => stop.abort());
     await assertRejectsWith("aborted", clientOf(address).request({ ...get, signal: stop.signal }));
   });
 
-  it("an answer that is not JSON is unavailable, and is not quoted", async () => {
+  it("a response that is not JSON is unavailable, and is not quoted", async () => {
     const { address } = await fakeServer((_call, response) => response.end("<html>hunter2</html>"));
     await assert.rejects(clientOf(address).request(get), (error: unknown) => {
       assert.ok(error instanceof SecretStoreError);
@@ -179,14 +179,14 @@ describe("VaultClient.request", () => {
     });
   });
 
-  it("an answer over the limit is an invalid response", async () => {
+  it("a response over the limit is an invalid response", async () => {
     const { address } = await fakeServer((_call, response) =>
       response.end(Buffer.alloc(9 * 1024 * 1024, 0x20)),
     );
     await assertRejectsWith("invalid_response", clientOf(address).request(get));
   });
 
-  it("the store's own words and the token are in no error [agent 11.6]", async () => {
+  it("no error quotes the store's texts or the token [agent 11.6]", async () => {
     const { address } = await fakeServer((_call, response) =>
       json(response, 400, { errors: ["bad value hunter2"] }),
     );
@@ -196,7 +196,7 @@ describe("VaultClient.request", () => {
     });
   });
 
-  it("nobody there is unavailable", async () => {
+  it("an address without a server is unavailable", async () => {
     const { address } = await fakeServer(() => undefined);
     for (const stop of stops.splice(0)) await stop();
     await assertRejectsWith("unavailable", clientOf(address).request(get));
@@ -204,7 +204,7 @@ describe("VaultClient.request", () => {
 });
 
 describe("VaultClient: redirects of a standby", () => {
-  it("goes to the leader that the configured server announces, and stays there", async () => {
+  it("uses the leader that the configured server announces, also for later calls", async () => {
     const leader = await fakeServer((_call, response) => json(response, 200, { data: { from: "leader" } }));
     const standby = await fakeServer(({ url }, response) =>
       url === "/v1/sys/leader"
@@ -224,7 +224,7 @@ describe("VaultClient: redirects of a standby", () => {
     );
   });
 
-  it("sends nothing to a host that is not announced as leader [agent 11.5]", async () => {
+  it("sends nothing to a host that is not the announced leader [agent 11.5]", async () => {
     const thief = await fakeServer((_call, response) => json(response, 200, { data: {} }));
     const standby = await fakeServer(({ url }, response) =>
       url === "/v1/sys/leader"
@@ -235,7 +235,7 @@ describe("VaultClient: redirects of a standby", () => {
     assert.equal(thief.calls.length, 0);
   });
 
-  it("a redirect while there is no leader is unavailable, and blames no configuration", async () => {
+  it("a redirect without a leader is unavailable, not misconfigured", async () => {
     const standby = await fakeServer(({ url }, response) =>
       url === "/v1/sys/leader"
         ? json(response, 200, { ha_enabled: true, is_self: false, leader_address: "" })
@@ -250,7 +250,7 @@ describe("VaultClient: redirects of a standby", () => {
   });
 
   for (const announced of ["vault.internal:8200", "nonsense", "https://u:planted@vault"]) {
-    it(`a leader announced as "${announced}" is not told as a fault of store.address`, async () => {
+    it(`the announced leader "${announced}" is not reported as a fault of store.address`, async () => {
       const standby = await fakeServer(({ url }, response) =>
         url === "/v1/sys/leader"
           ? json(response, 200, { leader_address: announced })
@@ -276,7 +276,7 @@ describe("VaultClient: redirects of a standby", () => {
     await assertRejectsWith("unavailable", clientOf(page.address).request(get));
   });
 
-  it("a leader that is gone makes the client ask the configured server again", async () => {
+  it("the client uses the configured server again after its leader is gone", async () => {
     let leaders = 0;
     const newLeader = async (): Promise<{ address: string; stop: () => Promise<void> }> => {
       const name = `leader ${++leaders}`;
@@ -302,8 +302,8 @@ describe("VaultClient: redirects of a standby", () => {
   });
 });
 
-describe("VaultStore.write after a lost answer", () => {
-  /** A key-value store of one secret that carries out the first write and then drops the connection. */
+describe("VaultStore.write after a lost response", () => {
+  /** A key-value store of one secret. It carries out the first write and then closes the connection. */
   async function forgetful(stored: () => unknown): Promise<{ address: string; calls: Call[] }> {
     return fakeServer(({ method }, response, count) => {
       if (method === "GET") {
@@ -319,7 +319,7 @@ describe("VaultStore.write after a lost answer", () => {
   }
   const root = userRoot({ mount: "kv", prefix: "", username: "ada" });
 
-  it("takes its own write for success", async () => {
+  it("succeeds if its own write is stored", async () => {
     const { address } = await forgetful(() => ({ a: "1", b: { c: null } }));
     const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
     stops.push(() => store.close());
@@ -327,14 +327,14 @@ describe("VaultStore.write after a lost answer", () => {
     assert.deepEqual(await store.write("p", fields, { ifVersion: 4 }), { version: 5 });
   });
 
-  it("takes another's write for a version conflict", async () => {
+  it("is a version conflict if another write is stored", async () => {
     const { address } = await forgetful(() => ({ a: "somebody else's" }));
     const store = openVaultStore({ address, root, token: () => new Secret(TOKEN), timing: QUICK });
     stops.push(() => store.close());
     await assertRejectsWith("version_conflict", store.write("p", fieldsOf({ a: "1" }), { ifVersion: 4 }));
   });
 
-  it("without a lost answer, equal content by another is a version conflict", async () => {
+  it("equal content of another write is a version conflict without a lost response", async () => {
     const { address } = await fakeServer(({ method }, response) => {
       const metadata = { version: 5, created_time: "2026-01-01T00:00:00Z" };
       if (method === "GET") return json(response, 200, { data: { data: { a: "1" }, metadata } });
@@ -347,7 +347,7 @@ describe("VaultStore.write after a lost answer", () => {
 });
 
 describe("VaultClient: TLS and proxies", () => {
-  /** A server with a certificate of an authority of its own, for 127.0.0.1. */
+  /** A server with a certificate of a private authority, for 127.0.0.1. */
   async function secureServer(): Promise<{ address: string; ca: string; calls: Call[] }> {
     const folder = mkdtempSync(join(tmpdir(), "vault-client-"));
     const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -364,7 +364,7 @@ describe("VaultClient: TLS and proxies", () => {
     return { address: `https://${host}`, ca: pem.cert.toString(), calls };
   }
 
-  /** A proxy that leads from a name, and from the server's own address, to the server. */
+  /** A proxy that connects a name, and the server's own address, to the server. */
   async function proxyTo(address: string): Promise<{ url: string; seen: readonly string[] }> {
     const { host, port } = new URL(address);
     const routes = { [host]: Number(port), "vault.example:443": Number(port) };
@@ -373,7 +373,7 @@ describe("VaultClient: TLS and proxies", () => {
     return { url: `http://user:hunter2@127.0.0.1:${proxy.port}`, seen: proxy.seen };
   }
 
-  it("an unknown authority is misconfigured at once, with the key to set, and no token is sent", async () => {
+  it("an unknown authority is misconfigured without a retry, and no token is sent", async () => {
     const { address, calls } = await secureServer();
     await assert.rejects(clientOf(address).request(get), (error: unknown) => {
       assert.ok(error instanceof SecretStoreError);
@@ -388,21 +388,21 @@ describe("VaultClient: TLS and proxies", () => {
     ["no certificate", "garbage"],
     ["a damaged one", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
   ] as const) {
-    it(`a caCert that holds ${what} is misconfigured, and no token is sent`, async () => {
+    it(`a caCert with ${what} is misconfigured, and no token is sent`, async () => {
       const { address, calls } = await secureServer();
       await assertRejectsWith("misconfigured", clientOf(address, { caCert }).request(get));
       assert.equal(calls.length, 0);
     });
   }
 
-  it("caCert names the authority; tlsSkipVerify asks for none [agent 4.7]", async () => {
+  it("caCert sets the authority, and tlsSkipVerify accepts any [agent 4.7]", async () => {
     const { address, ca, calls } = await secureServer();
     await clientOf(address, { caCert: ca }).request(get);
     await clientOf(address, { tlsSkipVerify: true }).request(get);
     assert.equal(calls.length, 2);
   });
 
-  it("goes through the proxy with the same TLS settings [agent 4.3]", async () => {
+  it("uses the proxy with the same TLS settings [agent 4.3]", async () => {
     const { address, ca, calls } = await secureServer();
     const { url, seen } = await proxyTo(address);
     await clientOf(address, { caCert: ca, proxy: url }).request(get);
@@ -411,10 +411,10 @@ describe("VaultClient: TLS and proxies", () => {
     await assertRejectsWith("misconfigured", clientOf(address, { proxy: url }).request(get));
   });
 
-  it("goes through the environment's proxy by the common rules, and past it for a host of NO_PROXY [agent 4.3]", async () => {
+  it("uses the environment's proxy, but not for a host in NO_PROXY [agent 4.3]", async () => {
     const { address, ca, calls } = await secureServer();
     const { url: https_proxy } = await proxyTo(address);
-    // No name leads there but through the proxy, and the certificate is for the loopback address.
+    // Only the proxy resolves the name, and the certificate is for the loopback address.
     const client = (no: string): VaultClient =>
       clientOf("https://vault.example", {
         caCert: ca,
@@ -446,7 +446,7 @@ describe("VaultClient: TLS and proxies", () => {
     }
   });
 
-  it("a proxy address that is none is misconfigured and not quoted", async () => {
+  it("an invalid proxy address is misconfigured and not quoted", async () => {
     const client = clientOf("http://127.0.0.1:1", { proxy: "hunter2 no url" });
     await assert.rejects(client.request(get), (error: unknown) => {
       assert.ok(error instanceof SecretStoreError);

@@ -1,56 +1,56 @@
 import { retry, systemClock, type BackoffOptions, type Clock, type Secret } from "@devplat/base";
 import { SecretStoreError, unavailable } from "../errors.ts";
 import { parseAddress, type VaultAddress } from "./address.ts";
-import { ForeignAnswer, readLeader, readRefusal, readSuccess } from "./own-answer.ts";
+import { ForeignResponse, readLeader, readRefusal, readSuccess } from "./vault-response.ts";
 import { VaultRefusal } from "./refusal.ts";
 import { ResponsePart } from "./response.ts";
 import { readTokenInfo, type TokenInfo } from "./token-info.ts";
 import { Transport, TransportError, type TransportOptions, type TransportResponse } from "./transport.ts";
 
-/** One try, from connecting to the last byte, in milliseconds. */
+/** Time limit of one try, from connecting to the last byte, in milliseconds. */
 const TRY_TIMEOUT_MS = 10_000;
-/** A whole call with its retries, in milliseconds: what a person waits for a page at most. */
+/** Time limit of a call with its retries, in milliseconds, so that a page does not keep its user waiting. */
 const CALL_TIMEOUT_MS = 30_000;
-/** Tries of one call. */
+/** Maximum tries of a call. */
 const ATTEMPTS = 4;
 
 export interface VaultClientOptions extends TransportOptions {
-  /** `https://host:port`, perhaps with a path prefix. */
+  /** Address `https://host:port`, optionally with a path prefix. */
   readonly address: string;
   /** `X-Vault-Namespace` (Vault Enterprise, OpenBao). */
   readonly namespace?: string;
-  /** The token of each call, asked anew, as it changes over time; undefined if there is none. */
+  /** Returns the current token. It is called for each request. Undefined: there is no token. */
   readonly token: () => Secret | undefined;
   readonly clock?: Clock;
-  /** For tests. Defaults: 10 s a try, 30 s a call, 200 ms before the second try. */
+  /** Time limits for tests. Defaults: 10 s for a try, 30 s for a call, 200 ms before the second try. */
   readonly timing?: BackoffOptions & { readonly tryMs?: number; readonly callMs?: number };
 }
 
 export interface VaultRequest {
-  /** `LIST` is sent as GET with `list=true`. */
+  /** Method. `LIST` is sent as GET with `list=true`. */
   readonly method: "GET" | "LIST" | "POST" | "PUT" | "DELETE";
-  /** Below `/v1/`, unencoded segments joined by `/`. */
+  /** Path below `/v1/`: unencoded segments joined by `/`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** A JSON text. */
+  /** Body as JSON text. */
   readonly body?: string;
-  /** Another token than the client's; null sends none (login). */
+  /** Token instead of the client's own. Null sends none, for a login. */
   readonly token?: Secret | null;
   /**
-   * Whether the request may be sent again after a fault that leaves open if it was carried out. Default: only GET and
+   * Whether to send the request again after a fault that does not show whether it was carried out. Default: only GET and
    * LIST.
    */
   readonly repeatable?: boolean;
-  /** Whether the endpoint may answer without a body. Default: only DELETE. */
+  /** Whether a response without a body is valid. Default: only for DELETE. */
   readonly mayBeEmpty?: boolean;
-  /** For an answer that waits for a person (a push approval), in milliseconds. Default: 10 s a try, 30 s a call. */
+  /** Time limit in milliseconds for a request that waits for a person (push approval). Default: 10 s for a try, 30 s for a call. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * HashiCorp Vault's and OpenBao's HTTP API: deadlines, one layer of retries (connection faults, 429, 5xx), redirects to
- * the cluster's leader, typed errors. Only Vault's own answers count: any other one is a {@link ForeignAnswer}.
+ * Client for the HTTP API of HashiCorp Vault and OpenBao: time limits, retries (connection faults, 429, 5xx), redirects to
+ * the cluster's leader, typed errors. It accepts only Vault's own responses. Any other is a {@link ForeignResponse}.
  *
  * Every call throws {@link SecretStoreError}: `unauthenticated`, `denied`, `not_found`, `refused`, `misconfigured`,
  * `sealed`, `unavailable`, `aborted`, `invalid_response`. Refusals are {@link VaultRefusal}.
@@ -59,7 +59,7 @@ export class VaultClient {
   readonly #options: VaultClientOptions;
   readonly #address: VaultAddress;
   readonly #transport: Transport;
-  /** Where the configured server last redirected us, after it was checked. */
+  /** Target of the last redirect by the configured server, after its check. */
   #leader: VaultAddress | undefined;
 
   /** @throws SecretStoreError `misconfigured` */
@@ -69,7 +69,7 @@ export class VaultClient {
     this.#transport = new Transport(options);
   }
 
-  /** The answer's whole body; absent where there is none. */
+  /** Sends a request. Returns the body of the response, which may be absent. */
   async request(request: VaultRequest): Promise<ResponsePart> {
     const token = tokenOf(request.token === undefined ? this.#options.token() : request.token);
     const repeatable = request.repeatable ?? isRead(request);
@@ -97,7 +97,7 @@ export class VaultClient {
       );
     } catch (error) {
       if (request.signal?.aborted === true) {
-        throw new SecretStoreError("aborted", `${nameOf(request)}: the caller gave up`, { cause: error });
+        throw new SecretStoreError("aborted", `${nameOf(request)}: the caller aborted it`, { cause: error });
       }
       if (error instanceof SecretStoreError) throw error;
       if (deadline.aborted) throw unavailable(`${nameOf(request)}: no answer in time`, { cause: error });
@@ -106,9 +106,9 @@ export class VaultClient {
   }
 
   /**
-   * The JSON messages of a WebSocket, until the signal fires. One connection: no retry.
-   * @param opened called once the server has agreed
-   * @throws SecretStoreError `unsupported` where the server has no such stream, `unavailable` when it ends by itself
+   * Reads the JSON messages of a WebSocket until the signal fires. It uses one connection and does not retry.
+   * @param opened called when the connection is open
+   * @throws SecretStoreError `unsupported` if the server has no such stream, `unavailable` if the stream ends
    */
   async *subscribe(
     path: string,
@@ -124,8 +124,8 @@ export class VaultClient {
       isOpen = true;
       opened();
     };
-    // Asked without an upgrade first: what a WebSocket needs is loaded only where there is a stream to open.
-    const refusal = await this.#whyNotOpened(request, token, signal);
+    // First a request without an upgrade, so that the WebSocket client is loaded only if the stream exists.
+    const refusal = await this.#refusalReason(request, token, signal);
     if (refusal.code !== "unavailable") throw refusal;
     try {
       for await (const text of this.#transport.messages(url, headers, signal, open)) {
@@ -134,12 +134,12 @@ export class VaultClient {
     } catch (error) {
       if (error instanceof SecretStoreError) throw error;
       if (isOpen) throw unavailable(`${path}: the event stream ended`, { cause: error });
-      throw await this.#whyNotOpened(request, token, signal);
+      throw await this.#refusalReason(request, token, signal);
     }
   }
 
-  /** A WebSocket that was refused tells no reason: the same request without one does. */
-  async #whyNotOpened(
+  /** Finds the reason of a refused WebSocket, by the same request without an upgrade. */
+  async #refusalReason(
     request: VaultRequest,
     token: string | undefined,
     signal: AbortSignal,
@@ -147,8 +147,8 @@ export class VaultClient {
     try {
       await this.#try(request, token, signal, false);
     } catch (error) {
-      // Vault itself refuses a request without an upgrade by a line of text.
-      if (error instanceof ForeignAnswer) return error;
+      // Vault itself refuses a request without an upgrade with a line of text.
+      if (error instanceof ForeignResponse) return error;
       if (!(error instanceof VaultRefusal)) throw error;
       if (WITHOUT_STREAM.has(error.status)) {
         return new SecretStoreError("unsupported", "the store has no event stream", { cause: error });
@@ -158,7 +158,7 @@ export class VaultClient {
     return unavailable(`${request.path}: the event stream could not be opened`);
   }
 
-  /** What the store knows of a token: the client's, or a candidate. @throws SecretStoreError `unauthenticated` */
+  /** Looks up a token, by default the client's. @throws SecretStoreError `unauthenticated` */
   async lookupSelf(
     options: { token?: Secret; signal?: AbortSignal; timeoutMs?: number } = {},
   ): Promise<TokenInfo> {
@@ -167,8 +167,8 @@ export class VaultClient {
   }
 
   /**
-   * Renews a token, the client's by default, if it can be. Gives the new time to live in seconds.
-   * @param options.incrementSeconds the life to ask for; the store cuts it to what the token may have
+   * Renews a token, by default the client's, if it is renewable. Returns the new time to live in seconds.
+   * @param options.incrementSeconds wanted time to live. The store may shorten it
    */
   async renewSelf(
     options: { token?: Secret; incrementSeconds?: number; signal?: AbortSignal } = {},
@@ -185,7 +185,7 @@ export class VaultClient {
     return { ttlSeconds: auth.get("lease_duration").integer(), renewable: auth.get("renewable").boolean() };
   }
 
-  /** Ends a token, the client's by default. One that has ended already is no error. */
+  /** Revokes a token, by default the client's. It does not fail for a token that has already ended. */
   async revokeSelf(options: { token?: Secret; signal?: AbortSignal } = {}): Promise<void> {
     try {
       await this.request({
@@ -217,7 +217,7 @@ export class VaultClient {
     throw await this.#failure(request, response, token, signal, uncertain);
   }
 
-  /** One request to the leader that we know, else to the configured server, which may name the leader. */
+  /** Sends one request to the known leader, else to the configured server, which may redirect to the leader. */
   async #exchange(
     request: VaultRequest,
     token: string | undefined,
@@ -227,7 +227,7 @@ export class VaultClient {
       const known = this.#leader;
       this.#leader = undefined;
       const response = await this.#send(known, request, token, signal);
-      // A former leader redirects in its turn; only the configured server's word counts.
+      // A former leader also redirects. Only a redirect of the configured server counts.
       if (!isRedirect(response)) {
         this.#leader = known;
         return response;
@@ -244,14 +244,14 @@ export class VaultClient {
   }
 
   /**
-   * The address to which a standby redirects (307), if the token may be sent there: the same scheme, and the same
-   * host or the one that the configured server itself announces as the cluster's leader. A redirect alone could come
-   * from anything in between.
+   * Target of a standby's redirect (307), if the token may be sent there. It must have the same scheme, and be the same
+   * host or the leader that the configured server announces. A redirect alone is not enough, because it could come
+   * from a program between this host and the store.
    */
   async #announcedLeader(response: TransportResponse, signal: AbortSignal): Promise<VaultAddress> {
     const target = URL.parse(response.location ?? "", this.#address.origin);
     if (target === null || response.status !== 307) {
-      throw new ForeignAnswer("store.address", response.status, "Vault redirects by 307 only");
+      throw new ForeignResponse("store.address", response.status, "Vault redirects by 307 only");
     }
     if (target.protocol !== this.#address.protocol) throw misdirected("it redirects to another scheme");
     if (target.origin === this.#address.origin) return this.#address;
@@ -313,7 +313,7 @@ export class VaultClient {
     if (
       refusal.code === "denied" &&
       token !== undefined &&
-      (await this.#tokenIsDead(request, refusal, token, signal))
+      (await this.#hasTokenEnded(request, refusal, token, signal))
     ) {
       return refusal.as("unauthenticated", "the store does not accept the token", "Log in again.");
     }
@@ -323,8 +323,8 @@ export class VaultClient {
     return refusal;
   }
 
-  /** Vault answers 403 both for a policy that forbids and for a token that has ended; newer ones say which. */
-  async #tokenIsDead(
+  /** Whether a 403 means that the token has ended, not that a policy forbids the request. Newer versions of Vault state it. */
+  async #hasTokenEnded(
     request: VaultRequest,
     refusal: VaultRefusal,
     token: string,
@@ -353,22 +353,22 @@ export class VaultClient {
   }
 }
 
-/** What servers without events answer, and those that have them to a request that is no WebSocket (RFC 9110). */
+/** Statuses of servers without events, and of servers with events for a request that is not a WebSocket (RFC 9110). */
 const WITHOUT_STREAM: ReadonlySet<number> = new Set([404, 405, 501]);
 const UPGRADE_REQUIRED = 426;
 
 const LOOKUP_SELF = "auth/token/lookup-self";
 
-/** Worth another try within the call. A sealed store stays so for longer; the caller's own back-off is for that. */
+/** Whether to try again within the call. Not for a sealed store, which stays sealed longer than a call lasts. */
 function isPassing(error: unknown): boolean {
   return error instanceof SecretStoreError && error.remedy === "retry" && error.code !== "sealed";
 }
 
-/** The fault leaves open whether the server carried the request out. */
+/** Whether the server may have carried out the request in spite of the error. */
 function mayHaveHappened(error: unknown): boolean {
   if (error instanceof TransportError) return error.uncertain;
-  // Something in between asked to slow down, or lost what Vault answered.
-  if (error instanceof ForeignAnswer) return error.status !== 429;
+  // A program between this host and Vault sent 429, or lost Vault's response.
+  if (error instanceof ForeignResponse) return error.status !== 429;
   return error instanceof VaultRefusal && error.status >= 500;
 }
 
@@ -384,7 +384,7 @@ function nameOf(request: VaultRequest): string {
   return `${request.method} ${request.path}`;
 }
 
-/** What the server announces is not `store.address`, so its faults must not be told as those of the configuration. */
+/** Reads an announced address. Its errors name the announcement, because `store.address` itself may be correct. */
 function leaderAddress(announced: string): VaultAddress {
   try {
     return parseAddress(announced);
@@ -394,9 +394,13 @@ function leaderAddress(announced: string): VaultAddress {
 }
 
 function misdirected(problem: string): SecretStoreError {
-  return new SecretStoreError("misconfigured", `the store at store.address sends us elsewhere: ${problem}`, {
-    hint: "Set store.address to the address of the cluster itself; its servers' api_addr must name the same scheme.",
-  });
+  return new SecretStoreError(
+    "misconfigured",
+    `the store at store.address redirects to an address that is not trusted: ${problem}`,
+    {
+      hint: "Set store.address to the address of the cluster itself; its servers' api_addr must name the same scheme.",
+    },
+  );
 }
 
 function tokenOf(token: Secret | null | undefined): string | undefined {
@@ -407,7 +411,7 @@ function tokenOf(token: Secret | null | undefined): string | undefined {
       hint: "Log in first.",
     });
   }
-  // Anything else cannot be sent in a header, and no store makes such tokens.
+  // A header cannot hold other characters, and no store makes such tokens.
   if (!/^[\x21-\x7e]+$/.test(text)) {
     throw new SecretStoreError("unauthenticated", "the token holds characters that no token of a store has");
   }

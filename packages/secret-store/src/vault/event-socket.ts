@@ -1,13 +1,13 @@
 import type { Dispatcher, WebSocket } from "undici";
 
-/** Messages that wait to be read; a reader that is further behind has lost its purpose. */
+/** Maximum unread messages. With more, the reader is too slow and the stream ends. */
 const MAX_WAITING = 1000;
 
 /**
- * The messages of a WebSocket (RFC 6455), until the signal fires.
- * @param dispatcher makes the connection, with its TLS settings and proxy
- * @param opened called once the server has agreed
- * @throws Error when it could not be opened, or ended by itself
+ * Reads the messages of a WebSocket (RFC 6455) until the signal fires.
+ * @param dispatcher opens the connection, with its TLS settings and proxy
+ * @param opened called when the connection is open
+ * @throws Error if it cannot be opened, or ends
  */
 export async function* socketMessages(
   url: string,
@@ -28,7 +28,7 @@ export async function* socketMessages(
   };
   socket.addEventListener("open", opened);
   socket.addEventListener("message", ({ data }) => {
-    // Vault sends JSON as text; anything else is none of its events.
+    // Vault sends JSON as text. Other messages are not events.
     if (typeof data === "string") waiting.push(data);
     if (waiting.length > MAX_WAITING) end();
     wake();

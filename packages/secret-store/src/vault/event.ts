@@ -2,11 +2,11 @@ import type { SecretChange } from "../contract.ts";
 import type { UserRoot } from "../paths.ts";
 import type { ResponsePart } from "./response.ts";
 
-/** Events of the key-value engine that take something away (Vault documentation, "Event notifications"). */
+/** Types of key-value events that remove data (Vault documentation, "Event notifications"). */
 const DELETIONS = /^kv-v2\/(?:data-delete|metadata-delete|destroy)$/;
 
 /**
- * The change below the user's root that one event tells of; undefined for any other event.
+ * Change below the user's root that an event reports. Undefined for other events.
  * @param event a CloudEvents document (cloudevents.io, 1.0) with Vault's own `data`
  */
 export function changeOf(event: ResponsePart, { mount, folder }: UserRoot): SecretChange | undefined {
@@ -18,7 +18,7 @@ export function changeOf(event: ResponsePart, { mount, folder }: UserRoot): Secr
     .get("metadata")
     .get("path")
     .or("", (part) => part.string());
-  // With the mount, or without it as the first versions sent it.
+  // The path has the mount, but not in the first versions of Vault.
   const inMount = path.startsWith(`${mount}/`) ? path.slice(mount.length + 1) : path;
   const below = /^(?:data|metadata|delete|undelete|destroy)\/(.+)$/.exec(inMount)?.[1];
   if (below === undefined || !below.startsWith(folder) || below === folder) return undefined;

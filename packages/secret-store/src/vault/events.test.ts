@@ -19,7 +19,7 @@ import { openVaultStore } from "./vault-store.ts";
 const root = userRoot({ mount: "kv", prefix: "users/", username: "ada" });
 const GAP: SecretChange = { path: "", kind: "written" };
 
-describe("the Vault driver's event stream (against a stand-in of the protocol before a real Vault)", () => {
+describe("the Vault driver's event stream (a stub of the protocol before a real Vault)", () => {
   let vault: Vault;
   let proxy: VaultProxy;
   let store: SecretStore;
@@ -36,19 +36,19 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     await vault.stop();
   });
 
-  // The end of a stream reaches the other side behind its reader.
+  // The server sees the end of a stream after its reader has returned.
   beforeEach(async () => {
     while (proxy.events.open > 0) await sleep(5);
   });
 
-  /** A stream with the gap behind it. */
+  /** Opens a stream and reads its first event, the gap. */
   async function watching(stop: AbortController): Promise<AsyncIterator<SecretChange>> {
     const changes = store.watch(stop.signal)[Symbol.asyncIterator]();
     assert.deepEqual((await changes.next()).value, GAP);
     return changes;
   }
 
-  it("tells of writes and deletions below the user's root, and of no others", async () => {
+  it("reports writes and deletions below the user's root, and no others", async () => {
     const stop = new AbortController();
     const changes = await watching(stop);
     proxy.events.announce("kv-v2/data-write", "kv/data/users/adam/k");
@@ -65,7 +65,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     assert.equal((await changes.next()).done, true);
   });
 
-  it("goes through a forward proxy by CONNECT [agent 4.3]", async () => {
+  it("uses a forward proxy by CONNECT [agent 4.3]", async () => {
     const routes = { "vault.example:80": Number(new URL(proxy.url).port) };
     const forward = await startForwardProxy({ routes, credentials: "ada:planted" });
     const HTTP_PROXY = `http://ada:planted@127.0.0.1:${forward.port}`;
@@ -95,7 +95,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     while (proxy.events.open > 0) await sleep(5);
   });
 
-  it("a stream that breaks is `unavailable`, and can be opened again, with a gap", async () => {
+  it("a broken stream is `unavailable`, and can be opened again, with a gap", async () => {
     const stop = new AbortController();
     const changes = await watching(stop);
     proxy.events.drop();
@@ -104,7 +104,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     stop.abort();
   });
 
-  it("a message that is no event's is `invalid_response` without its text", async () => {
+  it("a message that is not an event is `invalid_response`, without its text", async () => {
     const stop = new AbortController();
     const changes = await watching(stop);
     proxy.events.send("planted-text");
@@ -115,7 +115,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     stop.abort();
   });
 
-  it("why it is not opened: unsupported, denied, no valid token, server away", async () => {
+  it("names why it is not opened: unsupported, denied, invalid token, no server", async () => {
     const watch = (): Promise<unknown> => collect(store.watch(AbortSignal.timeout(60_000)), 1);
     for (const [status, code] of [
       [404, "unsupported"],
@@ -137,7 +137,7 @@ describe("the Vault driver's event stream (against a stand-in of the protocol be
     token = vault.rootToken;
   });
 
-  it("the community build of Vault itself is `unsupported`", async () => {
+  it("the community build of Vault is `unsupported`", async () => {
     const direct = openVaultStore({ address: vault.address, root, token: () => new Secret(vault.rootToken) });
     await assertRejectsWith("unsupported", collect(direct.watch(AbortSignal.timeout(60_000)), 1));
     await direct.close();
@@ -164,7 +164,7 @@ describe("changeOf", () => {
     it(`${type} of ${path}`, () => assert.deepEqual(changeOf(event(type, path), root), expected));
   }
 
-  it("anything else that is JSON is none", () => {
+  it("other JSON values are not events", () => {
     for (const text of ["{}", '{"data":{}}', '{"data":{"event":{}}}', "null"]) {
       assert.equal(changeOf(ResponsePart.parse(text, "event"), root), undefined);
     }

@@ -3,13 +3,13 @@ import { SecretStoreError } from "../errors.ts";
 import { isList, isMap, isNumber } from "../json.ts";
 
 /**
- * Refuses what the server would change. Vault's key-value engine stores a document's text but reads it with Go's JSON
+ * Refuses values that the server would change. Vault's key-value engine stores a document's text but reads it with Go's JSON
  * and prints that again, with two losses:
- * - Numbers become 64-bit floats: 9223372036854775808 comes back as 9223372036854776000, 1e-400 as 0, and 1e400 is not
- *   taken at all. Another form of the same number (1.10 as 1.1) is not refused.
+ * - Numbers become 64-bit floats: 9223372036854775808 becomes 9223372036854776000, 1e-400 becomes 0, and 1e400 is
+ *   refused by Vault. A change of form (1.10 as 1.1) is allowed.
  * - Half of a surrogate pair, in a text or a key, becomes U+FFFD.
  *
- * @throws SecretStoreError `unsupported_number` or `unsupported_text`; the hint names the field, the message does not
+ * @throws SecretStoreError `unsupported_number` or `unsupported_text`. The hint names the field, the message does not
  */
 export function checkKept(path: string, fields: Fields): void {
   for (const [name, value] of fields) {
@@ -48,7 +48,7 @@ function isNumberKept(leaf: FieldValue): boolean {
   return Number.isFinite(kept) && decimal(String(kept)) === decimal(leaf.number);
 }
 
-/** A JSON number's value in one form: its digits without outer zeros, and the power of ten; any zero is "0". */
+/** Value of a JSON number in a canonical form: digits without outer zeros, and the power of ten. Zero is "0". */
 function decimal(text: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e(.+))?$/i.exec(text);
   const [, sign = "", whole = "", fraction = "", exponent = "0"] = match ?? [];

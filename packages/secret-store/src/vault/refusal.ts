@@ -1,14 +1,14 @@
 import type { Remedy } from "@devplat/base";
 import { SecretStoreError, type SecretStoreErrorCode } from "../errors.ts";
-import type { OwnRefusal } from "./own-answer.ts";
+import type { ParsedRefusal } from "./vault-response.ts";
 
-/** An answer of Vault other than success. */
+/** Error for a response of Vault other than success. */
 export class VaultRefusal extends SecretStoreError {
   /** HTTP status. */
   readonly status: number;
-  /** An earlier try of the same call may have been carried out. */
+  /** Whether an earlier try of the same call may have been carried out. */
   readonly uncertain: boolean;
-  /** Vault's own words. They may quote the request, so they are for matching and never for printing. */
+  /** Vault's error texts. They may quote the request, so they are for matching and never for printing. */
   readonly #words: readonly string[];
 
   private constructor(
@@ -25,7 +25,7 @@ export class VaultRefusal extends SecretStoreError {
     this.#words = details.words;
   }
 
-  static from(action: string, status: number, refusal: OwnRefusal, uncertain: boolean): VaultRefusal {
+  static from(action: string, status: number, refusal: ParsedRefusal, uncertain: boolean): VaultRefusal {
     const {
       code,
       found,
@@ -36,12 +36,12 @@ export class VaultRefusal extends SecretStoreError {
     return new VaultRefusal(code, `${action}: ${found}`, details);
   }
 
-  /** Whether Vault's own words hold this text. */
+  /** Whether Vault's error texts contain this text. */
   mentions(text: string): boolean {
     return this.#words.some((words) => words.includes(text));
   }
 
-  /** The same refusal after a closer look. */
+  /** The same refusal with another code and message. */
   as(code: SecretStoreErrorCode, message: string, hint: string): VaultRefusal {
     const { status, uncertain, remedy } = this;
     return new VaultRefusal(code, message, { remedy, hint, status, uncertain, words: this.#words });
@@ -58,8 +58,8 @@ interface Verdict {
 const SPLIT = "Spread it over several secrets.";
 
 /**
- * Vault's words for a request that is over a limit of its listener (1.20 and later, mostly with status 500) or of its
- * storage, and what to do about it. Such an answer is about the request alone: the server is well.
+ * Vault's error texts for a request over a limit of its listener (1.20 and later, mostly with status 500) or of its
+ * storage, and a hint for each. Such a response concerns only the request. The server works.
  */
 const LIMITS: readonly (readonly [words: string, hint: string])[] = [
   [
@@ -88,7 +88,7 @@ function overLimit(status: number, words: readonly string[]): Verdict | undefine
   if (limit === undefined && status !== 413) return undefined;
   return {
     code: "too_large",
-    found: "the store refuses so much in one request",
+    found: "the request is over a limit of the store",
     hint: limit?.[1] ?? `It is too large for the store. ${SPLIT}`,
   };
 }
@@ -101,16 +101,16 @@ function classify(status: number, isAbsent: boolean): Verdict {
       hint: "The token's policies must allow it.",
     };
   }
-  if (isAbsent) return { code: "not_found", found: "nothing is there" };
+  if (isAbsent) return { code: "not_found", found: "it does not exist" };
   if (status === 404) {
     return {
       code: "misconfigured",
-      found: "the store knows no such mount or route",
+      found: "the store has no such mount or route",
       hint: "Check store.kv_mount, store.auth_mount and store.namespace.",
     };
   }
   if (status === 429)
-    return { code: "unavailable", found: "the store asks to slow down (429)", remedy: "retry" };
+    return { code: "unavailable", found: "the store limits the rate of requests (429)", remedy: "retry" };
   if (status >= 500) return { code: "unavailable", found: `the store answered ${status}`, remedy: "retry" };
   return { code: "refused", found: `the store refused it (${status})` };
 }

@@ -3,8 +3,8 @@ import { JsonError, SecretStoreError } from "../errors.ts";
 import { isList, isMap, isNumber, parseJson } from "../json.ts";
 
 /**
- * A part of a Vault answer, read by the shape that we expect; anything else is `invalid_response`, which names the
- * place and not the value.
+ * A part of a Vault response. It is read with the expected type. Any other type is `invalid_response`, which names the
+ * place, not the value.
  */
 export class ResponsePart {
   readonly value: FieldValue | undefined;
@@ -25,7 +25,7 @@ export class ResponsePart {
     }
   }
 
-  /** A member of an object; absent in an absent object. */
+  /** Member of an object. It is absent if the object is absent. */
   get(name: string): ResponsePart {
     const value = this.value === undefined || this.value === null ? undefined : this.map().get(name);
     return new ResponsePart(value, `${this.#place}, ${name}`);
@@ -43,19 +43,19 @@ export class ResponsePart {
     return typeof this.value === "boolean" ? this.value : this.#fail("true or false");
   }
 
-  /** A whole number that JavaScript can hold. */
+  /** Integer in the safe range of JavaScript. */
   integer(): number {
     const number = isNumber(this.value) ? Number(this.value.number) : NaN;
     return Number.isSafeInteger(number) ? number : this.#fail("a whole number");
   }
 
-  /** RFC 3339, as milliseconds since the epoch. */
+  /** Time in RFC 3339 form, as milliseconds since the epoch. */
   time(): number {
     const time = Date.parse(this.string());
     return Number.isNaN(time) ? this.#fail("a time") : time;
   }
 
-  /** The items of a list. */
+  /** Items of a list. */
   list(): readonly ResponsePart[] {
     const items = isList(this.value) ? this.value : this.#fail("a list");
     return items.map((item, index) => new ResponsePart(item, `${this.#place}, item ${index + 1}`));
@@ -67,7 +67,7 @@ export class ResponsePart {
       : this.#fail("a list of strings");
   }
 
-  /** `read` of this part, or the fallback where it is absent or null. */
+  /** Result of `read` for this part, or the fallback if the part is absent or null. */
   or<T>(fallback: T, read: (part: ResponsePart) => T): T {
     return this.value === undefined || this.value === null ? fallback : read(this);
   }

@@ -1,24 +1,24 @@
 import type { ResponsePart } from "./response.ts";
 
-/** The last time that JavaScript can tell (ECMA-262, "Time Values and Time Range"), in milliseconds. */
+/** Last time that a Date can hold, in milliseconds (ECMA-262, "Time Values and Time Range"). */
 const MAX_TIME_MS = 8.64e15;
 
-/** What `auth/token/lookup-self` tells of a token. */
+/** Data of a token from `auth/token/lookup-self`. */
 export interface TokenInfo {
-  /** Who it stands for; undefined for tokens without an entity (root, bare children). */
+  /** Entity of the token. Undefined for tokens without an entity (root, bare children). */
   readonly entityId: string | undefined;
   readonly displayName: string;
   readonly policies: readonly string[];
-  /** Remaining life in seconds; undefined for a token that does not end. */
+  /** Remaining time to live in seconds. Undefined for a token that does not end. */
   readonly ttlSeconds: number | undefined;
-  /** The life that it was made with, in seconds; 0 for one that does not end. */
+  /** Time to live at creation, in seconds. 0 for a token that does not end. */
   readonly creationTtlSeconds: number;
-  /** Milliseconds since the epoch; undefined for a token that does not end. */
+  /** End of the token in milliseconds since the epoch. Undefined for a token that does not end. */
   readonly expiresAt: number | undefined;
   readonly renewable: boolean;
 }
 
-/** @param now milliseconds since the epoch, where the answer gives only the remaining life (batch tokens) */
+/** @param now milliseconds since the epoch, for responses that have only the remaining time to live (batch tokens) */
 export function readTokenInfo(data: ResponsePart, now: number): TokenInfo {
   const ttl = data.get("ttl").integer();
   const creationTtlSeconds = data.get("creation_ttl").integer();

@@ -14,8 +14,8 @@ import { SecretStoreError } from "../errors.ts";
 import { socketMessages } from "./event-socket.ts";
 
 /**
- * Largest answer that is read, in bytes. A document has at most 1 MiB, of which JSON escapes may make six times as
- * much; a listing of a hundred thousand names fits too.
+ * Maximum size of a response, in bytes. A document has up to 1 MiB, which JSON escapes may make six times as
+ * long. A list of a hundred thousand names also fits.
  */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 
@@ -24,18 +24,18 @@ export interface TransportOptions {
   readonly caCert?: string;
   /** Default false. */
   readonly tlsSkipVerify?: boolean;
-  /** Address of a forward proxy for every host, loopback included. */
+  /** Address of a forward proxy for every host, including loopback. */
   readonly proxy?: string;
-  /** Where the variables for proxies are read from, if `proxy` is not given. Default: no proxy. */
+  /** Source of the proxy variables, unless `proxy` is given. Default: no proxy. */
   readonly environment?: Environment;
-  /** Presented to a server that asks for it; PEM, or a key that OpenSSL finds by an engine. */
+  /** Client certificate for a server that requests one: PEM, or a key that OpenSSL finds by an engine. */
   readonly clientCertificate?: {
     readonly chain: string;
     readonly key: Secret | { readonly engine: string; readonly identifier: Secret };
   };
 }
 
-/** An answer, whatever its status. */
+/** A response, whatever its status. */
 export interface TransportResponse {
   readonly status: number;
   readonly location: string | undefined;
@@ -45,22 +45,22 @@ export interface TransportResponse {
 }
 
 /**
- * An idle connection is closed after this, in milliseconds: well before servers and balancers close theirs (Vault: 5
- * minutes), so that no request meets a connection that is just ending.
+ * Time until an idle connection is closed, in milliseconds. It is shorter than the time of servers and load balancers
+ * (Vault: 5 minutes), so that no request uses a connection that the peer is closing.
  */
 const IDLE_CONNECTION_MS = 4000;
-/** Connections at once: more than callers bound themselves to (ten secrets at a time), few enough for any server. */
+/** Maximum connections: more than callers need (ten secrets at a time), few enough for any server. */
 const MAX_CONNECTIONS = 64;
 
-/** Faults before a byte of the request left this host. */
+/** Codes of faults before the first byte of the request was sent. */
 const UNSENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
-/** Faults of the certificate check (Node's tls), for which trying again is no use. */
+/** Faults of the certificate check (Node's tls). A retry cannot succeed. */
 const TLS_FAULT =
   /^(?:CERT_|ERR_TLS_|UNABLE_TO_|SELF_SIGNED_|ERR_OSSL_|DEPTH_ZERO_|ERR_SSL_|HOSTNAME_MISMATCH)/;
 
-/** A request that got no answer. */
+/** Error for a request without a response. */
 export class TransportError extends SecretStoreError {
-  /** The server may have carried it out. */
+  /** Whether the server may have carried out the request. */
   readonly uncertain: boolean;
 
   constructor(error: HttpClientError, target: string) {
@@ -68,7 +68,7 @@ export class TransportError extends SecretStoreError {
     const fault = isLate ? "no answer in time" : error.message;
     const tls = error.code === "unreachable" && TLS_FAULT.test(fault);
     const hint = tls
-      ? "If its certificate comes from an authority of your own, name that one in store.ca_cert."
+      ? "If its certificate is from a private authority, set store.ca_cert to that authority."
       : error.hint;
     super(tls ? "misconfigured" : "unavailable", `cannot reach the store at ${target}: ${fault}`, {
       remedy: tls ? "final" : "retry",
@@ -79,7 +79,7 @@ export class TransportError extends SecretStoreError {
   }
 }
 
-/** Connections to the servers of one store, kept alive. */
+/** Persistent connections to the servers of one store. */
 export class Transport {
   readonly #options: TransportOptions;
   #http: HttpClient | undefined;
@@ -90,9 +90,9 @@ export class Transport {
   }
 
   /**
-   * One request, no retry, no redirect.
-   * @param origin named in errors
-   * @throws TransportError, or SecretStoreError: `invalid_response` for an answer that is too large,
+   * Sends one request, without retry and redirect.
+   * @param origin origin of the server, also for errors
+   * @throws TransportError, or SecretStoreError: `invalid_response` for a response that is too large,
    *   `misconfigured`
    */
   async send(
@@ -111,12 +111,12 @@ export class Transport {
       if (!(error instanceof HttpClientError)) throw error;
       if (error.code === "proxy_misconfigured") throw wrongProxy(error);
       if (error.code !== "too_large") throw new TransportError(error, origin);
-      const found = `sent an answer of more than ${MAX_RESPONSE_BYTES} bytes`;
+      const found = `sent a response of more than ${MAX_RESPONSE_BYTES} bytes`;
       throw new SecretStoreError("invalid_response", `the store at ${origin} ${found}`);
     }
   }
 
-  /** See {@link socketMessages}. The server's reason for not opening it is not told: ask by {@link Transport.send}. */
+  /** See {@link socketMessages}. Its error has no reason of the server. {@link Transport.send} can find the reason. */
   async *messages(
     url: string,
     headers: Record<string, string>,
@@ -178,7 +178,7 @@ function keyOf(key: NonNullable<TransportOptions["clientCertificate"]>["key"]) {
   return { privateKeyEngine: key.engine, privateKeyIdentifier: key.identifier.reveal() };
 }
 
-/** Makes the connection of a WebSocket. Loaded for stores that have an event stream only. */
+/** Makes the dispatcher of a WebSocket. It is loaded only for stores with an event stream. */
 async function streamDispatcher(url: string, options: TransportOptions): Promise<Dispatcher> {
   const [{ connectionsTo }, { proxyFor }] = await Promise.all([
     import("@devplat/http-client/connections"),

@@ -49,7 +49,7 @@ describe("VaultStore [agent 11.1]", () => {
     await vault.stop();
   });
 
-  it("a secret whose newest version was soft-deleted is not found, and its older versions can be read", async () => {
+  it("a soft-deleted secret is not found, and its older versions can be read", async () => {
     await store.write("soft", fieldsOf({ v: "1" }));
     await store.write("soft", fieldsOf({ v: "2" }));
     await vault.request("DELETE", "kv/data/users/ada/soft");
@@ -58,7 +58,7 @@ describe("VaultStore [agent 11.1]", () => {
     assert.deepEqual((await store.read("soft", { version: 1 })).fields, fieldsOf({ v: "1" }));
   });
 
-  it("a soft-deleted secret does not exist: it can be created again, by one of two", async () => {
+  it("of two writers, one can create a soft-deleted secret again", async () => {
     await store.write("again", fieldsOf({ v: "1" }));
     await vault.request("DELETE", "kv/data/users/ada/again");
     const results = await Promise.allSettled(
@@ -68,7 +68,7 @@ describe("VaultStore [agent 11.1]", () => {
     assert.equal((await store.read("again")).version, 2);
   });
 
-  it("deleting a soft-deleted secret removes what is left of it", async () => {
+  it("deleting a soft-deleted secret removes its remaining versions", async () => {
     await store.write("rest", fieldsOf({ v: "1" }));
     await vault.request("DELETE", "kv/data/users/ada/rest");
     await store.delete("rest");
@@ -86,20 +86,20 @@ describe("VaultStore [agent 11.1]", () => {
     );
   });
 
-  it("a version whose deletion lies in the future can still be read", async () => {
+  it("a version with a future deletion time can be read", async () => {
     await vault.request("POST", "kv/metadata/users/ada/timed", { delete_version_after: "1h" });
     await assertRejectsWith("not_found", store.metadata("timed"));
     await store.write("timed", fieldsOf({ v: "1" }), { ifVersion: 0 });
     assert.equal((await store.metadata("timed")).versions.length, 1);
   });
 
-  it("a mount that demands compare-and-set refuses a write without as a version conflict", async () => {
+  it("a mount with required compare-and-set refuses a write without it as a conflict", async () => {
     await vault.request("POST", "kv/metadata/users/ada/strict", { cas_required: true });
     await assertRejectsWith("version_conflict", store.write("strict", fieldsOf({ v: "1" })));
     await store.write("strict", fieldsOf({ v: "1" }), { ifVersion: 0 });
   });
 
-  it("what the token's policies forbid is denied [agent 11.2]", async () => {
+  it("a request that the token's policies forbid is denied [agent 11.2]", async () => {
     const policy = 'path "kv/data/users/ada/open" { capabilities = ["read"] }';
     await vault.request("PUT", "sys/policies/acl/narrow", { policy });
     const narrow = open(vault, await vault.createUserToken("ada", ["narrow"]));
@@ -113,7 +113,7 @@ describe("VaultStore [agent 11.1]", () => {
     await narrow.close();
   });
 
-  it("no token, and one that Vault does not know, are unauthenticated", async () => {
+  it("a missing and an unknown token are unauthenticated", async () => {
     for (const token of [undefined, "", "hvs.not-a-token", "line\nbreak"]) {
       const stranger = open(vault, token);
       await assertRejectsWith("unauthenticated", stranger.read("first"));
@@ -122,7 +122,7 @@ describe("VaultStore [agent 11.1]", () => {
     }
   });
 
-  it("ping tells a mount that is not there from one that is", async () => {
+  it("ping fails for a mount that does not exist", async () => {
     await store.ping();
     const elsewhere = open(vault, vault.rootToken, {
       root: userRoot({ mount: "nowhere", prefix: "", username: "ada" }),
@@ -149,7 +149,7 @@ describe("VaultStore [agent 11.1]", () => {
     ["nesting", `${"[".repeat(299)}${"]".repeat(299)}`, /nested too deep/],
     ["values", `[${Array.from({ length: 50 }, () => `[${item(6_000)}]`).join(",")}]`, /too many values/],
   ] as const) {
-    it(`a document over Vault's limit of ${limit} is too large, says so at once, and stores nothing`, async () => {
+    it(`a document over Vault's limit of ${limit} is too large, and stores nothing`, async () => {
       const asked = performance.now();
       await assert.rejects(store.write("much", parseFields(`{"a":${value}}`)), (error: unknown) => {
         assert.ok(error instanceof SecretStoreError);
@@ -163,7 +163,7 @@ describe("VaultStore [agent 11.1]", () => {
     });
   }
 
-  it("a sealed store is sealed, and works again after unsealing [agent 11.2]", async () => {
+  it("a sealed store is sealed, and works after unsealing [agent 11.2]", async () => {
     await store.write("sealed", fieldsOf({ v: "1" }));
     await vault.seal();
     await assert.rejects(store.read("sealed"), (error: unknown) => {
@@ -175,7 +175,7 @@ describe("VaultStore [agent 11.1]", () => {
     assert.equal((await store.read("sealed")).version, 1);
   });
 
-  it("a server that is down is unavailable, and works again when it is back [agent 11.2]", async () => {
+  it("a stopped server is unavailable, and works after its start [agent 11.2]", async () => {
     const timing = { firstMs: 1, maxMs: 5 };
     const patient = open(vault, vault.rootToken, { timing });
     await patient.ping();
@@ -194,7 +194,7 @@ describe("VaultClient", () => {
   });
   after(() => vault.stop());
 
-  it("lookupSelf tells identity and life of a token; renewSelf renews it; revokeSelf ends it", async () => {
+  it("lookupSelf reads a token, renewSelf renews it, revokeSelf ends it", async () => {
     const token = new Secret(await vault.createUserToken("ada"));
     const client = new VaultClient({ address: vault.address, token: () => token });
     const info = await client.lookupSelf();
@@ -211,14 +211,14 @@ describe("VaultClient", () => {
     await client.close();
   });
 
-  it("lookupSelf of a root token tells that it does not end", async () => {
+  it("lookupSelf of a root token has no end", async () => {
     const client = new VaultClient({ address: vault.address, token: () => new Secret(vault.rootToken) });
     const { ttlSeconds, expiresAt, renewable, policies } = await client.lookupSelf();
     assert.deepEqual([ttlSeconds, expiresAt, renewable, policies], [undefined, undefined, false, ["root"]]);
     await client.close();
   });
 
-  it("a candidate's token goes before the client's own", async () => {
+  it("a given token is used instead of the client's own", async () => {
     const client = new VaultClient({ address: vault.address, token: () => undefined });
     assert.deepEqual((await client.lookupSelf({ token: new Secret(vault.rootToken) })).policies, ["root"]);
     await client.close();

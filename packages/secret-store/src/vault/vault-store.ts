@@ -23,17 +23,17 @@ export interface VaultStoreOptions extends VaultClientOptions {
 }
 
 /**
- * The user's part of a Vault or OpenBao key-value mount, version 2. Makes no request until it is used.
- * @throws SecretStoreError `misconfigured` for an address that cannot be used
+ * Opens the user's part of a Vault or OpenBao key-value mount, version 2. Sends no request before the first call.
+ * @throws SecretStoreError `misconfigured` for an invalid address
  */
 export function openVaultStore(options: VaultStoreOptions): SecretStore {
   return new VaultStore(new VaultClient(options), options.root, options.clock ?? systemClock);
 }
 
-/** Vault's words for a compare-and-set version that is not the stored one, or that the mount asks for. */
+/** Vault's error text for a compare-and-set version that is wrong or missing. */
 const CAS_REFUSAL = "check-and-set parameter";
 
-/** Every event of key-value engines; the server leaves out what the token may not see. */
+/** Path of all events of key-value engines. The server omits events that the token may not read. */
 const EVENTS = "sys/events/subscribe/kv-v2/*";
 
 class VaultStore implements SecretStore {
@@ -67,7 +67,7 @@ class VaultStore implements SecretStore {
   async read(path: string, options: ReadOptions = {}): Promise<SecretDocument> {
     checkPath(path);
     const { version, ...rest } = options;
-    // To Vault, version 0 means the newest.
+    // For Vault, version 0 means the newest.
     if (version !== undefined && version < 1) throw notFound(path);
     const answer = await this.#found(path, () =>
       this.#client.request({
@@ -92,7 +92,7 @@ class VaultStore implements SecretStore {
     const newest = data.get("current_version").integer();
     const versions = this.#readable(data, newest);
     const last = versions.at(-1);
-    // The newest version was deleted or destroyed, or there is metadata without any version.
+    // The newest version was deleted or destroyed, or the metadata has no version.
     if (last === undefined || last.version !== newest) throw notFound(path);
     return { ...last, versions };
   }
@@ -106,7 +106,7 @@ class VaultStore implements SecretStore {
       return await this.#put(path, text, ifVersion, rest);
     } catch (error) {
       if (error instanceof VaultRefusal && error.code === "too_large") {
-        throw new SecretStoreError("too_large", `cannot write "${path}": it is more than the store takes`, {
+        throw new SecretStoreError("too_large", `cannot write "${path}": it is over a limit of the store`, {
           ...(error.hint !== undefined && { hint: error.hint }),
         });
       }
@@ -128,11 +128,11 @@ class VaultStore implements SecretStore {
   async delete(path: string, options: { signal?: AbortSignal } = {}): Promise<void> {
     checkPath(path);
     try {
-      // Vault answers 204 for what is not there, too. What is left of a secret whose newest version was deleted counts.
+      // Vault also sends 204 for a secret that does not exist. A secret exists if it has metadata, even without versions.
       await this.#metadata(path, options);
     } catch (error) {
       if (isNotFound(error)) throw notFound(path);
-      // A token that may delete but not look.
+      // The token may delete, but not read the metadata.
       if (!(error instanceof SecretStoreError && error.code === "denied")) throw error;
     }
     await this.#client.request({
@@ -157,10 +157,10 @@ class VaultStore implements SecretStore {
     );
     try {
       const first = events.next();
-      // A stream that is not opened is told by `first`.
+      // `first` rejects if the stream is not opened.
       await Promise.race([promise, first]);
       if (signal.aborted) return;
-      // Nobody knows what happened before.
+      // Changes before the stream are unknown.
       yield { path: "", kind: "written" };
       for (let next = await first; next.done !== true; next = await events.next()) {
         const change = changeOf(next.value, this.#root);
@@ -180,7 +180,7 @@ class VaultStore implements SecretStore {
       data.get("type").string();
       if (data.get("options").get("version").value !== "2") throw this.#noMount();
     } catch (error) {
-      // The token has no right on the mount at all, or the mount is not there: Vault does not say which.
+      // The token has no right on the mount, or the mount does not exist. Vault does not distinguish the two.
       if (error instanceof SecretStoreError && error.code === "denied") throw this.#noMount();
       throw error;
     }
@@ -212,7 +212,7 @@ class VaultStore implements SecretStore {
     return { version: answer.get("data").get("version").integer() };
   }
 
-  /** After an answer was lost: whether our write is what is stored. */
+  /** Whether this write is stored, after its response was lost. */
   async #isStored(
     path: string,
     fields: Fields,
@@ -228,7 +228,7 @@ class VaultStore implements SecretStore {
     return stored.version === version && printJson(stored.fields, sorted) === printJson(fields, sorted);
   }
 
-  /** The newest version, if it was deleted: then nothing exists, but Vault still counts it. */
+  /** Newest version if it was deleted. The secret then does not exist, but Vault still counts its versions. */
   async #deletedVersion(path: string, options: { signal?: AbortSignal }): Promise<number | undefined> {
     const data = await this.#metadata(path, options);
     const newest = data.get("current_version").integer();
@@ -250,10 +250,10 @@ class VaultStore implements SecretStore {
     );
   }
 
-  /** The versions that can be read, oldest first. A deletion time in the future (`delete_version_after`) is none yet. */
+  /** Readable versions, oldest first. A version with a future deletion time (`delete_version_after`) is readable. */
   #readable(data: ResponsePart, newest: number): { version: number; createdAt: number }[] {
     const versions = data.get("versions");
-    // Vault always lists the newest version, also a deleted one: an answer without it must not look like a deletion.
+    // Vault always lists the newest version, even if deleted. A response without it must not count as a deletion.
     if (newest > 0) versions.get(String(newest)).map();
     return versions
       .or<readonly string[]>([], (part) => [...part.map().keys()])

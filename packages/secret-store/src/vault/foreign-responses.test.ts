@@ -48,9 +48,9 @@ const METADATA = { ...ENVELOPE, data: { current_version: 1, versions: { "1": VER
 interface Endpoint {
   readonly name: string;
   readonly call: () => Promise<unknown>;
-  /** Vault's own success of this endpoint may have no body. */
+  /** Whether Vault's own success of this endpoint may have no body. */
   readonly mayBeEmpty?: boolean;
-  /** Vault's own answer to another request of the same call; undefined for the endpoint's own. */
+  /** Vault's own response to another request of the same call. Undefined for the endpoint itself. */
   readonly before?: (request: IncomingMessage) => object | undefined;
 }
 
@@ -84,7 +84,7 @@ const ENDPOINTS: readonly Endpoint[] = [
   },
 ];
 
-describe("an answer that Vault did not give", () => {
+describe("a response that is not from Vault", () => {
   for (const { name, call, before: others, mayBeEmpty = false } of ENDPOINTS) {
     for (const foreign of FOREIGN_ANSWERS) {
       if (mayBeEmpty && foreign.isEmptySuccess) continue;
@@ -104,7 +104,7 @@ describe("an answer that Vault did not give", () => {
     }
   }
 
-  it("a 403 of Vault is denied when a page answers the look at the token", async () => {
+  it("a 403 of Vault is denied if the lookup of the token gets a page", async () => {
     answer = (request, response) => {
       if (request.url?.endsWith("lookup-self") === true) response.writeHead(403).end("<html></html>");
       else own(response, 403, { errors: ["permission denied"] });
@@ -112,7 +112,7 @@ describe("an answer that Vault did not give", () => {
     await assertRejectsWith("denied", store.read("p"));
   });
 
-  it("a standby's redirect is unavailable when a page answers sys/leader", async () => {
+  it("a standby's redirect is unavailable if sys/leader gets a page", async () => {
     answer = (request, response) => {
       if (request.url === "/v1/sys/leader") response.end("<html></html>");
       else response.writeHead(307, { location: "http://127.0.0.2:8200/v1/x" }).end();
@@ -120,7 +120,7 @@ describe("an answer that Vault did not give", () => {
     await assertRejectsWith("unavailable", store.read("p"));
   });
 
-  it("a POST that got a foreign answer is not sent again", async () => {
+  it("a POST with a foreign response is not sent again", async () => {
     let calls = 0;
     answer = (_request, response) => {
       calls += 1;
@@ -131,7 +131,7 @@ describe("an answer that Vault did not give", () => {
   });
 });
 
-describe("Vault's own answer that nothing is there", () => {
+describe("Vault's own response for a missing secret", () => {
   const deleted = {
     ...ENVELOPE,
     renewable: false,
@@ -157,7 +157,7 @@ describe("Vault's own answer that nothing is there", () => {
   }
 
   for (const type of ["text/html", "text/plain; charset=utf-8", "application/jsonp", undefined]) {
-    it(`an empty list of errors of the type ${type ?? "none"} is unavailable, not a deletion`, async () => {
+    it(`an empty error list of type ${type ?? "none"} is unavailable, not a deletion`, async () => {
       answer = (_request, response) => {
         if (type !== undefined) response.setHeader("content-type", type);
         response.writeHead(404).end(JSON.stringify({ errors: [] }));
@@ -168,7 +168,7 @@ describe("Vault's own answer that nothing is there", () => {
     });
   }
 
-  it("a secret with a field twice is an invalid response, as the store itself answers", async () => {
+  it("a secret with a duplicate field is an invalid response", async () => {
     answer = (_request, response) =>
       void response
         .writeHead(200, { "content-type": "application/json" })

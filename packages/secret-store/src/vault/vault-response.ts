@@ -5,26 +5,26 @@ import { ResponsePart } from "./response.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /**
- * An answer that Vault did not give: the page of a proxy, a load balancer, a sign-in portal or another program. It says
- * nothing about what is stored, about the token or about the request, whatever its status is.
+ * Error for a response that is not from Vault: a page of a proxy, a load balancer, a sign-in portal or another program. It
+ * has no information about the secrets, the token or the request, whatever its status is.
  */
-export class ForeignAnswer extends SecretStoreError {
+export class ForeignResponse extends SecretStoreError {
   /** HTTP status. */
   readonly status: number;
 
   constructor(action: string, status: number, reason: string) {
-    super("unavailable", `${action}: the answer (HTTP ${status}) is not from a Vault server: ${reason}`, {
+    super("unavailable", `${action}: the response (HTTP ${status}) is not from a Vault server: ${reason}`, {
       remedy: "retry",
-      hint: "Check store.address and the proxies between this host and the store: one of them answered instead.",
+      hint: "Check store.address and the proxies between this host and the store: one of them sent the response.",
     });
     this.status = status;
   }
 }
 
 /**
- * The body of a success.
- * @param mayBeEmpty whether the endpoint may answer without a body (204)
- * @throws ForeignAnswer; SecretStoreError `invalid_response` for JSON that we do not take
+ * Reads the body of a success.
+ * @param mayBeEmpty whether a response without a body (204) is valid
+ * @throws ForeignResponse; SecretStoreError `invalid_response` for JSON that is not accepted
  */
 export function readSuccess(
   action: string,
@@ -33,48 +33,48 @@ export function readSuccess(
 ): ResponsePart {
   if (text.trim() === "" && (status === 200 || status === 204)) {
     if (mayBeEmpty) return new ResponsePart(undefined, action);
-    throw new ForeignAnswer(action, status, "it has no body");
+    throw new ForeignResponse(action, status, "it has no body");
   }
-  if (status !== 200) throw new ForeignAnswer(action, status, "Vault does not use this status");
+  if (status !== 200) throw new ForeignResponse(action, status, "Vault does not use this status");
   const body = ownJson(action, status, text);
-  if (!isEnvelope(body)) throw new ForeignAnswer(action, status, "it lacks request_id and lease_id");
+  if (!isEnvelope(body)) throw new ForeignResponse(action, status, "it lacks request_id and lease_id");
   return new ResponsePart(body, action);
 }
 
-/** The body of `sys/leader`, which has no envelope. @throws ForeignAnswer */
+/** Reads the body of `sys/leader`, which has no envelope. @throws ForeignResponse */
 export function readLeader(action: string, { status, text }: TransportResponse): ResponsePart {
   const body = ownJson(action, status, text);
   if (status === 200 && isMap(body) && typeof body.get("leader_address") === "string") {
     return new ResponsePart(body, action);
   }
-  throw new ForeignAnswer(action, status, "it lacks leader_address");
+  throw new ForeignResponse(action, status, "it lacks leader_address");
 }
 
-/** A refusal as Vault words it. `words` may quote the request, so they are for matching and never for printing. */
-export interface OwnRefusal {
+/** Content of a refusal. `words` may quote the request, so they are for matching and never for printing. */
+export interface ParsedRefusal {
   readonly words: readonly string[];
-  /** Vault says that nothing is stored at the path of a read or a listing. */
+  /** Whether Vault states that the path of a read or a listing does not exist. */
   readonly isAbsent: boolean;
 }
 
-/** @throws ForeignAnswer; SecretStoreError `invalid_response` for JSON that we do not take */
+/** Reads the body of a refusal. @throws ForeignResponse; SecretStoreError `invalid_response` for JSON that is not accepted */
 export function readRefusal(
   action: string,
   { status, contentType = "", text }: TransportResponse,
   isRead: boolean,
-): OwnRefusal {
-  // Vault and OpenBao send each refusal with this type. A page must not look like a deletion.
+): ParsedRefusal {
+  // Vault and OpenBao send each refusal with this type. A page must not count as a deletion.
   if (!/^application\/json *(?:;|$)/i.test(contentType)) {
-    throw new ForeignAnswer(action, status, "its content type is not application/json");
+    throw new ForeignResponse(action, status, "its content type is not application/json");
   }
   const body = ownJson(action, status, text);
   if (status === 404 && isRead && isDeletedVersion(body)) return { words: [], isAbsent: true };
   const words = errorsOf(body);
-  if (words === undefined) throw new ForeignAnswer(action, status, "it lacks the list of errors");
-  // Other programs answer 404 with a list of errors and more; Vault adds nothing when nothing is stored.
+  if (words === undefined) throw new ForeignResponse(action, status, "it lacks the list of errors");
+  // Other programs send 404 with a list of errors and further members. Vault sends only an empty list for a missing path.
   const isBare = isMap(body) && body.size === 1 && words.length === 0;
   if (status === 404 && words.length === 0 && !isBare) {
-    throw new ForeignAnswer(action, status, "it holds more than an empty list of errors");
+    throw new ForeignResponse(action, status, "it holds more than an empty list of errors");
   }
   return { words, isAbsent: status === 404 && isRead && isBare };
 }
@@ -87,15 +87,15 @@ function ownJson(action: string, status: number, text: string): FieldValue {
     if (isLooseEnvelope(text)) {
       throw new SecretStoreError(
         "invalid_response",
-        `${action}: the answer is JSON that cannot be read without loss (line ${error.line}, column ${error.column})`,
+        `${action}: the response is JSON that cannot be read without loss (line ${error.line}, column ${error.column})`,
         { hint: "A secret in it has a field twice, or is nested too deep. Write the secret again." },
       );
     }
-    throw new ForeignAnswer(action, status, "it is not JSON");
+    throw new ForeignResponse(action, status, "it is not JSON");
   }
 }
 
-/** Vault's own answer that only our stricter reader refuses: it is about one secret, not about the store. */
+/** Whether a response that the strict parser refuses is Vault's own. The fault is then in one secret, not in the store. */
 function isLooseEnvelope(text: string): boolean {
   try {
     const body: unknown = JSON.parse(text);
@@ -105,14 +105,14 @@ function isLooseEnvelope(text: string): boolean {
   }
 }
 
-/** Every successful answer with a body is one (`logical.HTTPResponse` in Vault and OpenBao). The ids may be empty. */
+/** Whether the body has Vault's envelope, as every success with a body (`logical.HTTPResponse`). The ids may be empty. */
 function isEnvelope(body: FieldValue): boolean {
   return (
     isMap(body) && typeof body.get("request_id") === "string" && typeof body.get("lease_id") === "string"
   );
 }
 
-/** KV version 2: the newest version was deleted or destroyed. The answer is 404 with the version's metadata. */
+/** Whether the newest version was deleted or destroyed. KV version 2 then sends 404 with the version's metadata. */
 function isDeletedVersion(body: FieldValue): boolean {
   if (!isMap(body) || !isEnvelope(body)) return false;
   const data = body.get("data");
@@ -121,7 +121,7 @@ function isDeletedVersion(body: FieldValue): boolean {
   return isMap(metadata) && isNumber(metadata.get("version"));
 }
 
-/** Vault's words; undefined if the body is not one of its errors. */
+/** Vault's error texts, or undefined if the body is not one of its errors. */
 function errorsOf(body: FieldValue): readonly string[] | undefined {
   const errors = isMap(body) ? body.get("errors") : undefined;
   if (!isList(errors)) return undefined;
