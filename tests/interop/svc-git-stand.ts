@@ -1,4 +1,4 @@
-import type { GitAction } from "../../apps/svc/src/scopes/demand.ts";
+import type { GitAction } from "../../apps/svc/src/scopes/required-permissions.ts";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type AddressInfo } from "node:net";

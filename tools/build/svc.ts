@@ -17,8 +17,8 @@ const ENTRIES = {
 
 /** Files that pages serve, under the names by which the code asks for them beside itself. */
 const ASSETS = {
-  "svc.css": join(SOURCE, "admin-ui/svc.css"),
-  "mark.svg": join(SOURCE, "admin-ui/mark.svg"),
+  "svc.css": join(SOURCE, "admin-ui/common/svc.css"),
+  "mark.svg": join(SOURCE, "admin-ui/common/mark.svg"),
   "kit.css": join(ROOT, "packages/web-kit/src/kit.css"),
 } as const;
 

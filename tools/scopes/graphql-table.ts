@@ -5,9 +5,13 @@ import {
   MUTATIONS,
   PROFILE_TYPES,
   QUERY_FIELDS,
-} from "../../apps/svc/src/scopes/graphql-rules.ts";
-import type { GraphqlTable, InputField, MutationFacts } from "../../apps/svc/src/scopes/graphql-table.ts";
-import { PROFILE_FIELDS } from "../../apps/svc/src/scopes/graphql-visible.ts";
+} from "../../apps/svc/src/scopes/graphql/graphql-rules.ts";
+import type {
+  GraphqlTable,
+  InputField,
+  MutationFacts,
+} from "../../apps/svc/src/scopes/graphql/graphql-table.ts";
+import { PROFILE_FIELDS } from "../../apps/svc/src/scopes/graphql/graphql-visible.ts";
 import type { GraphqlSchema, SchemaField } from "./graphql-schema.ts";
 
 /** What the rules let limited tokens reach of the schema. @throws TypeError where the rules name what it does not have */

@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
-import { parseApiPath } from "../../apps/svc/src/scopes/api-path.ts";
-import { readGraphqlRequest } from "../../apps/svc/src/scopes/graphql-request.ts";
-import type { IdResolver } from "../../apps/svc/src/scopes/judgement.ts";
-import { ScopeJudges } from "../../apps/svc/src/scopes/scope-judges.ts";
+import { parseApiPath } from "../../apps/svc/src/scopes/rest/api-path.ts";
+import { readGraphqlRequest } from "../../apps/svc/src/scopes/graphql/graphql-request.ts";
+import type { IdResolver } from "../../apps/svc/src/scopes/decision.ts";
+import { ScopeJudges } from "../../apps/svc/src/scopes/scope-authorizers.ts";
 import { parseScopes } from "../../apps/svc/src/scopes/scopes.ts";
 import { giteaOperations } from "./gitea-operations.ts";
 import { githubOperations } from "./github-operations.ts";

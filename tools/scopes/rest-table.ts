@@ -1,5 +1,5 @@
-import { accessOf, type RestRule } from "../../apps/svc/src/scopes/rest-rule.ts";
-import type { RestAccess } from "../../apps/svc/src/scopes/rest-table.ts";
+import { accessOf, type RestRule } from "../../apps/svc/src/scopes/rest/rest-rule.ts";
+import type { RestAccess } from "../../apps/svc/src/scopes/rest/rest-table.ts";
 
 /** A documented operation of a REST API. */
 export interface RestOperation {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { GITEA_REST_RULES } from "../../apps/svc/src/scopes/gitea-rules.ts";
-import { GITHUB_REST_RULES } from "../../apps/svc/src/scopes/rest-rules.ts";
+import { GITEA_REST_RULES } from "../../apps/svc/src/scopes/rest/gitea-rules.ts";
+import { GITHUB_REST_RULES } from "../../apps/svc/src/scopes/rest/github-rules.ts";
 import { giteaOperations } from "./gitea-operations.ts";
 import { githubOperations } from "./github-operations.ts";
 import { GraphqlSchema } from "./graphql-schema.ts";

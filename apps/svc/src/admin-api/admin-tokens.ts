@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { OwnAddress } from "../own-address.ts";
 import type { SessionRecord } from "../storage/store.ts";
-import type { AdminTokens } from "../administration/admin-tokens.ts";
+import type { AdminTokens } from "../administration/tokens/admin-tokens.ts";
 import { pagingQuery } from "../administration/paging.ts";
-import { adminTokenRequestSchema } from "../administration/token-input.ts";
+import { adminTokenRequestSchema } from "../administration/tokens/token-input.ts";
 import { created, isoTime, operation, type Operation } from "./operation.ts";
 import { pageOf } from "./paging.ts";
 import { mintedTokensQuery } from "./sessions.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { appChangeSchema, appRequestSchema } from "../administration/app-input.ts";
-import type { Apps } from "../administration/apps.ts";
+import { appChangeSchema, appRequestSchema } from "../administration/apps/app-input.ts";
+import type { Apps } from "../administration/apps/apps.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { AppRecord } from "../storage/store.ts";

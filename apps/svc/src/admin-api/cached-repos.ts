@@ -1,7 +1,10 @@
 import { z } from "zod";
-import { DEFAULT_TIMEOUT_SECONDS } from "../administration/cached-repositories.ts";
-import type { Repositories, RepositoryState } from "../administration/repositories.ts";
-import { newRepositorySchema, repositoryChangeSchema } from "../administration/repository-input.ts";
+import { DEFAULT_TIMEOUT_SECONDS } from "../administration/repositories/cached-repositories.ts";
+import type { Repositories, RepositoryState } from "../administration/repositories/repositories.ts";
+import {
+  newRepositorySchema,
+  repositoryChangeSchema,
+} from "../administration/repositories/repository-input.ts";
 import { pagingQuery } from "../administration/paging.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { entityTag, expectedVersions } from "./entity-tag.ts";

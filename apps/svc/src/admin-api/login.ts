@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { testLoginSchema, type TestLogin } from "../administration/test-login.ts";
+import { testLoginSchema, type TestLogin } from "../administration/sessions/test-login.ts";
 import { isoTime, operation, type Operation } from "./operation.ts";
 
 const sessionSchema = z

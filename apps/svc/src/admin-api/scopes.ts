@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { explainRequestSchema, type Explanations } from "../administration/explanations.ts";
+import { explainRequestSchema, type Explanations } from "../administration/tokens/explanations.ts";
 import { operation, type Operation } from "./operation.ts";
 
 export const explanationSchema = z

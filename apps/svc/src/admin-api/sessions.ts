@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { pagingQuery } from "../administration/paging.ts";
-import type { SessionUseCases } from "../administration/sessions.ts";
+import type { SessionUseCases } from "../administration/sessions/sessions.ts";
 import { SvcError } from "../errors.ts";
 import type { ListedSession } from "../identity/login/sessions.ts";
 import type { OwnAddress } from "../own-address.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { SessionUseCases } from "../administration/sessions.ts";
+import type { SessionUseCases } from "../administration/sessions/sessions.ts";
 import { timePagingQuery } from "../administration/paging.ts";
-import { MAX_LISTED, type Tokens } from "../administration/tokens.ts";
-import { tokenRequestSchema, tokenValueSchema } from "../administration/token-input.ts";
-import { revokeByValue } from "../administration/token-value.ts";
+import { MAX_LISTED, type Tokens } from "../administration/tokens/tokens.ts";
+import { tokenRequestSchema, tokenValueSchema } from "../administration/tokens/token-input.ts";
+import { revokeByValue } from "../administration/sessions/token-value.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { EVERYTHING, RESOURCES } from "../scopes/scopes.ts";
 import type { TokenRecord } from "../storage/store.ts";

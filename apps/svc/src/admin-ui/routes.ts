@@ -1,19 +1,19 @@
 import type { Hono } from "hono";
-import { addAccountRoutes, type AccountRoutes } from "./account-routes.ts";
-import { addAppRoutes, type AppRoutes } from "./app-routes.ts";
-import { addAuditRoutes, type AuditRoutes } from "./audit-routes.ts";
-import { addConfigurationRoutes, type ConfigurationRoutes } from "./configuration-routes.ts";
-import { addDashboardRoutes, type DashboardRoutes } from "./dashboard-routes.ts";
-import { addDeviceRoutes, type DeviceRoutes } from "./device-routes.ts";
-import { addExplainRoutes, type ExplainRoutes } from "./explain-routes.ts";
-import { EMPTY_FORM } from "./form.ts";
-import { addHelpRoutes, type HelpRoutes } from "./help-routes.ts";
-import { loginPage } from "./login-page.ts";
-import { addLoginRoutes, type LoginRoutes } from "./login-routes.ts";
-import { messagePage } from "./message-page.ts";
-import { Pages, type PagesParts } from "./pages.ts";
-import { addRepositoryRoutes, type RepositoryRoutes } from "./repository-routes.ts";
-import { addTokenRoutes, type TokenRoutes } from "./token-routes.ts";
+import { addAccountRoutes, type AccountRoutes } from "./account/account-routes.ts";
+import { addAppRoutes, type AppRoutes } from "./apps/app-routes.ts";
+import { addAuditRoutes, type AuditRoutes } from "./audit/audit-routes.ts";
+import { addConfigurationRoutes, type ConfigurationRoutes } from "./configuration/configuration-routes.ts";
+import { addDashboardRoutes, type DashboardRoutes } from "./dashboard/dashboard-routes.ts";
+import { addDeviceRoutes, type DeviceRoutes } from "./login/device-routes.ts";
+import { addExplainRoutes, type ExplainRoutes } from "./tokens/explain-routes.ts";
+import { EMPTY_FORM } from "./common/form.ts";
+import { addHelpRoutes, type HelpRoutes } from "./help/help-routes.ts";
+import { loginPage } from "./login/login-page.ts";
+import { addLoginRoutes, type LoginRoutes } from "./login/login-routes.ts";
+import { messagePage } from "./common/message-page.ts";
+import { Pages, type PagesParts } from "./common/pages.ts";
+import { addRepositoryRoutes, type RepositoryRoutes } from "./repositories/repository-routes.ts";
+import { addTokenRoutes, type TokenRoutes } from "./tokens/token-routes.ts";
 
 /** Collaborators of all pages. */
 export type AdminUiParts = Omit<

@@ -3,13 +3,13 @@ import { after, before, describe, it } from "node:test";
 import { startAdministration, type TestAdministration } from "../assemble/administration.test-kit.ts";
 import { NO_CLIENT } from "../identity/client.ts";
 import type { Actor } from "../identity/principal.ts";
-import { AdminTokens } from "./admin-tokens.ts";
-import { Apps } from "./apps.ts";
+import { AdminTokens } from "./tokens/admin-tokens.ts";
+import { Apps } from "./apps/apps.ts";
 import { AuditLog } from "./audit-log.ts";
-import { ManifestFlow } from "./manifest-flow.ts";
-import { Repositories } from "./repositories.ts";
-import { SessionUseCases } from "./sessions.ts";
-import { Users } from "./users.ts";
+import { ManifestFlow } from "./apps/manifest-flow.ts";
+import { Repositories } from "./repositories/repositories.ts";
+import { SessionUseCases } from "./sessions/sessions.ts";
+import { Users } from "./sessions/users.ts";
 
 const USER: Actor = {
   userId: "u1",

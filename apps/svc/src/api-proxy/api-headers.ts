@@ -1,4 +1,4 @@
-import type { TokenLimits } from "../scopes/demand.ts";
+import type { TokenLimits } from "../scopes/required-permissions.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { BRAND } from "../brand.ts";
 import { SANDBOX_HEADERS } from "../http/request/text-answer.ts";

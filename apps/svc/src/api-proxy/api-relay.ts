@@ -1,4 +1,4 @@
-import type { TokenLimits } from "../scopes/demand.ts";
+import type { TokenLimits } from "../scopes/required-permissions.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { MAX_REFUSAL_BYTES, type HostUnauthorized } from "../code-host/refusal-words.ts";

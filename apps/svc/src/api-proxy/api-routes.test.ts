@@ -9,7 +9,7 @@ import { codeHostFor } from "../code-host/code-host-for.ts";
 import { createListener } from "../http/server/listener.ts";
 import { VirtualHosts } from "../http/routing/virtual-host.ts";
 import { OwnAddress } from "../own-address.ts";
-import { ScopeJudges } from "../scopes/scope-judges.ts";
+import { ScopeJudges } from "../scopes/scope-authorizers.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { CredentialGate } from "../tokens/admission.ts";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";

@@ -10,7 +10,7 @@ import type { VirtualHost } from "../http/routing/virtual-host.ts";
 import { queryValues, splitTarget } from "../http/routing/target.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
-import { isUnlimited } from "../scopes/permit.ts";
+import { isUnlimited } from "../scopes/token-limits.ts";
 import { ApiAddresses, type ApiTarget } from "../http/routing/api-address.ts";
 import { answerApiError } from "./api-answer.ts";
 import { forwardedHeaders } from "./api-headers.ts";

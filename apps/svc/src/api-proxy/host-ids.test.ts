@@ -1,9 +1,9 @@
-import type { TokenLimits } from "../scopes/demand.ts";
+import type { TokenLimits } from "../scopes/required-permissions.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
-import { parseApiPath } from "../scopes/api-path.ts";
-import { githubGraphql, githubRest } from "../scopes/scope-judges.ts";
+import { parseApiPath } from "../scopes/rest/api-path.ts";
+import { githubGraphql, githubRest } from "../scopes/scope-authorizers.ts";
 import { parseScopes } from "../scopes/scopes.ts";
 import type { ApiRequest } from "./api-upstream.ts";
 import { HostIds } from "./host-ids.ts";

@@ -1,10 +1,10 @@
-import type { TokenLimits } from "../scopes/demand.ts";
+import type { TokenLimits } from "../scopes/required-permissions.ts";
 import type { Clock } from "@devplat/base";
 import { jsonMember, numberMember, stringMember } from "@devplat/base/json-member";
 import { BoundedMap } from "@devplat/base/bounded-map";
 import type { CodeHost } from "../code-host/code-host.ts";
-import type { IdResolver, NodeFacts } from "../scopes/judgement.ts";
-import { isListed } from "../scopes/permit.ts";
+import type { IdResolver, NodeFacts } from "../scopes/decision.ts";
+import { isListed } from "../scopes/token-limits.ts";
 import { EVERYTHING } from "../scopes/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
 import type { WorkflowLook } from "../scopes/workflow-writes.ts";

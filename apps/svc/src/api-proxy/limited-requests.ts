@@ -1,10 +1,10 @@
 import type { RequestContext } from "../http/request/request-context.ts";
 import { hasBody } from "../http/request/has-body.ts";
 import { HeldBytes } from "../http/server/held-bytes.ts";
-import { parseApiPath } from "../scopes/api-path.ts";
-import { readGraphqlRequest } from "../scopes/graphql-request.ts";
-import { BODY_JUDGED, restBodyFault } from "../scopes/rest-body.ts";
-import type { ScopeJudges } from "../scopes/scope-judges.ts";
+import { parseApiPath } from "../scopes/rest/api-path.ts";
+import { readGraphqlRequest } from "../scopes/graphql/graphql-request.ts";
+import { BODY_JUDGED, restBodyFault } from "../scopes/rest/rest-body.ts";
+import type { ScopeJudges } from "../scopes/scope-authorizers.ts";
 import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
 import { allows } from "../scopes/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";

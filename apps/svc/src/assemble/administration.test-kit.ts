@@ -7,17 +7,17 @@ import { assembleAdministration } from "./administration.ts";
 import type { Operation } from "../admin-api/operation.ts";
 import { AuditRecorder } from "../audit/audit-recorder.ts";
 import type { CacheStats, WarmStart } from "../cache/policy.ts";
-import { CachedRepositories } from "../administration/cached-repositories.ts";
+import { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import { LiveConfig } from "../config/live-config.ts";
 import { configSchema } from "../config/schema.ts";
 import { Health } from "../health.ts";
-import type { LiveDashboard } from "../admin-ui/live-dashboard.ts";
+import type { LiveDashboard } from "../admin-ui/dashboard/live-dashboard.ts";
 import { Activity } from "../telemetry/activity.ts";
 import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
-import { ScopeJudges } from "../scopes/scope-judges.ts";
+import { ScopeJudges } from "../scopes/scope-authorizers.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
 
 export interface AdministrationOptions {

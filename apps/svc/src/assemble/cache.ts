@@ -1,7 +1,7 @@
 import { type Clock, type Logger } from "@devplat/base";
 import { GitCache } from "../cache/git-cache.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "../cache/warming/warm-credential.ts";
-import type { CachedRepositories } from "../administration/cached-repositories.ts";
+import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { Config } from "../config/schema.ts";
 import { Upstream } from "../upstream/upstream.ts";
 import { WarmUpstream } from "../git/warm-upstream.ts";

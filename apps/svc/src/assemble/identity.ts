@@ -1,10 +1,10 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { HttpClient } from "@devplat/http-client";
 import { Accounts } from "../identity/accounts/accounts.ts";
-import { Apps } from "../administration/apps.ts";
+import { Apps } from "../administration/apps/apps.ts";
 import { HostAppsClient } from "../identity/apps/host-apps.ts";
 import { InstallationTokens } from "../identity/apps/installation-tokens.ts";
-import { ManifestFlow } from "../administration/manifest-flow.ts";
+import { ManifestFlow } from "../administration/apps/manifest-flow.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import type { CodeHost } from "../code-host/code-host.ts";

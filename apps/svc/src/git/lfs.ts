@@ -1,4 +1,4 @@
-import type { Demand } from "../scopes/demand.ts";
+import type { Demand } from "../scopes/required-permissions.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { LFS_TYPE, SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { CommandBodies } from "./command-body.ts";

@@ -1,5 +1,5 @@
 import { isRedirect, isRefusal } from "../upstream/response-status.ts";
-import type { GitAction } from "../scopes/demand.ts";
+import type { GitAction } from "../scopes/required-permissions.ts";
 import { systemClock, type Clock, type Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";

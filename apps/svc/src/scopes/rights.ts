@@ -1,4 +1,4 @@
-import type { Need } from "./demand.ts";
+import type { Need } from "./required-permissions.ts";
 import { RESOURCES, type Resource } from "./scopes.ts";
 
 /**

@@ -1,10 +1,10 @@
-import type { TokenLimits } from "./demand.ts";
-import { demandFault } from "./permit.ts";
+import type { TokenLimits } from "./required-permissions.ts";
+import { demandFault } from "./token-limits.ts";
 import { parseScopes } from "./scopes.ts";
-import { parseApiPath } from "./api-path.ts";
-import { readGraphqlRequest } from "./graphql-request.ts";
-import type { IdResolver, Judgement, NodeFacts } from "./judgement.ts";
-import { githubGraphql, githubRest } from "./scope-judges.ts";
+import { parseApiPath } from "./rest/api-path.ts";
+import { readGraphqlRequest } from "./graphql/graphql-request.ts";
+import type { IdResolver, Judgement, NodeFacts } from "./decision.ts";
+import { githubGraphql, githubRest } from "./scope-authorizers.ts";
 
 // The judges with a token's limits and a code host of a few ids, for tests of the tables.
 const rest = githubRest();

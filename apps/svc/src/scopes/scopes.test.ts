@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { restBodyFault } from "./rest-body.ts";
+import { restBodyFault } from "./rest/rest-body.ts";
 import { limits, ofRest } from "./scopes.test-kit.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "./search-query.ts";
 

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { codeHostFor } from "../code-host/code-host-for.ts";
 import { parseScopes } from "./scopes.ts";
-import { ScopeExplainer } from "../administration/explain.ts";
-import { githubGraphql } from "./scope-judges.ts";
-import type { IdResolver, Judgement } from "./judgement.ts";
-import { ScopeJudges } from "./scope-judges.ts";
+import { ScopeExplainer } from "../administration/tokens/explain.ts";
+import { githubGraphql } from "./scope-authorizers.ts";
+import type { IdResolver, Judgement } from "./decision.ts";
+import { ScopeJudges } from "./scope-authorizers.ts";
 import { broughtByBody, isWorkflowPath } from "./workflow-writes.ts";
 
 const REFS = "/repos/{owner}/{repo}/git/refs";

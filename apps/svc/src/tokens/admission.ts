@@ -1,5 +1,5 @@
 import type { Principal } from "../identity/principal.ts";
-import type { Demand, GitAction, TokenLimits } from "../scopes/demand.ts";
+import type { Demand, GitAction, TokenLimits } from "../scopes/required-permissions.ts";
 
 export interface Forward {
   readonly kind: "forward";

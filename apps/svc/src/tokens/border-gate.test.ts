@@ -1,9 +1,9 @@
 import type { Principal } from "../identity/principal.ts";
-import type { GitAction } from "../scopes/demand.ts";
+import type { GitAction } from "../scopes/required-permissions.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Admission, Caller, CredentialGate } from "./admission.ts";
-import { needText } from "../scopes/permit.ts";
+import { needText } from "../scopes/token-limits.ts";
 import { BorderGate, type BorderPolicy } from "./border-gate.ts";
 
 const OPEN: BorderPolicy = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };

@@ -1,8 +1,8 @@
-import type { Demand, GitAction } from "../scopes/demand.ts";
+import type { Demand, GitAction } from "../scopes/required-permissions.ts";
 import { BRAND } from "../brand.ts";
 import type { Admission, Caller, CredentialGate, Refusal } from "./admission.ts";
-import { gitDemand } from "../scopes/git-demand.ts";
-import { demandFault } from "../scopes/permit.ts";
+import { gitDemand } from "../scopes/git-permissions.ts";
+import { demandFault } from "../scopes/token-limits.ts";
 import { credentialCandidates, credentialWords, presentsCredential } from "../credentials/presented.ts";
 import { EVERYTHING } from "../scopes/scopes.ts";
 

@@ -1,4 +1,4 @@
-import type { Demand } from "../scopes/demand.ts";
+import type { Demand } from "../scopes/required-permissions.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Secret, silentLogger, systemClock } from "@devplat/base";

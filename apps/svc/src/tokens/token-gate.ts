@@ -1,5 +1,5 @@
 import type { Principal } from "../identity/principal.ts";
-import type { GitAction } from "../scopes/demand.ts";
+import type { GitAction } from "../scopes/required-permissions.ts";
 import type { Clock, Logger, Secret } from "@devplat/base";
 import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
@@ -10,9 +10,9 @@ import type { OwnAddress } from "../own-address.ts";
 import type { Admission, Caller, CredentialForm, CredentialGate, Refusal } from "./admission.ts";
 import { SvcError } from "../errors.ts";
 import { holdsTokenPrefix, isWellFormed } from "../credentials/token-format.ts";
-import { demandFault, isUnlimited } from "../scopes/permit.ts";
+import { demandFault, isUnlimited } from "../scopes/token-limits.ts";
 import { presentedCredential } from "../credentials/presented.ts";
-import { gitDemand } from "../scopes/git-demand.ts";
+import { gitDemand } from "../scopes/git-permissions.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";

@@ -12,7 +12,7 @@ import { NO_CLIENT } from "../client.ts";
 import { memoryStore } from "../../storage/memory.test-kit.ts";
 import type { AppRecord, Store, TokenRecord } from "../../storage/store.ts";
 import { readAppKey } from "./app-key.ts";
-import { Apps } from "../../administration/apps.ts";
+import { Apps } from "../../administration/apps/apps.ts";
 import { HostAppsClient } from "./host-apps.ts";
 import { InstallationTokens } from "./installation-tokens.ts";
 import { missingPermissions, permissionsFor } from "./permissions.ts";

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { systemClock } from "@devplat/base";
+import { CachedRepositories, type NewCachedRepository } from "./cached-repositories.ts";
+import { memoryStore } from "../../storage/memory.test-kit.ts";
+
+const FIELDS: NewCachedRepository = {
+  owner: "acme",
+  name: "widgets",
+  enabled: true,
+  timeoutSeconds: undefined,
+  maxCacheSizeMb: undefined,
+};
+
+describe("CachedRepositories", () => {
+  it("changes at the same time all count when nobody named a version", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const { id } = await repositories.add(FIELDS);
+    await Promise.all([
+      repositories.change(id, { enabled: false }),
+      repositories.change(id, { timeoutSeconds: 60 }),
+      repositories.change(id, { maxCacheSizeMb: 5 }),
+    ]);
+    const { enabled, timeoutSeconds, maxCacheSizeMb, version } = repositories.get(id);
+    assert.deepEqual([enabled, timeoutSeconds, maxCacheSizeMb, version], [false, 60, 5, 4]);
+    assert.deepEqual(await store.cachedRepositories.list(), repositories.list());
+    await store.close();
+  });
+
+  it("a change by another process is seen by the next change, and a named version fails", async () => {
+    const store = await memoryStore();
+    const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const { id } = await here.add(FIELDS);
+    const there = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    await there.change(id, { timeoutSeconds: 60 });
+    await assert.rejects(here.change(id, { enabled: false }, [1]), { code: "version_mismatch" });
+    assert.equal((await here.change(id, { enabled: false })).timeoutSeconds, 60);
+    await store.close();
+  });
+
+  it("what another instance adds, changes and removes is taken up, and who watches is told", async () => {
+    const store = await memoryStore();
+    const here = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const told: string[] = [];
+    here.observe(
+      ({ name, maxCacheSizeMb }) => void told.push(`${name} changed to ${maxCacheSizeMb}`),
+      ({ name }) => void told.push(`${name} removed`),
+    );
+    const there = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const { id } = await there.add(FIELDS);
+    assert.equal(here.find("acme", "widgets"), undefined);
+    await here.refresh();
+    assert.notEqual(here.find("acme", "widgets"), undefined);
+    await there.change(id, { maxCacheSizeMb: 5 });
+    await here.refresh();
+    await here.refresh();
+    await there.remove(id);
+    await here.refresh();
+    assert.equal(here.find("acme", "widgets"), undefined);
+    assert.deepEqual(told, ["widgets changed to 5", "widgets removed"]);
+    await store.close();
+  });
+
+  it("a list that was read before a change made here does not undo it", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const refreshing = repositories.refresh();
+    await repositories.add(FIELDS);
+    await refreshing;
+    assert.notEqual(repositories.find("acme", "widgets"), undefined);
+    await store.close();
+  });
+
+  it("finds a repository in any case of ASCII letters, and not by letters that Unicode folds to them", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    await repositories.add({ ...FIELDS, owner: "kernel" });
+    assert.notEqual(repositories.find("KERNEL", "Widgets"), undefined);
+    assert.equal(repositories.find("\u212aernel", "widgets"), undefined);
+    await store.close();
+  });
+
+  it("a change that changes nothing keeps version and time", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const record = await repositories.add(FIELDS);
+    assert.deepEqual(await repositories.change(record.id, { enabled: true }), record);
+    await store.close();
+  });
+
+  it("of two adds of one name, one is told that it is there", async () => {
+    const store = await memoryStore();
+    const repositories = await CachedRepositories.open(store.cachedRepositories, systemClock);
+    const results = await Promise.allSettled([
+      repositories.add(FIELDS),
+      repositories.add({ ...FIELDS, owner: "ACME" }),
+    ]);
+    assert.deepEqual(results.map(({ status }) => status).toSorted(), ["fulfilled", "rejected"]);
+    assert.equal(repositories.all().length, 1);
+    await store.close();
+  });
+});

@@ -1,0 +1,188 @@
+import { randomUUIDv7 } from "node:crypto";
+import type { Clock } from "@devplat/base";
+import type { CachePolicies, CachePolicy } from "../../cache/policy.ts";
+import { SvcError } from "../../errors.ts";
+import { foldCase } from "../../repository-name.ts";
+import type { CachedRepositoryRecord, CachedRepositoryStore } from "../../storage/store.ts";
+import { requireVersion, versionMismatch, type ExpectedVersions } from "../record-version.ts";
+
+/** Seconds that the proxy waits for the code host where a record says nothing (the mission's default). */
+export const DEFAULT_TIMEOUT_SECONDS = 30;
+/** The mission's maximum. */
+export const MAX_TIMEOUT_SECONDS = 3600;
+/** A tebibyte in mebibytes: more than a disk of today, and far from where numbers lose exactness. */
+export const MAX_CACHE_SIZE_MB = 1_048_576;
+/** Tries of a change without a version, when others change the same record at the same time. */
+const MAX_CHANGE_TRIES = 5;
+
+export interface NewCachedRepository {
+  readonly owner: string;
+  readonly name: string;
+  readonly enabled: boolean;
+  /** Undefined: the default. */
+  readonly timeoutSeconds: number | undefined;
+  /** Undefined: no limit. */
+  readonly maxCacheSizeMb: number | undefined;
+}
+
+/** Absent keys stay as they are; undefined resets a value to its default. */
+export type CachedRepositoryChange = Partial<Omit<NewCachedRepository, "owner" | "name">>;
+
+/** Milliseconds between two looks at what other instances changed. */
+const REREAD_MS = 5000;
+
+/**
+ * The list of cached repositories: a copy of the store in memory, so that the git routes ask without I/O, and a change
+ * counts from the moment that it is answered; one that another instance made, some seconds later.
+ */
+export class CachedRepositories implements CachePolicies {
+  readonly #store: CachedRepositoryStore;
+  readonly #clock: Clock;
+  #byId = new Map<string, CachedRepositoryRecord>();
+  #byKey = new Map<string, CachePolicy>();
+  #changed: (policy: CachePolicy) => void = () => undefined;
+  #removed: (policy: CachePolicy) => void = () => undefined;
+  /** Counts the changes made here, so that a list that was read before one does not undo it. */
+  #changes = 0;
+
+  private constructor(store: CachedRepositoryStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  static async open(store: CachedRepositoryStore, clock: Clock): Promise<CachedRepositories> {
+    const repositories = new CachedRepositories(store, clock);
+    await repositories.#reload();
+    return repositories;
+  }
+
+  /** Names who is told of each record that was changed, here or by another instance, and of those that another removed. */
+  observe(changed: (policy: CachePolicy) => void, removed?: (policy: CachePolicy) => void): void {
+    this.#changed = changed;
+    if (removed !== undefined) this.#removed = removed;
+  }
+
+  /** Takes up what other instances changed, until the signal fires. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#clock.sleep(REREAD_MS, signal).catch(() => undefined);
+      // While the database is away the list stays as it was.
+      if (!signal.aborted) await this.refresh().catch(() => undefined);
+    }
+  }
+
+  /** Takes up what other instances changed. @throws SvcError `database_unavailable` */
+  async refresh(): Promise<void> {
+    const before = this.#byId;
+    const known = new Map([...before].map(([id, { version }]) => [id, version]));
+    if (!(await this.#reload())) return;
+    for (const [id, record] of this.#byId) {
+      const version = known.get(id);
+      if (version !== undefined && version !== record.version) this.#changed(policyOf(record));
+    }
+    for (const [id, record] of before) {
+      if (known.has(id) && !this.#byId.has(id)) this.#removed(policyOf(record));
+    }
+  }
+
+  find(owner: string, name: string): CachePolicy | undefined {
+    return this.#byKey.get(keyOf(owner, name));
+  }
+
+  all(): readonly CachePolicy[] {
+    return [...this.#byKey.values()];
+  }
+
+  /** Ordered by owner and name, without regard to case. */
+  list(): readonly CachedRepositoryRecord[] {
+    const key = (record: CachedRepositoryRecord): string => keyOf(record.owner, record.name);
+    return [...this.#byId.values()].toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+  }
+
+  /** @throws SvcError `not_found` */
+  get(id: string): CachedRepositoryRecord {
+    const record = this.#byId.get(id);
+    if (record === undefined) throw new SvcError("not_found", "No cached repository has this id");
+    return record;
+  }
+
+  /** @throws SvcError `already_exists` */
+  async add(fields: NewCachedRepository): Promise<CachedRepositoryRecord> {
+    const now = this.#clock.now();
+    const record = { ...fields, id: randomUUIDv7(), createdAt: now, updatedAt: now, version: 1 };
+    await this.#store.insert(record);
+    this.#remember(record);
+    return record;
+  }
+
+  /** @throws SvcError `not_found`, `version_mismatch` */
+  async change(
+    id: string,
+    change: CachedRepositoryChange,
+    expected?: ExpectedVersions,
+  ): Promise<CachedRepositoryRecord> {
+    for (let attempt = 1; attempt <= MAX_CHANGE_TRIES; attempt++) {
+      const before = this.get(id);
+      requireVersion(before, expected);
+      const changed = { ...before, ...change };
+      if (
+        changed.enabled === before.enabled &&
+        changed.timeoutSeconds === before.timeoutSeconds &&
+        changed.maxCacheSizeMb === before.maxCacheSizeMb
+      ) {
+        return before;
+      }
+      const after = { ...changed, updatedAt: this.#clock.now(), version: before.version + 1 };
+      if (await this.#store.update(after)) {
+        this.#remember(after);
+        this.#changed(policyOf(after));
+        return after;
+      }
+      // Another instance changed the record first. Read again, and once more if this instance changed one in between.
+      if (!(await this.#reload())) await this.#reload();
+    }
+    throw versionMismatch();
+  }
+
+  /** @throws SvcError `not_found`, `version_mismatch` */
+  async remove(id: string, expected?: ExpectedVersions): Promise<CachedRepositoryRecord> {
+    const record = this.get(id);
+    requireVersion(record, expected);
+    await this.#store.delete(id);
+    this.#changes++;
+    this.#byId.delete(id);
+    this.#byKey.delete(keyOf(record.owner, record.name));
+    return record;
+  }
+
+  #remember(record: CachedRepositoryRecord): void {
+    this.#changes++;
+    this.#byId.set(record.id, record);
+    this.#byKey.set(keyOf(record.owner, record.name), policyOf(record));
+  }
+
+  /** False: something was changed here meanwhile, and the list that was read is older than that. */
+  async #reload(): Promise<boolean> {
+    const changes = this.#changes;
+    const records = await this.#store.list();
+    if (changes !== this.#changes) return false;
+    this.#byId = new Map(records.map((record) => [record.id, record]));
+    this.#byKey = new Map(records.map((record) => [keyOf(record.owner, record.name), policyOf(record)]));
+    return true;
+  }
+}
+
+function policyOf(record: CachedRepositoryRecord): CachePolicy {
+  return {
+    id: record.id,
+    owner: record.owner,
+    name: record.name,
+    enabled: record.enabled,
+    timeoutSeconds: record.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
+    maxCacheSizeMb: record.maxCacheSizeMb,
+  };
+}
+
+function keyOf(owner: string, name: string): string {
+  return foldCase(`${owner}/${name}`);
+}

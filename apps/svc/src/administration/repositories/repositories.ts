@@ -1,0 +1,150 @@
+import type { Logger } from "@devplat/base";
+import type { AuditAction, AuditTrail } from "../../audit/audit-event.ts";
+import type { CacheMaintenance, CacheStats } from "../../cache/policy.ts";
+import type { HostAccounts } from "../../code-host/host-account.ts";
+import { FieldError, SvcError } from "../../errors.ts";
+import { actionEvent } from "../../identity/audit-source.ts";
+import type { Actor } from "../../identity/principal.ts";
+import type { CachedRepositoryRecord } from "../../storage/store.ts";
+import { DEFAULT_TIMEOUT_SECONDS, type CachedRepositories } from "./cached-repositories.ts";
+import { requireAdmin } from "../permission.ts";
+import type { ExpectedVersions } from "../record-version.ts";
+import { readNewRepository, readRepositoryChange } from "./repository-input.ts";
+import type { RepositoryProbe } from "./repository-probe.ts";
+
+/** A cached repository with the figures of its cache. */
+export interface RepositoryState extends CachedRepositoryRecord {
+  readonly stats: CacheStats;
+}
+
+export interface RepositoriesParts {
+  readonly list: CachedRepositories;
+  readonly maintenance: CacheMaintenance;
+  readonly accounts: Pick<HostAccounts, "accessToken">;
+  readonly probe: RepositoryProbe;
+  readonly audit: AuditTrail;
+  readonly logger: Logger;
+}
+
+/** The administration of cached repositories, for admins. Every method throws SvcError `forbidden` for others. */
+export class Repositories {
+  readonly #parts: RepositoriesParts;
+
+  constructor(parts: RepositoriesParts) {
+    this.#parts = parts;
+  }
+
+  /** Ordered by owner and name, without regard to case. */
+  list(actor: Actor): readonly RepositoryState[] {
+    requireAdmin(actor);
+    return this.#parts.list.list().map((record) => this.#stateOf(record));
+  }
+
+  /** @throws SvcError `not_found` */
+  get(actor: Actor, id: string): RepositoryState {
+    requireAdmin(actor);
+    return this.#stateOf(this.#parts.list.get(id));
+  }
+
+  /**
+   * @param check whether to ask the code host first if the actor can read it
+   * @throws SvcError `invalid_fields`, `already_exists`, `host_unreachable`; ProblemError
+   */
+  async add(actor: Actor, input: unknown, check = false): Promise<RepositoryState> {
+    requireAdmin(actor);
+    const fields = readNewRepository(input);
+    if (check) await this.#requireReadable(actor, fields);
+    const record = await this.#parts.list.add(fields);
+    this.#record(actor, "cached_repository.added", record, settingsOf(record));
+    return this.#stateOf(record);
+  }
+
+  /** @throws SvcError `invalid_fields`, `not_found`, `version_mismatch`; ProblemError */
+  async change(
+    actor: Actor,
+    id: string,
+    input: unknown,
+    expected?: ExpectedVersions,
+  ): Promise<RepositoryState> {
+    requireAdmin(actor);
+    const record = await this.#parts.list.change(id, readRepositoryChange(input), expected);
+    this.#record(actor, "cached_repository.updated", record, settingsOf(record));
+    return this.#stateOf(record);
+  }
+
+  /** Takes the repository off the list, and removes its data in the background. @throws SvcError `not_found`, `version_mismatch` */
+  async remove(actor: Actor, id: string, expected?: ExpectedVersions): Promise<void> {
+    requireAdmin(actor);
+    const record = await this.#parts.list.remove(id, expected);
+    this.#removeData(record);
+    this.#record(actor, "cached_repository.removed", record);
+  }
+
+  /** Removes the cached data in the background, and keeps the record. @throws SvcError `not_found` */
+  purge(actor: Actor, id: string): void {
+    const record = this.get(actor, id);
+    this.#removeData(record);
+    this.#record(actor, "cached_repository.purged", record);
+  }
+
+  /** Begins to fetch ahead. @throws SvcError `not_found`, `cannot_warm` */
+  async warm(actor: Actor, id: string): Promise<void> {
+    const record = this.get(actor, id);
+    const start = await this.#parts.maintenance.warm(record.owner, record.name);
+    if (start !== "started") {
+      const { message, hint } = NOT_WARMED[start];
+      throw new SvcError("cannot_warm", `${record.owner}/${record.name}: ${message}`, { hint });
+    }
+    this.#record(actor, "cached_repository.warmed", record);
+  }
+
+  #stateOf(record: CachedRepositoryRecord): RepositoryState {
+    return { ...record, stats: this.#parts.maintenance.stats(record.owner, record.name) };
+  }
+
+  #removeData({ owner, name }: CachedRepositoryRecord): void {
+    const { maintenance, logger } = this.#parts;
+    maintenance.purge(owner, name).catch((error: unknown) => {
+      logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
+    });
+  }
+
+  async #requireReadable(actor: Actor, { owner, name }: { owner: string; name: string }): Promise<void> {
+    const { accounts, probe } = this.#parts;
+    const found = await probe.ask(owner, name, await accounts.accessToken(actor.userId));
+    if (found === "readable") return;
+    const message =
+      found === "moved"
+        ? "has moved at the code host: use its present name"
+        : "is not readable at the code host with your stored credential";
+    throw new FieldError([{ pointer: "/name", message }]);
+  }
+
+  #record(
+    actor: Actor,
+    action: AuditAction,
+    { owner, name }: CachedRepositoryRecord,
+    details?: Readonly<Record<string, string | number | boolean>>,
+  ): void {
+    this.#parts.audit.record(actionEvent(actor, action, `${owner}/${name}`, details));
+  }
+}
+
+const NOT_WARMED = {
+  not_cached: {
+    message: "the repository is not cached now",
+    hint: "Enable the repository, and see that cache.enabled is true.",
+  },
+  no_credential: {
+    message: "the service has no token for it",
+    hint: "Set cache.service_token (SVC_CACHE_SERVICE_TOKEN) to a token that can read it and restart, or install an app on it.",
+  },
+};
+
+function settingsOf({ enabled, timeoutSeconds, maxCacheSizeMb }: CachedRepositoryRecord) {
+  return {
+    enabled,
+    timeout_seconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
+    max_cache_size_mb: maxCacheSizeMb ?? "none",
+  };
+}

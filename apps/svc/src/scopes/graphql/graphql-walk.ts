@@ -1,0 +1,185 @@
+import type { FieldNode, FragmentDefinitionNode, SelectionSetNode } from "graphql/language";
+import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from "./graphql-visible.ts";
+import type { GraphqlTypes, TypeFacts } from "./graphql-types.ts";
+import type { Right } from "../rights.ts";
+
+/** Fields that are looked at in one request, those of fragments once for each place; `gh` comes to 300. */
+const MAX_FIELDS = 20_000;
+/** Selections within selections; the deepest query of `gh` has 12. */
+const MAX_DEPTH = 40;
+
+/**
+ * Whose value a selection is made on.
+ * - `same`: one of the repository that was judged. `other`: perhaps one of another repository, of which only names may be
+ *   seen. `profile`: a person or team.
+ */
+type Origin = "same" | "other" | "profile";
+
+/** Thrown where a query asks for what limited tokens do not get; the message is for the caller. */
+export class GraphqlRefusal extends Error {}
+
+/** The same for an id; whether there is something behind it must not be told. */
+export class GraphqlIdRefusal extends GraphqlRefusal {}
+
+/** Walks selections and notes which resources they read. Directives are taken as present: what is skipped asks for less. */
+export class GraphqlWalk {
+  /** What is read, by the right that opens it. */
+  readonly read = new Set<Right>();
+  readonly #schema: GraphqlTypes;
+  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly #variables: ReadonlyMap<string, unknown>;
+  readonly #inside = new Set<string>();
+  #fields = 0;
+
+  constructor(
+    schema: GraphqlTypes,
+    fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+    variables: ReadonlyMap<string, unknown>,
+  ) {
+    this.#schema = schema;
+    this.#fragments = fragments;
+    this.#variables = variables;
+  }
+
+  /** Every field of a selection with those of its fragments, as if they stood in it. @throws GraphqlRefusal */
+  *fieldsOf(selections: SelectionSetNode | undefined, depth = 0): Generator<FieldNode> {
+    for (const selection of selections?.selections ?? []) {
+      this.#count(depth);
+      if (selection.kind === "Field") yield selection;
+      else if (selection.kind === "InlineFragment") yield* this.fieldsOf(selection.selectionSet, depth + 1);
+      else {
+        const leave = this.#enter(selection.name.value);
+        yield* this.fieldsOf(this.#fragment(selection.name.value).selectionSet, depth + 1);
+        leave();
+      }
+    }
+  }
+
+  /**
+   * Notes what is selected on a value of the type.
+   *
+   * @param rooted whether nothing that needs a resource led to it: then that it is there at all is the resource's business
+   * @throws GraphqlRefusal
+   */
+  walk(
+    selections: SelectionSetNode | undefined,
+    type: string,
+    origin: Origin = "same",
+    rooted = false,
+    depth = 0,
+  ): void {
+    const facts = this.#schema.types.get(type);
+    if (facts === undefined) throw new GraphqlRefusal(`the type ${type} is not for limited tokens`);
+    if (rooted) this.#arrived(facts);
+    for (const selection of selections?.selections ?? []) {
+      this.#count(depth);
+      if (selection.kind === "Field") {
+        this.#field(selection, facts, origin, rooted, depth);
+        continue;
+      }
+      const spread = selection.kind === "FragmentSpread" ? selection.name.value : undefined;
+      const leave = spread === undefined ? undefined : this.#enter(spread);
+      const { typeCondition, selectionSet } =
+        selection.kind === "FragmentSpread" ? this.#fragment(selection.name.value) : selection;
+      const condition = typeCondition?.name.value ?? type;
+      this.walk(selectionSet, condition, this.#narrowed(facts, condition, origin), rooted, depth + 1);
+      leave?.();
+    }
+  }
+
+  #field(node: FieldNode, facts: TypeFacts, origin: Origin, rooted: boolean, depth: number): void {
+    const name = node.name.value;
+    if (name === "__typename") return;
+    const field = facts.fields.get(name);
+    if (field === undefined) throw new GraphqlRefusal(`${facts.name}.${name} is not for limited tokens`);
+    if (facts.kind === "type" && !isReference(facts.name, name)) {
+      if (origin === "other") {
+        throw new GraphqlRefusal(`${facts.name}.${name} would be read of what may be another repository's`);
+      }
+      if (facts.resource !== undefined && !facts.inherits) this.read.add(facts.resource);
+    }
+    if (facts.kind === "wrapper" && field.mark === "leaf" && origin === "same") this.#figure(facts);
+    if (field.mark === "leaf") return;
+    if (facts.name === "Ref" && name === "compare") this.#withinRepository(node);
+    const next: Origin = field.mark === "profile" ? "profile" : field.mark === "other" ? "other" : origin;
+    const follows =
+      facts.kind === "type" ? isUnguarded(facts) && !OPEN_EDGES.includes(`${facts.name}.${name}`) : rooted;
+    this.walk(node.selectionSet, field.target, next, follows, depth + 1);
+  }
+
+  /** What it takes to learn that a value which nothing guarded led to is there, how many there are, and what they are called. */
+  #arrived(facts: TypeFacts): void {
+    if (facts.kind === "type" && facts.resource !== undefined) this.read.add(facts.resource);
+    for (const resource of ROOTED_ABSTRACT[facts.name] ?? []) this.read.add(resource);
+    if (facts.kind === "wrapper") for (const inner of this.#contained(facts)) this.#arrived(inner);
+  }
+
+  /** A figure of a connection (`totalCount`) tells something of what is in it. */
+  #figure(facts: TypeFacts): void {
+    for (const { resource, inherits } of this.#contained(facts)) {
+      if (resource !== undefined && !inherits) this.read.add(resource);
+    }
+  }
+
+  /** Types of what a connection or an edge holds. */
+  #contained(facts: TypeFacts): TypeFacts[] {
+    return ["nodes", "node"].flatMap(
+      (name) => this.#schema.types.get(facts.fields.get(name)?.target ?? "") ?? [],
+    );
+  }
+
+  /** Where a fragment's type condition leads. */
+  #narrowed(facts: TypeFacts, condition: string, origin: Origin): Origin {
+    if (condition === facts.name) return origin;
+    const narrowed = this.#schema.types.get(condition);
+    if (narrowed === undefined) throw new GraphqlRefusal(`the type ${condition} is not for limited tokens`);
+    if (origin === "profile") {
+      if (narrowed.kind === "profile") return origin;
+    } else if (narrowed.kind === "profile") {
+      if (facts.kind === "abstract") return "profile";
+    } else if (facts.kind === "abstract" || narrowed.kind === "abstract") return origin;
+    throw new GraphqlRefusal(`a ${facts.name} is no ${condition}`);
+  }
+
+  /** `compare(headRef: "owner:branch")` reaches a fork. */
+  #withinRepository(node: FieldNode): void {
+    for (const { name, value } of node.arguments ?? []) {
+      const text = value.kind === "Variable" ? this.#variables.get(value.name.value) : value;
+      const plain = typeof text === "object" && text !== null && "value" in text ? text.value : text;
+      if (name.value === "headRef" && (typeof plain !== "string" || plain.includes(":"))) {
+        throw new GraphqlRefusal("Ref.compare reaches another repository");
+      }
+    }
+  }
+
+  #fragment(name: string): FragmentDefinitionNode {
+    const found = this.#fragments.get(name);
+    if (found === undefined) throw new GraphqlRefusal("a fragment is not defined");
+    return found;
+  }
+
+  #enter(fragment: string): () => void {
+    if (this.#inside.has(fragment)) throw new GraphqlRefusal("a fragment contains itself");
+    this.#inside.add(fragment);
+    return () => void this.#inside.delete(fragment);
+  }
+
+  #count(depth: number): void {
+    if (++this.#fields > MAX_FIELDS) throw new GraphqlRefusal("the query selects too many fields");
+    if (depth > MAX_DEPTH) throw new GraphqlRefusal("the query is nested too deeply");
+  }
+}
+
+/** Whether the value is open to every token for its repository, so that nothing guards what it leads to. */
+function isUnguarded({ resource, inherits }: TypeFacts): boolean {
+  return resource === "metadata" && !inherits;
+}
+
+/** Whether a profile shows the field. */
+export function isProfileField(name: string): boolean {
+  return PROFILE_FIELDS.includes(name);
+}
+
+function isReference(type: string, field: string): boolean {
+  return REFERENCE_FIELDS["*"]?.includes(field) === true || REFERENCE_FIELDS[type]?.includes(field) === true;
+}

@@ -1,0 +1,84 @@
+import type { NodeFacts } from "../decision.ts";
+import type { Brought } from "../workflow-writes.ts";
+
+/** What a mutation brings, before it is known what its ids stand for. */
+export interface BroughtByMutation {
+  /** Of the repository or of a value in it. */
+  readonly id: string;
+  /** Undefined: the pull request that `id` is. */
+  readonly revision?: string;
+  readonly onto?: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const PULL_REQUEST: readonly string[] = [
+  "mergePullRequest",
+  "enablePullRequestAutoMerge",
+  "enqueuePullRequest",
+];
+/** Input fields: of ids, the first that is there names the repository. */
+const REVISION: ReadonlyMap<
+  string,
+  { readonly ids: readonly string[]; readonly revision: string; readonly onto?: string }
+> = new Map([
+  ["createRef", { ids: ["repositoryId"], revision: "oid" }],
+  ["createLinkedBranch", { ids: ["repositoryId", "issueId"], revision: "oid" }],
+  ["updateRef", { ids: ["refId"], revision: "oid" }],
+  ["mergeBranch", { ids: ["repositoryId"], revision: "head", onto: "base" }],
+]);
+
+/** Paths that `createCommitOnBranch` writes or deletes. */
+export function pathsOfCommit(mutation: string, input: unknown): string[] {
+  if (mutation !== "createCommitOnBranch") return [];
+  const changes = fieldsOf(fieldsOf(input)["fileChanges"]);
+  return [...listOf(changes["additions"]), ...listOf(changes["deletions"])].map((file) =>
+    // Whatever is no text is none that the code host takes.
+    String(fieldsOf(file)["path"]),
+  );
+}
+
+/** What a mutation brings besides files that it names. */
+export function broughtByMutation(mutation: string, input: unknown): BroughtByMutation[] {
+  const fields = fieldsOf(input);
+  if (PULL_REQUEST.includes(mutation)) return [{ id: String(fields["pullRequestId"]) }];
+  if (mutation === "updateRefs") {
+    const id = String(fields["repositoryId"]);
+    return listOf(fields["refUpdates"]).map((update) => ({
+      id,
+      revision: String(fieldsOf(update)["afterOid"]),
+      onto: String(fieldsOf(update)["name"]),
+    }));
+  }
+  const found = REVISION.get(mutation);
+  if (found === undefined) return [];
+  const id = found.ids.map((name) => fields[name]).find((each) => typeof each === "string");
+  const onto = found.onto === undefined ? undefined : fields[found.onto];
+  return [
+    {
+      id: String(id),
+      revision: String(fields[found.revision]),
+      ...(typeof onto === "string" ? { onto } : {}),
+    },
+  ];
+}
+
+/** With what the ids stand for. One that stands for nothing brings something that cannot be looked at. */
+export function broughtOf(
+  { id, revision, onto }: BroughtByMutation,
+  found: ReadonlyMap<string, NodeFacts>,
+): Brought {
+  const facts = found.get(id);
+  const repository = facts?.repository ?? "";
+  if (revision === undefined) return { kind: "pull_request", repository, number: facts?.number ?? "" };
+  return { kind: "revision", repository, revision, ...(onto === undefined ? {} : { onto }) };
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+/** A single value stands for a list of one. */
+function listOf(value: unknown): readonly unknown[] {
+  return value === undefined || value === null ? [] : [value].flat();
+}
