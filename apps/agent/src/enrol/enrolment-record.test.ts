@@ -90,21 +90,23 @@ describe("the record of an enrolment", () => {
   });
 });
 
-describe("what an enrolment does without the user", () => {
-  it("an engine that needs nobody runs while its credential is missing, a mirror always, an interactive one never", () => {
+describe("the actions of an enrolment without the user", () => {
+  it("a missing credential: an engine that needs nobody runs, a mirror always, an interactive one never", () => {
     assert.ok(isDue(NEW_RECORD, engine(false), NOW));
     assert.ok(!isDue(after(STORED), engine(false), NOW));
     assert.ok(isDue(after(STORED), engine(false, true), NOW));
     assert.ok(!isDue(NEW_RECORD, engine(true), NOW));
-    assert.ok(!isDue(after(FAILED), engine(false), NOW), "it waits after a failure");
-    assert.ok(isDue(after(FAILED), engine(false), after(FAILED).retryAt));
+    const failed = after(FAILED);
+    assert.ok(!isDue(failed, engine(false), NOW), "it waits after a failure");
+    assert.ok(isDue(failed, engine(false), failed.retryAt));
   });
 
   it("the next action is the renewal of an interactive engine, and the retry of another one", () => {
     const planned = after(STORED, { kind: "refresh_planned", at: NOW + 5 });
     assert.equal(nextActionAt(planned, engine(true)), NOW + 5);
     assert.equal(nextActionAt(planned, engine(false)), undefined);
-    assert.equal(nextActionAt(after(FAILED), engine(false)), after(FAILED).retryAt);
-    assert.equal(nextActionAt(after(FAILED), engine(true)), undefined);
+    const failed = after(FAILED);
+    assert.equal(nextActionAt(failed, engine(false)), failed.retryAt);
+    assert.equal(nextActionAt(failed, engine(true)), undefined);
   });
 });

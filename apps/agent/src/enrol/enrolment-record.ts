@@ -54,7 +54,7 @@ export const NEW_RECORD: EnrolmentRecord = {
   refreshAt: undefined,
 };
 
-/** The record of an enrolment after an event. */
+/** The record of an enrolment after an event. Waits after failures have a random part. */
 export function nextRecord(record: EnrolmentRecord, event: EnrolmentEvent, now: number): EnrolmentRecord {
   switch (event.kind) {
     case "started": {

@@ -76,7 +76,7 @@ export function newRecord(rule: Rule): RuleRecord {
   };
 }
 
-/** The record of a rule after an event. */
+/** The record of a rule after an event. Waits after failures have a random part. */
 export function nextRecord(record: RuleRecord, event: RuleEvent, now: number): RuleRecord {
   switch (event.kind) {
     case "paused":
