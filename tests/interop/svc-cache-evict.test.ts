@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { createLogger, systemClock } from "@devplat/base";
 import { git, repositories } from "@devplat/testkit";
+import { RefSnapshotStore } from "../../apps/svc/src/access/ref-snapshot-store.ts";
 import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
 import { command, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
@@ -54,7 +55,7 @@ describe("cleanup", { timeout: 240_000 }, () => {
         find: (owner, name) => stand.policy(owner, name),
         all: () => [stand.policy("org", "a"), stand.policy("org", "b")].filter((each) => each !== undefined),
       },
-      tipsSeconds: 600,
+      refs: new RefSnapshotStore(600, systemClock),
       maxUpstreamFetches: 1,
       queueSeconds: 1,
       metrics: stand.metrics,

@@ -15,8 +15,9 @@ import {
   type CodeHost,
   type Finished,
 } from "@devplat/testkit";
+import { RefSnapshotStore } from "../../apps/svc/src/access/ref-snapshot-store.ts";
 import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
-import type { FetchAnswer, FetchJob, FetchPlan } from "../../apps/svc/src/cache/fetch-plan.ts";
+import type { FetchJob, FetchPlan } from "../../apps/svc/src/cache/fetch-plan.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
 import { ServiceToken } from "../../apps/svc/src/cache/warming/warm-credential.ts";
 import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
@@ -164,11 +165,12 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const storagePath = options.storagePath ?? join(folder.path, "cache");
   const logger = collect(log);
   const warmUpstream = new Upstream({ hostUrl, metrics });
+  const refs = new RefSnapshotStore(options.tipsSeconds ?? 600, systemClock);
   const cache = new CountingCache({
     storagePath,
     hostUrl,
     policies: list,
-    tipsSeconds: options.tipsSeconds ?? 600,
+    refs,
     maxUpstreamFetches: options.maxUpstreamFetches ?? 32,
     queueSeconds: options.queueSeconds ?? 60,
     ...(options.fill === undefined ? {} : { fill: options.fill }),
@@ -195,6 +197,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     credentials,
     policies: list,
     cache: options.cacheEnabled === false ? undefined : cache,
+    refs,
     grantSeconds: options.grantSeconds ?? 30,
     strictLsRefs: options.strictLsRefs ?? false,
     gitCommandBytes: options.gitCommandBytes ?? 64 * 2 ** 20,
@@ -278,7 +281,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
 class CountingCache extends GitCache {
   planned = 0;
 
-  override async plan<Given extends FetchAnswer>(job: FetchJob<Given>): Promise<FetchPlan<Given>> {
+  override async plan(job: FetchJob): Promise<FetchPlan> {
     this.planned++;
     return super.plan(job);
   }

@@ -1,20 +1,20 @@
 import { isRedirect, isRefusal, isWithdrawn } from "../upstream/response-status.ts";
 import type { Clock } from "@devplat/base";
 import { requestObjectFormat, type CommandRequest } from "@devplat/git-protocol";
+import { FetchAuthorization, prefixesFor, type AuthorizedFetch, type ObjectLookup } from "./authorization.ts";
 import { AuthorizationCache, authorizationKey, type AuthorizationKey } from "./authorization-cache.ts";
-import type { CachedRepository } from "../cache/cached-repository.ts";
-import type { GitCache } from "../cache/git-cache.ts";
+import type { RefSnapshotStore } from "./ref-snapshot-store.ts";
 import { repositoryId } from "./repository-id.ts";
 import { watchForErrorLine } from "../upstream/error-line.ts";
 import { GitError } from "../upstream/errors.ts";
-import type { CachedRequest, RepositoryRequest } from "../git/git-request.ts";
 import { DEFAULT_PROBES_PER_MINUTE, ProbeLimit } from "./probe-limit.ts";
 import type { RefProbes, RefsAnswer } from "./ref-probe.ts";
 import type { UpstreamAnswer } from "../upstream/upstream.ts";
 
 export interface AccessCheckOptions {
   readonly probes: RefProbes;
-  readonly cache: GitCache;
+  readonly refs: RefSnapshotStore;
+  readonly objects: ObjectLookup;
   readonly clock: Clock;
   /** `host.url`, part of every authorization's key. */
   readonly hostUrl: string;
@@ -24,13 +24,28 @@ export interface AccessCheckOptions {
   readonly probesPerMinute?: number;
 }
 
-/** A request's `Authorization` as it goes upstream, and the repository. */
-type Access = Pick<RepositoryRequest, "authorization" | "target">;
+/** A credential and the repository that it asks for. */
+export interface Access {
+  /** What goes upstream as `Authorization`; undefined: none. */
+  readonly authorization: string | undefined;
+  readonly target: { readonly owner: string; readonly name: string };
+}
+
+/** A request that asks to read a repository. */
+export interface AccessRequest extends Access {
+  readonly target: Access["target"] & {
+    /** Path of `git-upload-pack` at the code host. */
+    readonly upstreamPath: string;
+  };
+  readonly policy: { readonly timeoutSeconds: number };
+  readonly context: { readonly remoteAddress: string };
+}
+
+/** The code host refused; its response is for the caller. */
+export type Refusal = Extract<RefsAnswer, { kind: "refused" }>;
 
 /** Result of asking whether a fetch may read; `askedAt` is when the request to the code host behind it was sent. */
-export type Decision =
-  | { readonly kind: "authorized"; readonly askedAt: number }
-  | Extract<RefsAnswer, { kind: "refused" }>;
+export type Decision = { readonly kind: "authorized"; readonly askedAt: number } | Refusal;
 
 /**
  * No byte from the cache without an authorization by the code host (spec/svc.md section 2.1). An authorization of an
@@ -40,14 +55,16 @@ export type Decision =
  */
 export class AccessCheck {
   readonly #probes: RefProbes;
-  readonly #cache: GitCache;
+  readonly #refs: RefSnapshotStore;
+  readonly #objects: ObjectLookup;
   readonly #hostUrl: string;
   readonly #authorizations: AuthorizationCache;
   readonly #limit: ProbeLimit;
 
   constructor(options: AccessCheckOptions) {
     this.#probes = options.probes;
-    this.#cache = options.cache;
+    this.#refs = options.refs;
+    this.#objects = options.objects;
     this.#hostUrl = options.hostUrl;
     this.#authorizations = new AuthorizationCache(options.grantSeconds, options.clock);
     this.#limit = new ProbeLimit(options.probesPerMinute ?? DEFAULT_PROBES_PER_MINUTE, options.clock);
@@ -66,12 +83,12 @@ export class AccessCheck {
    */
   async recordAuthorization(
     access: Access,
-    repository: CachedRepository,
     askedAt: number,
     prefixes: readonly string[],
     body: Buffer | undefined,
   ): Promise<void> {
-    await this.#cache.noteYes(repository, prefixes, body);
+    const { owner, name } = access.target;
+    await this.#refs.record(repositoryId(owner, name), prefixes, body);
     this.#authorizations.record(this.#keyOf(access), askedAt);
   }
 
@@ -102,13 +119,35 @@ export class AccessCheck {
   }
 
   /**
-   * Decides whether a fetch may read: by the remembered authorization, or by asking the code host.
+   * Decides whether a fetch may read. {@link FetchAuthorization.checkWants} decides what it may be sent.
+   *
+   * @param authorizedAt when an `ls-refs` before it in the same body was sent, if the code host authorized that
+   * @throws GitError as {@link authorize}
+   */
+  async authorizeFetch(
+    request: AccessRequest,
+    asked: AuthorizedFetch,
+    authorizedAt: number | undefined,
+  ): Promise<FetchAuthorization | Refusal> {
+    const { owner, name } = request.target;
+    const refs = this.#refs.of(repositoryId(owner, name));
+    let askedAt = authorizedAt;
+    if (askedAt === undefined) {
+      const decision = await this.authorize(request, asked.command, prefixesFor(refs, asked.fetch));
+      if (decision.kind === "refused") return decision;
+      ({ askedAt } = decision);
+    }
+    return new FetchAuthorization({ access: this, objects: this.#objects, refs, request, asked, askedAt });
+  }
+
+  /**
+   * Decides whether a request may read: by the remembered authorization, or by asking the code host.
    *
    * @param prefixes of the refs that are asked for; any will do for an authorization
    * @throws GitError if the code host does not answer, or the client causes too many probes
    */
   async authorize(
-    request: CachedRequest,
+    request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<Decision> {
@@ -125,7 +164,7 @@ export class AccessCheck {
    * @throws GitError if the code host does not answer
    */
   async confirm(
-    request: CachedRequest,
+    request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
     askedAt: number,
@@ -137,7 +176,7 @@ export class AccessCheck {
 
   /** Asks for refs with the caller's credential, in the fetch's object format. Records what it shows. Throws as above. */
   async ask(
-    request: CachedRequest,
+    request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<RefsAnswer> {
@@ -150,7 +189,7 @@ export class AccessCheck {
   }
 
   async #probe(
-    request: CachedRequest,
+    request: AccessRequest,
     command: CommandRequest,
     prefixes: readonly string[],
   ): Promise<RefsAnswer> {
@@ -167,7 +206,7 @@ export class AccessCheck {
     });
     if (answer.kind === "refused") return answer;
     const { owner, name } = request.target;
-    await this.#cache.noteYes(this.#cache.repository(owner, name), prefixes, answer.body);
+    await this.#refs.record(repositoryId(owner, name), prefixes, answer.body);
     this.#authorizations.renew(key, answer.askedAt);
     return answer;
   }

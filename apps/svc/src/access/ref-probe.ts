@@ -8,11 +8,8 @@ import {
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
 import { MAX_TIPS_BYTES } from "./ref-snapshots.ts";
-import { mediaType } from "../upstream/headers.ts";
-import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
-
-export const UPLOAD_PACK_REQUEST = "application/x-git-upload-pack-request";
-export const UPLOAD_PACK_RESULT = "application/x-git-upload-pack-result";
+import { withBody, type Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
+import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
 
 /** Bytes of a refusal's body that are passed on. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -109,26 +106,16 @@ export class RefProbes {
     });
     const answer = probe.observe(sent);
     if (!isUploadPackResult(answer)) {
-      return { kind: "refused", answer: kept(answer, await answer.read(MAX_REFUSAL_BYTES)) };
+      return { kind: "refused", answer: withBody(answer, await answer.read(MAX_REFUSAL_BYTES)) };
     }
     const body = new LsRefsBody();
     for await (const chunk of answer.chunks) body.push(chunk);
     if (body.isWhole && areRefs(body.bytes)) return { kind: "authorized", body: body.bytes, askedAt };
     return {
       kind: "refused",
-      answer: kept(answer, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
+      answer: withBody(answer, body.bytes?.subarray(0, MAX_REFUSAL_BYTES) ?? Buffer.alloc(0)),
     };
   }
-}
-
-/** Whether an answer's head is that of an upload-pack result whose bytes we can read. */
-export function isUploadPackResult(answer: UpstreamAnswer): boolean {
-  const encoding = answer.headers["content-encoding"];
-  return (
-    answer.status === 200 &&
-    mediaType(answer.headers["content-type"]) === UPLOAD_PACK_RESULT &&
-    (encoding === undefined || encoding === "identity")
-  );
 }
 
 /** Whether the lines are refs; a body that was too long to keep is taken by its framing. */
@@ -140,21 +127,6 @@ export function areRefs(body: Buffer | undefined): boolean {
     if (error instanceof ProtocolError) return false;
     throw error;
   }
-}
-
-/** An answer whose body was read, so that several callers can be given it. */
-export function kept(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
-  return {
-    status: answer.status,
-    headers: { ...answer.headers, "content-length": String(body.length) },
-    chunks: {
-      async *[Symbol.asyncIterator]() {
-        yield body;
-      },
-    },
-    cancel: () => undefined,
-    read: () => Promise.resolve(body),
-  };
 }
 
 /** Follows the body of an `ls-refs` answer: whether it is whole, and its bytes, while they are few enough to keep. */

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Clock } from "@devplat/base";
 import { encodeLsRefsResponse } from "@devplat/git-protocol";
-import { Tips } from "./ref-snapshots.ts";
+import { RefSnapshots } from "./ref-snapshots.ts";
 
 const oid = (digit: string): string => digit.repeat(40);
 
-describe("Tips.recent", () => {
+describe("RefSnapshots.recent", () => {
   it("holds refs, HEAD and ids of recent yes answers, and is the same object until something changes", () => {
     let ms = 0;
     const clock: Clock = { now: () => ms, monotonic: () => ms, sleep: () => Promise.resolve() };
-    const tips = new Tips(600, clock);
+    const tips = new RefSnapshots(600_000, clock);
     const yes = (...lines: [string, string][]): Buffer =>
       encodeLsRefsResponse(
         lines.map(([id, name]) => ({
@@ -21,9 +21,9 @@ describe("Tips.recent", () => {
           unknown: [],
         })),
       );
-    tips.note(["HEAD"], yes(["a", "HEAD"]));
+    tips.record(["HEAD"], yes(["a", "HEAD"]));
     ms = 300_000;
-    tips.note(["refs/heads/"], yes(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
+    tips.record(["refs/heads/"], yes(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
     const first = tips.recent();
     assert.deepEqual([...first.oids], [oid("a"), oid("b")]);
     assert.equal(first.head, oid("a"));

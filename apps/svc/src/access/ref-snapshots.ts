@@ -13,7 +13,7 @@ export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
  * - `unproven`: it shares none, but some known names are outside of what it speaks of.
  * - `contradicted`: it, or it and the ones before it, speak of all names that were known, and agree on none.
  */
-export type Continuity = "same" | "unproven" | "contradicted";
+export type RepositoryIdentity = "same" | "unproven" | "contradicted";
 
 /** Tips of recent yes answers, as they were at one time. */
 export interface RecentTips {
@@ -54,7 +54,7 @@ const MAX_VIEWS = 256;
  * tips in doubt: the name may stand for another repository by now. A tip in doubt counts for nothing until a yes speaks
  * of it, or agrees on another one that is in doubt.
  */
-export class Tips {
+export class RefSnapshots {
   readonly #lifeMs: number;
   readonly #clock: Clock;
   readonly #refs = new Map<string, Tip>();
@@ -66,10 +66,15 @@ export class Tips {
   #epoch = 0;
   #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
+  /** Lists of ids that are only tips, for as long as these do not change: most requests want the same. */
+  #onlyTips: { readonly of: RecentTips | undefined; readonly lists: WeakSet<readonly string[]> } = {
+    of: undefined,
+    lists: new WeakSet(),
+  };
   #recent: { readonly epoch: number; readonly until: number; readonly tips: RecentTips } | undefined;
 
-  constructor(tipsSeconds: number, clock: Clock) {
-    this.#lifeMs = tipsSeconds * 1000;
+  constructor(lifeMs: number, clock: Clock) {
+    this.#lifeMs = lifeMs;
     this.#clock = clock;
   }
 
@@ -79,7 +84,7 @@ export class Tips {
    * @param prefixes of the request; none = all names
    * @param body the whole answer, which parses to its flush-pkt; undefined: too long to be kept
    */
-  note(prefixes: readonly string[], body: Buffer | undefined): Continuity {
+  record(prefixes: readonly string[], body: Buffer | undefined): RepositoryIdentity {
     const covering = prefixes.length > MAX_REF_PREFIXES ? [] : [...new Set(prefixes)].toSorted();
     // A digest: thousands of prefixes are megabytes of text.
     const name = hash("sha256", JSON.stringify(covering), "base64");
@@ -123,6 +128,16 @@ export class Tips {
     const oldest = this.#clock.monotonic() - this.#lifeMs;
     if (!(tips instanceof Set)) return tips.view.seenAt >= oldest;
     return tips.values().some((tip) => tip.view.seenAt >= oldest);
+  }
+
+  /** Whether all of these objects are tips in a recent yes. The result for the same array is remembered. */
+  areTips(oids: readonly string[]): boolean {
+    const recent = this.recent();
+    if (this.#onlyTips.of === recent && this.#onlyTips.lists.has(oids)) return true;
+    if (!oids.every((oid) => this.isTip(oid))) return false;
+    if (this.#onlyTips.of !== recent) this.#onlyTips = { of: recent, lists: new WeakSet() };
+    this.#onlyTips.lists.add(oids);
+    return true;
   }
 
   /** The same object until a yes changes a tip or one becomes too old. */
@@ -186,7 +201,7 @@ export class Tips {
   }
 
   /** Moves tips into doubt and out of it, as a yes calls for. */
-  #compare(refs: readonly RefLine[], covers: (name: string) => boolean): Continuity {
+  #compare(refs: readonly RefLine[], covers: (name: string) => boolean): RepositoryIdentity {
     const agrees = ({ oid, peeled }: RefLine): boolean => this.#knows(oid) || this.#knows(peeled);
     const doubted = new Set(this.#doubted.values().flatMap((tip) => oidsOf(tip)));
     const reassures = ({ oid = "", peeled = "" }: RefLine): boolean =>

@@ -1,4 +1,5 @@
 import { type Clock, type Logger } from "@devplat/base";
+import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { GitCache } from "../cache/git-cache.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "../cache/warming/warm-credential.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
@@ -27,6 +28,7 @@ export interface CacheAssemblyOptions {
 /** The cache, and the connection over which it warms itself. */
 export interface CacheParts {
   readonly cache: GitCache;
+  readonly refs: RefSnapshotStore;
   /** To be closed when nothing warms any more. */
   readonly warmUpstream: Upstream;
 }
@@ -35,11 +37,12 @@ export interface CacheParts {
 export function assembleCache(options: CacheAssemblyOptions): CacheParts {
   const { config, storagePath, repositories, connections, userAgent, metrics, clock, logger } = options;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
+  const refs = new RefSnapshotStore(config.cache.tips_seconds, clock);
   const cache = new GitCache({
     storagePath,
     hostUrl: config.host.url,
     policies: repositories,
-    tipsSeconds: config.cache.tips_seconds,
+    refs,
     maxUpstreamFetches: config.cache.max_upstream_fetches,
     queueSeconds: config.cache.queue_seconds,
     fill: config.cache.fill,
@@ -70,5 +73,5 @@ export function assembleCache(options: CacheAssemblyOptions): CacheParts {
       });
     },
   );
-  return { cache, warmUpstream };
+  return { cache, refs, warmUpstream };
 }

@@ -124,7 +124,7 @@ export async function assemble({
   if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
-  const { cache, warmUpstream } = assembleCache({
+  const { cache, refs, warmUpstream } = assembleCache({
     config,
     storagePath,
     repositories,
@@ -146,6 +146,7 @@ export async function assemble({
       identity,
       repositories,
       cache,
+      refs,
       lookup,
       uses,
       counts: store.oneTime,

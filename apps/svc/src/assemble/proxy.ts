@@ -5,6 +5,7 @@ import { HostIds } from "../api-proxy/host-ids.ts";
 import { LimitedRequests } from "../api-proxy/limited-requests.ts";
 import type { IdentityParts } from "./identity.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
+import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { LiveConfig } from "../config/live-config.ts";
@@ -26,6 +27,7 @@ export interface ProxyAssemblyOptions {
   readonly identity: IdentityParts;
   readonly repositories: CachedRepositories;
   readonly cache: GitCache;
+  readonly refs: RefSnapshotStore;
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
   /** Where instances count the requests of tokens together. */
@@ -51,7 +53,7 @@ export interface ProxyParts {
 
 /** The assembly of git and the API, behind the gates that both pass. Part of assemble.ts. */
 export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
-  const { live, identity, repositories, cache, lookup, uses, judges, connections, address } = options;
+  const { live, identity, repositories, cache, refs, lookup, uses, judges, connections, address } = options;
   const { audit, userAgent, metrics, clock, logger } = options;
   const { codeHost } = identity;
   const config = live.current;
@@ -99,6 +101,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     credentials: gate,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
+    refs,
     grantSeconds: config.cache.grant_seconds,
     strictLsRefs: config.cache.strict_lsrefs,
     gitCommandBytes: config.limits.git_command_bytes,

@@ -1,4 +1,5 @@
 import type { Clock, Logger } from "@devplat/base";
+import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachePolicies } from "./policy.ts";
 import type { WarmerOptions } from "./warming/warmer.ts";
@@ -10,8 +11,7 @@ export interface GitCacheOptions {
   /** `host.url`: data from another code host is never served. */
   readonly hostUrl: string;
   readonly policies: CachePolicies;
-  /** `cache.tips_seconds` */
-  readonly tipsSeconds: number;
+  readonly refs: RefSnapshotStore;
   /** `cache.max_upstream_fetches` */
   readonly maxUpstreamFetches: number;
   /** `cache.queue_seconds` */

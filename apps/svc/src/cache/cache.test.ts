@@ -6,7 +6,7 @@ import { AuthorizationCache, authorizationKey } from "../access/authorization-ca
 import { isStorable, repositoryId } from "../access/repository-id.ts";
 import { isStorableRequest, responseKeySteps } from "./responses/response-key.ts";
 import { UpstreamSlots } from "./coalescing/slots.ts";
-import { Tips } from "../access/ref-snapshots.ts";
+import { RefSnapshots } from "../access/ref-snapshots.ts";
 
 class ManualClock implements Clock {
   ms = 1_000_000;
@@ -33,29 +33,29 @@ const refs = (...lines: [string, string, string?][]): Buffer =>
     })),
   );
 
-describe("Tips", () => {
-  const fresh = (): { tips: Tips; clock: ManualClock } => {
+describe("RefSnapshots", () => {
+  const fresh = (): { tips: RefSnapshots; clock: ManualClock } => {
     const clock = new ManualClock();
-    return { tips: new Tips(600, clock), clock };
+    return { tips: new RefSnapshots(600_000, clock), clock };
   };
 
   it("knows the objects of a yes, peeled ones too, for tips_seconds", () => {
     const { tips, clock } = fresh();
-    tips.note([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"]));
+    tips.record([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"]));
     assert.deepEqual(
       ["a", "b", "c", "d"].map((id) => tips.isTip(oid(id))),
       [true, true, true, false],
     );
     clock.ms += 600_001;
     assert.equal(tips.isTip(oid("a")), false);
-    assert.equal(tips.note([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"])), "same");
+    assert.equal(tips.record([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"])), "same");
     assert.equal(tips.isTip(oid("a")), true);
   });
 
   it("a yes replaces what its own prefixes cover, and nothing else", () => {
     const { tips } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["c", "refs/tags/v1"]));
-    assert.equal(tips.note(["refs/heads/"], refs(["a", "refs/heads/main"])), "same");
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["c", "refs/tags/v1"]));
+    assert.equal(tips.record(["refs/heads/"], refs(["a", "refs/heads/main"])), "same");
     assert.deepEqual(
       ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
       [true, false, true],
@@ -64,8 +64,8 @@ describe("Tips", () => {
 
   it("a yes that speaks of every known name and agrees on none contradicts, and older tips are forgotten", () => {
     const { tips } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
-    assert.equal(tips.note(["refs/"], refs(["c", "refs/heads/main"])), "contradicted");
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.record(["refs/"], refs(["c", "refs/heads/main"])), "contradicted");
     assert.deepEqual(
       ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
       [false, false, true],
@@ -74,16 +74,16 @@ describe("Tips", () => {
 
   it("a yes that agrees on nothing puts the names outside of it in doubt, until one speaks of them [svc 1.32]", () => {
     const { tips } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["a", "HEAD"]));
-    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "unproven");
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["a", "HEAD"]));
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "unproven");
     assert.deepEqual(
       ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
       [false, false, true],
     );
-    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "same");
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "same");
     assert.equal(tips.isTip(oid("b")), false);
     // One that agrees with a tip in doubt speaks for all of them.
-    assert.equal(tips.note(["refs/heads/dev"], refs(["b", "refs/heads/dev"])), "same");
+    assert.equal(tips.record(["refs/heads/dev"], refs(["b", "refs/heads/dev"])), "same");
     assert.deepEqual(
       ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
       [true, true, true],
@@ -92,42 +92,42 @@ describe("Tips", () => {
 
   it("a yes that speaks of all names in doubt and agrees on none contradicts", () => {
     const { tips } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
-    assert.equal(tips.note(["HEAD"], refs(["c", "HEAD"])), "unproven");
-    assert.equal(tips.note(["refs/heads/"], refs(["c", "refs/heads/main"])), "same");
-    assert.equal(tips.note(["refs/tags/"], refs(["c", "refs/tags/v1"])), "contradicted");
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "unproven");
+    assert.equal(tips.record(["refs/heads/"], refs(["c", "refs/heads/main"])), "same");
+    assert.equal(tips.record(["refs/tags/"], refs(["c", "refs/tags/v1"])), "contradicted");
     assert.equal(tips.isTip(oid("b")), false);
   });
 
   it("a tip in doubt ends by age like any other", () => {
     const { tips, clock } = fresh();
-    tips.note([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
-    tips.note(["HEAD"], refs(["c", "HEAD"]));
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
+    tips.record(["HEAD"], refs(["c", "HEAD"]));
     clock.ms += 600_001;
-    tips.note(["refs/heads/dev"], refs(["b", "refs/heads/dev"]));
+    tips.record(["refs/heads/dev"], refs(["b", "refs/heads/dev"]));
     assert.equal(tips.isTip(oid("a")), false);
     assert.equal(tips.isTip(oid("b")), true);
   });
 
   it("an empty answer shares nothing with the known tips: they are doubted, and it is another identity", () => {
     const { tips } = fresh();
-    assert.equal(tips.note(["refs/notes/"], refs()), "same");
+    assert.equal(tips.record(["refs/notes/"], refs()), "same");
     const { identity } = tips;
-    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"]));
+    tips.record(["refs/heads/"], refs(["a", "refs/heads/main"]));
     assert.equal(tips.identity, identity);
-    assert.equal(tips.note(["refs/notes/"], refs()), "unproven");
+    assert.equal(tips.record(["refs/notes/"], refs()), "unproven");
     assert.equal(tips.isTip(oid("a")), false);
     assert.notEqual(tips.identity, identity);
   });
 
   it("the digest of the tags exists only while a recent yes covers all of them, and follows them", () => {
     const { tips, clock } = fresh();
-    tips.note(["refs/heads/"], refs(["a", "refs/heads/main"]));
+    tips.record(["refs/heads/"], refs(["a", "refs/heads/main"]));
     assert.equal(tips.tagsDigest(), undefined);
-    tips.note(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"]));
+    tips.record(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"]));
     const first = tips.tagsDigest();
     assert.equal(typeof first, "string");
-    tips.note(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["c", "refs/tags/v1"]));
+    tips.record(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["c", "refs/tags/v1"]));
     assert.notEqual(tips.tagsDigest(), first);
     clock.ms += 600_001;
     assert.equal(tips.tagsDigest(), undefined);

@@ -1,11 +1,11 @@
 import type { CheckedFiles } from "./responses/checked-files.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
-import type { Tips } from "../access/ref-snapshots.ts";
+import type { RefSnapshots } from "../access/ref-snapshots.ts";
 
 /** What the cache knows of one repository while the process runs. */
 export class CachedRepository {
   readonly id: RepositoryId;
-  readonly tips: Tips;
+  readonly tips: RefSnapshots;
   /** Rises whenever the data is set aside: nothing that was begun before may be stored or shared after. */
   generation = 0;
   /** Sizes by file name. */
@@ -20,7 +20,7 @@ export class CachedRepository {
   lastFetchAt: number | undefined;
   lastError: string | undefined;
 
-  constructor(id: RepositoryId, tips: Tips, checked: CheckedFiles) {
+  constructor(id: RepositoryId, tips: RefSnapshots, checked: CheckedFiles) {
     this.id = id;
     this.tips = tips;
     this.checked = checked;

@@ -6,11 +6,12 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { CachedRepository } from "./cached-repository.ts";
 import { CheckedFiles } from "./responses/checked-files.ts";
 import { Cleanup } from "./cleanup.ts";
+import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { GitCache } from "./git-cache.ts";
 import type { CachePolicy } from "./policy.ts";
 import { repositoryId } from "../access/repository-id.ts";
 import type { StoredFile } from "./responses/response-files.ts";
-import type { Tips } from "../access/ref-snapshots.ts";
+import type { RefSnapshots } from "../access/ref-snapshots.ts";
 
 const MEGABYTE = 2 ** 20;
 const HOUR_MS = 3_600_000;
@@ -44,7 +45,7 @@ function playedCleanup(
   };
   for (const [name, { answers = {}, lastFetchHours }] of Object.entries(shops)) {
     const id = repositoryId("org", name);
-    const repository = new CachedRepository(id, {} as Tips, new CheckedFiles(clock));
+    const repository = new CachedRepository(id, {} as RefSnapshots, new CheckedFiles(clock));
     if (lastFetchHours !== undefined) repository.lastFetchAt = NOW - lastFetchHours * HOUR_MS;
     repositories.set(name, repository);
     const files = Object.entries(answers).map(([file, hours]) => ({
@@ -235,7 +236,7 @@ describe("GitCache.run", () => {
           return [];
         },
       },
-      tipsSeconds: 600,
+      refs: new RefSnapshotStore(600, systemClock),
       maxUpstreamFetches: 1,
       queueSeconds: 1,
       metrics: new Metrics({ version: "0", processMetrics: false }),

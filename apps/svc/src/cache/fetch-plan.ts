@@ -1,47 +1,39 @@
 import type { FetchRequest, ObjectFormat } from "@devplat/git-protocol";
+import type { Refusal } from "../access/access-check.ts";
+import type { Authorization } from "../access/authorization.ts";
+import type { ByteSource } from "../telemetry/metrics.ts";
+import type { UpstreamAnswer } from "../upstream/upstream.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FlightReader } from "./coalescing/flight.ts";
 import type { OpenResponse } from "./responses/response-files.ts";
-import type { ByteSource } from "../telemetry/metrics.ts";
 
-/** The code host's answer to a fetch, as far as the cache looks at it. */
-export interface FetchAnswer {
-  readonly chunks: AsyncIterable<Buffer>;
-  readonly isFetchAnswer: boolean;
+/** The code host, asked with the credential and the limits of one client's request. Only misses and fills use it. */
+export interface FetchUpstream {
+  /** Sends a `fetch`. @throws GitError */
+  fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamAnswer>;
+  /** Asks for the refs below these prefixes, and records them. @throws GitError */
+  showRefs(prefixes: readonly string[]): Promise<void>;
 }
 
-/** What the cache is asked to serve. */
-export interface FetchJob<Answer extends FetchAnswer> {
+/** A fetch that the cache is asked to answer. */
+export interface FetchJob {
   readonly repository: CachedRepository;
-  /** Undefined: the answer must be neither stored nor shared. */
+  /** Undefined: the response must be neither stored nor shared. */
   readonly key: string | undefined;
-  /** Objects asked for by id; all must be tips for a stored answer to be served. */
-  readonly wants: readonly string[];
-  /** What `want-ref` names must have been resolved to in the answer for it to be stored. */
+  /** What `want-ref` names must have been resolved to in the response for it to be stored. */
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly format: ObjectFormat;
-  /** The request, if it may be answered from the object store; undefined: only the code host knows what it means. */
+  /** The request, if it may be answered from the mirror; undefined: only the code host knows what it means. */
   readonly fetch: FetchRequest | undefined;
+  /** The request as it came. */
+  readonly body: Buffer;
   /** Fires when the caller is gone. */
   readonly gone: AbortSignal;
-  /** Sends the request to the code host as it came, with the caller's own credential. */
-  open(signal: AbortSignal): Promise<Answer>;
-  /** Sends another request of the same kind, with the caller's own credential. */
-  ask(body: Buffer, signal: AbortSignal): Promise<Answer>;
-  /** Asks the code host for the refs below these prefixes, with the caller's own credential, and records them. */
-  learnRefs(prefixes: readonly string[]): Promise<void>;
-  /**
-   * Called immediately before the first byte of cached data follows keepalive packets: asks the code host again if its
-   * decision is too old by then.
-   *
-   * @throws AccessEnded, or what asking threw
-   */
-  confirmAccess(): Promise<void>;
-  /** The answer with a body that was read. */
-  withBody(answer: Answer, body: Buffer): Answer;
+  readonly authorization: Authorization;
+  readonly upstream: FetchUpstream;
 }
 
-/** The code host refused the caller while its answer was prepared. */
+/** The code host refused the caller while its response was prepared. */
 export class AccessEnded extends Error {
   /** The code host's. */
   readonly status: number;
@@ -55,14 +47,15 @@ export class AccessEnded extends Error {
 
 /**
  * How a fetch is to be answered.
- * - `file`: from a stored answer. To be closed.
- * - `follow`, `lead`: from a flight that somebody else, or this request, set off. To be left. `result` says whether
- *   the code host was asked for objects. `confirm` says whether the answer is cached data from its first byte on: then
- *   access must be confirmed before it is sent.
- * - `relay`: the code host's answer is no fetch answer; it is for this caller alone. To be ended when it is relayed.
+ * - `file`: from a stored response, which the caller must close.
+ * - `follow`, `lead`: from a flight that another request, or this one, started. The caller must leave it. `result` says
+ *   whether the code host was asked for objects.
+ * - `relay`: the code host's response is not a fetch response. It is for this caller alone, who must end it.
+ * - `refused`: the code host refused when the authorization was renewed.
+ * - `replaced`: the name may stand for another repository than the one that was authorized. Plan again.
  * - `busy`: no turn came in time. `gone`: the caller left.
  */
-export type FetchPlan<Answer> =
+export type FetchPlan =
   | { readonly kind: "file"; readonly file: OpenResponse }
   | { readonly kind: "follow"; readonly reader: FlightReader }
   | {
@@ -71,9 +64,10 @@ export type FetchPlan<Answer> =
       readonly result: "hit" | "miss";
       readonly source: ByteSource;
       readonly failed: () => boolean;
-      readonly confirm: boolean;
     }
-  | { readonly kind: "relay"; readonly answer: Answer; readonly end: () => void }
+  | { readonly kind: "relay"; readonly answer: UpstreamAnswer; readonly end: () => void }
+  | Refusal
+  | { readonly kind: "replaced" }
   | { readonly kind: "busy" }
   | { readonly kind: "gone" };
 

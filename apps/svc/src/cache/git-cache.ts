@@ -2,11 +2,15 @@ import { mkdir } from "node:fs/promises";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import { AnswerCheck } from "./responses/answer-check.ts";
 import type { FileSums } from "./responses/block-sums.ts";
-import { CheckedFiles } from "./responses/checked-files.ts";
-import { CachedRepository } from "./cached-repository.ts";
+import type { CachedRepository } from "./cached-repository.ts";
 import { Cleanup } from "./cleanup.ts";
 import { FaultLog } from "./fault-log.ts";
-import { sameRefs, type FetchAnswer, type FetchJob, type FetchPlan } from "./fetch-plan.ts";
+import { isUploadPackResult } from "../upstream/upload-pack-type.ts";
+import type { ObjectLookup } from "../access/authorization.ts";
+import type { RefObserver } from "../access/ref-snapshot-store.ts";
+import type { RepositoryIdentity } from "../access/ref-snapshots.ts";
+import { RepositoryRegistry } from "./repository-registry.ts";
+import { sameRefs, type FetchJob, type FetchPlan } from "./fetch-plan.ts";
 import type { GitCacheOptions } from "./cache-options.ts";
 import { FillWatch } from "./filling/fill-watch.ts";
 import { Flight, type FlightOutcome } from "./coalescing/flight.ts";
@@ -15,15 +19,13 @@ import { KEEP_ALIVE_MS } from "./coalescing/keep-alive.ts";
 import { settleAlive } from "./coalescing/settle-alive.ts";
 import { ProofFailure } from "@devplat/git-mirror";
 import type { CacheMaintenance, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
-import { isStorable, repositoryId } from "../access/repository-id.ts";
+import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
 import { ResponseFiles, type AsideFile } from "./responses/response-files.ts";
 import { Slices } from "./responses/slices.ts";
 import { UpstreamSlots } from "./coalescing/slots.ts";
 import { StoredAnswers } from "./responses/stored-answers.ts";
 import { StoredObjects, type SettledAnswer } from "./stored-objects.ts";
-import { Tips } from "../access/ref-snapshots.ts";
 import { Warmer } from "./warming/warmer.ts";
-import { Visibility } from "../access/visibility.ts";
 
 /** Milliseconds between two cleanup runs (mission 000, "Limits"). */
 export const CLEANUP_INTERVAL_MS = 600_000;
@@ -31,30 +33,37 @@ const MEGABYTE = 1024 * 1024;
 /** Stands for the key in the name of a file that is only read while it is written. */
 const UNNAMED = "unnamed";
 
+/** A plan, and whether access must be confirmed before its first byte. */
+interface Planned {
+  readonly plan: FetchPlan;
+  readonly confirm: boolean;
+}
+
 /**
  * Response files and shared upstream fetches of the listed repositories. It decides nothing about access: whoever
  * asks has passed the access check. A failure in here never fails a clone: the request is then answered by the code host.
  */
-export class GitCache implements CacheMaintenance {
+export class GitCache implements CacheMaintenance, RefObserver {
   readonly #options: GitCacheOptions;
   readonly #files: ResponseFiles;
   readonly #answers: StoredAnswers;
   readonly #slices = new Slices();
   readonly #slots: UpstreamSlots;
   readonly #fills = new FillWatch();
-  readonly #repositories = new Map<string, CachedRepository>();
+  readonly #repositories: RepositoryRegistry;
   readonly #flights = new Map<string, Flight>();
   /** Flights that got no turn. */
   readonly #turnedAway = new WeakSet<Flight>();
   readonly #storing = new Set<Promise<void>>();
   readonly #faults: FaultLog;
   readonly #objects: StoredObjects;
-  readonly #visibility: Visibility;
   readonly #cleanup: Cleanup;
   readonly #warmer: Warmer | undefined;
 
   constructor(options: GitCacheOptions) {
     this.#options = options;
+    this.#repositories = new RepositoryRegistry(options.refs, options.clock);
+    options.refs.observe(this);
     this.#files = new ResponseFiles(options.storagePath, options.hostUrl, this.#slices);
     this.#faults = new FaultLog(options.logger);
     this.#answers = new StoredAnswers(this.#files, this.#faults, options.logger);
@@ -73,11 +82,11 @@ export class GitCache implements CacheMaintenance {
         detectCollisions,
         startAnew: async (repository) => this.#startAnew(repository),
         clock: fillClock,
+        repositories: this.#repositories,
       },
       this.#slots,
       this.#faults,
     );
-    this.#visibility = new Visibility(this.#objects, this.#files);
     const { policies, metrics, logger, clock, warming } = options;
     const [files, objects, faults, slots] = [this.#files, this.#objects, this.#faults, this.#slots];
     this.#cleanup = new Cleanup({
@@ -96,8 +105,8 @@ export class GitCache implements CacheMaintenance {
     if (warming === undefined) return;
     const target = {
       store: (repository: CachedRepository) => objects.store(repository),
-      noteYes: async (repository: CachedRepository, prefixes: readonly string[], body: Buffer | undefined) =>
-        this.noteYes(repository, prefixes, body),
+      recordRefs: async (id: RepositoryId, prefixes: readonly string[], body: Buffer | undefined) =>
+        options.refs.record(id, prefixes, body),
       startAnew: async (repository: CachedRepository) => this.#startAnew(repository),
     };
     this.#warmer = new Warmer(warming, {
@@ -150,66 +159,83 @@ export class GitCache implements CacheMaintenance {
   }
 
   repository(owner: string, name: string): CachedRepository {
-    const id = repositoryId(owner, name);
-    const known = this.#repositories.get(id.key);
-    if (known !== undefined) return known;
-    const { tipsSeconds, clock } = this.#options;
-    const repository = new CachedRepository(id, new Tips(tipsSeconds, clock), new CheckedFiles(clock));
-    this.#repositories.set(id.key, repository);
-    return repository;
+    return this.#repositories.of(repositoryId(owner, name));
   }
 
-  /** Takes in a yes of the code host: see {@link Tips.note}. */
-  async noteYes(
-    repository: CachedRepository,
-    prefixes: readonly string[],
-    body: Buffer | undefined,
-  ): Promise<void> {
-    const continuity = repository.tips.note(prefixes, body);
-    this.#warmer?.observed(repository, prefixes.length === 0 && body !== undefined);
+  /** Says which objects are here, for the access check. */
+  get objects(): ObjectLookup {
+    return this.#objects;
+  }
+
+  async refsShown(id: RepositoryId, identity: RepositoryIdentity, complete: boolean): Promise<void> {
+    const repository = this.#repositories.of(id);
+    this.#warmer?.observed(repository, complete);
     // With objects here, the next fetch shows whether the new tips share history with them: see startAnew.
-    if (continuity !== "contradicted" || (await this.#objects.hasAny(repository))) return;
+    if (identity !== "contradicted" || (await this.#objects.hasAny(repository))) return;
     this.#options.logger.info(
-      { repo: repository.id.key },
+      { repo: id.key },
       "no known tip is left at the code host; stored answers are set aside",
     );
     await this.#setAside(repository);
   }
 
-  /** Finds out how to answer a fetch. @throws what `open` throws */
-  async plan<Answer extends FetchAnswer>(job: FetchJob<Answer>): Promise<FetchPlan<Answer>> {
-    const { repository, gone } = job;
+  /**
+   * Finds out how to answer a fetch. Access is confirmed where the response is stored data from its first byte on.
+   *
+   * @throws GitError if the code host does not answer
+   */
+  async plan(job: FetchJob): Promise<FetchPlan> {
+    const { plan, confirm } = await this.#plan(job);
+    if (!confirm) return plan;
+    const leave = async (): Promise<void> => {
+      if (plan.kind === "file") await plan.file.close();
+      else if (plan.kind === "follow" || plan.kind === "lead") plan.reader.leave();
+    };
+    try {
+      const renewal = await job.authorization.renew();
+      if (renewal.kind === "current") return plan;
+      await leave();
+      return renewal;
+    } catch (error) {
+      await leave();
+      throw error;
+    }
+  }
+
+  async #plan(job: FetchJob): Promise<Planned> {
+    const { repository, gone, authorization } = job;
+    this.#objects.used(repository);
     const key = isStorable(repository.id) ? job.key : undefined;
     // One for the whole request: whoever waits behind others must not wait it once for each of them.
     const deadline = this.#options.clock.monotonic() + this.#options.queueSeconds * 1000;
+    const mayRead = key !== undefined && authorization.wantsShown;
     for (;;) {
-      if (gone.aborted) return { kind: "gone" };
-      const maySee = key !== undefined && (await this.#visibility.maySee(job));
+      if (gone.aborted) return { plan: { kind: "gone" }, confirm: false };
       // Only requests that the tips say the same about share: a flight of before may bring another repository's objects.
-      const place = `${repository.generation}.${repository.tips.identity}.${maySee ? "tips" : "others"}`;
+      const place = `${repository.generation}.${authorization.identity}.${mayRead ? "tips" : "others"}`;
       const flightKey = `${repository.id.key}/${key ?? ""}#${place}`;
       let broken = false;
       if (key !== undefined) {
         // A flight first: looking for its file is a wait in which it could end, and be found in neither place.
-        if (this.#flights.get(flightKey) === undefined && maySee) {
+        if (this.#flights.get(flightKey) === undefined && mayRead) {
           const file = await this.#answers.open(repository, key);
           if (file === "failed") broken = true;
-          else if (file !== undefined) return { kind: "file", file };
+          else if (file !== undefined) return { plan: { kind: "file", file }, confirm: true };
         }
         const flight = this.#flights.get(flightKey);
         if (flight?.joinable === true) {
           const reader = await follow(flight, gone);
           if (reader !== undefined) {
             this.#options.metrics.followed();
-            return { kind: "follow", reader };
+            return { plan: { kind: "follow", reader }, confirm: true };
           }
           const late = this.#options.clock.monotonic() >= deadline;
-          if (late && this.#turnedAway.has(flight)) return { kind: "busy" };
+          if (late && this.#turnedAway.has(flight)) return { plan: { kind: "busy" }, confirm: false };
           continue;
         }
       }
-      const plan = await this.#lead(job, key, flightKey, broken, deadline);
-      if (plan !== "filled") return plan;
+      const led = await this.#lead(job, key, flightKey, broken, deadline);
+      if (led !== "filled") return led;
     }
   }
 
@@ -245,7 +271,7 @@ export class GitCache implements CacheMaintenance {
     await this.#setAside(repository);
     await this.#objects.remove(repository);
     if (this.#options.policies.find(owner, name) === undefined) {
-      this.#repositories.delete(repository.id.key);
+      this.#repositories.forget(repository.id);
       this.#options.metrics.forgetResponseSize(owner, name);
     } else {
       this.#options.metrics.responseSize(owner, name, 0);
@@ -270,16 +296,16 @@ export class GitCache implements CacheMaintenance {
   }
 
   /** @returns `filled`: the mirror was filled while the request waited for a turn; it is to be looked at again */
-  async #lead<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
+  async #lead(
+    job: FetchJob,
     key: string | undefined,
     flightKey: string,
     broken: boolean,
     deadline: number,
-  ): Promise<FetchPlan<Answer> | "filled"> {
+  ): Promise<Planned | "filled"> {
     const { repository, gone } = job;
     // While it was looked for an answer: what has fired already is heard of no more.
-    if (gone.aborted) return { kind: "gone" };
+    if (gone.aborted) return { plan: { kind: "gone" }, confirm: false };
     let { generation } = repository;
     const check = new AnswerCheck(job.format);
     const flight = new Flight(check, this.#slices);
@@ -314,16 +340,16 @@ export class GitCache implements CacheMaintenance {
         const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
         if (own.kind === "pending" && !own.leads) this.#options.metrics.followed();
         const confirm = settled.keptAlive !== true;
-        return { kind: "lead", reader, result, source: "pack", failed: () => false, confirm };
+        return { plan: { kind: "lead", reader, result, source: "pack", failed: () => false }, confirm };
       }
       if (settled.kind === "relay") {
         land();
-        return { kind: "relay", answer: settled.answer, end: leave };
+        return { plan: { kind: "relay", answer: settled.answer, end: leave }, confirm: false };
       }
       if (settled.kind === "busy") {
         this.#turnedAway.add(flight);
         land();
-        return { kind: gone.aborted ? "gone" : "busy" };
+        return { plan: gone.aborted ? { kind: "gone" } : { kind: "busy" }, confirm: false };
       }
       if (settled.kind === "unrelated") {
         await this.#startAnew(repository);
@@ -345,20 +371,17 @@ export class GitCache implements CacheMaintenance {
       if (release === undefined) {
         this.#turnedAway.add(flight);
         land();
-        return { kind: gone.aborted ? "gone" : "busy" };
+        return { plan: gone.aborted ? { kind: "gone" } : { kind: "busy" }, confirm: false };
       }
-      const answer = await job.open(flight.signal);
-      if (!answer.isFetchAnswer) {
+      const answer = await job.upstream.fetch(job.body, flight.signal);
+      if (!isUploadPackResult(answer)) {
         land();
         const giveBack = release;
-        return {
-          kind: "relay",
-          answer,
-          end: () => {
-            reader.leave();
-            giveBack();
-          },
+        const end = (): void => {
+          reader.leave();
+          giveBack();
         };
+        return { plan: { kind: "relay", answer, end }, confirm: false };
       }
       const aside = await this.#createFile(repository, key);
       const isNamed = key !== undefined && aside !== undefined;
@@ -378,14 +401,8 @@ export class GitCache implements CacheMaintenance {
         }),
       );
       const noFile = isStorable(repository.id) && aside === undefined;
-      return {
-        kind: "lead",
-        reader,
-        result: "miss",
-        source: "upstream",
-        failed: () => broken || noFile || flight.diskError !== undefined,
-        confirm: false,
-      };
+      const failed = (): boolean => broken || noFile || flight.diskError !== undefined;
+      return { plan: { kind: "lead", reader, result: "miss", source: "upstream", failed }, confirm: false };
     } catch (error) {
       release?.();
       land();
@@ -395,11 +412,7 @@ export class GitCache implements CacheMaintenance {
   }
 
   /** Waits for an answer that is prepared; a client that can be shown signs of life gets them. */
-  async #settle<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
-    pending: Promise<SettledAnswer<Answer>>,
-    signal: AbortSignal,
-  ): Promise<SettledAnswer<Answer>> {
+  async #settle(job: FetchJob, pending: Promise<SettledAnswer>, signal: AbortSignal): Promise<SettledAnswer> {
     const intervalMs = this.#options.keepAliveMs ?? KEEP_ALIVE_MS;
     return await settleAlive(job, pending, signal, intervalMs, async () => this.#startAnew(job.repository));
   }
@@ -419,7 +432,7 @@ export class GitCache implements CacheMaintenance {
    * reader left.
    */
   async #fly(
-    job: FetchJob<FetchAnswer>,
+    job: FetchJob,
     key: string | undefined,
     flight: Flight,
     check: AnswerCheck,

@@ -7,7 +7,7 @@ import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import { FillBehind, type FillSource } from "./filling/fill-behind.ts";
 import { FillStarts } from "./filling/fill-starts.ts";
-import type { FetchAnswer, FetchJob } from "./fetch-plan.ts";
+import type { FetchJob } from "./fetch-plan.ts";
 import type { Flight } from "./coalescing/flight.ts";
 import {
   IdleDetector,
@@ -24,10 +24,11 @@ import { BRAND } from "../brand.ts";
 import { StoredDataDamaged } from "./responses/block-sums.ts";
 import { RESPONSES_FOLDER } from "./responses/response-files.ts";
 import { fileChunks, flightChunks, packBytes } from "./coalescing/pack-stream.ts";
-import { isStorable, repositoryId } from "../access/repository-id.ts";
+import type { ObjectLookup } from "../access/authorization.ts";
+import { isStorable, repositoryId, type RepositoryId } from "../access/repository-id.ts";
+import type { UpstreamAnswer } from "../upstream/upstream.ts";
+import type { RepositoryRegistry } from "./repository-registry.ts";
 import type { UpstreamSlots } from "./coalescing/slots.ts";
-
-type Job = FetchJob<FetchAnswer>;
 
 /** Milliseconds in which the code host must begin to give what a mirror lacks; then the request itself is forwarded. */
 const FIRST_BYTE_MS = 5000;
@@ -43,20 +44,20 @@ const FINISHING_MS = 5000;
  * - `unrelated`: what the code host has now shares no history with the store, which must be set aside.
  * - `busy`: no turn came in time.
  */
-export type SettledAnswer<Answer> =
+export type SettledAnswer =
   | {
       readonly kind: "begun";
       readonly chunks: AsyncIterable<Buffer>;
       readonly asked: boolean;
       readonly keptAlive?: true;
     }
-  | { readonly kind: "relay"; readonly answer: Answer }
+  | { readonly kind: "relay"; readonly answer: UpstreamAnswer }
   | { readonly kind: "none" | "failed" | "unrelated" | "busy" };
 
 /** The same, or `pending` while the code host is asked; `leads`: on behalf of this request. */
-export type OwnAnswer<Answer> =
-  | SettledAnswer<Answer>
-  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer<Answer>> };
+export type OwnAnswer =
+  | SettledAnswer
+  | { readonly kind: "pending"; readonly leads: boolean; readonly pending: Promise<SettledAnswer> };
 
 export interface StoredObjectsOptions {
   readonly storagePath: string;
@@ -73,18 +74,20 @@ export interface StoredObjectsOptions {
   /** Default false. */
   readonly detectCollisions?: boolean | undefined;
   readonly clock?: Clock;
+  readonly repositories: RepositoryRegistry;
 }
 
 /**
  * The object stores as the cache uses them: answers made from them, answers that fill them. Nothing in here throws; a
  * store that does not work is logged, a damaged one set aside, and the code host answers instead.
  */
-export class StoredObjects {
+export class StoredObjects implements ObjectLookup {
   readonly #stores: PackStores;
   readonly #own: OwnAnswers<CachedRepository>;
   readonly #base: BaseFetches;
   readonly #background: BackgroundFills;
   readonly #faults: FaultLog;
+  readonly #repositories: RepositoryRegistry;
   readonly #idle: IdleDetector;
   readonly #firstByteMs: number;
   readonly #startAnew: StoredObjectsOptions["startAnew"];
@@ -98,6 +101,7 @@ export class StoredObjects {
     const { repackIdleMs: idleMs = 0, firstByteMs = FIRST_BYTE_MS, detectCollisions = false } = options;
     this.#idle = new IdleDetector({ clock, idleMs });
     this.#firstByteMs = firstByteMs;
+    this.#repositories = options.repositories;
     this.#startAnew = options.startAnew;
     this.#stores = new PackStores({
       storagePath,
@@ -120,11 +124,15 @@ export class StoredObjects {
     this.#faults = faults;
   }
 
-  /** Whether a tip of a recent yes is, or reaches, each object asked for by id. */
-  async maySee({ repository, format, wants }: Job): Promise<boolean> {
-    this.#idle.touch(repository.id.key);
+  /** A request for the repository came: it is not idle. */
+  used({ id }: CachedRepository): void {
+    this.#idle.touch(id.key);
+  }
+
+  async areReachable(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean> {
+    const repository = this.#repositories.of(id);
     try {
-      return await this.#own.maySee(repository, format, wants);
+      return await this.#own.maySee(repository, format, oids);
     } catch (error) {
       await this.failed(repository, error);
       return false;
@@ -138,11 +146,7 @@ export class StoredObjects {
    * @param waitMs for a turn to ask the code host, at most
    * @throws in `pending`: what asking the code host threw
    */
-  async answer<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
-    signal: AbortSignal,
-    waitMs: number,
-  ): Promise<OwnAnswer<Answer>> {
+  async answer(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<OwnAnswer> {
     const { repository, fetch, format } = job;
     if (fetch === undefined || !isStorable(repository.id)) return { kind: "none" };
     const request = { repository, fetch, format };
@@ -171,7 +175,7 @@ export class StoredObjects {
    *
    * @returns whether there was one, and it is over
    */
-  async #finished({ repository, fetch }: Job): Promise<boolean> {
+  async #finished({ repository, fetch }: FetchJob): Promise<boolean> {
     const { id, tips } = repository;
     const { key } = id;
     // The transfer of a request for all objects is itself the source of a fill.
@@ -188,7 +192,7 @@ export class StoredObjects {
     verdict: Extract<OwnVerdict, { kind: "serve" }>,
     signal: AbortSignal,
     asked: boolean,
-  ): Promise<SettledAnswer<never>> {
+  ): Promise<SettledAnswer> {
     const { chunks } = await begin(this.#own.answer(request, verdict, signal), (error) => {
       if (!signal.aborted) void this.failed(request.repository, error);
       return new StoredDataDamaged("stored objects cannot be read", error);
@@ -197,14 +201,14 @@ export class StoredObjects {
   }
 
   /** What can be answered once the objects that were lacking came, or did not. */
-  async #afterFetch<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
+  async #afterFetch(
+    job: FetchJob,
     request: OwnRequest<CachedRepository>,
     lacks: Extract<OwnVerdict, { kind: "lacks" }>,
-    fetching: BaseFetch<unknown>,
+    fetching: BaseFetch,
     leads: boolean,
     signal: AbortSignal,
-  ): Promise<SettledAnswer<Answer>> {
+  ): Promise<SettledAnswer> {
     const { repository } = job;
     const { generation } = repository;
     const { identity } = repository.tips;
@@ -217,7 +221,7 @@ export class StoredObjects {
       if (outcome.kind === "busy") return { kind: "busy" };
       // A refusal is for the one whose credential was refused; the others ask for themselves.
       if (outcome.kind === "refused") {
-        return leads ? { kind: "relay", answer: outcome.answer as Answer } : { kind: "none" };
+        return leads ? { kind: "relay", answer: outcome.answer } : { kind: "none" };
       }
       if (outcome.kind === "unrelated") return { kind: "unrelated" };
       if (generation !== repository.generation || identity !== repository.tips.identity)
@@ -242,7 +246,7 @@ export class StoredObjects {
   }
 
   /** Nobody waits for the fetch any more, which goes on for the mirror. Never rejects. */
-  async #afterLateFetch(repository: CachedRepository, outcome: BaseFetch<unknown>["outcome"]): Promise<void> {
+  async #afterLateFetch(repository: CachedRepository, outcome: BaseFetch["outcome"]): Promise<void> {
     const { generation } = repository;
     try {
       const { kind } = await outcome;
@@ -254,7 +258,7 @@ export class StoredObjects {
   }
 
   /** Whether the code host begins to answer in time, or the fetch is over. */
-  async #hasBegun({ outcome, firstByte }: BaseFetch<unknown>): Promise<boolean> {
+  async #hasBegun({ outcome, firstByte }: BaseFetch): Promise<boolean> {
     const over = outcome.then(
       () => undefined,
       () => undefined,
@@ -283,7 +287,7 @@ export class StoredObjects {
    * @returns undefined when nothing can be filled behind it
    */
   fillBehind(
-    job: Job,
+    job: FetchJob,
     flight: Flight,
     isStored: boolean,
     begun: (work: Promise<void>) => void,
@@ -308,7 +312,7 @@ export class StoredObjects {
     return behind;
   }
 
-  async #fill(job: Job, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {
+  async #fill(job: FetchJob, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {
     const { repository } = job;
     if (this.#ended.signal.aborted || generation !== repository.generation) {
       if (source?.kind === "transfer") source.reader.leave();
@@ -320,7 +324,7 @@ export class StoredObjects {
   }
 
   async #fillFrom(
-    { repository, format }: Job,
+    { repository, format }: FetchJob,
     fetch: FetchRequest,
     source: NonNullable<FillSource>,
   ): Promise<void> {
@@ -391,17 +395,10 @@ export class StoredObjects {
     return isStorable(id) ? this.#stores.of(id) : undefined;
   }
 
-  /** Whether all of these are in the store. */
-  async holdsAll(
-    repository: CachedRepository,
-    format: ObjectFormat,
-    oids: readonly string[],
-  ): Promise<boolean> {
+  async areHere(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean> {
+    const repository = this.#repositories.of(id);
     try {
-      const view = await this.store(repository)?.viewSoon(
-        format,
-        (error) => void this.failed(repository, error),
-      );
+      const view = await this.#stores.of(id).viewSoon(format, (error) => void this.failed(repository, error));
       if (view === undefined) return false;
       try {
         return await this.#own.holdsAll(view.graph, oids);

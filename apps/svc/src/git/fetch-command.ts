@@ -18,17 +18,16 @@ import type { GitCache } from "../cache/git-cache.ts";
 import { FlightCut } from "../cache/coalescing/flight.ts";
 import type { OpenResponse } from "../cache/responses/response-files.ts";
 import { isStorableRequest } from "../cache/responses/response-key.ts";
-import { SURVEY_PREFIXES } from "../access/visibility.ts";
+import type { FetchAuthorization } from "../access/authorization.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
-import type { AccessCheck } from "../access/access-check.ts";
+import type { AccessCheck, Refusal } from "../access/access-check.ts";
 import { askFeatures, featuresOf } from "./advertised-features.ts";
 import type { CommandAnswer } from "./command-answer.ts";
 import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
 import type { KnownBodies } from "./known-bodies.ts";
-import { commandHeaders } from "./ls-refs-command.ts";
+import { ClientUpstream } from "./fetch-upstream.ts";
 import type { Outcomes } from "./outcome.ts";
-import { isUploadPackResult, kept, type RefsAnswer } from "../access/ref-probe.ts";
 import { AnswerSender } from "./send-stored.ts";
 import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
@@ -64,18 +63,6 @@ export interface FetchCall {
   readonly plans?: number;
 }
 
-type RefusedAnswer = Extract<RefsAnswer, { kind: "refused" }>;
-
-/** The code host's latest decision on a fetch. */
-interface LatestDecision {
-  /** When the request behind it was sent. */
-  askedAt: number;
-  readonly fetch: FetchRequest;
-}
-
-type CachedAnswer = UpstreamAnswer & { readonly isFetchAnswer: boolean };
-type Plan = FetchPlan<CachedAnswer>;
-
 /** Names that a request leaves to the server to resolve, and what they stand for now. */
 interface Resolution {
   readonly wantedRefs: ReadonlyMap<string, string>;
@@ -107,102 +94,68 @@ export class FetchCommand {
   }
 
   async #run(call: FetchCall): Promise<boolean> {
-    const { access, cache, known } = this.#options;
+    const { upstream, access, cache, known } = this.#options;
     const { request, repository, command } = call;
     const { context } = request;
     const startedAt = performance.now();
-    const format = requestObjectFormat(command.request);
-    const fetch = known.fetchOf(command.request, format ?? "sha1");
-    const latest: LatestDecision = { askedAt: call.authorizedAt ?? 0, fetch };
-    if (call.authorizedAt === undefined) {
-      const decision = await access.authorize(request, command.request, prefixesFor(repository, fetch));
-      context.stage("gate", startedAt);
-      if (decision.kind === "refused") return await this.#refused(call, decision);
-      latest.askedAt = decision.askedAt;
-    }
-    const isOurs = format !== undefined && (await this.#isAdvertised(call, fetch));
+    const given = requestObjectFormat(command.request);
+    const format = given ?? "sha1";
+    const fetch = known.fetchOf(command.request, format);
+    const asked = { command: command.request, fetch, format };
+    const authorization = await access.authorizeFetch(request, asked, call.authorizedAt);
+    if (call.authorizedAt === undefined) context.stage("gate", startedAt);
+    if ("kind" in authorization) return await this.#refused(call, authorization);
+    const isOurs = given !== undefined && (await this.#isAdvertised(call, fetch));
     const resolution =
-      isOurs && isStorableRequest(fetch) ? await this.#resolve(call, fetch, latest) : NOTHING_TO_RESOLVE;
+      isOurs && isStorableRequest(fetch) ? await this.#resolve(fetch, authorization) : NOTHING_TO_RESOLVE;
     if (resolution !== undefined && "kind" in resolution) return await this.#refused(call, resolution);
+    const isKnown = isOurs && resolution !== undefined;
     const plannedAt = performance.now();
-    const plan = await cache.plan<CachedAnswer>({
+    const key = isKnown ? await this.#keyOf(call, fetch, format, resolution) : undefined;
+    if (key !== undefined) await authorization.checkWants();
+    const plan = await cache.plan({
       repository,
-      key:
-        isOurs && resolution !== undefined ? await this.#keyOf(call, fetch, format, resolution) : undefined,
-      wants: fetch.wants,
+      key,
       wantedRefs: resolution?.wantedRefs ?? NOTHING_TO_RESOLVE.wantedRefs,
-      format: format ?? "sha1",
-      fetch: isOurs && resolution !== undefined && isPlain(command.request) ? fetch : undefined,
+      format,
+      fetch: isKnown && isPlain(command.request) ? fetch : undefined,
+      body: command.bytes,
       gone: context.gone,
-      open: (signal) => this.#ask(call, command.bytes, signal),
-      ask: (body, signal) => this.#ask(call, body, signal),
-      learnRefs: async (prefixes) => {
-        const answer = await access.ask(request, command.request, prefixes);
-        if (answer.kind === "authorized") latest.askedAt = answer.askedAt;
-      },
-      confirmAccess: async () => this.#confirmWaiting(call, latest),
-      withBody: (answer, body) => ({ ...kept(answer, body), isFetchAnswer: false }),
+      authorization,
+      upstream: new ClientUpstream({ upstream, access, request, authorization }),
     });
     context.timing("plan", performance.now() - plannedAt);
-    return await this.#carryOut(call, plan, latest);
+    if (plan.kind === "replaced") return await this.#again(call, authorization.askedAt);
+    return await this.#carryOut(call, plan);
   }
 
-  async #carryOut(call: FetchCall, plan: Plan, latest: LatestDecision): Promise<boolean> {
-    if (plan.kind === "gone") throw new GitError("client_gone", 499, "the client left");
-    if (plan.kind === "busy") {
-      throw new GitError("busy", 503, "too many fetches from the code host are waiting; try again", {
-        headers: { "Retry-After": RETRY_AFTER_SECONDS },
-      });
+  async #carryOut(call: FetchCall, plan: Exclude<FetchPlan, { kind: "replaced" }>): Promise<boolean> {
+    switch (plan.kind) {
+      case "gone":
+        throw new GitError("client_gone", 499, "the client left");
+      case "busy":
+        throw new GitError("busy", 503, "too many fetches from the code host are waiting; try again", {
+          headers: { "Retry-After": RETRY_AFTER_SECONDS },
+        });
+      case "relay":
+        return await this.#relayed(call, plan.answer, plan.end);
+      case "refused":
+        return await this.#refused(call, plan);
+      case "file":
+        return await this.#fromFile(call, plan.file);
+      default:
+        return await this.#fromFlight(call, plan);
     }
-    if (plan.kind === "relay") return await this.#relayed(call, plan.answer, plan.end);
-    if (plan.kind !== "lead" || plan.confirm) {
-      const leave = async (): Promise<void> =>
-        plan.kind === "file" ? await plan.file.close() : plan.reader.leave();
-      const { identity } = call.repository.tips;
-      const refused = await this.#confirm(call, latest).catch(async (error: unknown) => {
-        await leave();
-        throw error;
-      });
-      if (refused !== undefined) {
-        await leave();
-        return await this.#refused(call, refused);
-      }
-      if (identity !== call.repository.tips.identity) {
-        await leave();
-        return await this.#again(call, latest);
-      }
-    }
-    if (plan.kind === "file") return await this.#fromFile(call, plan.file);
-    return await this.#fromFlight(call, plan);
   }
 
   /** Plans again, because the name may stand for another repository since. @throws GitError `busy` if that goes on */
-  async #again(call: FetchCall, { askedAt }: LatestDecision): Promise<boolean> {
+  async #again(call: FetchCall, authorizedAt: number): Promise<boolean> {
     const { plans = 1 } = call;
     if (plans >= MAX_PLANS) {
       const message = "the repository changes while it is read; try again";
       throw new GitError("busy", 503, message, { headers: { "Retry-After": RETRY_AFTER_SECONDS } });
     }
-    return await this.#run({ ...call, authorizedAt: askedAt, plans: plans + 1 });
-  }
-
-  /** Asks the code host again where its decision is too old for cached data. @returns its refusal */
-  async #confirm(call: FetchCall, latest: LatestDecision): Promise<RefusedAnswer | undefined> {
-    const { request, command, repository } = call;
-    const { access } = this.#options;
-    const prefixes = prefixesFor(repository, latest.fetch);
-    const decision = await access.confirm(request, command.request, prefixes, latest.askedAt);
-    if (decision.kind === "refused") return decision;
-    latest.askedAt = decision.askedAt;
-    return undefined;
-  }
-
-  /** The same for an answer that has begun with keepalive packets. @throws AccessEnded, GitError */
-  async #confirmWaiting(call: FetchCall, latest: LatestDecision): Promise<void> {
-    // The answer is then for those who joined, and each of them is confirmed on its own.
-    if (call.request.context.gone.aborted) return;
-    const refused = await this.#confirm(call, latest);
-    if (refused !== undefined) throw new AccessEnded(refused.answer.status);
+    return await this.#run({ ...call, authorizedAt, plans: plans + 1 });
   }
 
   async #fromFile(call: FetchCall, file: OpenResponse): Promise<boolean> {
@@ -225,7 +178,10 @@ export class FetchCommand {
     }
   }
 
-  async #fromFlight(call: FetchCall, plan: Extract<Plan, { kind: "lead" | "follow" }>): Promise<boolean> {
+  async #fromFlight(
+    call: FetchCall,
+    plan: Extract<FetchPlan, { kind: "lead" | "follow" }>,
+  ): Promise<boolean> {
     const { answer, request } = call;
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
@@ -280,7 +236,7 @@ export class FetchCommand {
   }
 
   /** The code host's answer to the fetch is no fetch answer. */
-  async #relayed(call: FetchCall, upstream: CachedAnswer, end: () => void): Promise<boolean> {
+  async #relayed(call: FetchCall, upstream: UpstreamAnswer, end: () => void): Promise<boolean> {
     try {
       this.#count(call, isRefusal(upstream.status) ? "rejected" : "error");
       await call.answer.endRefused(upstream, call.request.relay);
@@ -292,27 +248,10 @@ export class FetchCommand {
   }
 
   /** The code host refused a probe. */
-  async #refused(call: FetchCall, { answer }: RefusedAnswer): Promise<boolean> {
+  async #refused(call: FetchCall, { answer }: Refusal): Promise<boolean> {
     this.#count(call, isRefusal(answer.status) ? "rejected" : "error");
     await call.answer.endRefused(answer, call.request.relay);
     return false;
-  }
-
-  async #ask(call: FetchCall, body: Buffer, signal: AbortSignal): Promise<CachedAnswer> {
-    const { request } = call;
-    const startedAt = performance.now();
-    const received = await this.#options.upstream.send({
-      kind: "fetch",
-      method: "POST",
-      path: request.target.upstreamPath,
-      headers: commandHeaders(request),
-      body,
-      idleMs: request.policy.timeoutSeconds * 1000,
-      signal,
-    });
-    request.context.timing("upstream", performance.now() - startedAt);
-    const answer = this.#options.access.observe(request, received);
-    return { ...answer, isFetchAnswer: isUploadPackResult(answer) };
   }
 
   /** Whether the code host offers what the request uses; what it does not offer is its own to refuse. */
@@ -336,17 +275,14 @@ export class FetchCommand {
    * @returns undefined if the answer is too long to be kept: then the fetch is forwarded, and not stored
    */
   async #resolve(
-    call: FetchCall,
     fetch: FetchRequest,
-    latest: LatestDecision,
-  ): Promise<Resolution | RefusedAnswer | undefined> {
+    authorization: FetchAuthorization,
+  ): Promise<Resolution | Refusal | undefined> {
     const { wantRefs, deepenNots } = fetch;
     if (wantRefs.length === 0 && deepenNots.length === 0) return NOTHING_TO_RESOLVE;
     const asked = [...wantRefs, ...deepenNots.flatMap((name) => candidates(name))];
-    const prefixes = fewPrefixes(asked);
-    const answer = await this.#options.access.ask(call.request, call.command.request, prefixes);
+    const answer = await authorization.ask(fewPrefixes(asked));
     if (answer.kind === "refused") return answer;
-    latest.askedAt = answer.askedAt;
     if (answer.body === undefined) return undefined;
     const refs = new Map(decodeLsRefsResponse(answer.body).map((ref) => [ref.name, ref.oid]));
     const wantedRefs = new Map<string, string>();
@@ -374,18 +310,6 @@ export class FetchCommand {
   #count(call: FetchCall, result: FetchResult): void {
     this.#options.outcomes.fetch(call.request.context, call.request.policy, result);
   }
-}
-
-/**
- * Prefixes of the refs that a probe on a fetch's behalf asks for: HEAD is enough for an authorization. Branches and tags come along where the answer
- * depends on which tags there are and that is not known, and where HEAD names nothing: the answer about it alone would
- * be empty, and leave open whether this is still the same repository.
- */
-function prefixesFor({ tips }: CachedRepository, { includeTag }: FetchRequest): readonly string[] {
-  const { head, refs } = tips.recent();
-  const isHeadless = head === undefined && refs.size > 0;
-  const lacksTags = includeTag && tips.tagsDigest() === undefined;
-  return isHeadless || lacksTags ? SURVEY_PREFIXES : ["HEAD"];
 }
 
 /** Whether nothing but the arguments decides on the answer: a `server-option` is the code host's to understand. */

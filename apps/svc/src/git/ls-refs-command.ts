@@ -1,13 +1,13 @@
 import { isRefusal } from "../upstream/response-status.ts";
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
-import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "../access/access-check.ts";
 import type { CommandAnswer } from "./command-answer.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
-import { LsRefsBody, isUploadPackResult } from "../access/ref-probe.ts";
+import { LsRefsBody } from "../access/ref-probe.ts";
+import { isUploadPackResult } from "../upstream/upload-pack-type.ts";
 import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Authorization of a client's own `ls-refs`. */
@@ -40,7 +40,6 @@ export class LsRefsCommand {
   /** @returns undefined if the code host did not authorize it: then the whole answer is ended. @throws GitError */
   async run(
     request: CachedRequest,
-    repository: CachedRepository,
     command: EncodedCommand,
     answer: CommandAnswer,
   ): Promise<LsRefsAuthorization | undefined> {
@@ -76,7 +75,7 @@ export class LsRefsCommand {
     const credential = upstream.renewedAuthorization ?? request.authorization;
     const access = { authorization: credential, target: request.target };
     const isAuthorized = await this.#relayBody(upstream, answer, async (body) => {
-      await this.#access.recordAuthorization(access, repository, askedAt, refPrefixes, body);
+      await this.#access.recordAuthorization(access, askedAt, refPrefixes, body);
     });
     if (isAuthorized) return { askedAt, credential };
     request.context.concludeCache("error");

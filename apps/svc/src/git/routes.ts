@@ -19,6 +19,7 @@ import { answerText } from "../http/request/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialGate } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
+import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { AccessCheck } from "../access/access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
 import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
@@ -47,6 +48,8 @@ export interface GitRoutesOptions {
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
   readonly cache: GitCache | undefined;
+  /** Recent refs of all repositories. */
+  readonly refs: RefSnapshotStore;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
   /** `cache.strict_lsrefs` */
@@ -100,7 +103,7 @@ export class GitRoutes implements GitHandler {
     if (cache === undefined) return;
     const { clock = systemClock, userAgent } = options;
     const probes = new RefProbes({ upstream, userAgent, clock });
-    const access = new AccessCheck({ ...options, cache, clock, probes });
+    const access = new AccessCheck({ ...options, objects: cache.objects, clock, probes });
     const bodies = new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs });
     const known = new KnownBodies();
     const uploadPack = new UploadPack({

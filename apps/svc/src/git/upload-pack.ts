@@ -21,7 +21,7 @@ import type { KnownBodies } from "./known-bodies.ts";
 import { mediaType } from "../upstream/headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
-import { UPLOAD_PACK_REQUEST } from "../access/ref-probe.ts";
+import { UPLOAD_PACK_REQUEST } from "../upstream/upload-pack-type.ts";
 import { relay } from "./relay.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
@@ -168,7 +168,7 @@ export class UploadPack {
     let authorizedAt: number | undefined;
     for (const command of commands) {
       if (command.request.command === "ls-refs") {
-        const authorization = await lsRefs.run(current, repository, command, answer);
+        const authorization = await lsRefs.run(current, command, answer);
         if (authorization === undefined) return;
         authorizedAt = authorization.askedAt;
         current = { ...request, authorization: authorization.credential };

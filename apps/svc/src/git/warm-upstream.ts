@@ -7,13 +7,8 @@ import {
 import { WarmRefused, type WarmQuestion, type WarmSource } from "../cache/warming/warm-source.ts";
 import { basicToken } from "../code-host/github.ts";
 import { mediaType, type HeaderRecord } from "../upstream/headers.ts";
-import {
-  UPLOAD_PACK_REQUEST,
-  LsRefsBody,
-  UPLOAD_PACK_RESULT,
-  areRefs,
-  isUploadPackResult,
-} from "../access/ref-probe.ts";
+import { LsRefsBody, areRefs } from "../access/ref-probe.ts";
+import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
 import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";

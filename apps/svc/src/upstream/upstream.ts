@@ -51,6 +51,21 @@ export function withChunks(answer: UpstreamAnswer, chunks: AsyncIterable<Buffer>
   return { ...answer, chunks, read: async (limit) => readUpTo(chunks, limit) };
 }
 
+/** The same answer with a body that was read, so that several callers can be given it. */
+export function withBody(answer: UpstreamAnswer, body: Buffer): UpstreamAnswer {
+  return {
+    status: answer.status,
+    headers: { ...answer.headers, "content-length": String(body.length) },
+    chunks: {
+      async *[Symbol.asyncIterator]() {
+        yield body;
+      },
+    },
+    cancel: () => undefined,
+    read: () => Promise.resolve(body),
+  };
+}
+
 async function readUpTo(chunks: AsyncIterable<Buffer>, limit: number): Promise<Buffer> {
   const parts: Buffer[] = [];
   let size = 0;

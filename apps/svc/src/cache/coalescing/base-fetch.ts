@@ -6,7 +6,9 @@ import {
   type ObjectFormat,
 } from "@devplat/git-protocol";
 import { GitStoreError, type Ref } from "@devplat/git-store";
-import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import { withBody, type UpstreamAnswer } from "../../upstream/upstream.ts";
+import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import type { FetchJob } from "../fetch-plan.ts";
 import { type OwnVerdict, type RepositoryStore, SURVEYED_PREFIXES } from "@devplat/git-mirror";
 import { packBytes } from "./pack-stream.ts";
 import type { UpstreamSlots } from "./slots.ts";
@@ -25,24 +27,24 @@ type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
  * - `refused`: the code host's answer is for the one that asked.
  * - `busy`: no turn came in time.
  */
-export type BaseFetchOutcome<Answer> =
+export type BaseFetchOutcome =
   | { readonly kind: "filled"; readonly asked: boolean }
   | { readonly kind: "unrelated" }
   | { readonly kind: "busy" }
-  | { readonly kind: "refused"; readonly answer: Answer };
+  | { readonly kind: "refused"; readonly answer: UpstreamAnswer };
 
 /** A fetch of the objects that the store lacks, under way. */
-export interface BaseFetch<Answer> {
-  readonly outcome: Promise<BaseFetchOutcome<Answer>>;
+export interface BaseFetch {
+  readonly outcome: Promise<BaseFetchOutcome>;
   /** Resolves with the first byte of the code host's answer; it may never do. */
   readonly firstByte: Promise<void>;
 }
 
 /** The code host's answer holds no pack. */
-class Refusal<Answer> extends Error {
-  readonly answer: Answer;
+class FetchRefused extends Error {
+  readonly answer: UpstreamAnswer;
 
-  constructor(answer: Answer) {
+  constructor(answer: UpstreamAnswer) {
     super("the code host refused a fetch");
     this.answer = answer;
   }
@@ -64,14 +66,14 @@ export class AnswerBroke extends Error {}
  */
 export class BaseFetches {
   readonly #slots: UpstreamSlots;
-  readonly #running = new Map<string, BaseFetch<unknown>>();
+  readonly #running = new Map<string, BaseFetch>();
 
   constructor(slots: UpstreamSlots) {
     this.#slots = slots;
   }
 
   /** The fetch of the same objects that somebody else set off. */
-  running(job: FetchJob<FetchAnswer>, lacks: Lacks): BaseFetch<unknown> | undefined {
+  running(job: FetchJob, lacks: Lacks): BaseFetch | undefined {
     return this.#running.get(keyOf(job, lacks));
   }
 
@@ -79,12 +81,7 @@ export class BaseFetches {
    * @param waitMs for a turn, at most
    * @throws in `outcome`: AskFailed, AnswerBroke, or what is wrong with the pack or the disk
    */
-  fetch<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
-    lacks: Lacks,
-    store: RepositoryStore,
-    waitMs: number,
-  ): BaseFetch<Answer> {
+  fetch(job: FetchJob, lacks: Lacks, store: RepositoryStore, waitMs: number): BaseFetch {
     const key = keyOf(job, lacks);
     const { promise: firstByte, resolve } = Promise.withResolvers<void>();
     const outcome = this.#fetch(job, lacks, store, waitMs, resolve).finally(() => this.#running.delete(key));
@@ -93,13 +90,13 @@ export class BaseFetches {
     return fetching;
   }
 
-  async #fetch<Answer extends FetchAnswer>(
-    job: FetchJob<Answer>,
+  async #fetch(
+    job: FetchJob,
     { wants, tips, view }: Lacks,
     store: RepositoryStore,
     waitMs: number,
     begun: () => void,
-  ): Promise<BaseFetchOutcome<Answer>> {
+  ): Promise<BaseFetchOutcome> {
     const { repository, format } = job;
     const { signal } = new AbortController();
     const before = [...view.refs.values()].map(({ oid }) => oid);
@@ -110,18 +107,20 @@ export class BaseFetches {
       asked = true;
       release = await this.#slots.acquire(repository.id.key, signal, waitMs);
       if (release === undefined) throw new NoTurn();
-      const answer = await job.ask(requestFor(wants, refs, format), signal).catch((cause: unknown) => {
-        throw new AskFailed("the code host could not be asked", { cause });
-      });
-      if (!answer.isFetchAnswer) throw new Refusal(answer);
-      return packOf(job, answer, begun);
+      const answer = await job.upstream
+        .fetch(requestFor(wants, refs, format), signal)
+        .catch((cause: unknown) => {
+          throw new AskFailed("the code host could not be asked", { cause });
+        });
+      if (!isUploadPackResult(answer)) throw new FetchRefused(answer);
+      return packOf(answer, begun);
     };
     try {
       const covered = repository.tips.surveyedWithin(Infinity) ? SURVEYED_PREFIXES : [];
       await store.receive({ open, format, wants, shown: tips.refs.values(), covered });
     } catch (error) {
       if (error instanceof NoTurn) return { kind: "busy" };
-      if (error instanceof Refusal) return { kind: "refused", answer: error.answer as Answer };
+      if (error instanceof FetchRefused) return { kind: "refused", answer: error.answer };
       // The store was looked at before: what does not fit is the pack that came, and the store is not to suffer for it.
       if (error instanceof GitStoreError && error.code !== "locked") {
         throw new AnswerBroke("the code host's pack cannot be taken in", { cause: error });
@@ -142,7 +141,7 @@ export class BaseFetches {
   }
 }
 
-function keyOf({ repository }: FetchJob<FetchAnswer>, { wants }: Lacks): string {
+function keyOf({ repository }: FetchJob, { wants }: Lacks): string {
   const identity = `${repository.generation}.${repository.tips.identity}`;
   return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
 }
@@ -179,9 +178,8 @@ export function requestFor(
  *
  * @param arrives called with each chunk of the answer
  */
-export async function* packOf<Answer extends FetchAnswer>(
-  job: FetchJob<Answer>,
-  answer: Answer,
+export async function* packOf(
+  answer: UpstreamAnswer,
   arrives: () => void = () => undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
   const head: Buffer[] = [];
@@ -202,7 +200,7 @@ export async function* packOf<Answer extends FetchAnswer>(
     }
   } catch (error) {
     const refused = !begun && error instanceof ProtocolError && error.code === "remote_error";
-    if (refused) throw new Refusal(job.withBody(answer, Buffer.concat(head)));
+    if (refused) throw new FetchRefused(withBody(answer, Buffer.concat(head)));
     throw new AnswerBroke("the code host's answer broke off", { cause: error });
   }
 }

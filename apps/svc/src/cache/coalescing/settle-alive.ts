@@ -1,4 +1,5 @@
-import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import { AccessEnded, type FetchJob } from "../fetch-plan.ts";
 import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
 import type { SettledAnswer } from "../stored-objects.ts";
 
@@ -9,20 +10,20 @@ import type { SettledAnswer } from "../stored-objects.ts";
  *
  * @param startAnew sets the stored data aside, because it is another repository's
  */
-export async function settleAlive<Answer extends FetchAnswer>(
-  job: FetchJob<Answer>,
-  pending: Promise<SettledAnswer<Answer>>,
+export async function settleAlive(
+  job: FetchJob,
+  pending: Promise<SettledAnswer>,
   signal: AbortSignal,
   intervalMs: number,
   startAnew: () => Promise<void>,
-): Promise<SettledAnswer<Answer>> {
+): Promise<SettledAnswer> {
   if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
   const soon = await within(pending, intervalMs);
   if (soon !== undefined) return soon;
   const chunks = pending.then(async (settled) => {
     if (settled.kind === "begun") {
       try {
-        await job.confirmAccess();
+        await confirm(job);
       } catch (error) {
         await drop(settled.chunks);
         throw error;
@@ -31,10 +32,18 @@ export async function settleAlive<Answer extends FetchAnswer>(
     }
     if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
     if (settled.kind === "unrelated") await startAnew();
-    const answer = await job.open(signal);
-    if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
+    const answer = await job.upstream.fetch(job.body, signal);
+    if (!isUploadPackResult(answer)) throw new Error("the code host gives no pack");
     return answer.chunks;
   });
   chunks.catch(() => undefined);
   return { kind: "begun", chunks: keptAlive(chunks, intervalMs), asked: true, keptAlive: true };
+}
+
+/** Confirms access before cached data follows keepalive packets. @throws AccessEnded, GitError */
+async function confirm({ gone, authorization }: FetchJob): Promise<void> {
+  // The response is then for those who joined, and each of them is confirmed on its own.
+  if (gone.aborted) return;
+  const renewal = await authorization.renew();
+  if (renewal.kind === "refused") throw new AccessEnded(renewal.answer.status);
 }

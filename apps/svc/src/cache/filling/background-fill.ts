@@ -1,7 +1,8 @@
 import type { CachedRepository } from "../cached-repository.ts";
 import { packOf, requestFor } from "../coalescing/base-fetch.ts";
 import type { FaultLog } from "../fault-log.ts";
-import type { FetchAnswer, FetchJob } from "../fetch-plan.ts";
+import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import type { FetchJob } from "../fetch-plan.ts";
 import type { PackStores } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 
@@ -42,7 +43,7 @@ export class BackgroundFills {
   }
 
   /** Never rejects. */
-  async fill(job: FetchJob<FetchAnswer>): Promise<void> {
+  async fill(job: FetchJob): Promise<void> {
     const { repository } = job;
     const { generation } = repository;
     const { key } = repository.id;
@@ -70,7 +71,7 @@ export class BackgroundFills {
     this.#ended.abort(new Error("the service is stopping"));
   }
 
-  async #fill(job: FetchJob<FetchAnswer>): Promise<void> {
+  async #fill(job: FetchJob): Promise<void> {
     const { repository, format, fetch } = job;
     const store = this.#stores.of(repository.id);
     const view = await store.view(format);
@@ -78,7 +79,7 @@ export class BackgroundFills {
     if (view !== undefined || fetch === undefined) return;
     const wants = new Set([...fetch.wants, ...job.wantedRefs.values()]);
     if (this.#options.mode === "full") {
-      await job.learnRefs(FILL_PREFIXES);
+      await job.upstream.showRefs(FILL_PREFIXES);
       const { refs, head } = repository.tips.recent();
       if (head !== undefined) wants.add(head);
       for (const { name, oid } of refs.values()) {
@@ -87,9 +88,9 @@ export class BackgroundFills {
     }
     const { signal } = this.#ended;
     const open = async (): Promise<AsyncIterable<Buffer>> => {
-      const answer = await job.ask(requestFor([...wants], new Map(), format), signal);
-      if (!answer.isFetchAnswer) throw new Error("the code host gives no pack");
-      return bounded(packOf(job, answer), this.#options.maxBytes);
+      const answer = await job.upstream.fetch(requestFor([...wants], new Map(), format), signal);
+      if (!isUploadPackResult(answer)) throw new Error("the code host gives no pack");
+      return bounded(packOf(answer), this.#options.maxBytes);
     };
     const shown = repository.tips.recent().refs.values();
     await store.receive({ open, format, wants: [...wants], shown, ifEmpty: true });

@@ -10,6 +10,7 @@ import type { CachePolicies, CachePolicy, WarmStart } from "../policy.ts";
 import { SURVEYED_PREFIXES, type RepositoryStore, type StoreView } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
+import type { RepositoryId } from "../../access/repository-id.ts";
 import type { WarmCredential } from "./warm-credential.ts";
 import { refChanges, warmable, WARM_PREFIXES } from "./warm-changes.ts";
 import type { WarmQuestion, WarmSource } from "./warm-source.ts";
@@ -26,8 +27,8 @@ export interface WarmerOptions {
 export interface WarmTarget {
   /** The object store; undefined: nothing of this repository may be kept. */
   store(repository: CachedRepository): RepositoryStore | undefined;
-  /** Takes in the code host's yes to an `ls-refs`. */
-  noteYes(repository: CachedRepository, prefixes: readonly string[], body: Buffer | undefined): Promise<void>;
+  /** Records the code host's response to an `ls-refs`. */
+  recordRefs(id: RepositoryId, prefixes: readonly string[], body: Buffer | undefined): Promise<void>;
   /** The name stands for another repository than the stored one. */
   startAnew(repository: CachedRepository): Promise<void>;
 }
@@ -189,7 +190,7 @@ export class Warmer {
     if (store === undefined) throw new Error("nothing is kept under this name");
     const format = await source.objectFormat(question);
     const body = await source.lsRefs(question, format, WARM_PREFIXES);
-    await target.noteYes(repository, WARM_PREFIXES, body);
+    await target.recordRefs(repository.id, WARM_PREFIXES, body);
     if (body === undefined) throw new Error("the code host shows too many references");
     const tips = repository.tips.recent();
     const { wants, before, unrelated } = await this.#lacking(store, format, tips);

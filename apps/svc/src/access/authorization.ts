@@ -1,0 +1,167 @@
+import type { CommandRequest, FetchRequest, ObjectFormat } from "@devplat/git-protocol";
+import type { AccessCheck, AccessRequest, Decision, Refusal } from "./access-check.ts";
+import type { RefsAnswer } from "./ref-probe.ts";
+import type { RefSnapshots } from "./ref-snapshots.ts";
+import { isStorable, repositoryId, type RepositoryId } from "./repository-id.ts";
+
+/** Prefixes of the refs that make history visible. */
+export const SURVEY_PREFIXES: readonly string[] = ["HEAD", "refs/heads/", "refs/tags/"];
+/**
+ * Milliseconds in which a survey is not repeated. Many clients that fetch one object id which no branch has cause one
+ * survey in this time. Fetches of a branch that was pushed within this time are forwarded.
+ */
+const SURVEY_LIFE_MS = 10_000;
+
+/** What access asks about the objects of a repository. The mirror answers, never from stored responses. */
+export interface ObjectLookup {
+  /** Whether all of these objects are here. */
+  areHere(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean>;
+  /** Whether all of these objects are reachable from refs that the code host showed recently. */
+  areReachable(id: RepositoryId, format: ObjectFormat, oids: readonly string[]): Promise<boolean>;
+}
+
+/**
+ * Result of renewing an authorization.
+ * - `current`: stored data may be sent now.
+ * - `replaced`: the name may stand for another repository since. The request must be decided again.
+ * - `refused`: by the code host.
+ */
+export type Renewal = { readonly kind: "current" } | { readonly kind: "replaced" } | Refusal;
+
+/** The code host's authorization of one fetch, as the cache sees it. */
+export interface Authorization {
+  /**
+   * Whether each wanted object is shown: a ref that the code host showed recently is, or reaches, it. Only then may a
+   * stored response be sent.
+   */
+  readonly wantsShown: boolean;
+  /** Identity of the repository under its name when this was decided: see {@link RefSnapshots.identity}. */
+  readonly identity: number;
+  /**
+   * Confirms the decision immediately before the first byte of stored data. Asks the code host again if its decision is
+   * too old.
+   *
+   * @throws GitError if the code host does not answer
+   */
+  renew(): Promise<Renewal>;
+}
+
+/** What one fetch asks for. */
+export interface AuthorizedFetch {
+  readonly command: CommandRequest;
+  readonly fetch: FetchRequest;
+  readonly format: ObjectFormat;
+}
+
+/** Makes and holds the whole decision about one fetch: the code host's authorization, and which objects are shown. */
+export class FetchAuthorization implements Authorization {
+  readonly #access: AccessCheck;
+  readonly #objects: ObjectLookup;
+  readonly #refs: RefSnapshots;
+  readonly #request: AccessRequest;
+  readonly #asked: AuthorizedFetch;
+  readonly #id: RepositoryId;
+  /** When the request behind the code host's latest decision was sent. */
+  #askedAt: number;
+  #identity: number;
+  #wantsShown = false;
+
+  constructor(parts: {
+    readonly access: AccessCheck;
+    readonly objects: ObjectLookup;
+    readonly refs: RefSnapshots;
+    readonly request: AccessRequest;
+    readonly asked: AuthorizedFetch;
+    readonly askedAt: number;
+  }) {
+    const { owner, name } = parts.request.target;
+    this.#access = parts.access;
+    this.#objects = parts.objects;
+    this.#refs = parts.refs;
+    this.#request = parts.request;
+    this.#asked = parts.asked;
+    this.#id = repositoryId(owner, name);
+    this.#askedAt = parts.askedAt;
+    this.#identity = parts.refs.identity;
+  }
+
+  get askedAt(): number {
+    return this.#askedAt;
+  }
+
+  get identity(): number {
+    return this.#identity;
+  }
+
+  get wantsShown(): boolean {
+    return this.#wantsShown;
+  }
+
+  /**
+   * Decides whether the wants are shown (spec/svc.md section 2.1). A check-out by id sends no `ls-refs`. Where the
+   * objects are here and only a ref that shows them is missing, the code host is asked for branches and tags, with the
+   * caller's own credential.
+   */
+  async checkWants(): Promise<void> {
+    if (!isStorable(this.#id)) return;
+    this.#wantsShown =
+      (await this.#areShown()) ||
+      ((await this.#isSurveyUseful()) && (await this.#survey()) && (await this.#areShown()));
+    this.#identity = this.#refs.identity;
+  }
+
+  /**
+   * Asks the code host for refs with the caller's credential, and records them.
+   *
+   * @throws GitError as {@link AccessCheck.ask}
+   */
+  async ask(prefixes: readonly string[]): Promise<RefsAnswer> {
+    const answer = await this.#access.ask(this.#request, this.#asked.command, prefixes);
+    if (answer.kind === "authorized") this.#askedAt = answer.askedAt;
+    this.#identity = this.#refs.identity;
+    return answer;
+  }
+
+  async renew(): Promise<Renewal> {
+    const { command, fetch } = this.#asked;
+    const prefixes = prefixesFor(this.#refs, fetch);
+    const decision: Decision = await this.#access.confirm(this.#request, command, prefixes, this.#askedAt);
+    if (decision.kind === "refused") return decision;
+    this.#askedAt = decision.askedAt;
+    return { kind: this.#identity === this.#refs.identity ? "current" : "replaced" };
+  }
+
+  async #areShown(): Promise<boolean> {
+    const { fetch, format } = this.#asked;
+    if (this.#refs.areTips(fetch.wants)) return true;
+    return await this.#objects.areReachable(this.#id, format, fetch.wants);
+  }
+
+  async #isSurveyUseful(): Promise<boolean> {
+    const { fetch, format } = this.#asked;
+    if (fetch.wants.length === 0 || this.#refs.surveyedWithin(SURVEY_LIFE_MS)) return false;
+    return await this.#objects.areHere(this.#id, format, fetch.wants);
+  }
+
+  /** @returns false if the code host did not answer; the fetch is forwarded then, and shows the reason */
+  async #survey(): Promise<boolean> {
+    try {
+      await this.ask(SURVEY_PREFIXES);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/**
+ * Prefixes of the refs that a probe on a fetch's behalf asks for. HEAD is enough for an authorization. Branches and tags
+ * are added where the response depends on which tags there are and that is not known, and where HEAD names nothing: the
+ * response about it alone would be empty, and not show whether this is still the same repository.
+ */
+export function prefixesFor(refs: RefSnapshots, { includeTag }: FetchRequest): readonly string[] {
+  const { head, refs: recent } = refs.recent();
+  const isHeadless = head === undefined && recent.size > 0;
+  const lacksTags = includeTag && refs.tagsDigest() === undefined;
+  return isHeadless || lacksTags ? SURVEY_PREFIXES : ["HEAD"];
+}

@@ -1,0 +1,31 @@
+import type { Clock } from "@devplat/base";
+import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
+import type { RepositoryId } from "../access/repository-id.ts";
+import { CachedRepository } from "./cached-repository.ts";
+import { CheckedFiles } from "./responses/checked-files.ts";
+
+/** What the cache knows of every repository while the process runs. */
+export class RepositoryRegistry {
+  readonly #refs: RefSnapshotStore;
+  readonly #clock: Clock;
+  readonly #repositories = new Map<string, CachedRepository>();
+
+  constructor(refs: RefSnapshotStore, clock: Clock) {
+    this.#refs = refs;
+    this.#clock = clock;
+  }
+
+  of(id: RepositoryId): CachedRepository {
+    const known = this.#repositories.get(id.key);
+    if (known !== undefined) return known;
+    const repository = new CachedRepository(id, this.#refs.of(id), new CheckedFiles(this.#clock));
+    this.#repositories.set(id.key, repository);
+    return repository;
+  }
+
+  /** Forgets a repository that is not listed any more. */
+  forget(id: RepositoryId): void {
+    this.#repositories.delete(id.key);
+    this.#refs.forget(id);
+  }
+}

@@ -1,0 +1,46 @@
+import type { AccessCheck } from "../access/access-check.ts";
+import type { FetchAuthorization } from "../access/authorization.ts";
+import type { FetchUpstream } from "../cache/fetch-plan.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
+import type { CachedRequest } from "./git-request.ts";
+import { commandHeaders } from "./ls-refs-command.ts";
+
+/** Asks the code host with the credential, the headers and the time limit of one client's request. */
+export class ClientUpstream implements FetchUpstream {
+  readonly #upstream: Upstream;
+  readonly #access: AccessCheck;
+  readonly #request: CachedRequest;
+  readonly #authorization: FetchAuthorization;
+
+  constructor(parts: {
+    readonly upstream: Upstream;
+    readonly access: AccessCheck;
+    readonly request: CachedRequest;
+    readonly authorization: FetchAuthorization;
+  }) {
+    this.#upstream = parts.upstream;
+    this.#access = parts.access;
+    this.#request = parts.request;
+    this.#authorization = parts.authorization;
+  }
+
+  async fetch(body: Buffer, signal: AbortSignal): Promise<UpstreamAnswer> {
+    const request = this.#request;
+    const startedAt = performance.now();
+    const received = await this.#upstream.send({
+      kind: "fetch",
+      method: "POST",
+      path: request.target.upstreamPath,
+      headers: commandHeaders(request),
+      body,
+      idleMs: request.policy.timeoutSeconds * 1000,
+      signal,
+    });
+    request.context.timing("upstream", performance.now() - startedAt);
+    return this.#access.observe(request, received);
+  }
+
+  async showRefs(prefixes: readonly string[]): Promise<void> {
+    await this.#authorization.ask(prefixes);
+  }
+}
