@@ -56,3 +56,26 @@ export {
 } from "./sshsig.ts";
 export { decodeUserauthRequest, encodeUserauthRequest, type UserauthRequest } from "./userauth-request.ts";
 export { describeSignedData, type SignedData } from "./signed-data.ts";
+export { AgentFrameReader, MAX_AGENT_MESSAGE_BYTES, encodeAgentFrame } from "./agent/framing.ts";
+export type { HopEnd, HopKey, KeyConstraint, PermittedHop } from "./agent/constraint.ts";
+export type { AddedKey } from "./agent/added-key.ts";
+export {
+  decodeAgentRequest,
+  encodeAgentRequest,
+  requestedRsaAlgorithm,
+  type AgentRequest,
+} from "./agent/request.ts";
+export {
+  decodeAgentAnswer,
+  encodeAgentAnswer,
+  queryAnswer,
+  type AgentAnswer,
+  type Identity,
+} from "./agent/answer.ts";
+export {
+  SESSION_BIND,
+  decodeSessionBind,
+  encodeSessionBind,
+  verifySessionBind,
+  type SessionBind,
+} from "./agent/session-bind.ts";

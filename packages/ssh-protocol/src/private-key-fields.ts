@@ -55,22 +55,21 @@ export function readPrivateHalf(publicKey: PublicKey, reader: WireReader): KeyPa
 }
 
 /** Writes the fields that {@link readPrivateKeyFields} reads. */
-export function writePrivateKeyFields({ publicKey, privateKey }: KeyPair, writer: WireWriter): void {
+export function writePrivateKeyFields(pair: KeyPair, writer: WireWriter): void {
+  const { publicKey } = pair;
+  // The numbers stand in the other order than in a public key.
+  if (publicKey.type === "ssh-rsa") writer.mpint(publicKey.modulus).mpint(publicKey.exponent);
+  else writePublicKeyFields(publicKey, writer);
+  writePrivateHalf(pair, writer);
+}
+
+/** Writes the fields that {@link readPrivateHalf} reads. */
+export function writePrivateHalf({ publicKey, privateKey }: KeyPair, writer: WireWriter): void {
   const { d, p, q, qi } = privateKey.export({ format: "jwk" });
   const bytes = (member: string | undefined): Buffer => Buffer.from(member ?? "", "base64url");
-  switch (publicKey.type) {
-    case "ssh-ed25519":
-      writer.string(publicKey.point).string(Buffer.concat([bytes(d), publicKey.point]));
-      break;
-    case "ssh-rsa":
-      // The public numbers stand in the other order than in a public key.
-      writer.mpint(publicKey.modulus).mpint(publicKey.exponent);
-      for (const member of [d, qi, p, q]) writer.mpint(bytes(member));
-      break;
-    default:
-      writePublicKeyFields(publicKey, writer);
-      writer.mpint(bytes(d));
-  }
+  if (publicKey.type === "ssh-ed25519") writer.string(Buffer.concat([bytes(d), publicKey.point]));
+  else if (publicKey.type === "ssh-rsa") for (const member of [d, qi, p, q]) writer.mpint(bytes(member));
+  else writer.mpint(bytes(d));
 }
 
 function readRsaNumbers(reader: WireReader): RsaKey {
