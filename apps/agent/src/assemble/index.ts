@@ -1,8 +1,9 @@
 import type { SecretStore } from "@devplat/secret-store";
 import { assembleStore, userNameOf, type StoreParts } from "./store.ts";
-import type { SurfaceFoundation, Surfaces } from "./surfaces.ts";
+import { assembleReload } from "./reload.ts";
+import type { SurfaceFoundation } from "./surfaces.ts";
 import { TokenKeeper } from "../auth/token-keeper.ts";
-import { ConfigKeeper } from "../config/keeper.ts";
+import type { ConfigKeeper } from "../config/keeper.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
@@ -17,6 +18,8 @@ import { PausedRules } from "../sync/paused-rules.ts";
 import { Renderer } from "../sync/content/render.ts";
 import { StateFile } from "../sync/state.ts";
 import { TargetPolicy } from "../sync/target/target-policy.ts";
+import { SurfaceGroup, type Surface } from "../surfaces/surface.ts";
+import type { WebServer } from "../surfaces/web/server.ts";
 import { PAGE_WAIT_MS } from "../secrets/page-wait.ts";
 
 /** Everything that syncs, with the writer lock held. */
@@ -57,79 +60,66 @@ export async function assemblePreview(host: Host, loaded: LoadedConfig, create =
   return { ...parts, state, engine: engineOf(host, loaded, parts.store, state) };
 }
 
+/** Everything of a running daemon. */
+export interface DaemonParts {
+  readonly daemon: Daemon;
+  readonly keeper: TokenKeeper | undefined;
+  readonly config: ConfigKeeper;
+  readonly enrolments: EnrolmentRunner;
+  readonly surfaces: Surface;
+  /** The web port, which is one of the surfaces. */
+  readonly web: WebServer | undefined;
+  /** For a login at the terminal. */
+  readonly session: StoreParts;
+  close(): Promise<void>;
+}
+
 /**
- * Builds the daemon and the surfaces that the configuration wants. Listening is a step of its own.
+ * Builds the daemon and the surfaces that the configuration wants. The caller starts them.
  * @param load reads the configuration again
  */
 export async function assembleDaemon(
   host: Host,
   loaded: LoadedConfig,
   load: (signal: AbortSignal) => Promise<LoadedConfig>,
-): Promise<
-  Surfaces & {
-    daemon: Daemon;
-    keeper: TokenKeeper | undefined;
-    config: ConfigKeeper;
-    enrolments: EnrolmentRunner;
-    /** For a login at the terminal. */
-    session: StoreParts;
-    close(): Promise<void>;
-  }
-> {
+): Promise<DaemonParts> {
+  const { clock, logger } = host;
   const parts = await assembleSync(host, loaded);
   const enrolments = enrolmentRunner(host, loaded, parts, () => daemon.wake());
   const certificates = parts.tokens?.certificates;
   const daemon: Daemon = new Daemon({
     ...parts,
-    clock: host.clock,
-    logger: host.logger,
+    clock,
+    logger,
     intervalMs: loaded.config.sync.interval,
     bootstrap: certificates && (() => certificates.bootstrapState()),
     enrolments,
   });
-  // What mirrors a secret follows it.
+  // An engine that mirrors a secret follows it.
   daemon.onStoreEvent(() => enrolments.wake());
   const keeper =
     parts.tokens &&
     new TokenKeeper({
       ...parts.tokens,
-      maintain: async (token, signal) => await parts.tokens?.certificates?.reissueIfDue(token, signal),
+      maintain: async (token, signal) => await certificates?.reissueIfDue(token, signal),
       onWake: () => daemon.wake(),
-      clock: host.clock,
-      logger: host.logger,
+      clock,
+      logger,
     });
-  const config = new ConfigKeeper({
-    loaded,
-    load,
-    apply: ({ rules, sync, enrolments: configured }, facts) => {
-      enrolments.configure(configured, sync.interval);
-      return daemon.configure({
-        rules,
-        intervalMs: sync.interval,
-        allowedTargets: sync.allowed_targets,
-        facts,
-      });
-    },
-    clock: host.clock,
-    logger: host.logger,
-  });
-  return {
-    daemon,
-    keeper,
-    config,
-    enrolments,
-    session: parts,
-    ...(await surfaces(host, { ...parts, daemon, enrolments, current: () => config.current })),
-    close: () => parts.close(),
-  };
+  const surfaces = new SurfaceGroup();
+  const config = assembleReload(host, { enrolments, daemon, surfaces }, { loaded, load });
+  const foundation = { ...parts, daemon, enrolments, surfaces, current: () => config.current };
+  const web = await addSurfaces(host, foundation);
+  return { daemon, keeper, config, enrolments, surfaces, web, session: parts, close: () => parts.close() };
 }
 
-/** Loads what the surfaces need only where the configuration has one. */
-async function surfaces(host: Host, parts: Omit<SurfaceFoundation, "preview">): Promise<Surfaces> {
+/** Loads the code of surfaces only where the configuration has one. */
+async function addSurfaces(
+  host: Host,
+  parts: Omit<SurfaceFoundation, "preview">,
+): Promise<WebServer | undefined> {
   const { web, api } = parts.current().config;
-  if (!web.enabled && !(api.peer.enabled ?? api.enabled) && !api.enabled) {
-    return { web: undefined, localApi: undefined };
-  }
+  if (!web.enabled && !(api.peer.enabled ?? api.enabled) && !api.enabled) return undefined;
   const { assembleSurfaces } = await import("./surfaces.ts");
   return await assembleSurfaces(host, {
     ...parts,

@@ -7,18 +7,17 @@ import { ensureFolder } from "../agent-files/places.ts";
 import { systemDesktop } from "../desktop/desktop.ts";
 import type { EnrolmentRunner } from "../enrol/runner.ts";
 import { activatedSockets } from "../surfaces/socket/activation.ts";
-import { LocalApi } from "../surfaces/socket/local-api.ts";
 import { apiSocketPath, peerSocketPath } from "../surfaces/socket/places.ts";
 import { apiSocketRoutes, peerSocketRoutes } from "../surfaces/socket/routes.ts";
 import { SocketServer } from "../surfaces/socket/socket-server.ts";
-import { SocketStatusView } from "../surfaces/socket/status-view.ts";
+import { StatusView } from "../surfaces/status-view.ts";
+import type { SurfaceGroup } from "../surfaces/surface.ts";
 import { TokenHandouts } from "../surfaces/socket/token-handouts.ts";
 import { PeerFanOut } from "../surfaces/peer-actions/fan-out.ts";
 import { LocalActions } from "../surfaces/peer-actions/local-actions.ts";
 import { PeersFirstClipboard } from "../surfaces/peer-actions/peers-first.ts";
 import { SecretEditor } from "../secrets/secret-editor.ts";
 import { WritePolicy } from "../secrets/write-policy.ts";
-import type { AgentStatus } from "../status.ts";
 import type { Daemon } from "../sync/daemon.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { RuleSwitch } from "../sync/rule-control.ts";
@@ -28,26 +27,25 @@ import { WebServer, type WebServerOptions } from "../surfaces/web/server.ts";
 import { SetupState } from "../surfaces/web/state/setup-state.ts";
 import { WebLogin } from "../surfaces/web/state/web-login.ts";
 
-/** What the surfaces of a daemon stand on. */
+/** The parts of a daemon that its surfaces use. */
 export interface SurfaceFoundation extends StoreParts {
   readonly daemon: Daemon;
   readonly enrolments: EnrolmentRunner;
+  /** Takes the surfaces in the order in which they start. */
+  readonly surfaces: SurfaceGroup;
   /** The configuration as it applies now. */
   readonly current: () => LoadedConfig;
   /** What the rules would change, by an engine of its own: a look must not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
 
-/** Over which a daemon can be asked; undefined where the configuration has none. Listening is a step of its own. */
-export interface Surfaces {
-  readonly web: WebServer | undefined;
-  readonly localApi: LocalApi | undefined;
-}
-
-/** The part of assemble.ts that only a daemon with surfaces loads. */
-export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<Surfaces> {
+/**
+ * Builds the surfaces that the configuration wants, and adds them to the group. Only a daemon that has one loads this file.
+ * @returns the web port, if there is one
+ */
+export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Promise<WebServer | undefined> {
   const { environment, places, logger, clock } = host;
-  const { daemon, store, signIn, enrolments, current } = parts;
+  const { daemon, store, signIn, enrolments, surfaces, current } = parts;
   const { config } = current();
   const activated = activatedSockets(environment, process.pid);
   const apiPath = config.api.enabled ? apiSocketPath(places, config.api) : undefined;
@@ -59,12 +57,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   const desktop = systemDesktop(environment);
   const handouts = new TokenHandouts(clock, logger);
   const shared = {
-    view: new SocketStatusView(daemon, (): Pick<AgentStatus, "api" | "peers"> => ({
-      ...(apiPath !== undefined && { api: { socket: api?.path ?? apiPath, present: true } }),
-      ...(peerPath !== undefined && {
-        peers: { socket: peer?.path ?? peerPath, offers: config.api.peer.offers, ...handouts.status() },
-      }),
-    })),
+    view: new StatusView(daemon, surfaces),
     secrets: new SecretEditor({
       store,
       policy: new WritePolicy(config.web.editable_paths, () => Object.keys(current().config.enrolments)),
@@ -88,6 +81,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
         clipboard: new PeersFirstClipboard(fanOut, desktop),
       })
     : undefined;
+  if (web !== undefined) surfaces.add(web);
 
   const streams = new EventStreams();
   const live = new LiveUpdates({ ...shared, token: () => signIn.token(), streams });
@@ -96,33 +90,37 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
     live,
     streams,
     csrf: new CsrfTokens(clock),
-    // The mode of the socket has said who may come in.
+    // The mode of the socket has decided who may connect.
     gate: { isUnlocked: () => true, session: () => undefined },
     origin: () => undefined,
     openLink: web && (() => web.issueLink()),
     surface: "api socket",
   };
-  const api =
-    apiPath === undefined
-      ? undefined
-      : new SocketServer({
-          path: apiPath,
-          descriptor: activated.get("api"),
-          app: apiSocketRoutes(onSockets),
-          closeStreams: () => streams.closeAll(),
-          logger,
-        });
-  const peer =
-    peerPath === undefined
-      ? undefined
-      : new SocketServer({
-          path: peerPath,
-          descriptor: activated.get("peer"),
-          app: peerSocketRoutes(onSockets, config.api.peer.offers, handouts),
-          logger,
-        });
-  const hasSockets = api !== undefined || peer !== undefined;
-  return { web, localApi: hasSockets ? new LocalApi({ api, peer, live }) : undefined };
+  if (apiPath !== undefined)
+    surfaces.add(
+      new SocketServer({
+        path: apiPath,
+        descriptor: activated.get("api"),
+        app: apiSocketRoutes(onSockets),
+        streams: { follow: (signal) => live.follow(signal), closeAll: () => streams.closeAll() },
+        statusAt: (socket) => ({ api: { socket, present: true } }),
+        logger,
+      }),
+    );
+  if (peerPath !== undefined) {
+    const { offers } = config.api.peer;
+    surfaces.add(
+      new SocketServer({
+        path: peerPath,
+        descriptor: activated.get("peer"),
+        app: peerSocketRoutes(onSockets, offers, handouts),
+        streams: undefined,
+        statusAt: (socket) => ({ peers: { socket, offers, ...handouts.status() } }),
+        logger,
+      }),
+    );
+  }
+  return web;
 }
 
 /** What only the pages need. */

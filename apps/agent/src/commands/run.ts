@@ -20,20 +20,12 @@ export const run: RunCommand = async (invocation) => {
   if (invocation.flags.dryRun) return dryRun(host, loaded, { reveal: flagOf(invocation.options, "reveal") });
   const load = (signal: AbortSignal) => loadWith(host, invocation.flags.config, "refresh", signal);
   const parts = await assembleDaemon(host, loaded, load);
-  const { daemon, keeper, config, enrolments, web, localApi } = parts;
+  const { daemon, keeper, config, enrolments, surfaces, web } = parts;
   const pid = new DaemonPid(host.places.runtime);
-  const serving = new AbortController();
-  const served: Promise<void>[] = [];
   try {
     await pid.publish();
-    if (web !== undefined) {
-      printLine(`Web UI: ${await web.listen()}/`);
-      served.push(web.run(serving.signal));
-    }
-    if (localApi !== undefined) {
-      await localApi.listen();
-      served.push(localApi.run(serving.signal));
-    }
+    await surfaces.start();
+    if (web !== undefined) printLine(`Web UI: ${web.url}/`);
     host.logger.info({ rules: loaded.config.rules.length, config: loaded.sources }, "daemon started");
     reload = () => void config.reload(stop.signal);
     const keeping = Promise.all([
@@ -48,9 +40,8 @@ export const run: RunCommand = async (invocation) => {
     host.logger.info({}, "daemon stopped");
     return 0;
   } finally {
-    // The loop ends before the surfaces that ask it.
-    serving.abort();
-    await Promise.all(served);
+    // The loop ends before the surfaces that use it.
+    await surfaces.stop();
     await pid.withdraw();
     await parts.close();
     stop.release();

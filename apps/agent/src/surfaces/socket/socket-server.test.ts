@@ -26,9 +26,7 @@ class TestPeer {
   readonly copied: string[] = [];
   readonly handouts: TokenHandouts;
   readonly socket: string;
-  readonly #abort = new AbortController();
   readonly #server: SocketServer;
-  #running: Promise<void> | undefined;
 
   constructor(folder: string, offers: readonly PeerOffer[]) {
     const note = (fields: LogFields, message: string): void =>
@@ -53,12 +51,18 @@ class TestPeer {
       logger,
     };
     const app = peerSocketRoutes(parts, offers, this.handouts);
-    this.#server = new SocketServer({ path: this.socket, app, logger });
+    this.#server = new SocketServer({
+      path: this.socket,
+      descriptor: undefined,
+      app,
+      streams: undefined,
+      statusAt: () => ({}),
+      logger,
+    });
   }
 
   async start(): Promise<this> {
-    await this.#server.listen();
-    this.#running = this.#server.run(this.#abort.signal);
+    await this.#server.start();
     return this;
   }
 
@@ -88,8 +92,7 @@ class TestPeer {
   }
 
   async stop(): Promise<void> {
-    this.#abort.abort();
-    await this.#running;
+    await this.#server.stop();
   }
 }
 

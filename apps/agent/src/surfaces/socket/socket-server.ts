@@ -5,28 +5,32 @@ import type { Hono } from "hono";
 import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
 import type { Environment } from "../http-api/environment.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
+import type { Surface, SurfaceStatus } from "../surface.ts";
 import type { Problem } from "../http-api/problem.ts";
 import { requestFault } from "../http-api/request-checks.ts";
 import { checkActivated, listenOnPath, type PlacedSocket } from "./socket-place.ts";
 import { descriptorPath } from "./activation.ts";
 
 export interface SocketServerOptions {
-  /** Where it lies; absolute. */
+  /** Absolute path of the socket. */
   readonly path: string;
   /** A listening socket that a supervisor has opened; then the path is the supervisor's. */
-  readonly descriptor?: number | undefined;
+  readonly descriptor: number | undefined;
   readonly app: Hono<Environment>;
-  /** Ends answers that never end by themselves. Default: there are none. */
-  readonly closeStreams?: () => void;
+  /** Event streams of the app, which follow the daemon and never end by themselves; undefined where it has none. */
+  readonly streams: { follow(signal: AbortSignal): void; closeAll(): void } | undefined;
+  /** The part of the status that tells of this socket. @param path where it is */
+  readonly statusAt: (path: string) => SurfaceStatus;
   readonly logger: Logger;
 }
 
-/** Serves an app on a Unix socket. Its file mode says who may come in, so there is no other lock. */
-export class SocketServer {
+/** Serves an app on a Unix socket. The mode of the socket decides who may connect, so there is no other check. */
+export class SocketServer implements Surface {
   readonly #options: SocketServerOptions;
   readonly #server: Server = createBoundedServer();
   #path: string;
   #placed: PlacedSocket | undefined;
+  readonly #stopped = new AbortController();
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
@@ -35,14 +39,9 @@ export class SocketServer {
     this.#server.on("request", guardedListener(options.app, refusalOf, options.logger));
   }
 
-  /** Where it really lies, once {@link SocketServer.listen} has resolved. */
-  get path(): string {
-    return this.#path;
-  }
-
   /** @throws AgentError `socket_in_use` | `socket_refused` */
-  async listen(): Promise<void> {
-    const { path, descriptor, logger } = this.#options;
+  async start(): Promise<void> {
+    const { path, descriptor, streams, logger } = this.#options;
     if (descriptor === undefined) {
       this.#placed = await listenOnPath(this.#server, path);
     } else {
@@ -50,13 +49,21 @@ export class SocketServer {
       this.#server.listen({ fd: descriptor });
       await once(this.#server, "listening");
     }
+    streams?.follow(this.#stopped.signal);
     logger.info({ socket: this.#path, activated: descriptor !== undefined }, "socket listens");
   }
 
-  /** Serves until the signal fires; then the file goes first, so that nobody new comes. */
-  async run(signal: AbortSignal): Promise<void> {
-    if (!signal.aborted) await once(signal, "abort");
+  /** The api section applies after the next start. */
+  async reconcile(): Promise<void> {}
+
+  status(): SurfaceStatus {
+    return this.#options.statusAt(this.#path);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    // The file first, so that nobody new connects.
     await this.#placed?.remove();
-    await closeServer(this.#server, this.#options.closeStreams ?? (() => undefined));
+    await closeServer(this.#server, () => this.#options.streams?.closeAll());
   }
 }

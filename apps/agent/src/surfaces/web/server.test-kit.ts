@@ -168,11 +168,10 @@ export async function startTestServer(
     ...(rest.texts !== undefined && { texts: rest.texts }),
     ...(rest.guard !== undefined && { guard: rest.guard }),
   });
-  const url = await server.listen();
+  await server.start();
+  const { url } = server;
   const { host, hostname, port } = new URL(url);
   const address = hostname.replaceAll(/[[\]]/g, "");
-  const abort = new AbortController();
-  const running = server.run(abort.signal);
 
   const open = async (
     path: string,
@@ -185,8 +184,7 @@ export async function startTestServer(
     return incoming;
   };
   const stop = async (): Promise<void> => {
-    abort.abort();
-    await running;
+    await server.stop();
     await Promise.all(Object.keys(configuration.enrolments).map((key) => enrolments.cancel(key)));
     if (options.store === undefined) await store.close();
     await rm(storeFolder, { recursive: true, force: true });

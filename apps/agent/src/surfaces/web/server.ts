@@ -6,6 +6,7 @@ import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-
 import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
 import type { Problem } from "../http-api/problem.ts";
+import type { Surface, SurfaceStatus } from "../surface.ts";
 import { AgentError } from "../../errors.ts";
 import { Connections, MAX_WEB_CONNECTIONS } from "./connections.ts";
 import { Gate } from "./access/gate.ts";
@@ -40,7 +41,7 @@ export interface WebServerOptions extends SiteParts {
 }
 
 /** The daemon's web UI and JSON API on a loopback port. */
-export class WebServer {
+export class WebServer implements Surface {
   readonly #options: WebServerOptions;
   readonly #listen: ListenAddress;
   readonly #clock: Clock;
@@ -53,6 +54,8 @@ export class WebServer {
   /** One for each address: `localhost` has two. */
   #servers: Server[] = [];
   #url = "";
+  readonly #stopped = new AbortController();
+  #sweep: NodeJS.Timeout | undefined;
   #refusalLoggedAt = Number.NEGATIVE_INFINITY;
 
   /** @throws AgentError `listen_refused` when the address is not loopback */
@@ -73,7 +76,7 @@ export class WebServer {
     });
   }
 
-  /** `http://host:port`, once {@link WebServer.listen} has resolved. */
+  /** `http://host:port`, once {@link WebServer.start} has resolved. */
   get url(): string {
     return this.#url;
   }
@@ -86,11 +89,9 @@ export class WebServer {
 
   /**
    * Binds the port and publishes the web key.
-   *
-   * @returns the URL
    * @throws AgentError `port_in_use`, naming the owner where it can be read
    */
-  async listen(): Promise<string> {
+  async start(): Promise<void> {
     const ownersVisible = await this.#guard.works();
     const unlockRequired =
       this.#options.requireUnlock === "auto" ? !ownersVisible : this.#options.requireUnlock;
@@ -156,17 +157,23 @@ export class WebServer {
     };
     answer.resolve(guardedListener(app, refusalOf, logger));
     await webKey.publish(this.#url);
+    this.#live.follow(this.#stopped.signal);
+    this.#sweep = setInterval(() => this.#sessions.endExpired(), SESSION_SWEEP_MS).unref();
     logger.info({ url: this.#url, unlock: unlockRequired }, "web UI listens");
-    return this.#url;
   }
 
-  /** Serves until the signal fires, then closes streams and connections and withdraws the key. */
-  async run(signal: AbortSignal): Promise<void> {
-    if (this.#servers.length === 0) throw new TypeError("listen() comes before run()");
-    this.#live.follow(signal);
-    const sweep = setInterval(() => this.#sessions.endExpired(), SESSION_SWEEP_MS).unref();
-    if (!signal.aborted) await once(signal, "abort");
-    clearInterval(sweep);
+  /** The web section applies after the next start. */
+  async reconcile(): Promise<void> {}
+
+  /** The status tells nothing of the web port: its reader has reached it, or finds its address with the web key. */
+  status(): SurfaceStatus {
+    return {};
+  }
+
+  /** Closes streams and connections, and withdraws the key. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    clearInterval(this.#sweep);
     // One that waits for a push approval would wait on.
     this.#options.login?.cancel();
     await this.#webKey.withdraw();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { DaemonView } from "../../status.ts";
-import { SocketStatusView } from "./status-view.ts";
+import type { DaemonView } from "../status.ts";
+import { StatusView } from "./status-view.ts";
 
-describe("SocketStatusView", () => {
+describe("StatusView", () => {
   it("syncNow hands on the rule that was asked for", () => {
     const asked: (string | undefined)[] = [];
     const daemon = {
@@ -12,7 +12,7 @@ describe("SocketStatusView", () => {
         return { job: "cycle-1", done: new Promise<never>(() => undefined) };
       },
     } as unknown as DaemonView;
-    const view = new SocketStatusView(daemon, () => ({}));
+    const view = new StatusView(daemon, { status: () => ({}) });
     view.syncNow("npm");
     view.syncNow();
     assert.deepEqual(asked, ["npm", undefined]);

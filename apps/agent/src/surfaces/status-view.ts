@@ -1,0 +1,29 @@
+import type { AgentStatus, CycleResult, DaemonView, RuleView } from "../status.ts";
+import type { Surface } from "./surface.ts";
+
+/** The daemon's state together with that of its surfaces. */
+export class StatusView implements DaemonView {
+  readonly #daemon: DaemonView;
+  readonly #surfaces: Pick<Surface, "status">;
+
+  constructor(daemon: DaemonView, surfaces: Pick<Surface, "status">) {
+    this.#daemon = daemon;
+    this.#surfaces = surfaces;
+  }
+
+  status(): AgentStatus {
+    return { ...this.#daemon.status(), ...this.#surfaces.status() };
+  }
+
+  rules(): readonly RuleView[] {
+    return this.#daemon.rules();
+  }
+
+  syncNow(rule?: string): { readonly job: string; readonly done: Promise<CycleResult> } {
+    return this.#daemon.syncNow(rule);
+  }
+
+  onChange(listener: () => void, signal: AbortSignal): void {
+    this.#daemon.onChange(listener, signal);
+  }
+}
