@@ -79,3 +79,18 @@ export {
   verifySessionBind,
   type SessionBind,
 } from "./agent/session-bind.ts";
+export {
+  decodeKnownHosts,
+  decodeKnownHostsLine,
+  encodeKnownHostsLine,
+  hashKnownHostName,
+  isAboutHost,
+  isRevoked,
+  knownHostName,
+  knownHostsOf,
+  namesOfKey,
+  type KnownHost,
+  type KnownHostNames,
+  type KnownHostsFile,
+  type KnownHostsMarker,
+} from "./known-hosts.ts";
