@@ -7,6 +7,7 @@ const CLEAN_FOLDERS = [
   "packages/base/",
   "packages/cli/",
   "packages/config/",
+  "packages/document-edit/",
   "packages/git-protocol/",
   "packages/go-template/",
   "packages/http-client/",

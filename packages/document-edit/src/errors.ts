@@ -1,10 +1,10 @@
 import { AppError } from "@devplat/base";
 
 /**
- * - `unparsable_existing`: the file on disk is not of this format; it must be left as it is.
- * - `unparsable_content`: the rendered content is not of this format.
+ * - `unparsable_existing`: the file on disk does not have this format. It must not be changed.
+ * - `unparsable_content`: the rendered content does not have this format.
  * - `unsupported`: the edit cannot be made surgically (a managed key behind an alias, a duplicate key, …).
- * - `unsafe_value`: a value cannot be carried by the format (a line break in netrc, say).
+ * - `unsafe_value`: the format cannot represent a value (such as a line break in netrc).
  */
 export type DocumentEditErrorCode =
   | "unparsable_existing"
@@ -12,9 +12,9 @@ export type DocumentEditErrorCode =
   | "unsupported"
   | "unsafe_value";
 
-/** Never quotes the document: line, column and key path only. */
+/** Error of this package. It has line, column and key path, and never quotes the document. */
 export class DocumentEditError extends AppError<DocumentEditErrorCode> {
-  /** 1-based place in the existing file or in the content, 0 where there is none. */
+  /** Line and column in the existing file or in the content, from 1. 0: there is no place. */
   readonly line: number;
   readonly column: number;
 
@@ -29,10 +29,10 @@ export class DocumentEditError extends AppError<DocumentEditErrorCode> {
   }
 }
 
-/** Which text is being read: it decides who is told to repair it. */
+/** Origin of a text. The error tells who must repair it. */
 export type Origin = "existing" | "content";
 
-/** An error at an offset of a text; the message gets the place, names which text it is, and never quotes it. */
+/** An error at an offset of a text. The message has the place and the origin of the text, and never quotes it. */
 export function errorAt(
   code: DocumentEditErrorCode,
   problem: string,
@@ -49,7 +49,7 @@ export function errorAt(
   });
 }
 
-/** The text is not of its format. `problem` is ours, never a parser's message. */
+/** Error for a text that does not have its format. `problem` is never the message of a parser. */
 export function unparsable(origin: Origin, problem: string, text: string, offset: number): DocumentEditError {
   return errorAt(origin === "existing" ? "unparsable_existing" : "unparsable_content", problem, text, offset);
 }

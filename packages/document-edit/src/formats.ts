@@ -22,13 +22,13 @@ const FORMATS: Readonly<Record<Exclude<FormatName, "ini">, DocumentFormat>> = {
   yaml: new SurgicalFormat("yaml", openYaml),
 };
 
-/** What a format has to know besides its name. */
+/** Options of a format. */
 export interface FormatOptions {
-  /** ini only; default `generic`. `iniDialectOf` tells it from a path. */
+  /** Dialect, only for ini. Default `generic`. `iniDialectOf` finds the dialect of a path. */
   readonly dialect?: IniDialect | undefined;
 }
 
-/** The format of that name. */
+/** The format with this name. */
 export function documentFormat(name: FormatName, options: FormatOptions = {}): DocumentFormat {
   if (name === "ini") {
     const dialect = options.dialect ?? "generic";

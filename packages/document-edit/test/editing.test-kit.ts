@@ -11,7 +11,7 @@ import {
   type FormatName,
 } from "../src/index.ts";
 
-/** Edits, and holds what must hold of every edit: the same edit on its own result changes nothing. */
+/** Edits, and asserts that the same edit of the result changes nothing. */
 export function edit(
   name: FormatName,
   existing: string | undefined,
@@ -26,7 +26,7 @@ export function edit(
   return text;
 }
 
-/** Expects an error of this code whose message quotes nothing of `secrets`. */
+/** Asserts an error with this code, whose message does not quote `secrets`. */
 export function assertRefuses(
   code: DocumentEditErrorCode,
   act: () => unknown,
@@ -42,12 +42,12 @@ export function assertRefuses(
   });
 }
 
-/** A file of the corpus. */
+/** Text of a file of the corpus. */
 export function corpus(name: string): string {
   return readFileSync(new URL(`../testdata/${name}`, import.meta.url), "utf8");
 }
 
-/** Every line of `kept` is in `text`, in order, byte for byte with its line ending. */
+/** Asserts that `text` has every line of `kept`, in order, byte for byte with its line ending. */
 export function assertKeepsLines(text: string, kept: readonly string[]): void {
   const lines = text.split(/(?<=\n)/);
   let at = 0;
@@ -58,7 +58,7 @@ export function assertKeepsLines(text: string, kept: readonly string[]): void {
   }
 }
 
-/** A small generator of choices, so that a printed document depends on fast-check's seed only. */
+/** A small generator of choices, so that a printed document depends only on fast-check's seed. */
 export class Choices {
   #state: number;
 
@@ -83,7 +83,7 @@ export class Choices {
   }
 }
 
-/** Strings that formats get wrong: other types, quotes, comment signs, separators, escapes, blanks, Unicode. */
+/** Strings that are difficult for formats: other types, quotes, comment signs, separators, escapes, spaces, Unicode. */
 export const NASTY = [
   "",
   " ",
@@ -158,7 +158,7 @@ export const anyKey: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom("on", "8080", "a.b", "a b", "a:b", "#k", "'q", "é", "null", "-x", "[z]"),
 );
 
-/** A scalar of JSON and YAML; numbers by source text, beyond what a double can hold. */
+/** A scalar of JSON and YAML. Numbers are source text, also beyond the range of a double. */
 export const anyScalar: fc.Arbitrary<EditValue> = fc.oneof(
   { weight: 4, arbitrary: anyText },
   fc.boolean(),
@@ -177,7 +177,7 @@ export const anyMap: fc.Arbitrary<EditMap> = fc.letrec<{ map: EditMap; value: Ed
   ),
 })).map;
 
-/** A value as plain data, numbers as `#source`, for comparison with what another reader gives. */
+/** A value as plain data, with numbers as `#source`, for comparison with the result of another parser. */
 export function plain(value: EditValue): unknown {
   if (value instanceof Map) return Object.fromEntries([...value].map(([key, inner]) => [key, plain(inner)]));
   if (Array.isArray(value)) return value.map((item: EditValue) => plain(item));
@@ -185,7 +185,7 @@ export function plain(value: EditValue): unknown {
   return value;
 }
 
-/** What a deep merge means, written down a second time: on plain data. */
+/** A second implementation of a deep merge, on plain data. */
 export function plainMerge(present: unknown, wanted: unknown): unknown {
   if (!isObject(wanted)) return wanted;
   if (!isObject(present)) return wanted;
@@ -200,7 +200,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A content for a document: changes at some of its leaves, and something new. */
+/** A content for a document: changes of some leaves, and new keys. */
 export function contentFor(document: EditMap, scalar = anyScalar, map = anyMap): fc.Arbitrary<EditMap> {
   const fields = [...document].map(([key, value]) => {
     const changed: fc.Arbitrary<EditValue> =

@@ -9,23 +9,23 @@ import {
 } from "../src/index.ts";
 import { Choices, assertKeepsLines, edit } from "./editing.test-kit.ts";
 
-/** Section → key → value; `""` is what stands above the first header. */
+/** Section → key → value. `""` is the section above the first header. */
 export type Sections = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** What a format of lines brings for its properties. */
+/** A line format for the property tests. */
 export interface EntriesCase {
   readonly format: FormatName;
   readonly dialect?: IniDialect;
   readonly sections: fc.Arbitrary<string>;
   readonly hasTop: boolean;
   readonly key: fc.Arbitrary<string>;
-  /** Values that the format can carry. */
+  /** Values that the format can represent. */
   readonly value: fc.Arbitrary<string>;
-  /** How files write a value; in one of several ways. */
+  /** Writes a value in one of the ways of the format. */
   write(key: string, value: string, choices: Choices): string;
   header(name: string, choices: Choices): string;
   readonly comments: readonly string[];
-  /** Another reader than ours. Keys of sections as `section\0key`. */
+  /** Another parser than this package. Keys of sections are `section\0key`. */
   read(text: string): Map<string, string>;
   readonly runs: number;
 }
@@ -44,7 +44,7 @@ const anySections = (of: EntriesCase): fc.Arbitrary<Sections> => {
     .map(([top, list]) => new Map([...(of.hasTop ? [["", top] as const] : []), ...list]));
 };
 
-/** Prints sections in a random layout. Each entry is on lines of its own. */
+/** Prints sections in a random layout. Each entry has its own lines. */
 function print(of: EntriesCase, sections: Sections, choices: Choices): { text: string; foreign: string[] } {
   const ending = choices.pick(["\n", "\r\n"]);
   const foreign: string[] = [];
@@ -71,7 +71,7 @@ function print(of: EntriesCase, sections: Sections, choices: Choices): { text: s
   return { text: choices.chance(20) ? text.replace(/\r?\n$/, "") : text, foreign };
 }
 
-/** As a content: entries above the first header at the root, sections as mappings. */
+/** Sections as content: entries above the first header at the root, sections as mappings. */
 function asContent(sections: Sections): EditMap {
   const content = new Map<string, EditValue>();
   for (const [name, entries] of sections) {
@@ -89,7 +89,7 @@ function flat(sections: Sections): Map<string, string> {
   );
 }
 
-/** For any document and content: another reader finds the merged values, and lines that are not managed stay. */
+/** Asserts for any document and content that another parser reads the merged values, and that other lines stay. */
 export function assertEdits(of: EntriesCase): void {
   const changes = anySections(of).chain((sections) => {
     const subset = [...sections].map(([name, entries]) =>
@@ -125,7 +125,7 @@ export function assertEdits(of: EntriesCase): void {
   );
 }
 
-/** Adding keys and removing them again gives the old text, but for what the end of the file has in blanks. */
+/** Asserts that adding and removing keys gives the old text, except for white space at the end of the file. */
 export function assertAddRemove(of: EntriesCase): void {
   const format = documentFormat(of.format, { dialect: of.dialect });
   fc.assert(

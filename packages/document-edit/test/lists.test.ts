@@ -34,7 +34,7 @@ const asContent = (list: readonly Item[]): EditMap =>
   new Map([["deep", new Map([["list", list.map((item) => new Map(Object.entries(item)))]])]]);
 
 for (const [name, write] of Object.entries(FORMATS) as [keyof typeof FORMATS, (typeof FORMATS)["yaml"]][]) {
-  test(`${name} lists: for any lists, entries are merged by their name, in their order, and new ones come last [agent 14.14]`, () => {
+  test(`${name} lists: merges entries by name in order, new ones last [agent 14.14]`, () => {
     fc.assert(
       fc.property(anyList, anyList, (present, wanted) => {
         const expected = [
@@ -50,7 +50,7 @@ for (const [name, write] of Object.entries(FORMATS) as [keyof typeof FORMATS, (t
     );
   });
 
-  test(`${name} lists: removing the entries that were added gives the old text`, () => {
+  test(`${name} lists: removing added entries gives the old text`, () => {
     const format = documentFormat(name);
     fc.assert(
       fc.property(anyList, anyList, (present, wanted) => {

@@ -5,7 +5,7 @@ import { FORMAT_NAMES, documentFormat, type EditOptions, type IniDialect } from 
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 
-/** The text of the code block behind a label, in a section. */
+/** Text of the code block after a label, in a section. */
 function block(section: string, label: string): string {
   const match = new RegExp(`^${label}[^\\n]*:\\n\`\`\`\\S+\\n([\\s\\S]*?)^\`\`\``, "m").exec(section);
   assert.ok(match?.[1] !== undefined, `no block "${label}"`);
@@ -13,7 +13,7 @@ function block(section: string, label: string): string {
 }
 
 for (const name of FORMAT_NAMES) {
-  test(`README ${name}: the example is what edit does`, () => {
+  test(`README ${name}: edit gives the result of the example`, () => {
     const section = readme.split(/^## /m).find((part) => part.startsWith(`${name}\n`));
     assert.ok(section !== undefined, `no section for ${name}`);
     const options = JSON.parse(/^Content, with `(.*)`:$/m.exec(section)?.[1] ?? "{}") as EditOptions & {

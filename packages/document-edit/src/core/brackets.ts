@@ -9,16 +9,16 @@ import { endingNear, indentAt, isBlank, lineEnd, lineStart, type Splice } from "
 export interface Bracketed {
   readonly text: string;
   readonly comments: Comments;
-  /** With the brackets. */
+  /** Span with the brackets. */
   readonly container: Span;
   readonly children: readonly Span[];
 }
 
 /**
- * Adds entries behind the last child, in the layout of the first one; there is a child.
+ * Adds entries after the last child, in the layout of the first child. There must be a child.
  *
- * @param gap what follows a comma on one line
- * @param print the entries; with an indentation each may span lines, without one they are on one line
+ * @param gap text after a comma on one line
+ * @param print prints the entries: with an indentation each may have several lines, without one all are on one line
  */
 export function insertBracketed(
   brackets: Bracketed,
@@ -47,7 +47,7 @@ export function insertBracketed(
   return splices;
 }
 
-/** Removes children with their commas, and their lines if nothing else is on them. Comments stay. */
+/** Removes children with their commas, and lines that then are empty. Comments stay. */
 export function removeBracketed(brackets: Bracketed, isRemoved: (index: number) => boolean): Splice[] {
   const { children } = brackets;
   const splices: Splice[] = [];
@@ -66,7 +66,7 @@ export function removeBracketed(brackets: Bracketed, isRemoved: (index: number) 
   if (last === undefined) return splices;
   splices.push(cutRun(brackets, run, true));
   const comma = lastKept === undefined ? undefined : commaAfter(brackets, lastKept.end);
-  // A document that ends its last entry with a comma goes on doing so; others may not allow it.
+  // A comma after the last entry stays if the document has one. Otherwise the format may not allow it.
   if (comma !== undefined && commaAfter(brackets, last.end) === undefined) {
     splices.push({ start: comma - 1, end: comma, text: "" });
   }
@@ -87,7 +87,7 @@ function cutRun(brackets: Bracketed, run: readonly Span[], isTail: boolean): Spl
   return { start, end, text: brackets.comments.kept(text, start, end) };
 }
 
-/** Offset behind the comma that follows `from`, or undefined if there is none before the closing bracket. */
+/** Offset after the comma that follows `from`, or undefined if there is none before the closing bracket. */
 function commaAfter({ text, comments, container }: Bracketed, from: number): number | undefined {
   let at = from;
   while (at < container.end - 1) {
@@ -104,7 +104,7 @@ function commaAfter({ text, comments, container }: Bracketed, from: number): num
   return undefined;
 }
 
-/** Where an entry may be added behind `from`: after the comments that follow on its line, before `limit`. */
+/** Offset for a new entry after `from`: after the comments on its line, before `limit`. */
 function afterComments(
   { text, comments }: Bracketed,
   from: number,
@@ -116,7 +116,7 @@ function afterComments(
     const comment = comments.at(at);
     at = comment === undefined ? at + 1 : comment.end;
     if (comment === undefined) continue;
-    // An entry on the line of a line comment would become part of it.
+    // An entry on the line of a line comment would become part of the comment.
     if (!ownLines && !text.startsWith("/*", comment.start)) return from;
     last = at;
   }

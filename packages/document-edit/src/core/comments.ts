@@ -1,7 +1,7 @@
 import type { Span } from "./mask.ts";
 import { endingNear, indentAt, isBlank, lineEnd, lineStart, wholeLines, type Splice } from "./splice.ts";
 
-/** The comments of a document in order, with a fast way to find those in a range. */
+/** Comments of a document in order. It finds the comments in a range by binary search. */
 export class Comments {
   readonly spans: readonly Span[];
 
@@ -9,13 +9,13 @@ export class Comments {
     this.spans = spans;
   }
 
-  /** The comment that holds `offset`. */
+  /** The comment at `offset`. */
   at(offset: number): Span | undefined {
     const comment = this.spans[this.#lastBefore(offset)];
     return comment !== undefined && comment.end > offset ? comment : undefined;
   }
 
-  /** The comments that lie in `[start, end)`. */
+  /** The comments in `[start, end)`. */
   within(start: number, end: number): readonly Span[] {
     const inside: Span[] = [];
     for (let index = this.#lastBefore(start - 1) + 1; index < this.spans.length; index++) {
@@ -27,8 +27,8 @@ export class Comments {
   }
 
   /**
-   * What has to stay when `[start, end)` is cut: comments are the user's, also those inside an entry of ours. A
-   * comment on a line of its own keeps that line; one behind something that goes keeps the line's indentation.
+   * Text to keep when `[start, end)` is cut: the user's comments, also comments inside a managed entry. A
+   * comment on its own line keeps the line. A comment after removed text keeps the indentation of the line.
    */
   kept(text: string, start: number, end: number): string {
     const whole = start === lineStart(text, start);
@@ -48,8 +48,8 @@ export class Comments {
   }
 
   /**
-   * Cuts `[start, end)`, before which nothing else is on its line, with the whole lines if nothing else is behind it.
-   * What is behind it stays, at the same indentation.
+   * Cuts `[start, end)`, with its lines if nothing else follows on them. Nothing else may precede it on its line.
+   * Text after it stays, at the same indentation.
    */
   cutLines(text: string, start: number, end: number): Splice {
     const lines = wholeLines(text, start, end);
@@ -62,7 +62,7 @@ export class Comments {
     return { start: from, end: to, text: this.kept(text, from, to) + text.slice(from, start) };
   }
 
-  /** Index of the last comment that starts at or before `offset`, -1 if there is none. */
+  /** Index of the last comment that starts at or before `offset`, or -1 if there is none. */
   #lastBefore(offset: number): number {
     let low = 0;
     let high = this.spans.length;

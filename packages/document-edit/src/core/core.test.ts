@@ -6,7 +6,7 @@ import { applySplices, endingNear, wholeLines } from "./splice.ts";
 import { maskLines } from "./mask.ts";
 import { planCuts, withoutPaths } from "./merge.ts";
 
-test("applySplices: sorts, keeps the order at one offset, and refuses what overlaps", () => {
+test("applySplices: sorts, keeps the order at one offset, and refuses overlaps", () => {
   const text = "abcdef";
   assert.equal(
     applySplices(text, [
@@ -33,24 +33,24 @@ test("applySplices: sorts, keeps the order at one offset, and refuses what overl
   );
 });
 
-test("wholeLines: takes the line break before the last line of a text without a final one", () => {
+test("wholeLines: includes the break before a last line without a line break", () => {
   assert.deepEqual(wholeLines("a\n b \nc", 3, 4), { start: 2, end: 6 });
   assert.deepEqual(wholeLines("a\r\nb", 3, 4), { start: 1, end: 4 });
   assert.deepEqual(wholeLines("a # c\nb", 0, 1), { start: 0, end: 1 });
 });
 
-test("endingNear: the line's own ending counts, in a text of both", () => {
+test("endingNear: uses the line's own ending in a text with both", () => {
   assert.equal(endingNear("a\r\nb\nc", 0), "\r\n");
   assert.equal(endingNear("a\r\nb\nc", 3), "\n");
   assert.equal(endingNear("a", 0), "\n");
 });
 
-test("maskLines: every line gets one mask of one length, whatever is in it", () => {
+test("maskLines: every line gets one mask of the same length", () => {
   assert.equal(maskLines("secret words here"), "••••");
   assert.equal(maskLines("a\r\n  b c\n\n\td"), "••••\r\n  ••••\n\n\t••••");
 });
 
-test("planCuts: cuts the highest mapping that is emptied, and nothing that others have filled", () => {
+test("planCuts: cuts the highest mapping that becomes empty, and keeps other keys", () => {
   const inner = (entries: [string, EditValue][]): EditMap => new Map(entries);
   const map = inner([
     [
@@ -79,7 +79,7 @@ test("planCuts: cuts the highest mapping that is emptied, and nothing that other
   assert.deepEqual([...withoutPaths(map, [["a"]]).keys()], ["e"]);
 });
 
-test("planCuts: the field by which an entry is known stays while others' fields are there; one of that name further in goes", () => {
+test("planCuts: keeps the key field of an entry while other fields remain", () => {
   const entry = new Map<string, EditValue>([
     ["name", "x"],
     [
@@ -99,7 +99,7 @@ test("planCuts: the field by which an entry is known stays while others' fields 
   assert.deepEqual(planCuts(map, leaves, []), [["l", "[name=x]", "in", "name"]]);
 });
 
-test("sameShape: scalars may differ, keys, their order and sequences' lengths may not", () => {
+test("sameShape: ignores scalars, compares keys, their order and sequence lengths", () => {
   const yaml = documentFormat("yaml");
   const shape = (a: string, b: string): boolean => sameShape(yaml.parse(a), yaml.parse(b));
   assert.equal(shape("a: 1\nb: [x, y]\n", "a: placeholder\nb: [p, q]\n"), true);
@@ -109,7 +109,7 @@ test("sameShape: scalars may differ, keys, their order and sequences' lengths ma
   assert.equal(shape("a: 1\nb: 2\n", "b: 2\na: 1\n"), false);
 });
 
-/** One value that each format can carry, and where it stands. */
+/** A value that each format can represent, and its place. */
 const SAMPLES: Readonly<Record<string, { content: string; leaf: string[] }>> = {
   yaml: { content: "a: {k: v}\n", leaf: ["a", "k"] },
   json: { content: '{"a": {"k": "v"}}', leaf: ["a", "k"] },
@@ -126,7 +126,7 @@ for (const name of FORMAT_NAMES) {
   const { content, leaf } = SAMPLES[name] ?? { content: "", leaf: [] };
   const format = documentFormat(name);
 
-  test(`${name}: a BOM stays, in front of what is added too, and is none of the content [agent 14.9]`, () => {
+  test(`${name}: a BOM stays first and is not part of the content [agent 14.9]`, () => {
     const bom = `\uFEFF${content}`;
     if (name === "text") return;
     assert.deepEqual(format.parse(bom), format.parse(content));
@@ -134,27 +134,27 @@ for (const name of FORMAT_NAMES) {
     assert.equal(format.edit("\uFEFF", format.parse(content)).text.startsWith("\uFEFF"), true);
   });
 
-  test(`${name}: get gives what edit has set, and undefined for what is not there`, () => {
+  test(`${name}: get gives values that edit has set, and undefined for missing leaves`, () => {
     const { text, managed } = format.edit(undefined, format.parse(content));
     assert.deepEqual(managed, [leaf]);
     assert.deepEqual(format.get(text, [leaf, ["none", "of", "these"]]), ["v", undefined]);
   });
 
-  test(`${name}: mask leaves as many lines as there are, and no value`, () => {
+  test(`${name}: mask keeps the number of lines, and no value`, () => {
     const { text } = format.edit(undefined, format.parse(content.replace("v", "hunter2")));
     const masked = format.mask(text);
     assert.equal(masked.split("\n").length, text.split("\n").length);
     assert.ok(!masked.includes("hunter2") && masked.includes("••••"));
   });
 
-  test(`${name}: an error's message has line and column and nothing of the document`, () => {
+  test(`${name}: an error has line and column, and does not quote the document`, () => {
     if (name === "text") return;
     const bad = name === "properties" ? "a=b\nk=\\uhunter2" : `${content}\n\u0001hunter2{"`;
     assertRefuses("unparsable_content", () => format.parse(bad), ["hunter2"]);
     assertRefuses("unparsable_existing", () => format.get(bad, [leaf]), ["hunter2"]);
   });
 
-  test(`${name}: line endings stay as they are, each for itself, and a new line takes its neighbour's [agent 14.9]`, () => {
+  test(`${name}: line endings stay, and a new line gets the ending nearby [agent 14.9]`, () => {
     if (name === "text") return;
     const lines: Readonly<Record<string, string>> = {
       yaml: "b: 1\r\n# c\nz: 2\r\n",
@@ -176,7 +176,7 @@ for (const name of FORMAT_NAMES) {
   });
 }
 
-test("edit: half of a surrogate pair is refused where it would become U+FFFD, and kept where the format has an escape", () => {
+test("edit: half of a surrogate pair is refused, or escaped if the format can", () => {
   for (const name of FORMAT_NAMES) {
     const format = documentFormat(name);
     const inner: EditMap = new Map([["password", "a\ud800"]]);

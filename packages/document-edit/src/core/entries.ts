@@ -15,67 +15,67 @@ import {
 import type { OpenDocument } from "./syntax.ts";
 import { isList, isMap, isNumber } from "./value.ts";
 
-/** One `key separator value` of a format of lines. */
+/** One `key separator value` of a line format. */
 export interface Entry {
-  /** The key by which it is known: letter case folded where the format does. */
+  /** Key that identifies the entry, in folded case if the format ignores case. */
   readonly key: string;
   readonly value: string;
-  /** From the key to the end of the value; a comment behind it is not part of it. */
+  /** From the key to the end of the value, without a comment after it. */
   readonly span: Span;
   /** The bytes of the value. */
   readonly valueSpan: Span;
-  /** What stands between key and value; empty for a key without a value. */
+  /** Text between key and value. It is empty for a key without a value. */
   readonly separator: string;
-  /** Quotes and other marks of its own form, for a value that takes its place or an entry that is modelled on it. */
+  /** Quotes and other marks of its form, for a value that replaces it or an entry in the same style. */
   readonly style: string;
 }
 
-/** A header and the entries below it; the first section of a document has none. */
+/** A header and the entries below it. The first section of a document has no header. */
 export interface Section {
-  /** Undefined for what stands above the first header. */
+  /** Name. Undefined for the section above the first header. */
   readonly name: string | undefined;
-  /** The bytes of the header; empty at 0 if there is none. */
+  /** The bytes of the header, or an empty span at 0 if there is none. */
   readonly header: Span;
   readonly entries: readonly Entry[];
 }
 
-/** A text of sections and entries that has been read. */
+/** A parsed text of sections and entries. */
 export interface EntriesText {
-  /** The first one is the one without a header. */
+  /** Sections. The first one has no header. */
   readonly sections: readonly Section[];
   readonly comments: readonly Span[];
 }
 
-/** What differs between the formats of lines. */
+/** Syntax of a line format. */
 export interface EntriesSyntax {
   read(text: string, origin: Origin): EntriesText;
-  /** True if a repeated key is a list; else it is an error to manage one. */
+  /** True if a repeated key is a list. Otherwise a repeated key cannot be managed. */
   isList(key: string): boolean;
-  /** True if readers find a key in any letter case. The case in which it is written stays. */
+  /** True if parsers ignore the case of keys. A present key keeps its case. */
   readonly matchesAnyCase?: boolean;
-  /** True if two sections of one name are one section. */
+  /** True if two sections with one name are one section. */
   readonly joinsSections: boolean;
-  /** Line breaks of a printed value are part of it; else they are written as the file's own, with its indentation. */
+  /** True if line breaks of a printed value stay as they are. Otherwise they get the file's line ending and indentation. */
   readonly keepsLineBreaks?: boolean;
-  /** An empty line goes in front of a new section. */
+  /** Whether a new section gets an empty line before it. */
   readonly spacesSections: boolean;
   /** Prints a header, without its line ending. @throws DocumentEditError `unsafe_value` */
   printHeader(name: string): string;
   /**
-   * Prints a value to take the place of `present`, or a new one in the manner of `model`. Its line breaks are LF, and
-   * further lines are indented from the key on.
+   * Prints a value that replaces `present`, or a new value in the style of `model`. Its line breaks are LF, and
+   * further lines are indented relative to the key.
    * @throws DocumentEditError `unsafe_value`
    */
   printValue(key: string, value: string, present: Entry | undefined, model: Entry | undefined): string;
-  /** Prints a key and what follows it up to the value. @throws DocumentEditError `unsafe_value` */
+  /** Prints a key and the separator. @throws DocumentEditError `unsafe_value` */
   printKey(key: string, model: Entry | undefined): string;
-  /** The indentation of entries in a section that has none yet. `models` are all entries of the document. */
+  /** Indentation of entries in a section without entries. `models` are all entries of the document. */
   indent(section: string | undefined, models: readonly Entry[], text: string): string;
-  /** The section in front of which a new one goes; undefined: at the end. */
+  /** The section before which a new one is inserted. Undefined: at the end. */
   placeFor(name: string, sections: readonly Section[]): Section | undefined;
 }
 
-/** Opens a document of lines. */
+/** Opens a document of a line format. */
 export function openEntries(syntax: EntriesSyntax, text: string, origin: Origin): OpenDocument {
   return new EntriesDocument(syntax, text, origin);
 }
@@ -147,7 +147,7 @@ class EntriesDocument implements OpenDocument {
 
   #readValue(origin: Origin): EditMap {
     const map = new Map<string, EditValue>();
-    // Repeated keys are lists, also those of repeated sections; each list is filled in place.
+    // Repeated keys are lists, also in repeated sections. Each list is filled in place.
     const lists = new Map<string, Map<string, string[]>>();
     for (const section of this.#sections) {
       const { name } = section;
@@ -172,7 +172,7 @@ class EntriesDocument implements OpenDocument {
     return map;
   }
 
-  /** Refuses content that has a key in two cases: readers of any case refuse such a file. */
+  /** Refuses content with a key in two cases, because parsers that ignore case refuse such a file. */
   #refuseOtherCase(entry: Entry, known: Iterable<string>): void {
     if (this.#syntax.matchesAnyCase !== true) return;
     if (![...known].some((key) => key !== entry.key && isSameKey(key, entry.key))) return;
@@ -217,7 +217,7 @@ class EntriesDocument implements OpenDocument {
     if (lines.length > 0) this.#addLines(section, lines);
   }
 
-  /** Refuses a new key that the section has in another case: `spelling` has found several of them. */
+  /** Refuses a new key that the section has several times in other cases. */
   #refuseAmbiguous(sections: readonly Section[], key: string): void {
     if (this.#syntax.matchesAnyCase !== true) return;
     const other = this.#entries(sections, undefined).find((entry) => isSameKey(entry.key, key));
@@ -226,7 +226,7 @@ class EntriesDocument implements OpenDocument {
     throw errorAt("unsupported", problem, this.#text, other.span.start);
   }
 
-  /** Puts the values where the key's present ones are; what is too much goes, what is missing comes behind the last. */
+  /** Replaces the values of a key in place. Extra present values are removed, and further new ones are added after the last. */
   #update(
     section: string | undefined,
     key: string,
@@ -258,7 +258,7 @@ class EntriesDocument implements OpenDocument {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => ending + line).join("") });
   }
 
-  /** What to write between a key that had no value and its first one. */
+  /** Separator for the first value of a key that had none. */
   #separator(key: string): string {
     const model = this.#all.find((entry) => entry.separator !== "");
     return this.#syntax.printKey(key, model).slice(key.length);
@@ -280,7 +280,7 @@ class EntriesDocument implements OpenDocument {
     });
   }
 
-  /** Adds lines behind the last entry of a section. */
+  /** Adds lines after the last entry of a section. */
   #addLines(section: Section, lines: readonly string[]): void {
     const text = this.#text;
     const last = section.entries.at(-1);
@@ -293,7 +293,7 @@ class EntriesDocument implements OpenDocument {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => ending + line).join("") });
   }
 
-  /** Adds the first entries without a section: in front of the first header, or behind everything. */
+  /** Adds the first entries without a section: before the first header, or at the end. */
   #addOnTop(lines: readonly string[]): void {
     const first = this.#sections[1];
     if (first === undefined) {
@@ -323,7 +323,7 @@ class EntriesDocument implements OpenDocument {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => line + ending).join("") + gap });
   }
 
-  /** Adds lines at the end; a text without a final line break stays without one. */
+  /** Adds lines at the end. A text without a final line break stays without one. */
   #append(lines: readonly string[]): void {
     const text = this.#text;
     const ending = endingNear(text, 0);
@@ -335,7 +335,7 @@ class EntriesDocument implements OpenDocument {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => ending + line).join("") });
   }
 
-  /** The start of the line of `offset`, or of the comment lines right above it, which belong to it. */
+  /** Start of the line of `offset`, or of the comment lines directly above it, which belong to it. */
   #above(offset: number): number {
     let at = lineStart(this.#text, offset);
     while (at > 0) {
@@ -355,7 +355,7 @@ class EntriesDocument implements OpenDocument {
     }
   }
 
-  /** Cuts a header; at the end of the document with the empty line that stood in front of it. */
+  /** Cuts a header. At the end of the document, it also cuts the empty line before the header. */
   #cutHeader(header: Span): void {
     const text = this.#text;
     const empty = emptyLineBefore(text, header.start);
@@ -367,7 +367,7 @@ class EntriesDocument implements OpenDocument {
   }
 }
 
-/** Python's configparser compares keys so. */
+/** Compares keys as Python's configparser does. */
 function isSameKey(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
@@ -377,7 +377,7 @@ function sectionOf(map: EditMap, name: string): Map<string, EditValue> | undefin
   return isMap(section) ? (section as Map<string, EditValue>) : undefined;
 }
 
-/** The values of a key as the formats of lines know them: text. */
+/** The values of a key as text, the only type of line formats. */
 function valuesOf(key: string, value: EditValue): string[] {
   if (isList(value)) return value.flatMap((item) => valuesOf(key, item));
   if (typeof value === "string" || typeof value === "boolean") return [String(value)];
@@ -385,7 +385,7 @@ function valuesOf(key: string, value: EditValue): string[] {
   throw new DocumentEditError("unsupported", `${key} must be text: this format has no other values`);
 }
 
-/** @throws DocumentEditError `unsafe_value` for what ends a line for some reader */
+/** @throws DocumentEditError `unsafe_value` for characters that end a line for some parser */
 export function refuseLineBreaks(key: string, text: string): void {
   if (/[\r\n\0]/.test(text)) {
     throw new DocumentEditError(

@@ -16,7 +16,7 @@ import { equalValues, isMap, withoutEmpty } from "./value.ts";
 
 const BOM = "\uFEFF";
 
-/** A format whose values are read as they are, and whose double quotes hold a text. */
+/** Rules of a format that reads values unchanged, and text in double quotes without the quotes. */
 export const PLAIN_VALUES: ValueRules = {
   quotes: true,
   objection: () => undefined,
@@ -25,12 +25,12 @@ export const PLAIN_VALUES: ValueRules = {
 };
 
 /**
- * Refuses an edit after which readers of the format find other values than the content's.
+ * Refuses an edit after which parsers of the format read other values than those of the content.
  * @throws DocumentEditError `unsupported`, with a place in the text before the edit
  */
 export type EditCheck = (before: string, after: string, content: EditMap) => void;
 
-/** The rules that all formats share, around one format's syntax. */
+/** The shared rules of all formats, with the syntax of one format. */
 export class SurgicalFormat implements DocumentFormat {
   readonly name: FormatName;
   readonly dialect: IniDialect | undefined;
@@ -39,9 +39,9 @@ export class SurgicalFormat implements DocumentFormat {
   readonly #check: EditCheck;
 
   /**
-   * @param values what differs from {@link PLAIN_VALUES}
+   * @param values differences from {@link PLAIN_VALUES}
    * @param check see {@link EditCheck}
-   * @param dialect ini only
+   * @param dialect dialect, only for ini
    */
   constructor(
     name: FormatName,
@@ -116,7 +116,7 @@ export class SurgicalFormat implements DocumentFormat {
     try {
       return this.#openSyntax(text, origin);
     } catch (error) {
-      // A recursive reader runs out of stack on a document that was made to be deep.
+      // A recursive parser runs out of stack on a very deep document.
       if (!(error instanceof RangeError)) throw error;
       throw new DocumentEditError(
         origin === "existing" ? "unparsable_existing" : "unparsable_content",
@@ -125,7 +125,7 @@ export class SurgicalFormat implements DocumentFormat {
     }
   }
 
-  /** Makes one edit, reads the result again and compares it with what was meant: only then may it reach a file. */
+  /** Makes one edit, and parses the result to check that it has the intended values. Only then it may be written. */
   #apply(step: Step, edit: (document: OpenDocument) => string, holds: (result: EditMap) => boolean): Step {
     try {
       const text = edit(step.document);
@@ -142,7 +142,7 @@ export class SurgicalFormat implements DocumentFormat {
   }
 }
 
-/** @throws DocumentEditError `unsafe_value` for half of a surrogate pair, which a file would hold as U+FFFD */
+/** @throws DocumentEditError `unsafe_value` for half of a surrogate pair, which UTF-8 would replace by U+FFFD */
 export function inUtf8(text: string): string {
   if (text.isWellFormed()) return text;
   throw new DocumentEditError(
@@ -151,7 +151,7 @@ export function inUtf8(text: string): string {
   );
 }
 
-/** The content with its keys as the document spells them; two keys never become one. */
+/** The content with its keys in the spelling of the document. Two keys never become one. */
 function spelled(content: EditMap, spelling: (path: LeafPath) => LeafPath, path: LeafPath = []): EditMap {
   const result = new Map<string, EditValue>();
   for (const [key, value] of content) {
@@ -162,12 +162,12 @@ function spelled(content: EditMap, spelling: (path: LeafPath) => LeafPath, path:
   return result;
 }
 
-/** What is set, and what a null deletes. */
+/** Values to set, and paths to delete because of a null. */
 function wantedOf(content: EditMap, { deleteNulls }: EditOptions): { content: EditMap; nulls: LeafPath[] } {
   return deleteNulls === true ? splitNulls(content) : { content, nulls: [] };
 }
 
-/** A text and its reading. */
+/** A text and its parsed form. */
 interface Step {
   readonly text: string;
   readonly document: OpenDocument;

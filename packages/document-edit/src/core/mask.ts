@@ -1,6 +1,6 @@
 import { applySplices, type Splice } from "./splice.ts";
 
-/** What stands for every value in a diff. One length for all, so that not even that is told. */
+/** Replacement of every value in a diff. It always has the same length, so that it does not show the length of the value. */
 export const MASK = "••••";
 
 /** A range of a text. */
@@ -9,7 +9,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** Masks the spans line by line: the line breaks and indentation inside a span stay, so lines can be compared by number. */
+/** Masks the spans line by line. Line breaks and indentation stay, so that lines can be compared by number. */
 export function maskSpans(text: string, spans: readonly Span[]): string {
   const splices = united(spans).map((span): Splice => ({
     ...span,
@@ -18,7 +18,7 @@ export function maskSpans(text: string, spans: readonly Span[]): string {
   return applySplices(text, splices);
 }
 
-/** Spans that overlap become one: a comment between the lines of a value lies in the value's span. */
+/** Joins overlapping spans. A comment between the lines of a value is in the span of the value. */
 function united(spans: readonly Span[]): Span[] {
   const result: Span[] = [];
   for (const span of spans.toSorted((a, b) => a.start - b.start)) {
@@ -30,7 +30,7 @@ function united(spans: readonly Span[]): Span[] {
   return result;
 }
 
-/** Every line that is not blank becomes its indentation and the mask. */
+/** Replaces every line that is not blank by its indentation and the mask. */
 export function maskLines(text: string): string {
   return text.replace(/[^\s][^\n]*?(?=\r?\n|$(?![\s\S]))/g, MASK);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documentFormat, type FormatName } from "../index.ts";
 
-/** An entry to add to a document of each format, and a line of a long document. */
+/** For each format, an entry to add, and a line of a long document. */
 const FORMATS: Readonly<
   Partial<Record<FormatName, { added: string; readonly line: (index: number) => string }>>
 > = {

@@ -2,25 +2,25 @@ import type { EditMap, EditOptions, EditValue, LeafPath } from "../contract.ts";
 import { DocumentEditError } from "../errors.ts";
 import { equalValues, isList, isMap, isNumber } from "./value.ts";
 
-/** The segment of a leaf path that stands for the entry of a merged sequence. */
+/** Segment of a leaf path for an entry of a merged sequence. */
 export function itemSegment(field: string, value: string): string {
   return `[${field}=${value}]`;
 }
 
-/** The field and value of an item segment, or undefined for an ordinary key. */
+/** Field and value of an item segment, or undefined for an ordinary key. */
 export function parseItemSegment(segment: string): { field: string; value: string } | undefined {
   const match = /^\[([^=]+)=(.*)\]$/s.exec(segment);
   return match === null ? undefined : { field: match[1] ?? "", value: match[2] ?? "" };
 }
 
-/** Whether a leaf is in an entry of a merged sequence; `key`: it is the field by which that entry is known. */
+/** Whether a leaf is in an entry of a merged sequence. `key` is the field that identifies the entry. */
 export function isListEntryLeaf(leaf: LeafPath): "key" | "other" | undefined {
   const items = leaf.map(parseItemSegment);
   if (items.at(-2)?.field === leaf.at(-1)) return "key";
   return items.some((item) => item !== undefined) ? "other" : undefined;
 }
 
-/** The text by which an entry of a merged sequence is known, or undefined if it has none. */
+/** Text that identifies an entry of a merged sequence, or undefined if it has none. */
 function itemKey(item: EditValue | undefined, field: string): string | undefined {
   if (!isMap(item)) return undefined;
   const value = item.get(field);
@@ -28,14 +28,14 @@ function itemKey(item: EditValue | undefined, field: string): string | undefined
   return isNumber(value) ? value.number : undefined;
 }
 
-/** The field by which the sequence at `path` is merged, if it is. Entries' segments do not count in the dotted path. */
+/** Field by which the sequence at `path` is merged, or undefined. Segments of entries do not count in the dotted path. */
 export function mergeField(path: LeafPath, options: EditOptions): string | undefined {
   if (options.lists === undefined || options.merge === "replace") return undefined;
   const dotted = path.filter((segment) => parseItemSegment(segment) === undefined).join(".");
   return Object.hasOwn(options.lists, dotted) ? options.lists[dotted] : undefined;
 }
 
-/** The index of the entry that `key` names. @throws DocumentEditError `unsupported` if two have it */
+/** Index of the entry with this key. @throws DocumentEditError `unsupported` if two entries have it */
 export function findItem(
   items: readonly (EditValue | undefined)[],
   field: string,
@@ -54,7 +54,7 @@ export function findItem(
   return first;
 }
 
-/** The key of an entry of the new content. @throws DocumentEditError `unsupported` if it has none */
+/** Key of an entry of the new content. @throws DocumentEditError `unsupported` if it has none */
 export function requiredItemKey(item: EditValue, index: number, field: string, path: LeafPath): string {
   const key = itemKey(item, field);
   if (key !== undefined) return key;
@@ -64,7 +64,7 @@ export function requiredItemKey(item: EditValue, index: number, field: string, p
   );
 }
 
-/** What the document must be after the leaves of `content` are set. This is the meaning; formats only find the bytes. */
+/** The document after the leaves of `content` are set. This defines the result. Formats only find the bytes to change. */
 export function mergeMaps(
   existing: EditMap,
   content: EditMap,
@@ -97,7 +97,7 @@ function mergeValue(
   return items;
 }
 
-/** The leaves of a content, in order. */
+/** Leaves of a content, in order. */
 export function leavesOf(content: EditMap, options: EditOptions): LeafPath[] {
   const leaves: LeafPath[] = [];
   const visit = (value: EditValue, path: LeafPath): void => {
@@ -110,7 +110,7 @@ export function leavesOf(content: EditMap, options: EditOptions): LeafPath[] {
       leaves.push(path);
       return;
     }
-    // An empty one owns nothing: the sequence holds what others have put there.
+    // An empty list manages no leaf: all entries of the sequence belong to other writers.
     for (const [index, item] of value.entries()) {
       visit(item, [...path, itemSegment(field, requiredItemKey(item, index, field, path))]);
     }
@@ -119,7 +119,7 @@ export function leavesOf(content: EditMap, options: EditOptions): LeafPath[] {
   return leaves;
 }
 
-/** The content without its nulls, and the paths of those: what `deleteNulls` means. */
+/** Splits a content into its values and the paths of its nulls, for `deleteNulls`. */
 export function splitNulls(content: EditMap, path: LeafPath = []): { content: EditMap; nulls: LeafPath[] } {
   const kept = new Map<string, EditValue>();
   const nulls: LeafPath[] = [];
@@ -129,7 +129,7 @@ export function splitNulls(content: EditMap, path: LeafPath = []): { content: Ed
     } else if (isMap(value) && value.size > 0) {
       const inner = splitNulls(value, [...path, key]);
       nulls.push(...inner.nulls);
-      // A mapping that holds nothing but deletions must not bring itself into being.
+      // A mapping with only deletions must not be created.
       if (inner.content.size > 0) kept.set(key, inner.content);
     } else {
       kept.set(key, value);
@@ -138,7 +138,7 @@ export function splitNulls(content: EditMap, path: LeafPath = []): { content: Ed
   return { content: kept, nulls };
 }
 
-/** The value at a path, or undefined. */
+/** Value at a path, or undefined. */
 export function lookup(map: EditMap, path: LeafPath): EditValue | undefined {
   let value: EditValue | undefined = map;
   for (const segment of path) {
@@ -155,7 +155,7 @@ export function lookup(map: EditMap, path: LeafPath): EditValue | undefined {
   return value;
 }
 
-/** Everything in `existing` that `content` does not have: what `merge: replace` removes. */
+/** Paths in `existing` that `content` does not have. `merge: replace` removes them. */
 export function extraPaths(existing: EditMap, content: EditMap, path: LeafPath = []): LeafPath[] {
   const extra: LeafPath[] = [];
   for (const [key, value] of existing) {
@@ -166,18 +166,18 @@ export function extraPaths(existing: EditMap, content: EditMap, path: LeafPath =
   return extra;
 }
 
-/** A tree of the segments to remove; a node that is `whole` goes with all that it holds. */
+/** A tree of the segments to remove. A node that is `whole` is removed with all its content. */
 interface CutNode {
   whole: boolean;
   readonly children: Map<string, CutNode>;
 }
 
 /**
- * The subtrees to cut so that these paths are gone, with the mappings and sequences that this empties.
+ * Subtrees to cut to remove these paths, including mappings and sequences that become empty.
  *
- * @param leaves paths of leaves: one that holds a mapping with keys is not a leaf any more and stays
- * @param subtrees paths that go whatever they hold
- * @returns paths that exist, none inside another
+ * @param leaves paths of leaves. A path that now has a mapping with keys is no longer a leaf, and stays
+ * @param subtrees paths to remove with all their content
+ * @returns existing paths, none inside another
  */
 export function planCuts(
   map: EditMap,
@@ -204,7 +204,7 @@ export function planCuts(
   return cuts;
 }
 
-/** Adds the cuts below a node; true if nothing of it would be left (its own cut is then the caller's). */
+/** Adds the cuts below a node. Returns true if the node becomes empty. The caller must then cut the node itself. */
 function collectCuts(value: EditValue, node: CutNode, path: LeafPath, cuts: LeafPath[]): boolean {
   const inner: LeafPath[] = [];
   let left = isMap(value) ? value.size : isList(value) ? value.length : 1;
@@ -216,7 +216,7 @@ function collectCuts(value: EditValue, node: CutNode, path: LeafPath, cuts: Leaf
       left--;
     }
   }
-  // The field by which an entry is known goes last: while others' fields are there, it stays.
+  // The field that identifies an entry is removed last. It stays while the entry has other fields.
   const item = path.length === 0 ? undefined : parseItemSegment(path.at(-1) ?? "");
   if (left > 0 && isMap(value) && item !== undefined) {
     const own = inner.findIndex((cut) => cut.length === path.length + 1 && cut.at(-1) === item.field);
@@ -227,7 +227,7 @@ function collectCuts(value: EditValue, node: CutNode, path: LeafPath, cuts: Leaf
   return false;
 }
 
-/** The mapping without the subtrees at these paths (as {@link planCuts} gives them). */
+/** The mapping without the subtrees at these paths, which {@link planCuts} has found. */
 export function withoutPaths(map: EditMap, cuts: readonly LeafPath[]): EditMap {
   const groups = Map.groupBy(cuts, (cut) => cut[0] ?? "");
   return cutValue(map, groups, 0) as EditMap;
@@ -265,7 +265,7 @@ function cutValue(
   return items.filter((entry) => entry !== undefined);
 }
 
-/** True if an edit changes nothing of a value. */
+/** True if an edit does not change a value. */
 export function isUnchanged(present: EditValue, wanted: EditValue): boolean {
   return equalValues(present, wanted) || (isMap(present) && isMap(wanted) && wanted.size === 0);
 }

@@ -1,4 +1,4 @@
-/** Replace `[start, end)` of a text by `text`. An insertion has start = end. */
+/** Replacement of `[start, end)` of a text by `text`. An insertion has start = end. */
 export interface Splice {
   readonly start: number;
   readonly end: number;
@@ -6,15 +6,15 @@ export interface Splice {
 }
 
 /**
- * Applies splices that do not overlap; those at one offset are applied in the order in which they were planned.
- * @throws RangeError when two overlap: a planner has made a mistake, and nothing may be written
+ * Applies splices that do not overlap. Splices at one offset are applied in the order of the list.
+ * @throws RangeError if two overlap, which is an internal error. The text must then not be written
  */
 export function applySplices(text: string, splices: readonly Splice[]): string {
   const ordered = splices.toSorted((a, b) => a.start - b.start || a.end - b.end);
   const parts: string[] = [];
   let at = 0;
   for (const splice of ordered) {
-    // Two cuts may meet at a line break that both take along; everything else is a planner's mistake.
+    // Two cuts may share a line break. Every other overlap is an internal error.
     const start = splice.text === "" && splice.end >= at ? Math.max(at, splice.start) : splice.start;
     if (start < at || splice.end < start) throw new RangeError("overlapping splices");
     parts.push(text.slice(at, start), splice.text);
@@ -29,7 +29,7 @@ export function lineStart(text: string, offset: number): number {
   return offset === 0 ? 0 : text.lastIndexOf("\n", offset - 1) + 1;
 }
 
-/** Offset of the line break (`\n` or `\r\n`) that ends the line of `offset`, or the length of the text. */
+/** Offset of the line break (`\n` or `\r\n`) after `offset`, or the length of the text. */
 export function lineEnd(text: string, offset: number): number {
   const feed = text.indexOf("\n", offset);
   if (feed === -1) return text.length;
@@ -42,7 +42,7 @@ export function nextLine(text: string, offset: number): number {
   return feed === -1 ? text.length : feed + 1;
 }
 
-/** The blanks at the start of the line of `offset`. */
+/** Spaces and tabs at the start of the line of `offset`. */
 export function indentAt(text: string, offset: number): string {
   const start = lineStart(text, offset);
   let end = start;
@@ -50,14 +50,14 @@ export function indentAt(text: string, offset: number): string {
   return text.slice(start, end);
 }
 
-/** The line ending to write near `offset`: that of its line, else of the line before, else of the first one, else LF. */
+/** Line ending to write near `offset`: of its line, else of the line before, else of the first line, else LF. */
 export function endingNear(text: string, offset: number): "\n" | "\r\n" {
   let feed = text.indexOf("\n", offset);
   if (feed === -1) feed = text.lastIndexOf("\n");
   return feed > 0 && text[feed - 1] === "\r" ? "\r\n" : "\n";
 }
 
-/** True if nothing but blanks lies in `[start, end)`. */
+/** True if `[start, end)` has only spaces and tabs. */
 export function isBlank(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const char = text[at];
@@ -67,8 +67,8 @@ export function isBlank(text: string, start: number, end: number): boolean {
 }
 
 /**
- * Widens `[start, end)` to whole lines where nothing else is on them; the last line of a text without a final
- * line break takes the break before it instead, so that the text stays without one.
+ * Extends `[start, end)` to complete lines if nothing else is on them. For the last line of a text without a final
+ * line break, it adds the break before the line instead, so that the text still has no final line break.
  */
 export function wholeLines(text: string, start: number, end: number): { start: number; end: number } {
   const from = lineStart(text, start);
@@ -80,7 +80,7 @@ export function wholeLines(text: string, start: number, end: number): { start: n
   return { start: from, end: to };
 }
 
-/** The empty line that ends right before the line of `offset`, from line break to line break; undefined if there is none. */
+/** Empty line directly before the line of `offset`, from line break to line break. Undefined if there is none. */
 export function emptyLineBefore(text: string, offset: number): { start: number; end: number } | undefined {
   const line = lineStart(text, offset);
   if (line === 0) return undefined;

@@ -2,18 +2,18 @@ import type { EditMap, EditOptions, LeafPath } from "../contract.ts";
 import type { Origin } from "../errors.ts";
 
 /**
- * A text that has been read and can be edited at the bytes of its entries. Both edits give a new text and leave
- * every byte outside the entries concerned.
+ * A parsed text. Its edits change only the bytes of entries: both edits return a new text and keep
+ * every byte outside of the edited entries.
  */
 export interface OpenDocument {
   readonly value: EditMap;
   /** Sets the leaves of `content`. @throws DocumentEditError `unsupported`, `unsafe_value` */
   set(content: EditMap, options: EditOptions): string;
-  /** Removes subtrees. The paths exist, and none is inside another. @throws DocumentEditError `unsupported` */
+  /** Removes subtrees. The paths must exist, and none may be inside another. @throws DocumentEditError `unsupported` */
   remove(paths: readonly LeafPath[]): string;
   /**
-   * The path of a leaf as the document spells it, for formats that write keys in the case of the content but find them
-   * in any. Undefined: the path itself.
+   * Path of a leaf in the spelling of the document, for formats that write keys in the case of the content but find them
+   * in any case. Default: the path itself.
    */
   spelling?(path: LeafPath): LeafPath;
   /** See DocumentFormat.mask. */
@@ -21,7 +21,7 @@ export interface OpenDocument {
 }
 
 /**
- * What a format has to bring; the rules that all formats share (deep or replace, removals, proof of the result) are
+ * Opens a text of one format. The shared rules of all formats (deep or replace, removals, check of the result) are
  * in format.ts. The text has no BOM.
  * @throws DocumentEditError `unparsable_existing` or `unparsable_content`, by origin; `unsupported`
  */

@@ -9,7 +9,7 @@ import {
 } from "./merge.ts";
 import { isList, isMap } from "./value.ts";
 
-/** A document as a tree; `at` is what the format needs to find a node's bytes. */
+/** A document as a tree. `at` has the data that the format needs to find the bytes of a node. */
 export type TreeNode<At> =
   | { readonly kind: "map"; readonly entries: ReadonlyMap<string, TreeNode<At>>; readonly at: At }
   | { readonly kind: "list"; readonly items: readonly TreeNode<At>[]; readonly at: At }
@@ -17,14 +17,14 @@ export type TreeNode<At> =
 export type MapNode<At> = Extract<TreeNode<At>, { kind: "map" }>;
 export type ListNode<At> = Extract<TreeNode<At>, { kind: "list" }>;
 
-/** What a format does with a tree's nodes. Each method is called at most once per node in one edit. */
+/** Edits of a format on the nodes of a tree. In one edit, each method is called no more than once for a node. */
 export interface TreeWriter<At> {
   replace(node: TreeNode<At>, value: EditValue, path: LeafPath): void;
   insert(map: MapNode<At>, entries: readonly (readonly [string, EditValue])[], path: LeafPath): void;
   append(list: ListNode<At>, items: readonly EditValue[], path: LeafPath): void;
 }
 
-/** The nodes in a mapping or sequence, in order. */
+/** Nodes in a mapping or sequence, in order. */
 export function childrenOf<At>(node: MapNode<At> | ListNode<At>): readonly TreeNode<At>[] {
   return node.kind === "map" ? [...node.entries.values()] : node.items;
 }
@@ -43,7 +43,7 @@ export function mapValue<At>(node: MapNode<At>): EditMap {
   return map;
 }
 
-/** Walks down to what `content` changes and calls the writer there, and nowhere else. */
+/** Finds the nodes that `content` changes, and calls the writer only for them. */
 export function planSet<At>(
   node: MapNode<At>,
   content: EditMap,
@@ -99,13 +99,13 @@ function planList<At>(
   if (fresh.length > 0) writer.append(node, fresh, path);
 }
 
-/** What is to be removed from one mapping or sequence. */
+/** Nodes to remove from one mapping or sequence. */
 export interface Removal<At> {
   readonly parent: MapNode<At> | ListNode<At>;
   readonly children: ReadonlySet<TreeNode<At>>;
 }
 
-/** Groups paths (as planCuts gives them) by the node from which they are removed. */
+/** Groups paths from planCuts by the node from which they are removed. */
 export function planRemovals<At>(root: MapNode<At>, paths: readonly LeafPath[]): Removal<At>[] {
   const groups = new Map<MapNode<At> | ListNode<At>, Set<TreeNode<At>>>();
   for (const path of paths) {

@@ -10,12 +10,12 @@ export function isList(value: EditValue | undefined): value is readonly EditValu
   return Array.isArray(value);
 }
 
-/** True for a number by its source text. */
+/** True for a number, which is its source text. */
 export function isNumber(value: EditValue | undefined): value is { readonly number: string } {
   return typeof value === "object" && value !== null && "number" in value;
 }
 
-/** Equal in kind and content; numbers by source text, mappings whatever their order. */
+/** True if type and content are equal. Numbers are compared by source text, mappings without regard to order. */
 export function equalValues(a: EditValue | undefined, b: EditValue | undefined): boolean {
   if (a === b) return true;
   if (isNumber(a)) return isNumber(b) && a.number === b.number;
@@ -30,8 +30,8 @@ export function equalValues(a: EditValue | undefined, b: EditValue | undefined):
 }
 
 /**
- * True if two contents differ in their scalars only: the same keys in the same order, the same sequences' lengths.
- * A template whose rendering with placeholders has another shape has let a value become structure.
+ * True if two contents differ only in scalars: they have the same keys in the same order, and sequences of the same length.
+ * If a template gives another shape with placeholders, a value has become structure.
  */
 export function sameShape(a: EditValue, b: EditValue): boolean {
   if (isList(a)) {
@@ -46,7 +46,7 @@ export function sameShape(a: EditValue, b: EditValue): boolean {
   });
 }
 
-/** The mapping without mappings (and nulls) that hold nothing: what two documents have in common after a removal. */
+/** The mapping without empty mappings and nulls, to compare two documents after a removal. */
 export function withoutEmpty(map: EditMap): EditMap {
   const kept = new Map<string, EditValue>();
   for (const [key, value] of map) {

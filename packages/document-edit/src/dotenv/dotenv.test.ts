@@ -8,7 +8,7 @@ import { corpus, edit, assertRefuses } from "../../test/editing.test-kit.ts";
 
 const dotenv = documentFormat("dotenv");
 
-/** What the POSIX shell makes of the file, for the keys that the file names. */
+/** Values of the file's keys in the POSIX shell. */
 function shell(text: string): Map<string, string> {
   const keys = [...text.matchAll(/^[ \t]*(?:export[ \t]+)?([A-Z][A-Z0-9_]*)=/gm)].map(
     (match) => match[1] ?? "",
@@ -63,10 +63,10 @@ const CASE: EntriesCase = {
   read: shell,
   runs: 60,
 };
-// dotenv has no sections: the property's sections are left out.
+// dotenv has no sections, so the property test uses none.
 const TOP_ONLY: EntriesCase = { ...CASE, sections: fc.constant("") };
 
-test("dotenv edit: for any file and content, the shell finds the merged values and other lines stay [agent 14.7]", () => {
+test("dotenv edit: the shell reads the merged values of any file, other lines stay [agent 14.7]", () => {
   assertEdits(TOP_ONLY);
 });
 
@@ -74,7 +74,7 @@ test("dotenv edit: adding keys and removing them again gives the old text", () =
   assertAddRemove(TOP_ONLY);
 });
 
-test("dotenv edit: a real file keeps export, quotes where they can carry the value, comments and order", () => {
+test("dotenv edit: a real file keeps export, quotes, comments and order", () => {
   const before = corpus("app.env");
   const after = edit(
     "dotenv",
@@ -91,7 +91,7 @@ test("dotenv edit: a real file keeps export, quotes where they can carry the val
   );
 });
 
-test("dotenv edit: single quotes unless the value holds one; nothing is expanded [agent 14.21]", () => {
+test("dotenv edit: uses single quotes unless the value has one; nothing is expanded [agent 14.21]", () => {
   assert.equal(
     edit(
       "dotenv",
@@ -106,12 +106,12 @@ test("dotenv edit: single quotes unless the value holds one; nothing is expanded
   );
 });
 
-test("dotenv remove: comments stay, a file without a final line break stays without one", () => {
+test("dotenv remove: comments stay, and no final line break is added", () => {
   assert.equal(edit("dotenv", "A=1\nB=2 # why\nC=3", "", { remove: [["B"], ["C"]] }), "A=1\n# why");
   assert.equal(edit("dotenv", "A=1\nB=2", "", { remove: [["B"]] }), "A=1");
 });
 
-test("dotenv edit: a value of several lines is carried in quotes, also in a file with CRLF and indentation", () => {
+test("dotenv edit: a value of several lines is quoted, also with CRLF and indentation", () => {
   const pem = "-----BEGIN-----\nA=1\n-----END-----\n";
   const after = edit(
     "dotenv",
@@ -124,7 +124,7 @@ test("dotenv edit: a value of several lines is carried in quotes, also in a file
   assert.equal(after, `B=2\r\n  A='${pem}' # note\r\n  C='${pem}'\r\n`.replace("  C", "C"));
 });
 
-test("dotenv edit: carriage returns, NUL, other names and a managed key that is there twice are refused", () => {
+test("dotenv edit: refuses carriage returns, NUL, invalid names and duplicate keys", () => {
   for (const text of ["hunter2\r\n", "a\rhunter2", "\0hunter2"]) {
     assertRefuses("unsafe_value", () => edit("dotenv", "", new Map([["A", text]])), ["hunter2"]);
   }

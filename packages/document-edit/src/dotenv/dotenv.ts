@@ -7,18 +7,18 @@ import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
 
 const KEY = /[A-Za-z_][A-Za-z0-9_.-]*/y;
 
-/** Text that the shell and every dotenv reader take for itself without quotes. */
+/** Text that the shell and every dotenv parser read unchanged without quotes. */
 const BARE = /^[A-Za-z0-9_.,:/@%+=-]*$/;
 
 /**
- * Opens a dotenv file: `KEY=value` lines, with `export` or without, values bare or in quotes. Read as the POSIX shell
- * does, and as the readers of other languages where those agree with it.
+ * Opens a dotenv file: `KEY=value` lines, with or without `export`, values with or without quotes. It is read as the POSIX
+ * shell does.
  */
 export const openDotenv: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
 
 /**
- * Where the readers differ: python-dotenv replaces `${NAME}` in all values, and takes `\\\\` and `\\'` in single quotes for
- * escapes. The `dotenv` package knows no escapes in double quotes, and changes CR.
+ * Differences between parsers: python-dotenv replaces `${NAME}` in all values, and reads `\\\\` and `\\'` in single quotes as
+ * escapes. The `dotenv` package has no escapes in double quotes, and changes CR.
  */
 export const DOTENV_VALUES: Partial<ValueRules> = {
   objection(text) {
@@ -51,7 +51,7 @@ const SYNTAX: EntriesSyntax = {
         "a dotenv key holds characters that a variable's name cannot have",
       );
     }
-    // `export` is kept where a file has it; a separator with blanks is not, as the shell does not know it.
+    // `export` of the model is kept. A separator with spaces is not, because the shell does not support it.
     return `${model?.style.startsWith("export") === true ? "export " : ""}${key}=`;
   },
   printValue: (key, value, present, model) => quote(key, value, present ?? model),
@@ -59,7 +59,7 @@ const SYNTAX: EntriesSyntax = {
   placeFor: () => undefined,
 };
 
-/** Single quotes unless the value holds one; bare where the file has it so and every reader agrees. */
+/** Quotes a value: in single quotes unless it holds one, or without quotes if the file does so and every parser agrees. */
 function quote(key: string, text: string, near: Entry | undefined): string {
   if (/[\r\0]/.test(text)) {
     throw new DocumentEditError(
@@ -110,7 +110,7 @@ function readEntry(
   const key = KEY.exec(text)?.[0];
   if (key === undefined) throw unparsable(origin, "this is not dotenv: KEY=value was expected", text, start);
   const sign = skipBlanks(text, KEY.lastIndex);
-  // `export KEY` hands on what is set elsewhere; there is nothing to edit.
+  // `export KEY` exports a variable that is set elsewhere. It has no value to edit.
   if (sign >= end && origin === "existing") return undefined;
   if (text[sign] !== "=") throw unparsable(origin, "this is not dotenv: KEY=value was expected", text, sign);
   const first = skipBlanks(text, sign + 1);
@@ -120,7 +120,7 @@ function readEntry(
   const rest = skipBlanks(text, to);
   if (text[rest] === "#") comments.push({ start: rest, end: lineEnd(text, rest) });
   else if (rest < lineEnd(text, to))
-    throw unparsable(origin, "this is not dotenv: text behind a value", text, rest);
+    throw unparsable(origin, "this is not dotenv: text after a value", text, rest);
   const quoteSign = text[from] === "'" || text[from] === '"' ? text[from] : "=";
   return {
     key,
@@ -135,7 +135,7 @@ function readEntry(
 function readValue(text: string, from: number, end: number, origin: Origin): { value: string; to: number } {
   const sign = text[from];
   if (sign !== "'" && sign !== '"' && sign !== "`") {
-    // A comment begins behind a blank.
+    // A comment begins after a space or tab.
     const note = /[ \t]#/.exec(text.slice(from, end));
     const raw = text.slice(from, note === null ? end : from + note.index).trimEnd();
     return { value: raw, to: from + raw.length };

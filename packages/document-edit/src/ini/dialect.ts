@@ -1,25 +1,25 @@
 import type { IniDialect } from "../contract.ts";
 
-/** What differs between the flavours of ini. */
+/** Rules of an ini dialect. */
 export interface IniRules {
-  /** The characters that end a key. */
+  /** Characters that end a key. */
   readonly separators: string;
-  /** What a new entry has between key and value where the file shows nothing else. */
+  /** Separator of a new entry, if the file has no entry as a model. */
   readonly separator: string;
-  /** Keys (and section names) are the same in any letter case. */
+  /** Whether case is ignored in keys and section names. */
   readonly foldsCase: boolean;
-  /** Readers find a key in any letter case, but some do not: a new key keeps its case. */
+  /** Whether some parsers ignore the case of keys and others do not. A new key then keeps its case. */
   readonly matchesAnyCase: boolean;
-  /** ` #` and ` ;` behind a value begin a comment for some readers. */
+  /** Whether ` #` and ` ;` after a value begin a comment for some parsers. */
   readonly inlineComments: boolean;
-  /** Lines that are indented deeper than their key go on with its value. */
+  /** Whether lines that are indented deeper than the key continue the value. */
   readonly continues: boolean;
-  /** A key may stand without a separator and means true. */
+  /** Whether a key without a separator is allowed. It means true. */
   readonly bareKeys: boolean;
   readonly values: "raw" | "npm" | "git";
   readonly joinsSections: boolean;
   readonly spacesSections: boolean;
-  /** The indentation of entries where the file shows nothing else. */
+  /** Indentation of entries, if the file has no entry as a model. */
   readonly indent: string;
   isList(key: string): boolean;
 }
@@ -40,9 +40,9 @@ const GENERIC: IniRules = {
 };
 
 /**
- * - generic, pip, aws: Python's configparser, which the last two use; where other readers of ini see a comment behind
- *   a value (aws: those of other SDKs), nothing is written that they would cut.
- * - npmrc: the `ini` package; keys like `//host/:_authToken`, `key[]` for lists.
+ * - generic, pip, aws: Python's configparser, which pip and aws use. Other parsers of ini read comments after a value
+ *   (for aws: parsers of other SDKs). A value that they would cut is not written.
+ * - npmrc: the `ini` package, with keys like `//host/:_authToken`, and `key[]` for lists.
  * - gitconfig: git-config(1), "Syntax".
  */
 export const INI_RULES: Readonly<Record<IniDialect, IniRules>> = {
@@ -74,7 +74,7 @@ export const INI_RULES: Readonly<Record<IniDialect, IniRules>> = {
   },
 };
 
-/** The dialect of a file by its path; `generic` where nothing tells. */
+/** Dialect of a file by its path. Default `generic`. */
 export function iniDialectOf(path: string): IniDialect {
   const [name = "", folder = ""] = path.split(/[/\\]/).toReversed();
   if (name === ".npmrc" || name === "npmrc") return "npmrc";

@@ -13,7 +13,7 @@ const edited = (
   options: EditOptions = {},
 ): string => edit("ini", before, documentFormat("ini", { dialect }).parse(content), options, { dialect });
 
-/** `git config --list` on the file. */
+/** Values of the file from `git config --list`. */
 function git(text: string): Map<string, string> {
   const { stdout, stderr, status } = spawnSync("git", ["config", "-f", "-", "--null", "--list"], {
     input: text,
@@ -32,7 +32,7 @@ function git(text: string): Map<string, string> {
   );
 }
 
-/** Python's RawConfigParser, for what these tests write: a line that is indented deeper goes on with the value. */
+/** Values as in Python's RawConfigParser, for the files of these tests: a deeper indented line continues the value. */
 function configparser(text: string): Map<string, string> {
   const found = new Map<string, string>();
   let section = "";
@@ -54,7 +54,7 @@ function configparser(text: string): Map<string, string> {
   return found;
 }
 
-/** The `ini` package's decode, for keys without sections. */
+/** Values as in decode of the `ini` package, for keys without sections. */
 function npm(text: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const line of text.split(/[\r\n]+/)) {
@@ -169,7 +169,7 @@ const CASES: Record<string, EntriesCase> = {
       fc.stringMatching(/^\/\/[a-z]{1,5}\.example\/:_[a-z]{1,5}$/),
     ),
     value: fc.oneof(
-      // What needs quotes cannot stand in front of a comment, and has its own test.
+      // Values that need quotes cannot be before a comment. They have their own test.
       fc
         .stringMatching(/^[ -~]{0,10}$/)
         .map((text) => text.trim())
@@ -190,15 +190,15 @@ const CASES: Record<string, EntriesCase> = {
 };
 
 for (const [name, of] of Object.entries(CASES)) {
-  test(`ini edit: for any ${name} file and content, another reader finds the merged values and other lines stay [agent 14.3]`, () => {
+  test(`ini edit: another parser reads the merged values of any ${name} file [agent 14.3]`, () => {
     assertEdits(of);
   });
-  test(`ini edit: adding keys to ${name} files and removing them again gives the old text`, () => {
+  test(`ini edit: adding and removing keys of ${name} files gives the old text`, () => {
     assertAddRemove(of);
   });
 }
 
-test("ini generic: inline comments, separators, indentation and case stay; new keys look like their neighbours", () => {
+test("ini generic: comments, separators, indentation and case stay, new keys match", () => {
   assert.equal(
     edited(
       "generic",
@@ -209,7 +209,7 @@ test("ini generic: inline comments, separators, indentation and case stay; new k
   );
 });
 
-test("ini generic: a key in another letter case is edited, found and removed; a new one keeps its case [agent 14.16]", () => {
+test("ini generic: a key in another case is edited, a new one keeps its case [agent 14.16]", () => {
   const format = documentFormat("ini", { dialect: "generic" });
   const before = "[distutils]\nIndex-Servers = pypi\n";
   const content = format.parse("[distutils]\nindex-servers=mine\nNewKey=1\n");
@@ -228,7 +228,7 @@ test("ini generic: a key in another letter case is edited, found and removed; a 
   assert.equal(removed.text.includes("="), false);
 });
 
-test("ini generic: a key that occurs in two letter cases is edited by its exact name, or refused", () => {
+test("ini generic: a key in two cases is edited by its exact name, or refused", () => {
   assert.equal(edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nkey = 3"), "[s]\nKey = 1\nkey = 3\n");
   assertRefuses("unsupported", () => edited("generic", "[s]\nKey = 1\nkey = 2\n", "[s]\nKEY = 3"));
   assertRefuses("unparsable_content", () => edited("generic", undefined, "[s]\nKey = 1\nkey = 2\n"));
@@ -249,7 +249,7 @@ test("ini npmrc: registry keys, lists and quoted values", () => {
   );
 });
 
-test("ini npmrc: what a bare value cannot carry is quoted as JSON, or refused in front of a comment", () => {
+test("ini npmrc: a value that needs quotes is quoted as JSON, or refused at a comment", () => {
   for (const value of [" x ", "a\nb", '"q"', "\t"]) {
     const after = edit("ini", "k=old\n", new Map([["k", value]]), {}, { dialect: "npmrc" });
     assert.equal(npm(after).get("k"), value);
@@ -259,11 +259,11 @@ test("ini npmrc: what a bare value cannot carry is quoted as JSON, or refused in
   }
 });
 
-test("ini npmrc: values that npm would read otherwise are quoted, names that it would are refused", () => {
+test("ini npmrc: values that npm would change are quoted, such names are refused", () => {
   for (const value of ["'", '"', "x\u2028y", "\u2029", "' '", "a\u2028;b"]) {
     const after = edit("ini", "a=1\n", new Map([["k", value]]), {}, { dialect: "npmrc" });
     assert.equal(npm(after).get("k"), value);
-    // The pattern of the ini package for a line, whose dot stops at U+2028.
+    // The pattern of the ini package for a line. Its dot does not match U+2028.
     assert.match(after.split("\n")[1] ?? "", /^([^=]+)(=(.*))?$/);
   }
   for (const key of ['"k"', "'k'", "a;b", "a\\#b", "k\u2028", "'"]) {
@@ -277,7 +277,7 @@ test("ini npmrc: values that npm would read otherwise are quoted, names that it 
   );
 });
 
-test("ini: names with control characters are refused in every dialect: a terminal would obey them", () => {
+test("ini: every dialect refuses names with control characters", () => {
   for (const dialect of ["generic", "npmrc", "gitconfig", "pip", "aws"] as const) {
     for (const name of ["a\u001b[2J", "a\tb", "a\u009b"]) {
       assertRefuses("unsafe_value", () =>
@@ -290,7 +290,7 @@ test("ini: names with control characters are refused in every dialect: a termina
   }
 });
 
-test("ini gitconfig: subsections, lists, bare keys, keys behind a header", () => {
+test("ini gitconfig: subsections, lists, bare keys, keys after a header", () => {
   const before = corpus("gitconfig");
   assert.equal(
     edited(
@@ -309,7 +309,7 @@ test("ini gitconfig: subsections, lists, bare keys, keys behind a header", () =>
   );
 });
 
-test("ini pip: a value of several lines is replaced whole, comments in it stay", () => {
+test("ini pip: a value of several lines is replaced, comments in it stay", () => {
   const before = corpus("pip.conf");
   assert.equal(
     edited("pip", before, "[global]\nextra-index-url =\n  https://x\n  https://y\n[install]\nuser = yes"),
@@ -322,7 +322,7 @@ test("ini pip: a value of several lines is replaced whole, comments in it stay",
   );
 });
 
-test("ini aws: a profile gets its keys, another one is added", () => {
+test("ini aws: sets the keys of a profile, and adds another profile", () => {
   assert.equal(
     edited(
       "aws",
@@ -333,7 +333,7 @@ test("ini aws: a profile gets its keys, another one is added", () => {
   );
 });
 
-test("ini remove: the emptied section goes, comments and others stay", () => {
+test("ini remove: removes an empty section, keeps comments and other sections", () => {
   assert.equal(
     edited("generic", "[a]\nx = 1\n\n[b]\n# why\nz = 3\n", "", { remove: [["b", "z"]] }),
     "[a]\nx = 1\n\n# why\n",
@@ -349,7 +349,7 @@ test("ini remove: the emptied section goes, comments and others stay", () => {
   );
 });
 
-test("ini edit: values that a dialect cannot carry are refused and not quoted", () => {
+test("ini edit: values that a dialect cannot represent are refused and not quoted", () => {
   const table: [IniDialect, string][] = [
     ["generic", " hunter2"],
     ["generic", "hunter2 # x"],
@@ -396,7 +396,7 @@ test("ini edit: a line break in a value never makes a key or a section", () => {
   assertRefuses("unsafe_value", () => edit("ini", "", new Map([["a", new Map([["x = 1\ny", "1"]])]])));
 });
 
-test("ini edit: a managed key or section that is there twice is refused, another one is not", () => {
+test("ini edit: a duplicate managed key or section is refused, others are not", () => {
   assertRefuses("unsupported", () => edited("generic", "[a]\nx = 1\nx = 2\n", "[a]\nx = 3"));
   assertRefuses("unsupported", () => edited("aws", "[a]\nx = 1\n[a]\ny = 2\n", "[a]\nx = 3"));
   assertRefuses("unsupported", () => edited("aws", "[a]\nx = 1\nX = 2\n", "[a]\nx = 3"));
@@ -423,7 +423,7 @@ test("ini parse: malformed input is refused and not quoted", () => {
   }
 });
 
-test("iniDialectOf: tells the dialect from the path [agent 14.17]", () => {
+test("iniDialectOf: finds the dialect by the path [agent 14.17]", () => {
   const table: Record<string, IniDialect> = {
     "/home/me/.npmrc": "npmrc",
     "/etc/npmrc": "npmrc",
@@ -448,7 +448,7 @@ test("ini mask: values and comments are masked, sections and keys stay", () => {
   );
 });
 
-test("ini mask: a comment inside of a value of several lines is masked with it", () => {
+test("ini mask: a comment inside a value of several lines is masked with it", () => {
   const setup = "[options]\ninstall_requires =\n    one\n    # why two\n    two\n[other]\na = b\n";
   assert.equal(
     documentFormat("ini").mask(setup),

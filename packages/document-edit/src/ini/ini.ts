@@ -19,7 +19,7 @@ export function openIni(dialect: IniDialect): OpenSyntax {
   return (text, origin) => openEntries(syntax, text, origin);
 }
 
-/** How readers of a dialect take a text. */
+/** Rules of a dialect's parsers for values. */
 export function iniValues(dialect: IniDialect): Partial<ValueRules> {
   const quotes = INI_RULES[dialect].values !== "raw";
   if (dialect === "generic") {
@@ -79,7 +79,7 @@ function iniSyntax(rules: IniRules): EntriesSyntax {
   };
 }
 
-/** `[section]`, or git's `[section "sub"]`. */
+/** Prints `[section]`, or git's `[section "sub"]`. */
 function printHeader(name: string, rules: IniRules): string {
   const dot = name.indexOf(".");
   const isGit = rules.values === "git";
@@ -98,7 +98,7 @@ function printHeader(name: string, rules: IniRules): string {
   return `[${name.slice(0, dot)} "${name.slice(dot + 1).replace(/["\\]/g, "\\$&")}"]`;
 }
 
-/** npm reads names like values: one in quotes, or with a sign of comments, is another name. */
+/** Whether npm reads another name. It reads names like values, so quotes and comment signs change a name. */
 function isOtherForNpm(name: string, rules: IniRules): boolean {
   return rules.values === "npm" && (readNpm(name).value !== name || /[\u2028\u2029]/.test(name));
 }
@@ -124,7 +124,7 @@ class IniReader {
     return { sections: this.#sections, comments: this.#comments };
   }
 
-  /** Reads what begins on a line; gives the offset of the next one. */
+  /** Reads a line and its continuation lines. Returns the offset of the next line. */
   #line(at: number): number {
     const text = this.#text;
     const start = at + indentAt(text, at).length;
@@ -138,12 +138,12 @@ class IniReader {
     const behind = this.#header(start, end);
     const rest = skipBlanks(text, behind, end);
     if (rest >= end) return nextLine(text, end);
-    // For npm a line with anything behind the bracket is a key.
+    // For npm, a line with text after the bracket is a key.
     if (this.#rules.values !== "npm" && (text[rest] === "#" || text[rest] === ";")) {
       this.#comments.push({ start: rest, end });
       return nextLine(text, end);
     }
-    if (this.#rules.values !== "git") throw this.#broken("text behind a section's name", rest);
+    if (this.#rules.values !== "git") throw this.#broken("text after a section's name", rest);
     return nextLine(text, this.#entry(rest, end));
   }
 
@@ -166,7 +166,7 @@ class IniReader {
     return start + length;
   }
 
-  /** Reads an entry; gives the offset of its end. */
+  /** Reads an entry. Returns the offset of its end. */
   #entry(start: number, end: number): number {
     const text = this.#text;
     const rules = this.#rules;
@@ -206,7 +206,7 @@ class IniReader {
       value,
       span: { start, end: Math.max(to, keyEnd) },
       valueSpan: { start: from, end: Math.max(to, from) },
-      // With nothing behind it the blanks at the end of the line are no layout.
+      // Without a value, spaces at the end of the line do not belong to the separator.
       separator: from >= end ? text.slice(keyEnd, sign + 1) : text.slice(keyEnd, from),
       style: rules.values !== "raw" && text[from] === '"' ? '"' : "",
     });
@@ -217,7 +217,7 @@ class IniReader {
     const text = this.#text;
     let last = end;
     if (this.#rules.values === "git") {
-      // A backslash at the end of a line goes on with the next one.
+      // A backslash at the end of a line continues the value on the next line.
       while (last < text.length && /(?:^|[^\\])(?:\\\\)*\\$/.test(text.slice(from, last))) {
         last = lineEnd(text, nextLine(text, last));
       }
@@ -231,7 +231,7 @@ class IniReader {
     return this.#continued(start, read.value, to, last);
   }
 
-  /** Adds the lines that are indented deeper than the key, as configparser does; empty lines and comments end nothing. */
+  /** Adds lines that are indented deeper than the key, as configparser does. Empty lines and comments do not end the value. */
   #continued(
     start: number,
     first: string,

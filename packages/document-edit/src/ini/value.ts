@@ -1,14 +1,14 @@
 import { DocumentEditError } from "../errors.ts";
 import type { IniRules } from "./dialect.ts";
 
-/** Where a value ends on its line, and what it says. */
+/** A parsed value and its length on the line. */
 export interface RawValue {
-  /** Length of the value's bytes; a comment is behind them. */
+  /** Length of the value, without a comment after it. */
   readonly length: number;
   readonly value: string;
 }
 
-/** Reads what stands behind the separator (from the first character that is not a blank). */
+/** Reads a value, from the first character after the separator that is not a space or tab. */
 export function readValue(raw: string, rules: IniRules): RawValue | undefined {
   if (rules.values === "git") return readGit(raw);
   if (rules.values === "npm") return readNpm(raw);
@@ -17,7 +17,7 @@ export function readValue(raw: string, rules: IniRules): RawValue | undefined {
   return { length: value.length, value };
 }
 
-/** Prints a value so that it is read back as it is. @throws DocumentEditError `unsafe_value` */
+/** Prints a value so that parsers read it unchanged. @throws DocumentEditError `unsafe_value` */
 export function printValue(key: string, text: string, quoted: boolean, rules: IniRules): string {
   if (text.includes("\0")) throw unsafe(key, "holds NUL");
   if (rules.values === "git") return printGit(key, text, quoted);
@@ -34,10 +34,10 @@ export function printValue(key: string, text: string, quoted: boolean, rules: In
   return lines.join(`\n${CONTINUATION}`);
 }
 
-/** The indentation of a value's further lines, from the key on: deeper than the key, so none is taken for a key. */
+/** Indentation of a value's further lines, relative to the key, so that no parser reads them as keys. */
 const CONTINUATION = "    ";
 
-/** git's config.c, parse_value: quotes may begin and end anywhere, `#` and `;` outside of them begin a comment. */
+/** Reads a value as parse_value in git's config.c: quotes may be anywhere, `#` and `;` outside of them begin a comment. */
 function readGit(raw: string): RawValue | undefined {
   let value = "";
   let kept = 0;
@@ -92,8 +92,8 @@ function printGit(key: string, text: string, quoted: boolean): string {
 }
 
 /**
- * The `ini` package's unsafe(): quoted text is JSON, else `\` keeps `;` and `#` from beginning a comment. A quotation
- * mark alone counts as quoted.
+ * Reads a value as unsafe() in the `ini` package: quoted text is JSON, else `\` escapes `;` and `#`. A single quotation
+ * mark counts as quoted.
  */
 export function readNpm(raw: string): RawValue {
   const trimmed = raw.trimEnd();
@@ -114,7 +114,7 @@ export function readNpm(raw: string): RawValue {
 function printNpm(text: string, quoted: boolean): string {
   const needsQuotes = quoted || text !== text.trim() || /^["'](?:.*["'])?$|[\p{Cc}\u2028\u2029]/u.test(text);
   if (!needsQuotes) return text.replace(/[\\;#]/g, "\\$&");
-  // The package's pattern for a line ends at these.
+  // The package's pattern for a line ends at these characters.
   return JSON.stringify(text).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
 }
 

@@ -15,7 +15,7 @@ import {
 
 const json = documentFormat("json");
 
-/** JSON.parse, numbers as their source text. Comments and commas at the end are taken out by a scanner of its own. */
+/** Result of JSON.parse with numbers as source text, after a separate scanner has removed comments and trailing commas. */
 function independent(text: string): unknown {
   let strict = "";
   for (let at = text.startsWith("\uFEFF") ? 1 : 0; at < text.length; at++) {
@@ -72,7 +72,7 @@ function print(value: EditMap, choices: Choices): string {
   return choices.pick(["", "\uFEFF"]) + flatSafe + choices.pick(["", ending]);
 }
 
-test("json edit: for any document and content, another reader finds the merged value and a second edit changes nothing", () => {
+test("json edit: another parser reads the merged value of any document", () => {
   const cases = anyMap.chain((document) =>
     fc.tuple(fc.constant(document), contentFor(document), fc.integer()),
   );
@@ -88,7 +88,7 @@ test("json edit: for any document and content, another reader finds the merged v
   );
 });
 
-test("json edit: setting scalars changes their bytes only [agent 14.2]", () => {
+test("json edit: setting scalars changes only their bytes [agent 14.2]", () => {
   const flat = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,5}$/), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(flat, fc.integer(), (keys, seed) => {
@@ -129,7 +129,7 @@ test("json edit: adding keys and removing them again gives the old text", () => 
   );
 });
 
-test("json edit: a docker config.json gets its credential and keeps tabs, order and big numbers", () => {
+test("json edit: a docker config.json keeps tabs, order and big numbers", () => {
   const before = corpus("docker-config.json");
   const after = edit(
     "json",
@@ -147,7 +147,7 @@ test("json edit: a docker config.json gets its credential and keeps tabs, order 
   );
 });
 
-test("json remove: comments stay, emptied parents go, the comma before goes", () => {
+test("json remove: keeps comments, removes empty parents and the comma before", () => {
   const before = '{\n  "a": 1,\n  // about b\n  "b": { // inner\n    "x": 1\n  },\n  "c": 3 // three\n}\n';
   assert.equal(
     edit("json", before, "{}", { remove: [["b", "x"], ["c"]] }),
@@ -155,11 +155,11 @@ test("json remove: comments stay, emptied parents go, the comma before goes", ()
   );
 });
 
-test("json remove: a leaf that others have made a mapping stays", () => {
+test("json remove: a leaf that has become a mapping stays", () => {
   assert.equal(edit("json", '{"a": {"theirs": 1}}', "{}", { remove: [["a"]] }), '{"a": {"theirs": 1}}');
 });
 
-test("json deleteNulls: a null deletes the key with all it holds, and stores none [agent 14.15]", () => {
+test("json deleteNulls: a null deletes the key with its content, and writes no null [agent 14.15]", () => {
   assert.equal(
     edit("json", '{"a": {"b": 1}, "c": 2}', '{"a": null, "n": {"m": null}}', { deleteNulls: true }),
     '{"c": 2}',
@@ -167,7 +167,7 @@ test("json deleteNulls: a null deletes the key with all it holds, and stores non
   assert.equal(edit("json", '{"a": 1}', '{"a": null}'), '{"a": null}');
 });
 
-test("json merge replace: what the content does not have goes, equal content changes no byte", () => {
+test("json merge replace: removes other keys, and changes no byte of equal content", () => {
   const before = '{ "a" : 1, // keep\n  "b": [1, 2], "c": {"d": 1, "e": 2} }';
   assert.equal(edit("json", before, '{"a":1,"b":[1,2],"c":{"d":1,"e":2}}', { merge: "replace" }), before);
   assert.equal(
@@ -176,7 +176,7 @@ test("json merge replace: what the content does not have goes, equal content cha
   );
 });
 
-test("json lists: entries are merged by their field, others stay", () => {
+test("json lists: entries are merged by their field, other entries stay", () => {
   const before = '{"l": [{"name": "x", "v": 1}, {"name": "y", "theirs": true}]}';
   const after = edit("json", before, '{"l":[{"name":"y","v":2},{"name":"z"}]}', { lists: { l: "name" } });
   assert.equal(after, '{"l": [{"name": "x", "v": 1}, {"name": "y", "theirs": true, "v": 2}, {"name": "z"}]}');
@@ -203,13 +203,13 @@ test("json lists: entries are merged by their field, others stay", () => {
   assertRefuses("unsupported", () => edit("json", '{"l":[]}', '{"l":[{"v":"x"}]}', { lists: { l: "name" } }));
 });
 
-test("json edit: an empty file, no file, and a file of comments get a whole document", () => {
+test("json edit: an empty, missing or comment-only file gets a complete document", () => {
   assert.equal(edit("json", undefined, '{"a":{"b":1}}'), '{\n  "a": {\n    "b": 1\n  }\n}\n');
   assert.equal(edit("json", "// mine\r\n", '{"a":1}'), '// mine\r\n{\r\n  "a": 1\r\n}\r\n');
   assert.equal(edit("json", "{}", '{"a":1}'), '{\n  "a": 1\n}');
 });
 
-test("json parse: malformed content and files are refused without being quoted [agent 14.10]", () => {
+test("json parse: malformed content and files are refused and not quoted [agent 14.10]", () => {
   const secret = "hunter2";
   for (const text of [
     `{"a": ${secret}}`,
@@ -248,7 +248,7 @@ test("json get: gives the value of a leaf, numbers by source text", () => {
   );
 });
 
-test("json mask: no value and no comment is left, the lines are", () => {
+test("json mask: keeps the lines, and no value and no comment", () => {
   const masked = json.mask(
     '{\n  "a": "hunter2", // was hunter1\n  "b": [12,\n    true],\n  /* old:\n     hunter0 */ "c": null\n}\n',
   );

@@ -18,10 +18,10 @@ import { errorAt, unparsable, type Origin } from "../errors.ts";
 import { printEntry, printJson, type JsonStyle } from "./print.ts";
 import { readJson, type JsonNode, type JsonPlace } from "./read.ts";
 
-/** What a JSON document is indented by where it shows nothing else: two spaces, as npm and docker write. */
+/** Default indentation of a JSON document: two spaces, as npm and docker write. */
 const DEFAULT_UNIT = "  ";
 
-/** Opens JSON, with comments and trailing commas where the text has them; none are added. */
+/** Opens JSON. Comments and trailing commas are allowed, but never added. */
 export function openJson(text: string, origin: Origin): OpenDocument {
   const { root, comments } = readJson(text, origin);
   if (root !== undefined && root.kind !== "map") {
@@ -106,7 +106,7 @@ class JsonDocument implements OpenDocument, TreeWriter<JsonPlace> {
     else this.#splices.push(...insertBracketed(brackets, this.#style.comma.slice(1), print));
   }
 
-  /** Fills an object or array that has no children; comments in it stay in front. */
+  /** Fills an empty object or array. Comments in it stay before the new entries. */
   #fill(
     parent: MapNode<JsonPlace> | ListNode<JsonPlace>,
     print: (indent: string | undefined) => string[],
@@ -138,7 +138,7 @@ class JsonDocument implements OpenDocument, TreeWriter<JsonPlace> {
   }
 }
 
-/** The bytes of a child: with its key if it has one. */
+/** Span of a child, with its key if it has one. */
 function spanOf(node: JsonNode): Span {
   return node.at.property ?? node.at.value;
 }

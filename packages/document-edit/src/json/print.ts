@@ -1,20 +1,20 @@
 import type { EditValue } from "../contract.ts";
 import { isList, isMap, isNumber } from "../core/value.ts";
 
-/** How a document writes what has no form of its own yet. */
+/** Style of a document for new values. */
 export interface JsonStyle {
   /** One level of indentation. */
   readonly unit: string;
   readonly ending: string;
-  /** What stands between key and value: `": "` or `":"`, without the quote. */
+  /** Text between key and value: `": "` or `":"`, without the quote. */
   readonly colon: string;
-  /** What stands between entries on one line. */
+  /** Text between entries on one line. */
   readonly comma: string;
 }
 
 /**
- * Prints a value. `indent` is the indentation of the line on which it starts; undefined prints all on one line.
- * Numbers are their source text.
+ * Prints a value. `indent` is the indentation of its first line. Undefined prints all on one line.
+ * Numbers are printed as source text.
  */
 export function printJson(value: EditValue, style: JsonStyle, indent: string | undefined): string {
   if (isNumber(value)) return value.number;

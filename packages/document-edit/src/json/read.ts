@@ -4,7 +4,7 @@ import type { TreeNode } from "../core/tree.ts";
 import type { Span } from "../core/mask.ts";
 import { errorAt, unparsable, type Origin } from "../errors.ts";
 
-/** Where a node is: its own bytes, and those of its property (`"key": value`) if it has a key. */
+/** Place of a node: its own bytes, and the bytes of its property (`"key": value`) if it has a key. */
 export interface JsonPlace {
   readonly value: Span;
   readonly property: Span | undefined;
@@ -13,13 +13,13 @@ export type JsonNode = TreeNode<JsonPlace>;
 
 /** A document, and the places of its comments in order. */
 export interface JsonText {
-  /** Undefined for a text of blanks and comments. */
+  /** Root. Undefined for a text with only white space and comments. */
   readonly root: JsonNode | undefined;
   readonly comments: readonly Span[];
 }
 
 /**
- * Reads JSON with comments and trailing commas. A key that occurs twice is an error: which one a reader takes is
+ * Reads JSON with comments and trailing commas. A key that occurs twice is an error, because the choice of a parser is
  * not defined (RFC 8259, section 4).
  */
 export function readJson(text: string, origin: Origin): JsonText {
@@ -42,7 +42,7 @@ export function readJson(text: string, origin: Origin): JsonText {
   return { root, comments };
 }
 
-/** An object or array whose end has not come yet, and the key in it whose value has not come yet. */
+/** An object or array that is not complete, and the key in it that has no value yet. */
 interface Unfinished {
   readonly start: number;
   readonly entries: Map<string, JsonNode>;
@@ -50,7 +50,7 @@ interface Unfinished {
   key: { readonly name: string; readonly start: number } | undefined;
 }
 
-/** Makes the tree in one pass over a text without faults. */
+/** Makes the tree of a valid text in one pass. */
 class TreeBuilder {
   root: JsonNode | undefined;
   /** Offset of the first key that occurs again in its object. */
@@ -101,7 +101,7 @@ class TreeBuilder {
     return last;
   }
 
-  /** Puts a finished value where it belongs. */
+  /** Adds a complete value to its parent. */
   #add(start: number, end: number, make: (at: JsonPlace) => JsonNode): void {
     const parent = this.#unfinished.at(-1);
     const key = parent?.key;

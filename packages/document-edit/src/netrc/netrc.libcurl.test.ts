@@ -12,7 +12,7 @@ import { edit } from "../../test/editing.test-kit.ts";
 const home = mkdtempSync(join(tmpdir(), "netrc-"));
 after(() => rmSync(home, { recursive: true }));
 
-/** The credentials that git, through libcurl, sends to a host of this netrc file. */
+/** Credentials that git sends to a host of this netrc file, through libcurl. */
 async function sent(netrc: string): Promise<string> {
   let credentials = "";
   const server = createServer((request: IncomingMessage, response) => {
@@ -36,7 +36,7 @@ async function sent(netrc: string): Promise<string> {
   return credentials;
 }
 
-test("netrc edit: libcurl sends the login and password that were set, whatever is in them and around them", async () => {
+test("netrc edit: libcurl sends any login and password that were set", async () => {
   const passwords = [
     "plain",
     "two words",

@@ -6,7 +6,7 @@ import { Choices, assertKeepsLines, corpus, edit, assertRefuses } from "../../te
 
 const netrc = documentFormat("netrc");
 
-/** A second reader, by curl's rules (lib/netrc.c): line by line, quotes with escapes, `#` at a keyword's place, macros. */
+/** A second parser, by curl's rules (lib/netrc.c): line by line, quotes with escapes, `#` in place of a keyword, macros. */
 function independent(text: string): { machine: string; login: string; password: string | undefined }[] {
   const words: string[] = [];
   let inMacro = false;
@@ -86,7 +86,7 @@ function print(
   return [...blocks, tail].join(ending) + choices.pick(["", ending]);
 }
 
-test("netrc edit: for any file and entries, a second reader finds them, others' lines and order stay, default is last [agent 14.5]", () => {
+test("netrc edit: a second parser reads any entries, other lines stay, default is last [agent 14.5]", () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(anyEntry, { selector: ({ machine, login }) => `${machine} ${login}`, maxLength: 5 }),
@@ -157,7 +157,7 @@ test("netrc edit: adding entries and removing them again gives the old text", ()
   );
 });
 
-test("netrc edit: a real file keeps its comments, macro and layout, and new machines go before default [agent 14.18]", () => {
+test("netrc edit: a real file keeps its layout, and new machines are before default [agent 14.18]", () => {
   const before = corpus("netrc");
   const after = edit(
     "netrc",
@@ -175,14 +175,14 @@ test("netrc edit: a real file keeps its comments, macro and layout, and new mach
   );
 });
 
-test("netrc edit: one machine with another login is another entry [agent 14.18]", () => {
+test("netrc edit: a machine with another login is another entry [agent 14.18]", () => {
   assert.equal(
     edit("netrc", "machine a login x password 1\n", "machine a login y password 2"),
     "machine a login x password 1\nmachine a login y password 2\n",
   );
 });
 
-test("netrc remove: the entry goes with its last field, but stays as the owner of a macro", () => {
+test("netrc remove: removes an entry with its last field, unless it has a macro", () => {
   const remove = [["a", "b", "password"]];
   assert.equal(
     edit("netrc", "machine a login b password c # mine\nmachine d login e password f\n", new Map(), {

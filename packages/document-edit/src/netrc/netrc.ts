@@ -15,7 +15,7 @@ import { isMap, isNumber } from "../core/value.ts";
 import { DocumentEditError, errorAt, unparsable, type Origin } from "../errors.ts";
 import { NETRC_FIELDS, readNetrc, type NetrcEntry, type NetrcText } from "./read.ts";
 
-/** The machine under which the `default` entry stands; no machine can have it. */
+/** Machine name of the `default` entry. No other entry can have it. */
 const DEFAULT = "";
 
 const REPEATED = "a machine occurs twice with one login";
@@ -43,7 +43,7 @@ class NetrcDocument implements OpenDocument {
   readonly #text: string;
   readonly #read: NetrcText;
   readonly #index: Index;
-  /** Entries that are there a second time; which one a reader takes differs, so they are not managed. */
+  /** Duplicate entries. They cannot be managed, because parsers choose different ones. */
   readonly #repeated: ReadonlySet<NetrcEntry>;
 
   constructor(text: string, read: NetrcText, index: Index, repeated: ReadonlySet<NetrcEntry>) {
@@ -71,7 +71,7 @@ class NetrcDocument implements OpenDocument {
         splices.push(...this.#update(entry, wanted));
       }
     }
-    // `default` matches every machine, so it has to be the last (netrc(5)).
+    // `default` matches every machine, so it must be the last entry (netrc(5)).
     const named = fresh.filter(({ machine }) => machine !== DEFAULT);
     const last = fresh.filter(({ machine }) => machine === DEFAULT);
     splices.push(
@@ -91,7 +91,7 @@ class NetrcDocument implements OpenDocument {
       const entries = login === undefined ? [...(logins?.values() ?? [])] : [logins?.get(login)];
       for (const entry of entries) {
         if (entry === undefined) continue;
-        // A macro belongs to the entry before it; without that entry it would belong to another one.
+        // A macro belongs to the entry before it. Without that entry, it would belong to another one.
         if (field === undefined && !entry.hasMacro) {
           splices.push(this.#cut(entry.keyword.start, entry.end));
           continue;
@@ -122,7 +122,7 @@ class NetrcDocument implements OpenDocument {
         continue;
       }
       const separator = this.#separator(entry);
-      // On a line of its own it goes behind a comment that ends the line of the entry's last word.
+      // On its own line, it is inserted after a comment on the line of the entry's last word.
       const rest = lineEnd(this.#text, entry.end);
       const isFree =
         isBlank(this.#text, entry.end, rest) || /^[ \t]*#/.test(this.#text.slice(entry.end, rest));
@@ -132,7 +132,7 @@ class NetrcDocument implements OpenDocument {
     return splices;
   }
 
-  /** What stands between the fields of an entry: a blank, or a line break and its indentation. */
+  /** Text between the fields of an entry: a space, or a line break with indentation. */
   #separator(entry: NetrcEntry): string {
     const second = entry.login ?? entry.fields.values().next().value?.value;
     if (second === undefined || entry.machine === undefined) return " ";
@@ -142,7 +142,7 @@ class NetrcDocument implements OpenDocument {
       : " ";
   }
 
-  /** Writes entries in front of `before` (and the comments right above it), or at the end. */
+  /** Writes entries before `before` and the comments directly above it, or at the end. */
   #add(
     entries: readonly { machine: string; login: string; fields: EditMap }[],
     before: NetrcEntry | undefined,
@@ -156,7 +156,7 @@ class NetrcDocument implements OpenDocument {
     const block = lines.join(ending) + ending;
     if (before === undefined) {
       const open = text === "" || text.endsWith("\n") ? "" : ending;
-      // An unfinished macro would swallow what follows; an empty line ends it.
+      // An unfinished macro would include the new lines. An empty line ends it.
       const macro = this.#read.macros.at(-1);
       const unfinished = macro?.end === text.length && !/\n\r?\n$/.test(text);
       // A file without a final line break stays without one.
@@ -215,8 +215,8 @@ function printEntry(machine: string, login: string, fields: EditMap, separator: 
 }
 
 /**
- * A value as readers take it back: bare where they all agree, else in double quotes (curl 7.84 and later, Python 3.11
- * and later). A tab stays a tab there: only curl knows an escape for it.
+ * Prints a value that all parsers read unchanged: without quotes if possible, else in double quotes (curl 7.84 and later, Python 3.11
+ * and later). A tab stays a tab, because only curl has an escape for it.
  * @throws DocumentEditError `unsafe_value` for CR, LF and NUL, which end the line or the file for some of them
  */
 function quote(value: string, field: string): string {

@@ -2,24 +2,24 @@ import type { Span } from "../core/mask.ts";
 import { lineEnd } from "../core/splice.ts";
 import { errorAt, unparsable, type DocumentEditError, type Origin } from "../errors.ts";
 
-/** A word of a netrc file: its bytes, and what they say without quotes and escapes. */
+/** A word of a netrc file: its bytes, and its text without quotes and escapes. */
 export interface Token extends Span {
   readonly value: string;
 }
 
-/** The fields that carry a value; `user` is an old name of `login` that some readers know. */
+/** Fields with a value. `user` is an old name of `login` that some parsers support. */
 export const NETRC_FIELDS = ["password", "account"] as const;
 
-/** One entry: `machine` or `default` and what belongs to it. */
+/** One entry: `machine` or `default` with its fields. */
 export interface NetrcEntry {
-  /** The keyword with which it begins. */
+  /** Keyword at the beginning. */
   readonly keyword: Token;
-  /** Undefined for `default`. */
+  /** Machine. Undefined for `default`. */
   readonly machine: Token | undefined;
   readonly login: Token | undefined;
-  /** Keyword and value of password and account. */
+  /** Keywords and values of password and account. */
   readonly fields: ReadonlyMap<string, { readonly keyword: Token; readonly value: Token }>;
-  /** The end of the last word that belongs to it, macros left out. */
+  /** End of its last word, without macros. */
   readonly end: number;
   readonly hasMacro: boolean;
 }
@@ -27,13 +27,13 @@ export interface NetrcEntry {
 export interface NetrcText {
   readonly entries: readonly NetrcEntry[];
   readonly comments: readonly Span[];
-  /** The lines of macros. */
+  /** Lines of macros. */
   readonly macros: readonly Span[];
 }
 
 /**
- * Reads a netrc file as curl (lib/netrc.c) and Python (Lib/netrc.py) do where they agree: words between blanks, a
- * word may be in double quotes with `\\` escapes, `#` where a keyword is expected begins a comment, `macdef` goes to
+ * Reads a netrc file by the common rules of curl (lib/netrc.c) and Python (Lib/netrc.py): words are separated by white space, a
+ * word may be in double quotes with `\\` escapes, `#` in place of a keyword begins a comment, `macdef` ends at
  * the next empty line.
  */
 export function readNetrc(text: string, origin: Origin): NetrcText {
@@ -162,7 +162,7 @@ class NetrcReader {
   }
 }
 
-/** curl's escapes in quotes; every other character stands for itself. */
+/** curl's escapes in quotes. The escape of any other character is the character itself. */
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 function isBlankChar(char: string | undefined): boolean {

@@ -7,7 +7,7 @@ import { anyText, corpus, edit, assertRefuses } from "../../test/editing.test-ki
 
 const properties = documentFormat("properties");
 
-/** java.util.Properties.load, written down a second time: logical lines first, then characters one by one. */
+/** A second implementation of java.util.Properties.load: first logical lines, then single characters. */
 function independent(text: string): Map<string, string> {
   const found = new Map<string, string>();
   const lines = text.split(/\r\n|\n|\r/);
@@ -65,7 +65,7 @@ const CASE: EntriesCase = {
   runs: 150,
 };
 
-test("properties edit: for any file and content, a second reader finds the merged values and other lines stay [agent 14.8]", () => {
+test("properties edit: a second parser reads the merged values of any file [agent 14.8]", () => {
   assertEdits(CASE);
 });
 
@@ -73,7 +73,7 @@ test("properties edit: adding keys and removing them again gives the old text", 
   assertAddRemove(CASE);
 });
 
-test("properties edit: a real file keeps separators, continuations and escapes of what is not managed", () => {
+test("properties edit: keeps separators, continuations and escapes of other keys", () => {
   const before = corpus("gradle.properties");
   const after = edit("properties", before, "repo.password=new\\u00e9\nrepo.user=build\nsigning.key=k");
   assert.equal(
@@ -84,7 +84,7 @@ test("properties edit: a real file keeps separators, continuations and escapes o
   );
 });
 
-test("properties edit: what is written is ASCII, whatever the value [agent 14.22]", () => {
+test("properties edit: writes ASCII, whatever the value [agent 14.22]", () => {
   const after = edit("properties", undefined, new Map([["é k", " \t\n\r\0日本😀=:#!\\"]]));
   assert.match(after, /^[\n -~]*$/);
   assert.deepEqual([...independent(after)], [["é k", " \t\n\r\0日本😀=:#!\\"]]);

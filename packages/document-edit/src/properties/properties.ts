@@ -5,7 +5,7 @@ import type { OpenSyntax } from "../core/syntax.ts";
 import { DocumentEditError, unparsable, type Origin } from "../errors.ts";
 
 /**
- * Opens a Java properties file (java.util.Properties.load). What is written is ASCII with `\uXXXX`, so it means the
+ * Opens a Java properties file (java.util.Properties.load). New text is ASCII with `\uXXXX`, so it means the
  * same whether the file is read as ISO 8859-1 or as UTF-8.
  */
 export const openProperties: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
@@ -33,7 +33,7 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 const MEANINGS: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", f: "\f" };
 
-/** Writes a backslash, controls and everything beyond ASCII as escapes. */
+/** Escapes backslashes, control characters and characters that are not ASCII. */
 function escape(text: string): string {
   return text.replace(
     /[^\x20-\x5b\x5d-\x7e]/g,
@@ -72,7 +72,7 @@ function readProperties(text: string, origin: Origin): EntriesText {
   return { sections: [{ name: undefined, header: { start: 0, end: 0 }, entries }], comments };
 }
 
-/** The end of a logical line: a line that ends with an odd number of backslashes goes on. */
+/** End of a logical line. A line that ends with an odd number of backslashes continues on the next line. */
 function logicalEnd(text: string, start: number): number {
   for (let at = start; ; at = nextLine(text, at)) {
     const end = lineEnd(text, at);
@@ -84,7 +84,7 @@ function logicalEnd(text: string, start: number): number {
 function readEntry(text: string, start: number, end: number, origin: Origin): Entry {
   const line = text.slice(start, end);
   const key = /^(?:\\(?:\r\n|[\s\S])|[^\\=: \t\f])*/.exec(line)?.[0] ?? "";
-  // Between key and value a line may be continued, too.
+  // A line may also be continued between key and value.
   const separator =
     /^(?:[ \t\f]|\\\r?\n)*(?:[=:](?:[ \t\f]|\\\r?\n)*)?/.exec(line.slice(key.length))?.[0] ?? "";
   const from = start + key.length + separator.length;

@@ -1,13 +1,13 @@
 import { wordsOf } from "./words.ts";
 
-/** Result of comparing a block's criteria with a host; `maybe` where only ssh can tell, at the time of the connection. */
+/** Result of comparing a block's criteria with a host. `maybe`: only ssh can decide, during the connection. */
 export type Match = "yes" | "no" | "maybe";
 
-/** A host as ssh knows it while it reads the file. */
+/** A host, with its data at a point of the file. */
 export interface Subject {
-  /** The name given to ssh, or a pattern that stands for all of its hosts. */
+  /** The name given to ssh, or a pattern for all hosts that match it. */
   readonly name: string;
-  /** The value of `HostName` so far, else the name; undefined if that depends on a block that only may match. */
+  /** The value of `HostName` so far, else the name. Undefined if it depends on a block that may match. */
   readonly hostName: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export function matchCriteria(criteria: string, subject: Subject): Match {
   return kind === "Host" ? matchPatterns(words, subject.name) : matchConditions(criteria, subject);
 }
 
-/** Hosts for which a block is written: its patterns that are not negated, or `*` if it names no host. */
+/** Hosts of a block: its patterns that are not negated, or `*` if it names no host. */
 export function patternsOf(criteria: string): readonly string[] {
   const [kind, ...words] = wordsOf(criteria);
   const patterns = kind === "Host" ? words : conditionsOf(criteria).flatMap(hostsOf);
@@ -25,7 +25,7 @@ export function patternsOf(criteria: string): readonly string[] {
   return kind === "Match" && positive.length === 0 ? ["*"] : positive;
 }
 
-/** True for `Match all`, and for a `Host` block with the pattern `*`, whatever else it has. */
+/** True for `Match all`, and for a `Host` block with the pattern `*`, whatever its other patterns are. */
 export function matchesAll(criteria: string): boolean {
   const [kind, ...words] = wordsOf(criteria);
   if (kind === "Match") return words.length === 1 && words[0]?.toLowerCase() === "all";
@@ -36,7 +36,7 @@ function matchPatterns(patterns: readonly string[], name: string): Match {
   const negated = patterns.filter((pattern) => pattern.startsWith("!")).map((pattern) => pattern.slice(1));
   if (!patterns.some((pattern) => !pattern.startsWith("!") && covers(pattern, name))) return "no";
   if (negated.some((pattern) => covers(pattern, name))) return "no";
-  // A negated pattern may match some of the hosts that a pattern stands for.
+  // A negated pattern may match some hosts of a pattern.
   return negated.length > 0 && /[*?]/.test(name) ? "maybe" : "yes";
 }
 
@@ -75,10 +75,10 @@ function matchCondition({ name, isNegated, value }: Condition, subject: Subject)
   let found: Match = "maybe";
   if (name === "all") found = "yes";
   const host = name === "host" ? subject.hostName : name === "originalhost" ? subject.name : undefined;
-  // ssh ignores letter case here, though not in a `Host` line.
+  // ssh ignores case here, but not in a `Host` line.
   if (host !== undefined) found = matchPatterns(value.toLowerCase().split(","), host.toLowerCase());
   if (!isNegated || found === "maybe") return found;
-  // Not all hosts of a pattern need be outside of another pattern.
+  // Some hosts of a pattern may match the other pattern.
   if (found === "no" && /[*?]/.test(subject.name)) return "maybe";
   return found === "yes" ? "no" : "yes";
 }

@@ -8,10 +8,10 @@ import { readSshConfig } from "./ssh-config.ts";
 import { wordsOf } from "./words.ts";
 
 /**
- * Refuses an edit whose values ssh would not use: of most keywords it takes the first value that the file has for a
- * host. Blocks that may match (`Match user`, `Match exec`) and included files are not taken into account.
+ * Refuses an edit with values that ssh would not use. For most keywords, ssh uses the first value in the file for a
+ * host. Blocks that may match (`Match user`, `Match exec`) and included files are ignored.
  *
- * @throws DocumentEditError `unsupported`, with the line of `before` whose value ssh uses
+ * @throws DocumentEditError `unsupported`, with the line in `before` that ssh uses
  */
 export function refuseUnusedValues(before: string, after: string, content: EditMap): void {
   const { sections } = readSshConfig(after, "existing");
@@ -29,7 +29,7 @@ export function refuseUnusedValues(before: string, after: string, content: EditM
   }
 }
 
-/** The entry whose value ssh takes instead of the one in the block, for a host of this block. */
+/** The entry that ssh uses instead of the one in the block, for a host of this block. */
 function earlierValue(
   sections: readonly Section[],
   content: EditMap,
@@ -49,7 +49,7 @@ function earlierValue(
   return undefined;
 }
 
-/** The first entry of a setting that ssh surely reads for a host, up to the block; undefined if the block is not for it. */
+/** First entry of a setting up to the block that ssh certainly uses for a host. Undefined if the block is not for the host. */
 function firstEntry(
   sections: readonly Section[],
   name: string,
@@ -85,7 +85,7 @@ function writtenIn(sections: readonly Section[], block: string, keyword: string)
   return entry === undefined ? undefined : wordsOf(entry.value).join(" ");
 }
 
-/** True if the content itself sets the earlier value in front of the later one: ssh reads the content in the same way. */
+/** True if the content itself sets the earlier value before the later one. ssh then reads the content in the same way. */
 function isMeant(content: EditMap, section: Section, entry: Entry, block: string, keyword: string): boolean {
   if (section.name === undefined) return content.has(entry.key);
   const keywords = content.get(section.name);
@@ -96,7 +96,7 @@ function isMeant(content: EditMap, section: Section, entry: Entry, block: string
   return keys.indexOf(entry.key) < keys.indexOf(keyword);
 }
 
-/** The entry as it is in the file before the edit, which moves lines; undefined if the edit adds it. */
+/** The same entry in the file before the edit, which moves lines. Undefined if the edit adds it. */
 function sameEntry(entry: Entry, after: readonly Section[], before: readonly Section[]): Entry | undefined {
   const section = after.find(({ entries }) => entries.includes(entry));
   if (section === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Keywords that may be repeated, each adding a value (ssh_config(5)); of all others the first value counts. */
+/** Keywords that may be repeated to add a value (ssh_config(5)). For all others, the first value counts. */
 export const LIST_KEYWORDS: ReadonlySet<string> = new Set([
   "CertificateFile",
   "DynamicForward",
@@ -10,12 +10,12 @@ export const LIST_KEYWORDS: ReadonlySet<string> = new Set([
   "SetEnv",
 ]);
 
-/** Keywords of which ssh uses every value. Of `SetEnv`, it uses only the first line. */
+/** Keywords with several values that ssh uses. For `SetEnv`, it uses only the first line. */
 export const ADDING_KEYWORDS: ReadonlySet<string> = new Set(
   [...LIST_KEYWORDS].filter((keyword) => keyword !== "SetEnv"),
 );
 
-/** Keywords that set the same as another one: older names, and the two ways through a proxy, of which the first counts. */
+/** Keywords for the same setting as another one: older names, and two kinds of proxy, of which the first counts. */
 const SETTINGS: ReadonlyMap<string, string> = new Map([
   ["ProxyCommand", "ProxyJump"],
   ["challengeresponseauthentication", "KbdInteractiveAuthentication"],
@@ -32,7 +32,7 @@ export function settingOf(keyword: string): string {
   return SETTINGS.get(keyword) ?? keyword;
 }
 
-/** Keywords whose value is a command: the rest of the line, `#` and quotes included. */
+/** Keywords with a command as value: the rest of the line, including `#` and quotes. */
 export const RAW_KEYWORDS: ReadonlySet<string> = new Set([
   "KnownHostsCommand",
   "LocalCommand",
@@ -40,7 +40,7 @@ export const RAW_KEYWORDS: ReadonlySet<string> = new Set([
   "RemoteCommand",
 ]);
 
-/** The spelling of ssh_config(5), for the keywords that are used most; ssh itself ignores letter case. */
+/** Spelling in ssh_config(5) of frequent keywords. ssh itself ignores case. */
 const SPELLINGS: ReadonlyMap<string, string> = new Map(
   [
     "AddKeysToAgent",
@@ -120,7 +120,7 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map(
   ].map((keyword) => [keyword.toLowerCase(), keyword]),
 );
 
-/** The name under which a keyword is known, whatever its letter case. */
+/** Name of a keyword, without regard to case. */
 export function keywordOf(written: string): string {
   const folded = written.toLowerCase();
   return SPELLINGS.get(folded) ?? folded;

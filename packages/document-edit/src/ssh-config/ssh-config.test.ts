@@ -15,7 +15,7 @@ const file = join(folder, "config");
 
 const sshConfig = documentFormat("ssh_config");
 
-/** What the installed OpenSSH makes of the file for a host: keyword in lower case → value. */
+/** Values of the installed OpenSSH for a host in the file: keyword in lower case → value. */
 function openssh(text: string, host: string): Map<string, string> {
   writeFileSync(file, text);
   const { stdout, stderr, status } = spawnSync("ssh", ["-G", "-F", file, host], { encoding: "utf8" });
@@ -60,7 +60,7 @@ const CASE: EntriesCase = {
   runs: 8,
 };
 
-test("ssh_config edit: for any file and content, ssh -G finds the merged values and other lines stay [agent 14.6]", () => {
+test("ssh_config edit: ssh -G reads the merged values of any file, other lines stay [agent 14.6]", () => {
   assertEdits(CASE);
 });
 
@@ -68,7 +68,7 @@ test("ssh_config edit: adding blocks and removing them again gives the old text"
   assertAddRemove({ ...CASE, runs: 80 });
 });
 
-test("ssh_config edit: a real file with Match and Include keeps its bytes, a new block goes before the first that matches all [agent 14.19]", () => {
+test("ssh_config edit: a new block is before the first block that matches all hosts [agent 14.19]", () => {
   const before = corpus("ssh_config");
   const result = edit(
     "ssh_config",
@@ -90,7 +90,7 @@ test("ssh_config edit: a real file with Match and Include keeps its bytes, a new
   assert.equal(openssh(result, "other").get("user"), "everybody");
 });
 
-test("ssh_config edit: a block is known by its exact criteria [agent 14.19]", () => {
+test("ssh_config edit: a block is identified by its exact criteria [agent 14.19]", () => {
   const before = "host=a\n  User y\nHost a b\n  User x\n";
   assert.equal(edit("ssh_config", before, "Host a\n  User z"), "host=a\n  User z\nHost a b\n  User x\n");
   assert.equal(
@@ -122,7 +122,7 @@ test("ssh_config edit: options above the first block, and lists", () => {
   );
 });
 
-test("ssh_config remove: the emptied block goes, comments and other options stay", () => {
+test("ssh_config remove: removes an empty block, keeps comments and other options", () => {
   assert.equal(
     edit("ssh_config", "Host a\n  User x # me\n\nHost b\n  User y\n  Port 1\n", "", {
       remove: [
@@ -134,7 +134,7 @@ test("ssh_config remove: the emptied block goes, comments and other options stay
   );
 });
 
-test("ssh_config edit: values and criteria that are not one line or have another form are refused and not quoted", () => {
+test("ssh_config edit: invalid values and criteria are refused and not quoted", () => {
   for (const value of [
     "hunter2\nProxyCommand evil",
     "\rhunter2",
@@ -176,7 +176,7 @@ test("ssh_config mask: values and comments are masked, criteria and keywords sta
   );
 });
 
-test("ssh_config edit: a value with an open quote or an empty argument is refused, as ssh refuses the file", () => {
+test("ssh_config edit: refuses a value with an open quote or an empty argument", () => {
   for (const value of ["it's", 'a"b', '""', "''", "a '' b"]) {
     assertRefuses("unsafe_value", () =>
       edit("ssh_config", "", new Map([["Host a", new Map([["User", value]])]])),
@@ -186,7 +186,7 @@ test("ssh_config edit: a value with an open quote or an empty argument is refuse
   assert.equal(openssh(found, "a").get("user"), 'it\'s "x"');
 });
 
-/** Files that set a value before the block of the rule `Host h`, and the line that ssh takes it from. */
+/** Files that set a value before the block of the rule `Host h`, and the line that ssh uses. */
 const EARLIER: readonly (readonly [name: string, before: string, line: number])[] = [
   ["a line above all blocks", "User top\nHost *\n Port 1\n", 1],
   ["a line above its block", "User top\n\nHost h\n User old\n", 1],
@@ -206,9 +206,9 @@ const EARLIER: readonly (readonly [name: string, before: string, line: number])[
 ];
 
 for (const [name, before, line] of EARLIER) {
-  test(`ssh_config edit: a value after ${name} is refused, as ssh -G finds the other [agent 14.20]`, () => {
+  test(`ssh_config edit: a value after ${name} is refused, as ssh -G uses the other [agent 14.20]`, () => {
     const block = name.includes("HostName") ? "Host h y" : "Host h";
-    // The file as a writer leaves it that only looks at the block.
+    // The result of a writer that only reads the block.
     const naive = before.includes(`${block}\n User`)
       ? before.replace(/ User (?:old|o)\n/, " User new\n")
       : `${before}${block}\n User new\n`;
@@ -225,7 +225,7 @@ for (const [name, before, line] of EARLIER) {
   });
 }
 
-test("ssh_config edit: a value is written where no earlier line surely sets another one [agent 14.20]", () => {
+test("ssh_config edit: a value is written if no earlier line certainly sets another [agent 14.20]", () => {
   for (const before of [
     "User new\nHost x\n User a\n",
     "Host x\n User a\n",
@@ -244,7 +244,7 @@ test("ssh_config edit: a value is written where no earlier line surely sets anot
   }
 });
 
-test("ssh_config edit: keywords that add up are no conflict, those that exclude each other are one [agent 14.20]", () => {
+test("ssh_config edit: list keywords do not conflict, exclusive keywords do [agent 14.20]", () => {
   const adds = edit("ssh_config", "IdentityFile ~/a\nSendEnv A\n", "Host h\n IdentityFile ~/b\n SendEnv B\n");
   assert.match(adds, /IdentityFile ~\/b/);
   for (const [before, content] of [
@@ -258,7 +258,7 @@ test("ssh_config edit: keywords that add up are no conflict, those that exclude 
   ] as const) {
     assertRefuses("unsupported", () => edit("ssh_config", before, content));
   }
-  // The content's own order is what it means, and an exception before a pattern stays.
+  // The order of the content has a meaning: an exception before a pattern stays.
   edit(
     "ssh_config",
     "Host x\n User root\n",

@@ -15,12 +15,12 @@ import { matchesAll } from "./criteria.ts";
 import { LIST_KEYWORDS, RAW_KEYWORDS, keywordOf } from "./keywords.ts";
 import { WORD, readWord } from "./words.ts";
 
-/** The indentation of a new block where the file shows none: as in ssh_config(5)'s examples. */
+/** Indentation of a new block if the file has none, as in the examples of ssh_config(5). */
 const DEFAULT_INDENT = "    ";
 
 /**
- * Opens an ssh_config(5) file. A block is known by its criteria as written (`Host a *.b`, `Match user x`), blanks
- * made one. Values are the text behind the keyword, quotes included. `Include` is an option like others: not followed.
+ * Opens an ssh_config(5) file. The criteria identify a block (`Host a *.b`, `Match user x`), with runs of spaces
+ * reduced to one. Values are the text after the keyword, including quotes. `Include` is an ordinary option and not followed.
  */
 export const openSshConfig: OpenSyntax = (text, origin) => openEntries(SYNTAX, text, origin);
 
@@ -41,7 +41,7 @@ function printWord(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** True if ssh reads arguments here, none of them empty; it refuses a whole file for one that it cannot read. */
+/** True if ssh can read the value as arguments, none of them empty. ssh refuses the complete file for one bad value. */
 function isReadable(value: string): boolean {
   const words = value.match(WORD) ?? [];
   return value.replace(WORD, "").trim() === "" && words.every((word) => readWord(word) !== "");
@@ -81,7 +81,7 @@ const SYNTAX: EntriesSyntax = {
     const indented = models.find((entry) => indentAt(text, entry.span.start) !== "");
     return indented === undefined ? DEFAULT_INDENT : indentAt(text, indented.span.start);
   },
-  // The first value counts for ssh, so nothing may come behind a block that matches every host.
+  // The first value counts for ssh, so a new block must be before a block that matches every host.
   placeFor: (_name, sections) => sections.find(({ name }) => name !== undefined && matchesAll(name)),
 };
 
@@ -136,7 +136,7 @@ export function readSshConfig(text: string, origin: Origin): EntriesText {
   return { sections, comments };
 }
 
-/** The length of a value without the comment behind it; undefined if a quote is open. Commands take the whole line. */
+/** Length of a value without the comment after it. Undefined if a quote is open. A command is the rest of the line. */
 function valueLength(key: string, text: string): number | undefined {
   if (RAW_KEYWORDS.has(key)) return text.trimEnd().length;
   let inQuotes = false;
@@ -149,7 +149,7 @@ function valueLength(key: string, text: string): number | undefined {
       continue;
     }
     if (char === '"') inQuotes = !inQuotes;
-    // A single quote that nothing closes was an ordinary character before OpenSSH 8.7.
+    // A single quote without a closing quote was an ordinary character before OpenSSH 8.7.
     if (char === "'" && !inQuotes && text.includes("'", at + 1)) {
       at = text.indexOf("'", at + 1);
       length = at + 1;

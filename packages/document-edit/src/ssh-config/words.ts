@@ -1,4 +1,4 @@
-/** One argument, or the part of a line that ssh refuses: quotes of both kinds, and `\\` before a quote or itself. */
+/** One argument, or text that ssh refuses. It may have quotes of both kinds, and `\\` before a quote or itself. */
 export const WORD = /(?:"(?:\\["'\\]|[^"])*"|'(?:\\["'\\]|[^'])*'|\\["'\\ ]|[^\s"'])+/g;
 
 /** An argument without its quotes and escapes (argv_split in OpenSSH's misc.c). */

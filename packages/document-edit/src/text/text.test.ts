@@ -14,10 +14,10 @@ test("text edit: the content is the file, byte for byte", () => {
   assertRefuses("unsupported", () => text.edit("old", new Map([["key", "x"]])));
 });
 
-test("text get: the one leaf is the whole file", () => {
+test("text get: the only leaf is the complete file", () => {
   assert.deepEqual(text.get("all\n", [[], ["a"]]), ["all\n", undefined]);
 });
 
-test("text mask: every line that is not blank is masked, no line is lost", () => {
+test("text mask: masks every line that is not blank, and keeps all lines", () => {
   assert.equal(text.mask("a b\n\n  c\r\n\td e"), "••••\n\n  ••••\r\n\t••••");
 });

@@ -3,10 +3,10 @@ import { inUtf8, PLAIN_VALUES } from "../core/format.ts";
 import { maskLines } from "../core/mask.ts";
 import { DocumentEditError } from "../errors.ts";
 
-/** The key under which the whole text stands in an EditMap. */
+/** Key of the complete text in an EditMap. */
 const WHOLE = "";
 
-/** A file that is written as a whole. Its one leaf is `[]`. */
+/** Format of a file that is written as one text. Its only leaf is `[]`. */
 export const textFormat: DocumentFormat = {
   name: "text",
   values: PLAIN_VALUES,

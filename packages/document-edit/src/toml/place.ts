@@ -2,32 +2,32 @@ import type { Span } from "../core/mask.ts";
 import type { ListNode, MapNode, TreeNode } from "../core/tree.ts";
 
 /**
- * How a value comes about:
- * - `value`: behind `key =` (scalars, arrays, inline tables), or inside one of those;
- * - `table`: a `[header]`, or the root; `implicit`: only as part of a longer header;
- * - `dotted`: by keys with dots; `tables`: an array of `[[headers]]`.
+ * Form of a value:
+ * - `value`: after `key =` (scalars, arrays, inline tables), or inside such a value;
+ * - `table`: a `[header]`, or the root; `implicit`: only a part of a longer header;
+ * - `dotted`: defined by dotted keys; `tables`: an array of `[[headers]]`.
  */
 export type TomlForm = "value" | "table" | "implicit" | "dotted" | "tables";
 
-/** Where a node is in its document. */
+/** Place of a node in its document. */
 export interface TomlPlace {
   form: TomlForm;
-  /** The bytes of a value; of other forms nothing. */
+  /** The bytes of a value. Empty for other forms. */
   readonly value: Span;
-  /** From the key to the end of the value; of what is in an array, the value. */
+  /** From the key to the end of the value. For an item of an array, the value. */
   readonly entry: Span;
-  /** The section whose lines hold it. */
+  /** The section with its lines. */
   section: TomlSection;
-  /** dotted: the keys in front of its own ones in that section. */
+  /** For `dotted`: the keys before its own keys in that section. */
   readonly prefix: readonly string[];
-  /** dotted: where its last entry ends. */
+  /** For `dotted`: the end of its last entry. */
   tail: number;
 }
 export type TomlNode = TreeNode<TomlPlace>;
 export type TomlMap = MapNode<TomlPlace> & { readonly entries: Map<string, TomlNode> };
 export type TomlList = ListNode<TomlPlace> & { readonly items: TomlNode[] };
 
-/** A header and the lines below it; the first section has none. */
+/** A header and the lines below it. The first section has no header. */
 export interface TomlSection {
   readonly path: readonly string[];
   readonly header: Span;

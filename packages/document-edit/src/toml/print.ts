@@ -2,14 +2,14 @@ import type { EditMap, EditValue } from "../contract.ts";
 import { isList, isMap, isNumber } from "../core/value.ts";
 import { DocumentEditError } from "../errors.ts";
 
-/** Prints a key, or the keys of a path with dots. */
+/** Prints a key, or a path as a dotted key. */
 export function printKeys(path: readonly string[]): string {
   return path.map((key) => (/^[A-Za-z0-9_-]+$/.test(key) ? key : basicString(key))).join(".");
 }
 
 /**
  * Prints a value on one line.
- * @param present the source text that it replaces: its kind of quotes stays where it can carry the value
+ * @param present source text to replace. Its kind of quotes is kept if it can represent the value
  * @throws DocumentEditError `unsupported` for null, which TOML does not have
  */
 export function printValue(value: EditValue, present = ""): string {
@@ -23,7 +23,7 @@ export function printValue(value: EditValue, present = ""): string {
   return typeof value === "string" ? printString(value, present) : String(value);
 }
 
-/** Prints an array with an entry on each line, as one that has been written so. */
+/** Prints an array with each entry on its own line. */
 export function printLines(
   items: readonly EditValue[],
   indent: string,
@@ -40,7 +40,7 @@ export function printTable(path: readonly string[], table: EditMap, header: "[" 
   const rest = [...table].filter(([, value]) => isTable(value) || isTables(value));
   const close = header === "[" ? "]" : "]]";
   const lines = own.map(([key, value]) => `${printKeys([key])} = ${printValue(value)}`);
-  // A table without keys of its own comes into being by the ones in it.
+  // A table without its own keys is defined by the tables in it.
   const isNeeded = own.length > 0 || rest.length === 0 || header === "[[";
   const printed = isNeeded ? [`${header}${printKeys(path)}${close}`, ...lines] : [];
   for (const [key, value] of rest) {
@@ -59,12 +59,12 @@ export function printTables(path: readonly string[], tables: readonly EditMap[])
   return tables.flatMap((table, index) => [...(index > 0 ? [""] : []), ...printTable(path, table, "[[")]);
 }
 
-/** A mapping that is written as a table of its own. */
+/** True for a mapping that is written as a table with a header. */
 export function isTable(value: EditValue): value is EditMap {
   return isMap(value) && value.size > 0;
 }
 
-/** A sequence that is written as an array of tables. */
+/** True for a sequence that is written as an array of tables. */
 export function isTables(value: EditValue): value is readonly EditMap[] {
   return isList(value) && value.length > 0 && value.every((item) => isMap(item));
 }

@@ -4,7 +4,7 @@ import { lineEnd } from "../core/splice.ts";
 import { errorAt, unparsable, type DocumentEditError, type Origin } from "../errors.ts";
 import type { TomlForm, TomlList, TomlMap, TomlNode, TomlPlace, TomlSection } from "./place.ts";
 
-/** A document that has been read. */
+/** A parsed document. */
 export interface TomlText {
   readonly root: TomlMap;
   readonly sections: readonly TomlSection[];
@@ -13,7 +13,7 @@ export interface TomlText {
   readonly scalars: readonly Span[];
 }
 
-// TOML 1.0, "Integer", "Float", "Boolean" and the date and time types; 1.1 lets seconds away.
+// TOML 1.0, "Integer", "Float", "Boolean" and the date and time types. In TOML 1.1, seconds are optional.
 const BARE_VALUES = [
   /^(?:true|false)$/,
   /^[+-]?(?:0|[1-9](?:_?[0-9])*)$/,
@@ -37,7 +37,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "\\": "\\",
 };
 
-/** Reads TOML 1.0 with the places of everything in it. */
+/** Reads TOML 1.0 with the places of all values. */
 export function readToml(text: string, origin: Origin): TomlText {
   return new TomlReader(text, origin).read();
 }
@@ -71,7 +71,7 @@ class TomlReader {
     return { root: this.#root, sections: this.#sections, comments: this.#comments, scalars: this.#scalars };
   }
 
-  /** `[a.b]` or `[[a.b]]`. */
+  /** Reads `[a.b]` or `[[a.b]]`. */
   #header(): void {
     const start = this.#at;
     const isArray = this.#text.startsWith("[[", start);
@@ -105,7 +105,7 @@ class TomlReader {
     } else throw this.#twice(start);
   }
 
-  /** The table behind a key of a path: made if it is not there, the last of an array of tables. */
+  /** The table at a key of a path, created if missing. For an array of tables, its last table. */
   #through(
     map: TomlMap,
     key: string,
@@ -121,13 +121,13 @@ class TomlReader {
     }
     if (known.kind === "list" && known.at.form === "tables" && form === "implicit")
       return known.items.at(-1) as TomlMap;
-    // Inline tables are closed, and keys with dots only go on with what such keys began.
+    // Inline tables cannot be extended. Dotted keys can only extend tables that dotted keys defined.
     const isOpen = form === "implicit" ? known.at.form !== "value" : known.at.form === "dotted";
     if (known.kind !== "map" || !isOpen) throw this.#twice(offset);
     return known as TomlMap;
   }
 
-  /** `a.b = value`. */
+  /** Reads `a.b = value`. */
   #pair(table: TomlMap, entries: Span[] | undefined): void {
     const start = this.#at;
     const path = this.#keys();
@@ -193,7 +193,7 @@ class TomlReader {
     const table = this.#map("value");
     this.#at++;
     for (;;) {
-      // Line breaks and a comma at the end are TOML 1.1.
+      // Line breaks and a trailing comma are allowed in TOML 1.1.
       this.#blanks(true);
       if (this.#text[this.#at] === "}") break;
       this.#pair(table, undefined);
@@ -244,7 +244,7 @@ class TomlReader {
       if (char === undefined || (!isLong && char === "\n"))
         throw this.#broken("a string is not closed", start);
       if (text.startsWith(close, at)) {
-        // Up to two more quotes may stand right in front of the closing ones.
+        // Up to two more quotes are allowed directly before the closing quotes.
         while (text[at + 3] === sign && close.length === 3) {
           value += sign;
           at++;
@@ -277,7 +277,7 @@ class TomlReader {
     if (code !== undefined && point !== undefined && point <= 0x10_ffff) {
       return { value: String.fromCodePoint(point), end: at + 1 + code.length };
     }
-    // A backslash at the end of a line takes all blanks and line breaks behind it away.
+    // A backslash at the end of a line removes the white space and line breaks after it.
     const fold = /[ \t]*\r?\n\s*/y;
     fold.lastIndex = at + 1;
     if (isLong && fold.test(this.#text)) return { value: "", end: fold.lastIndex };
@@ -291,11 +291,11 @@ class TomlReader {
     const word = token.exec(this.#text)?.[0] ?? "";
     if (!BARE_VALUES.some((form) => form.test(word))) throw this.#broken("this is not a TOML value", start);
     this.#at += word.length;
-    // Dates are bare words as numbers are, and kept by their source text, too.
+    // Dates have no quotes, like numbers, and are also kept as source text.
     return word === "true" || word === "false" ? word === "true" : { number: word };
   }
 
-  /** Skips blanks; with `lines` also line breaks and comments. */
+  /** Skips spaces and tabs, and with `lines` also line breaks and comments. */
   #blanks(lines: boolean): void {
     const text = this.#text;
     for (;;) {
@@ -319,7 +319,7 @@ class TomlReader {
     if (this.#text[this.#at] === "#") this.#comment();
     const at = this.#at;
     if (at < this.#text.length && lineEnd(this.#text, at) !== at)
-      throw this.#broken("text behind a value", at);
+      throw this.#broken("text after a value", at);
   }
 
   #map(form: TomlForm, prefix: readonly string[] = []): TomlMap {

@@ -16,7 +16,7 @@ import {
 
 const toml = documentFormat("toml");
 
-/** smol-toml's reading; values as JSON has them. */
+/** Result of smol-toml, with JSON values. */
 const independent = (text: string): unknown => JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, ""))));
 
 const anyKey = fc.oneof(
@@ -103,7 +103,7 @@ function print(document: EditMap, choices: Choices): string {
   return choices.pick(["", "\uFEFF"]) + lines.join(ending) + choices.pick(["", ending]);
 }
 
-/** A content without a value where the document has a table: that is refused, and has its own test. */
+/** Whether the content keeps the tables of the document. A value in place of a table is refused and has its own test. */
 function keepsTables(document: EditMap, content: EditMap): boolean {
   return [...content].every(([key, value]) => {
     const present = document.get(key);
@@ -119,7 +119,7 @@ function hasNull(value: EditValue): boolean {
 
 const RUNS = 200;
 
-test("toml edit: for any document and content, another reader finds the merged value and a second edit changes nothing", () => {
+test("toml edit: another parser reads the merged value of any document", () => {
   const cases = anyTable.chain((document) =>
     fc.tuple(
       fc.constant(document),
@@ -140,7 +140,7 @@ test("toml edit: for any document and content, another reader finds the merged v
   );
 });
 
-test("toml edit: lines without a managed key stay byte for byte, and removing what was added gives the old text [agent 14.4]", () => {
+test("toml edit: other lines stay, and removing added keys gives the old text [agent 14.4]", () => {
   const cases = fc.tuple(
     anyTable,
     fc.uniqueArray(fc.stringMatching(/^new[a-z]{1,4}$/), { minLength: 1, maxLength: 3 }),
@@ -186,7 +186,7 @@ test("toml edit: a cargo config keeps quotes, comments, arrays and order", () =>
   );
 });
 
-test("toml edit: keys with dots, inline tables and arrays of tables are edited as they are written", () => {
+test("toml edit: edits dotted keys, inline tables and arrays of tables in their form", () => {
   assert.equal(
     edit("toml", "a.b = 1\na.c = 2 # c\nz = 1\n", "a.d = 3\na.b = 4"),
     "a.b = 4\na.c = 2 # c\na.d = 3\nz = 1\n",
@@ -214,7 +214,7 @@ test("toml edit: a new document has values first, then tables", () => {
   );
 });
 
-test("toml edit: the quotes of a string stay where they can carry the value", () => {
+test("toml edit: the quotes of a string stay if they can represent the value", () => {
   assert.equal(
     edit(
       "toml",
@@ -231,7 +231,7 @@ test("toml edit: the quotes of a string stay where they can carry the value", ()
   assert.equal(edit("toml", "a = 'x'\n", new Map([["a", "it's\n"]])), 'a = "it\'s\\n"\n');
 });
 
-test("toml remove: tables go with their last key, comments and other tables stay", () => {
+test("toml remove: removes a table with its last key, keeps comments, other tables", () => {
   assert.equal(
     edit("toml", "[a]\nx = 1\n\n[b] # b\ny = 1 # why\nz.w = 1\nz.v = 2\n", "", {
       remove: [
@@ -318,7 +318,7 @@ test("toml parse: numbers and dates are kept as they are written", () => {
   );
 });
 
-test("toml mask: no value and no comment is left, the lines are", () => {
+test("toml mask: keeps the lines, and no value and no comment", () => {
   assert.equal(
     toml.mask("# hunter1\na = [1, '''\nhunter2\n  x''', { z = 2 }] # y\n[t]\n"),
     "••••\na = [••••, ••••\n••••\n  ••••, { z = •••• }] ••••\n[t]\n",

@@ -27,7 +27,7 @@ import type { TomlNode, TomlPlace, TomlSection } from "./place.ts";
 import { isTable, isTables, printKeys, printLines, printTable, printTables, printValue } from "./print.ts";
 import { readToml, type TomlText } from "./read.ts";
 
-/** Opens a TOML document. Dates are bare words, kept by their source text as numbers are. */
+/** Opens a TOML document. Dates are kept as source text, like numbers. */
 export function openToml(text: string, origin: Origin): OpenDocument {
   return new TomlDocument(text, readToml(text, origin));
 }
@@ -39,7 +39,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
   readonly #comments: Comments;
   readonly #ending: string;
   #splices: Splice[] = [];
-  /** New tables: they go behind everything, also behind keys that are added to the last table. */
+  /** New tables. They are written at the end, after keys that are added to the last table. */
   #tables: (readonly string[])[] = [];
 
   constructor(text: string, read: TomlText) {
@@ -111,7 +111,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
       else this.#splices.push({ ...at.value, text: `{ ${pairs().join(", ")} }` });
       return;
     }
-    // Tables may stand anywhere, but only a path without arrays names them from the top.
+    // A table header may be anywhere, but it can only name a path without arrays.
     const hasTables = this.#isPlainPath(path);
     const isApart = (value: EditValue): boolean =>
       hasTables && at.form !== "dotted" && (isTable(value) || isTables(value));
@@ -138,7 +138,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     }
   }
 
-  /** Adds `key = value` lines to a table, behind its last one. */
+  /** Adds `key = value` lines to a table, after its last line. */
   #addPairs(
     map: MapNode<TomlPlace>,
     entries: readonly (readonly [string, EditValue])[],
@@ -164,7 +164,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => lead + line).join("") });
   }
 
-  /** Adds the first keys of the root: in front of the first header and the comments right above it. */
+  /** Adds the first keys of the root: before the first header and the comments directly above it. */
   #addOnTop(lines: readonly string[]): void {
     const first = this.#read.sections[1];
     if (first === undefined) {
@@ -184,7 +184,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     });
   }
 
-  /** Adds lines at the end, a table with an empty line in front. A text without a final line break stays without one. */
+  /** Adds lines at the end, with an empty line before a table. A text without a final line break stays without one. */
   #append(lines: readonly string[]): void {
     const text = this.#text;
     const ending = this.#ending;
@@ -200,7 +200,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     this.#splices.push({ start: at, end: at, text: gap + lines.map((line) => ending + line).join("") });
   }
 
-  /** Cuts all that makes up a node: its pair, its pairs with dots, or its headers and what is below them. */
+  /** Cuts all parts of a node: its pair, its dotted pairs, or its headers with the lines below them. */
   #cut(node: TomlNode, path: LeafPath | undefined = this.#pathOf(node)): void {
     const { form, entry } = node.at;
     if (form === "value") {
@@ -211,7 +211,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
       if (path === undefined || !this.#isPlainPath(path.slice(0, -1))) throw this.#refusal(path ?? [], node);
       const sections = this.#sectionsAt(path);
       const [first] = sections;
-      // At the end of the document the empty line goes that stood in front.
+      // At the end of the document, the empty line before the node is also cut.
       const isEnd = first !== undefined && this.#read.sections.at(-sections.length) === first;
       const empty = isEnd ? emptyLineBefore(this.#text, first.header.start) : undefined;
       const isFree = isEnd && this.#comments.within(first.header.start, this.#text.length).length === 0;
@@ -224,7 +224,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     }
   }
 
-  /** The sections whose headers begin with a path. */
+  /** Sections with headers that begin with a path. */
   #sectionsAt(path: LeafPath): readonly TomlSection[] {
     return this.#read.sections.filter(
       (section) =>
@@ -245,7 +245,7 @@ class TomlDocument implements OpenDocument, TreeWriter<TomlPlace> {
     return find(this.#read.root, []);
   }
 
-  /** True if no array lies on the path, so that headers name it wherever they stand. */
+  /** True if the path has no array, so that a header can name it anywhere. */
   #isPlainPath(path: LeafPath): boolean {
     let node: TomlNode | undefined = this.#read.root;
     for (const key of path) {

@@ -2,7 +2,7 @@ import type { EditMap, EditValue } from "../contract.ts";
 import { isList, isMap, isNumber } from "../core/value.ts";
 import { doubleQuoted, isPlain, printString, type Printed, type ScalarStyle } from "./scalar.ts";
 
-/** How a document indents what is new in it, in columns. */
+/** Indentation of new lines in a document, in columns. */
 export interface YamlStyle {
   /** From a key to the keys below it. */
   readonly unit: number;
@@ -70,12 +70,12 @@ export function printFlow(value: EditValue, quoted = false): string {
   return String(value);
 }
 
-/** Prints a key of a mapping in brackets; one that a reader would not take for this string is quoted. */
+/** Prints a key of a flow mapping, with quotes if a parser would read it as another value. */
 export function printFlowKey(key: string, quoted: boolean): string {
   return isPlain(key, true) && !quoted ? key : doubleQuoted(key);
 }
 
-/** Prints a key of a block mapping; one that a reader would not take for this string is quoted. */
+/** Prints a key of a block mapping, with quotes if a parser would read it as another value. */
 function printBlockKey(key: string): string {
   return isPlain(key, false) && !/^[?:]|[,[\]{}]/.test(key) ? key : doubleQuoted(key);
 }

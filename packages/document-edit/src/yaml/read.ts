@@ -60,13 +60,13 @@ function refuse(origin: Origin, problem: string, text: string, offset: number): 
     : errorAt("unsupported", problem, text, offset);
 }
 
-/** What a value's surroundings say about its place. */
+/** Context of a value in its document. */
 interface Around {
   readonly after: number;
   readonly entryStart: number;
   readonly column: number;
   readonly inFlow: boolean;
-  /** An anchor around it is used elsewhere. */
+  /** Whether an anchor around it is used elsewhere. */
   readonly shared: boolean;
 }
 
@@ -74,7 +74,7 @@ class Reader {
   readonly #text: string;
   readonly #origin: Origin;
   readonly #used = new Set<string>();
-  /** What each alias stands for. */
+  /** Target of each alias. */
   readonly #targets = new Map<unknown, unknown>();
 
   constructor(text: string, origin: Origin, document: Document.Parsed) {
@@ -87,7 +87,7 @@ class Reader {
           if (node.anchor !== undefined) anchors.set(node.anchor, node);
           return;
         }
-        // The library looks for the anchor only when it makes JavaScript values, which is not done here.
+        // The library checks the anchor only when it makes JavaScript values, which this parser does not use.
         if (!anchors.has(node.source)) {
           throw unparsable(origin, "an alias in this YAML has no anchor", text, node.range?.[0] ?? 0);
         }
@@ -176,7 +176,7 @@ class Reader {
     if (this.#origin === "content") {
       throw unparsable("content", "keys must be plain text", this.#text, key.range[0]);
     }
-    // No key of a rule is written like this, so it is never a managed one.
+    // No key of a rule has this form, so it is never a managed key.
     return `? ${this.#text.slice(key.range[0], key.range[1])}`;
   }
 
@@ -216,7 +216,7 @@ class Reader {
       return { start, end: scalarEnd(this.#text, node) };
     }
     if (isAlias(node) || node.flow === true) return { start, end: node.range[1] };
-    // The range of a block collection takes in the line breaks and comments behind it; its last entry does not.
+    // The range of a block collection includes the line breaks and comments after it. The range of its last entry does not.
     const last = node.items.at(-1);
     const tokens =
       node.srcToken !== undefined && "items" in node.srcToken ? node.srcToken.items.at(-1) : undefined;
@@ -235,7 +235,7 @@ class Reader {
 
   #mergedKeys(map: YAMLMap.Parsed): ReadonlySet<string> {
     const keys = new Set<string>();
-    // Each source once: chains of aliases can be made to grow without end.
+    // Each source counts once, because chains of aliases can grow without limit.
     const seen = new Set<unknown>();
     const add = (source: unknown): void => {
       if (seen.has(source)) return;
@@ -261,7 +261,7 @@ function isPairLike(value: unknown): value is Pair {
   return typeof value === "object" && value !== null && "key" in value && "srcToken" in value;
 }
 
-/** A value that no rule can have: it compares equal to itself only. */
+/** A value that no rule can have. It is only equal to itself. */
 function opaque(mark: string, source: string): EditValue {
   return new Map([[mark, source]]);
 }
@@ -273,7 +273,7 @@ function scalarValue(node: Scalar): EditValue {
   return null;
 }
 
-/** The end of a scalar's bytes. The lines of a block scalar do not take in the empty ones behind it unless they count. */
+/** End of a scalar's bytes. A block scalar includes empty lines after it only if they are part of the value. */
 function scalarEnd(text: string, node: Scalar.Parsed): number {
   const [start, end] = node.range;
   if (node.type !== "BLOCK_LITERAL" && node.type !== "BLOCK_FOLDED") return end;
@@ -285,12 +285,12 @@ function scalarEnd(text: string, node: Scalar.Parsed): number {
 
 type Marks = readonly CST.SourceToken[] | undefined;
 
-/** The offset of the first token that shows: a dash, a question mark, an anchor or tag of the key. */
+/** Offset of the first visible token: a dash, a question mark, an anchor or tag of the key. */
 function firstMark(tokens: Marks): number | undefined {
   return tokens?.find((token) => !BLANK_TOKENS.has(token.type))?.offset;
 }
 
-/** The end of the last token that shows: `:`, `-`, anchor or tag. */
+/** End of the last visible token: `:`, `-`, anchor or tag. */
 function endOfMarks(tokens: Marks): number | undefined {
   const last = tokens?.findLast((token) => !BLANK_TOKENS.has(token.type));
   return last === undefined ? undefined : last.offset + last.source.length;
@@ -298,7 +298,7 @@ function endOfMarks(tokens: Marks): number | undefined {
 
 const BLANK_TOKENS = new Set<string>(["space", "newline", "comment", "comma"]);
 
-/** Walks the lexemes, whose concatenation is the text (but for marks that the lexer adds). */
+/** Finds comments by the lexemes. Together they are the text, except for marks that the lexer adds. */
 function findComments(text: string): Span[] {
   const comments: Span[] = [];
   let offset = 0;

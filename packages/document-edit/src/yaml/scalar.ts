@@ -1,14 +1,14 @@
-/** How a scalar is written. */
+/** Style of a scalar. */
 export type ScalarStyle = "plain" | "single" | "double" | "literal" | "folded";
 
-/** A printed value: what stands on the line of its key or dash, and the lines that follow, without line endings. */
+/** A printed value: text for the line of its key or dash, and the lines after it, without line endings. */
 export interface Printed {
   readonly head: string;
   readonly body: readonly string[];
 }
 
-// Plain text that a reader of YAML 1.2 (core schema) or of 1.1 (the types of yaml.org/type) takes for something else
-// than a string. Wider than the rules in corners: a quote too many does no harm.
+// Plain text that a parser of YAML 1.2 (core schema) or of 1.1 (the types of yaml.org/type) reads as another type
+// than a string. The patterns match more than necessary, because an extra quote does no harm.
 const OTHER_TYPES = [
   /^(?:~|null|Null|NULL|<<|=)$/,
   /^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$/,
@@ -23,13 +23,13 @@ const OTHER_TYPES = [
 const UNPRINTABLE = /[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u;
 
 /**
- * Plain text in brackets, for every reader. YAML 1.1, YAML 1.2 and their readers differ there in `:` and `?`, so text
+ * Plain text in a flow collection, for every parser. YAML 1.1, YAML 1.2 and their parsers differ in `:` and `?`, so text
  * with other characters is quoted.
  */
 export const FLOW_PLAIN = /[A-Za-z0-9_./~$][A-Za-z0-9_./~$@+=-]*(?: [A-Za-z0-9_./~$@+=-]+)*/;
 const ALL_FLOW_PLAIN = new RegExp(`^(?:${FLOW_PLAIN.source})$`);
 
-/** True if the text stands for itself without quotes, for every reader. Narrower than the grammar on purpose. */
+/** True if every parser reads the text unchanged without quotes. It is intentionally narrower than the grammar. */
 export function isPlain(text: string, inFlow: boolean): boolean {
   if (inFlow && !ALL_FLOW_PLAIN.test(text)) return false;
   if (!/^[^\s\-?:,[\]{}#&*!|>'"%@`]|^[-?:][^\s,[\]{}]/.test(text) || /\s$/.test(text)) return false;
@@ -38,7 +38,7 @@ export function isPlain(text: string, inFlow: boolean): boolean {
   return !OTHER_TYPES.some((type) => type.test(text));
 }
 
-/** Prints in double quotes, which carry every string. */
+/** Prints in double quotes, which can represent every string. */
 export function doubleQuoted(text: string): string {
   return JSON.stringify(text).replace(
     /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g,
@@ -46,16 +46,16 @@ export function doubleQuoted(text: string): string {
   );
 }
 
-/** What is known of the place of a string. */
+/** Place of a string. */
 export interface ScalarPlace {
   readonly inFlow: boolean;
-  /** The column of the lines of a block scalar. */
+  /** Column of the lines of a block scalar. */
   readonly indent: number;
-  /** The style that the document has there now. */
+  /** Present style in the document. */
   readonly present?: ScalarStyle | undefined;
 }
 
-/** Prints a string in the style that is there if that can carry it, else plain, literal or in double quotes. */
+/** Prints a string in the present style if that can represent it, else plain, literal or in double quotes. */
 export function printString(text: string, { inFlow, indent, present }: ScalarPlace): Printed {
   const inline = (head: string): Printed => ({ head, body: [] });
   if (present === "double") return inline(doubleQuoted(text));
@@ -69,12 +69,12 @@ export function printString(text: string, { inFlow, indent, present }: ScalarPla
   return inline(isPlain(text, inFlow) ? text : doubleQuoted(text));
 }
 
-/** True if a literal block carries the text: printable, no blank at the start, at most one line break at the end. */
+/** True if a literal block can represent the text: printable, no space at the start, no more than one final line break. */
 function isLiteral(text: string): boolean {
   return /^[^\s]/.test(text) && !/\n[ \t]*\n?$/.test(text.replace(/\n$/, "")) && !UNPRINTABLE.test(text);
 }
 
-/** True if a folded block carries it: lines that begin with a blank are not folded, so there must be none. */
+/** True if a folded block can represent it. No line may begin with a space, because such lines are not folded. */
 function isFoldable(text: string): boolean {
   return isLiteral(text) && !/\n[\s]/.test(text.slice(0, -1));
 }
@@ -85,7 +85,7 @@ function blockScalar(text: string, folded: boolean, indent: number): Printed {
   const pad = " ".repeat(indent);
   const body = lines.flatMap((line, index) => {
     const written = line === "" ? "" : pad + line;
-    // In a folded block one line break is a blank; a line break of the text takes an empty line.
+    // In a folded block, a line break is a space. An empty line is a line break of the text.
     return folded && index > 0 ? ["", written] : [written];
   });
   return { head: (folded ? ">" : "|") + (ends ? "" : "-"), body };

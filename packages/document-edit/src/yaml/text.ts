@@ -2,39 +2,39 @@ import type { Span } from "../core/mask.ts";
 import type { TreeNode } from "../core/tree.ts";
 import type { ScalarStyle } from "./scalar.ts";
 
-/** Where a value is in its document. */
+/** Place of a value in its document. */
 export interface YamlPlace {
-  /** Behind the `:` or `-` (and an anchor or tag) that the value belongs to. */
+  /** Offset after the `:` or `-` (and an anchor or tag) of the value. */
   readonly after: number;
-  /** The bytes of the value; empty at `after` if there are none. */
+  /** The bytes of the value, or an empty span at `after`. */
   readonly value: Span;
-  /** The bytes of the entry: from the key or dash on. */
+  /** The bytes of the entry, from the key or dash. */
   readonly entry: Span;
-  /** The column of the key or dash that the value belongs to. */
+  /** Column of the value's key or dash. */
   readonly column: number;
-  /** Inside brackets. */
+  /** Whether the value is in a flow collection. */
   readonly inFlow: boolean;
-  /** How the value itself is written. */
+  /** Form of the value itself. */
   readonly form: "none" | "scalar" | "block" | "flow";
-  /** The column of the keys or dashes of a block collection. */
+  /** Column of the keys or dashes of a block collection. */
   readonly ownColumn: number;
-  /** How a scalar is written; undefined for anything else. */
+  /** Style of a scalar. Undefined for other values. */
   readonly style: ScalarStyle | undefined;
-  /** Why the value cannot be changed. */
+  /** Reason why the value cannot be changed. */
   readonly locked: "alias" | "shared" | undefined;
-  /** Keys that a merge key brings into this mapping. */
+  /** Keys that a merge key adds to this mapping. */
   readonly mergedKeys: ReadonlySet<string>;
-  /** The first key is in double quotes, as in JSON. */
+  /** Whether the first key is in double quotes, as in JSON. */
   readonly quotedKeys: boolean;
 }
 export type YamlNode = TreeNode<YamlPlace>;
 
-/** A document that has been read. */
+/** A parsed document. */
 export interface YamlText {
-  /** Undefined for a document without content. */
+  /** Root. Undefined for a document without content. */
   readonly root: YamlNode | undefined;
-  /** Looks for them: a reading for its values alone does not need them. */
+  /** Finds the comments on the first call, because a caller that only reads values does not need them. */
   readonly comments: () => readonly Span[];
-  /** The bytes of scalar values, for masking; of a block scalar its lines, not its header. */
+  /** The bytes of scalar values, for masking. For a block scalar, its lines without the header. */
   readonly scalars: readonly Span[];
 }

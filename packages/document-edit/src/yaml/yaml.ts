@@ -32,7 +32,7 @@ import type { Printed } from "./scalar.ts";
 
 type Collection = MapNode<YamlPlace> | ListNode<YamlPlace>;
 
-/** Opens one YAML document whose top level is a mapping (or nothing). */
+/** Opens one YAML document. Its top level must be a mapping or empty. */
 export function openYaml(text: string, origin: Origin): OpenDocument {
   const read = readYaml(text, origin);
   const { root } = read;
@@ -133,7 +133,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     else this.#addLines(list, printItems(items, list.at.ownColumn, this.#style));
   }
 
-  /** Writes the first content of a document: behind what is there, or in the place of a null. */
+  /** Writes the first content of a document: at its end, or in place of a null. */
   #begin(content: EditMap, root: YamlNode | undefined): void {
     const text = this.#text;
     const lines = printEntries([...content], 0, this.#style);
@@ -170,7 +170,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     return printBlock(value, at.column, style, present);
   }
 
-  /** True if a comment line stays where a block scalar would take it for one of its own lines. */
+  /** True if a comment line below would become a line of a block scalar. */
   #hasCommentBelow({ form, value, column, after }: YamlPlace): boolean {
     const text = this.#text;
     const from = nextLine(text, after);
@@ -183,7 +183,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     return false;
   }
 
-  /** Puts a value where another one is: its head behind the key, its lines below the key's line. */
+  /** Replaces a value: the head is written after the key, the lines below the key's line. */
   #write(at: YamlPlace, { head, body }: Printed): void {
     const text = this.#text;
     const ending = endingNear(text, at.after);
@@ -192,7 +192,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     const below = body.map((line) => ending + line).join("");
     const isBlockScalar = at.style === "literal" || at.style === "folded";
     const atEnd = nextLine(text, end) === text.length && text[text.length - 1] !== "\n";
-    // Without a final line break some readers take the one away that a clipped block scalar ends with.
+    // Without a final line break, some parsers remove the line break at the end of a clipped block scalar.
     const final = atEnd && /^[|>]$/.test(head) ? ending : "";
     if (at.form === "none") {
       const behind = lineEnd(text, at.after);
@@ -205,7 +205,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     ) {
       this.#splices.push({ start, end, text: head + below });
     } else if (at.form === "block") {
-      // From line break to line break, so that what is added behind the last line does not meet the cut.
+      // From line break to line break, so that lines added after the last line do not overlap the cut.
       const from = lineStart(text, start);
       const kept = this.#comments.kept(text, from, end).trimEnd();
       const behind = lineEnd(text, at.after);
@@ -232,7 +232,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     }
   }
 
-  /** Ends a block scalar that has become the last line of a text: without its line break it would be another value. */
+  /** Adds a line break to a block scalar at the end of a text, because without one it would have another value. */
   #closeBlock(edited: string): string {
     if (edited === this.#text || !/\S[ \t]*$/.test(edited)) return edited;
     let open: string | undefined;
@@ -246,7 +246,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     return open === undefined || isOld ? edited : edited + endingNear(edited, edited.length - 1);
   }
 
-  /** Adds lines in front of the last entry, which is a block scalar that may not get a line break. */
+  /** Adds lines before the last entry, a block scalar that must not get a line break. */
   #addAbove(parent: Collection, lines: readonly string[]): void {
     const text = this.#text;
     const start = childrenOf(parent).at(-1)?.at.entry.start ?? parent.at.value.start;
@@ -265,11 +265,11 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     this.#splices.push({ start: at, end: at, text: lines.map((line) => line + ending).join("") });
   }
 
-  /** Adds lines behind the last entry of a block collection. */
+  /** Adds lines after the last entry of a block collection. */
   #addLines(parent: Collection, lines: readonly string[]): void {
     const text = this.#text;
     let behind = lineEnd(text, parent.at.value.end);
-    // A comment that is indented deeper belongs to what is above it.
+    // A comment that is indented deeper belongs to the entry above it.
     for (let line = nextLine(text, behind); line < text.length; line = nextLine(text, line)) {
       const indent = indentAt(text, line).length;
       if (indent <= parent.at.ownColumn || text[line + indent] !== "#") break;
@@ -293,7 +293,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     } else if (at.inFlow || inside.length > 0 || parent === this.#root) {
       this.#splices.push({ start: at.value.end - 1, end: at.value.end - 1, text: print().join(", ") });
     } else {
-      // `{}` and `[]` were a way to write nothing; what comes in is written like the rest of the document.
+      // New entries of `{}` and `[]` are written in the style of the document.
       this.#write({ ...at, form: "scalar" }, printBlock(added, at.column, this.#style));
     }
   }
@@ -319,7 +319,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
     this.#cutRun(run, undefined);
   }
 
-  /** Cuts neighbouring entries of a block collection. @param next where the entry behind them begins */
+  /** Cuts adjacent entries of a block collection. @param next start of the entry after them */
   #cutRun(run: readonly YamlNode[], next: number | undefined): void {
     const text = this.#text;
     const [first, last] = [run[0], run.at(-1)];
@@ -330,7 +330,7 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
       this.#splices.push(this.#comments.cutLines(text, start, end));
       return;
     }
-    // Behind a dash (`- name: x`): the next entry moves up, unless a comment is in between.
+    // After a dash (`- name: x`), the next entry moves up, unless there is a comment between them.
     if (next !== undefined && isBlank(text, end, next)) end = next;
     this.#splices.push({ start, end, text: this.#comments.kept(text, start, end) });
   }
@@ -349,8 +349,8 @@ class YamlDocument implements OpenDocument, TreeWriter<YamlPlace> {
 }
 
 /**
- * The bytes of a clipped or kept block scalar (`|`, `>`, `|+`) that ends a text without a line break. Readers differ in
- * whether its value ends with one, but with a line break behind it, it does for all of them.
+ * The bytes of a clipped or kept block scalar (`|`, `>`, `|+`) at the end of a text without a final line break. Parsers
+ * disagree whether its value ends with a line break. With a line break after it, they agree that it does.
  */
 function openBlockAtEnd(text: string, root: YamlNode | undefined): string | undefined {
   let node = root;
@@ -362,7 +362,7 @@ function openBlockAtEnd(text: string, root: YamlNode | undefined): string | unde
   return /^[|>][0-9]?-/.test(source) || /\n/.test(text.slice(value.end)) ? undefined : source;
 }
 
-/** A line ending if the last line belongs to a clipped block scalar: some readers need it for the text's own. */
+/** A line ending if the last line belongs to a clipped block scalar, because some parsers need it. */
 function endOfClipped(lines: readonly string[], ending: string): string {
   return lines.some((line) => /[:-] [|>]$/.test(line)) ? ending : "";
 }
@@ -383,6 +383,6 @@ function styleOf(root: YamlNode | undefined): YamlStyle {
     }
   };
   if (root !== undefined) visit(root);
-  // Two columns for keys and dashes is what most tools write.
+  // Most tools indent keys and dashes by two columns.
   return { unit: unit !== undefined && unit > 0 ? unit : 2, dash: dash ?? unit ?? 2 };
 }
