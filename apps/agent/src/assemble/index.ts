@@ -9,6 +9,7 @@ import { engineFor } from "../enrol/engines.ts";
 import { EnrolmentRunner } from "../enrol/runner.ts";
 import { EnrolmentState } from "../enrol/enrolment-state.ts";
 import type { Host } from "../host.ts";
+import { NO_BOOTSTRAP } from "../sync/status-report.ts";
 import { Backups } from "../sync/target/backups.ts";
 import { Daemon } from "../sync/daemon.ts";
 import { SyncEngine } from "../sync/engine.ts";
@@ -92,7 +93,7 @@ export async function assembleDaemon(
     clock,
     logger,
     intervalMs: loaded.config.sync.interval,
-    bootstrap: certificates && (() => certificates.bootstrapState()),
+    bootstrap: () => certificates?.bootstrapState() ?? NO_BOOTSTRAP,
     enrolments,
   });
   // An engine that mirrors a secret follows it.

@@ -96,10 +96,10 @@ export async function assembleStore(
       yield* peers.borrow(signal);
     },
     // A look that must leave nothing behind signs nobody in.
-    ...(create &&
-      methodParts(config.store.auth_method).kind === "mtls" && {
-        automatic: async (signal) => await certificates?.login({ signal }),
-      }),
+    automatic:
+      create && methodParts(config.store.auth_method).kind === "mtls"
+        ? async (signal) => await certificates?.login({ signal })
+        : undefined,
     renewal: !config.store.disable_token_renewal,
     clock: host.clock,
     logger: host.logger,

@@ -22,6 +22,7 @@ import type { Daemon } from "../sync/daemon.ts";
 import { PausedRules } from "../sync/paused-rules.ts";
 import { RuleSwitch } from "../sync/rule-control.ts";
 import { ConfigurationView } from "../config/configuration-view.ts";
+import { PortGuard, systemSocketOwners } from "../surfaces/web/access/port-guard.ts";
 import { LiveUpdates } from "../surfaces/web/routes/live-updates.ts";
 import { WebServer, type WebServerOptions } from "../surfaces/web/server.ts";
 import { SetupState } from "../surfaces/web/state/setup-state.ts";
@@ -150,6 +151,7 @@ function webOptions(
     listen: web.listen,
     requireUnlock: web.require_unlock,
     runtimeFolder: places.runtime,
+    guard: new PortGuard(systemSocketOwners),
     texts: { login: web.login_text, secretView: web.secret_view_text },
     clock,
   };

@@ -61,6 +61,8 @@ function signIn(
       },
       renew: async (token) => void renewed.push(token.reveal()),
     },
+    borrow: async function* () {},
+    automatic: undefined,
     renewal: true,
     clock,
     logger: silentLogger,

@@ -79,9 +79,9 @@ export interface TokenSignInParts {
   readonly pin: Pick<IdentityPin, "check" | "adopt">;
   readonly api: TokenApi;
   /** Tokens of peers, best first. */
-  readonly borrow?: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
-  /** Signs in without a person (client certificate), and keeps the token where it belongs. */
-  readonly automatic?: (signal: AbortSignal) => Promise<TokenOffer | undefined>;
+  readonly borrow: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
+  /** Signs in by client certificate and keeps the token; undefined for the other methods. */
+  readonly automatic: ((signal: AbortSignal) => Promise<TokenOffer | undefined>) | undefined;
   /** `store.disable_token_renewal` turned round. */
   readonly renewal: boolean;
   readonly clock: Clock;
@@ -204,9 +204,7 @@ export class TokenSignIn implements SignIn {
     const given = (environment[TOKEN_VARIABLE] ?? "").trim();
     if (given !== "") yield ["environment", () => Promise.resolve({ token: new Secret(given) })];
     yield ["file", async () => offerOf(await tokenFile.read())];
-    if (borrow !== undefined) {
-      for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
-    }
+    for await (const offer of borrow(signal)) yield ["peer", () => Promise.resolve(offer)];
     if (automatic === undefined) return;
     yield ["login", () => this.#asked(() => automatic(signal))];
   }

@@ -57,6 +57,8 @@ function keeper(
       },
       renew: async (token) => void renewed.push(token.reveal()),
     },
+    borrow: async function* () {},
+    automatic: undefined,
     renewal: true,
     clock,
     logger: silentLogger,

@@ -22,7 +22,7 @@ export interface TokenKeeperParts {
   readonly signIn: TokenSignIn;
   readonly tokenFile: { readonly path: string };
   /** Looks after what the sign-in stands on (the client certificate), with the token at hand. */
-  readonly maintain?: (token: Secret, signal: AbortSignal) => Promise<unknown>;
+  readonly maintain: (token: Secret, signal: AbortSignal) => Promise<unknown>;
   /** After sleep or a jump of the clock: nothing that was timed can be trusted. */
   readonly onWake: () => void;
   readonly clock: Clock;
@@ -63,7 +63,7 @@ export class TokenKeeper {
       const renewal = await signIn.renewIfDue(RENEWAL_SHARE, signal);
       if (renewal === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "token renewed");
       const token = signIn.token();
-      if (token !== undefined) await this.#parts.maintain?.(token, signal);
+      if (token !== undefined) await this.#parts.maintain(token, signal);
       this.#trouble = "";
       return false;
     } catch (error) {

@@ -10,6 +10,12 @@ import { StoreHealth } from "../secrets/store-health.ts";
 import { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
+import { NO_BOOTSTRAP } from "./status-report.ts";
+
+const WITHOUT_ENROLMENTS = {
+  bootstrap: () => NO_BOOTSTRAP,
+  enrolments: { list: () => [], onChange: () => undefined },
+};
 
 /** The store of a workspace, whose faults and events a test makes. */
 class TestStore {
@@ -102,7 +108,7 @@ async function start(signIn: SignIn = embeddedSignIn): Promise<Daemon> {
     problems: [],
   } as const;
   const parts = { engine, state, signIn, clock, facts, store: observed, health, logger: silentLogger };
-  const daemon = new Daemon({ ...parts, intervalMs: INTERVAL_MS });
+  const daemon = new Daemon({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
   running = daemon.run(stop.signal);
   return daemon;
 }

@@ -36,10 +36,10 @@ export interface DaemonParts {
   /** `sync.interval` in milliseconds. */
   readonly intervalMs: number;
   readonly facts: StatusFacts;
-  /** What the status says of a client certificate's bootstrap. Default: not a method with certificates. */
-  readonly bootstrap?: (() => AgentStatus["bootstrap"]) | undefined;
-  /** What the status says of enrolments. Default: none. */
-  readonly enrolments?: { list(): EnrolmentStatus[]; onChange(listener: () => void): void };
+  /** Bootstrap of a client certificate, for the status. */
+  readonly bootstrap: () => AgentStatus["bootstrap"];
+  /** Enrolments, for the status. */
+  readonly enrolments: { list(): EnrolmentStatus[]; onChange(listener: () => void): void };
 }
 
 /** What a daemon takes up while it runs. */
@@ -106,7 +106,7 @@ export class Daemon implements DaemonView {
       clock: parts.clock,
       logger: parts.logger,
     });
-    parts.enrolments?.onChange(() => this.#changed());
+    parts.enrolments.onChange(() => this.#changed());
     parts.health.onChange(() => this.#noteHealth());
     // A login need not wait for the next look at the token, and its end has to be seen at once.
     let signedIn = false;
@@ -145,8 +145,8 @@ export class Daemon implements DaemonView {
       running: this.#running !== undefined,
       nextCycleAt: this.#nextCycleAt,
       events: this.#events,
-      enrolments: enrolments?.list() ?? [],
-      ...(bootstrap !== undefined && { bootstrap: bootstrap() }),
+      enrolments: enrolments.list(),
+      bootstrap: bootstrap(),
     });
   }
 

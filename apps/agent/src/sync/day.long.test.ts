@@ -14,6 +14,12 @@ import { StoreHealth } from "../secrets/store-health.ts";
 import { Daemon } from "./daemon.ts";
 import { HandClock } from "./clock.test-kit.ts";
 import { workspace, type Workspace } from "./workspace.test-kit.ts";
+import { NO_BOOTSTRAP } from "./status-report.ts";
+
+const WITHOUT_ENROLMENTS = {
+  bootstrap: () => NO_BOOTSTRAP,
+  enrolments: { list: () => [], onChange: () => undefined },
+};
 
 const MINUTE = 60_000;
 const DAY_MINUTES = 24 * 60;
@@ -154,6 +160,8 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         tokenFile,
         pin: { check: () => Promise.resolve(), adopt: () => Promise.resolve() },
         api: central.api,
+        borrow: async function* () {},
+        automatic: undefined,
         renewal: true,
         clock,
         logger: silentLogger,
@@ -174,9 +182,16 @@ describe("a day of token expiries, outages, edits, sleep and restarts", () => {
         problems: [],
       } as const;
       const parts = { engine, state: file, signIn, clock, facts, store, health, logger: silentLogger };
-      const daemon = new Daemon({ ...parts, intervalMs: INTERVAL_MS });
+      const daemon = new Daemon({ ...parts, ...WITHOUT_ENROLMENTS, intervalMs: INTERVAL_MS });
       const onWake = (): void => daemon.wake();
-      const keeper = new TokenKeeper({ signIn, tokenFile, onWake, clock, logger: silentLogger });
+      const keeper = new TokenKeeper({
+        signIn,
+        tokenFile,
+        maintain: async () => undefined,
+        onWake,
+        clock,
+        logger: silentLogger,
+      });
       const running = Promise.all([daemon.run(stop.signal), keeper.run(stop.signal)]);
       return {
         daemon,

@@ -41,6 +41,9 @@ export interface StatusInputs {
   readonly bootstrap?: AgentStatus["bootstrap"];
 }
 
+/** The status of an authentication method without certificates. */
+export const NO_BOOTSTRAP: AgentStatus["bootstrap"] = { active: false, method: null };
+
 /** Puts the status together from what is in memory; asks nobody. */
 export class StatusReport {
   #facts: StatusFacts;
@@ -76,7 +79,7 @@ export class StatusReport {
         source: signIn.source,
         ...(signIn.borrowedFrom !== undefined && { borrowed_from: signIn.borrowedFrom }),
       },
-      bootstrap: inputs.bootstrap ?? { active: false, method: null },
+      bootstrap: inputs.bootstrap ?? NO_BOOTSTRAP,
       store: {
         driver: facts.driver,
         address: facts.address,

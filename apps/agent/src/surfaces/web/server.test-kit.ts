@@ -22,7 +22,7 @@ import { LocalActions } from "../peer-actions/local-actions.ts";
 import type { RuleControl } from "../../sync/rule-control.ts";
 import { ConfigurationView } from "../../config/configuration-view.ts";
 import { MemoryView } from "./memory-view.test-kit.ts";
-import type { PortGuard } from "./access/port-guard.ts";
+import { PortGuard, systemSocketOwners } from "./access/port-guard.ts";
 import { testLogin, type TestLoginOptions } from "./login.test-kit.ts";
 import { SetupState } from "./state/setup-state.ts";
 import { WebServer, type WebServerOptions } from "./server.ts";
@@ -95,7 +95,7 @@ export async function startTestServer(
   const warnings: string[] = [];
   const log: string[] = [];
   const copied: string[] = [];
-  const { listen = "127.0.0.1:0", requireUnlock = "auto", ...rest } = options;
+  const { listen = "127.0.0.1:0", requireUnlock = "auto" } = options;
   let { token } = options;
   const logger = collect(warnings, log);
   const storeFolder = await mkdtemp(join(tmpdir(), "agent-web-store-"));
@@ -164,9 +164,9 @@ export async function startTestServer(
       config: configuration,
       sources: ["/home/ada/.config/daemon/config.yaml"],
     })),
-    ...(rest.clock !== undefined && { clock: rest.clock }),
-    ...(rest.texts !== undefined && { texts: rest.texts }),
-    ...(rest.guard !== undefined && { guard: rest.guard }),
+    clock: options.clock ?? systemClock,
+    texts: options.texts ?? { login: "", secretView: "" },
+    guard: options.guard ?? new PortGuard(systemSocketOwners),
   });
   await server.start();
   const { url } = server;

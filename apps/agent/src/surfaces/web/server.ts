@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { bindLocalhost, systemClock, systemCode, type Clock } from "@devplat/base";
+import { bindLocalhost, systemCode, type Clock } from "@devplat/base";
 import { Assets, CsrfTokens, EventStreams, addCommonAssets } from "@devplat/web-kit";
 import { closeServer, createBoundedServer } from "../http-api/bounded-server.ts";
 import { guardedListener } from "../http-api/guarded-listener.ts";
@@ -14,7 +14,7 @@ import { parseListenAddress, type ListenAddress } from "./listen-address.ts";
 import { LiveUpdates } from "./routes/live-updates.ts";
 import { addPageAssets } from "./pages/layout.ts";
 import { renderMarkdown } from "./pages/markdown.ts";
-import { PortGuard } from "./access/port-guard.ts";
+import type { PortGuard } from "./access/port-guard.ts";
 import { portOwner } from "./access/port-owner.ts";
 import type { SiteParts } from "./routes/route-parts.ts";
 import { routes } from "./routes/routes.ts";
@@ -33,11 +33,10 @@ export interface WebServerOptions extends SiteParts {
   readonly requireUnlock: "auto" | boolean;
   /** Folder for the web key, with mode 0700. */
   readonly runtimeFolder: string;
-  /** `web.login_text` and `web.secret_view_text`, Markdown. Default: none. */
-  readonly texts?: { readonly login: string; readonly secretView: string };
-  readonly clock?: Clock;
-  /** Default: what the system says. */
-  readonly guard?: PortGuard;
+  /** `web.login_text` and `web.secret_view_text`, Markdown; empty for none. */
+  readonly texts: { readonly login: string; readonly secretView: string };
+  readonly clock: Clock;
+  readonly guard: PortGuard;
 }
 
 /** The daemon's web UI and JSON API on a loopback port. */
@@ -62,8 +61,8 @@ export class WebServer implements Surface {
   constructor(options: WebServerOptions) {
     this.#options = options;
     this.#listen = parseListenAddress(options.listen);
-    this.#clock = options.clock ?? systemClock;
-    this.#guard = options.guard ?? new PortGuard();
+    this.#clock = options.clock;
+    this.#guard = options.guard;
     this.#webKey = new WebKey(options.runtimeFolder);
     this.#sessions = new Sessions((session) => this.#streams.closeOwned(session), this.#clock);
     const { view, enrolments, signIn, logger } = options;
@@ -132,8 +131,8 @@ export class WebServer implements Surface {
     const gate = new Gate({ guard, sessions, webKey, ownersVisible, unlockRequired, cookieName });
     const csrf = new CsrfTokens(this.#clock);
     const texts = {
-      login: await renderMarkdown(this.#options.texts?.login ?? ""),
-      secretView: await renderMarkdown(this.#options.texts?.secretView ?? ""),
+      login: await renderMarkdown(this.#options.texts.login),
+      secretView: await renderMarkdown(this.#options.texts.secretView),
     };
     const app = routes({
       ...this.#options,

@@ -44,7 +44,7 @@ export class PortGuard {
   readonly #snapshots: SocketSnapshots;
   readonly #verdicts = new WeakMap<Socket, Promise<Owner>>();
 
-  constructor(owners: SocketOwners = systemSocketOwners) {
+  constructor(owners: SocketOwners) {
     this.#owners = owners;
     this.#snapshots = new SocketSnapshots(owners);
   }
