@@ -23,8 +23,8 @@ const BIG_BODIES = 12;
 /** Milliseconds that a request may get longer at the median (the aim of the project). */
 const ADDED_TARGET_MS = 0.5;
 
-/** Milliseconds that judging a typical query may take (the aim of the project). */
-const JUDGING_TARGET_MS = 0.3;
+/** Milliseconds that the decision on a typical query may take (the aim of the project). */
+const DECISION_TARGET_MS = 0.3;
 /** As `gh` sends it for `gh pr view`. */
 const PULL_REQUEST_QUERY = `query PullRequestByNumber($owner: String!, $repo: String!) { repository(owner: $owner, name: $repo) { pullRequest(number: 1) {
 url,number,title,state,body,author{login,...on User{id,name}},isDraft,maintainerCanModify,mergeable,additions,deletions,commits{totalCount},baseRefName,headRefName,
@@ -145,7 +145,7 @@ async function report(
       target: { atLeast: 0.7 },
     },
   ];
-  rows.push(...(await judging(rounds)));
+  rows.push(...(await decisions(rounds)));
   return {
     name: "api-proxy",
     title: "The API proxy of svc, against asking directly and nginx's proxy_pass",
@@ -154,9 +154,9 @@ async function report(
   };
 }
 
-/** What judging a query of `gh pr view` costs. */
-async function judging(rounds: number): Promise<Row[]> {
-  const judge = await githubGraphql();
+/** Cost of the decision on a query of `gh pr view`. */
+async function decisions(rounds: number): Promise<Row[]> {
+  const authorizer = await githubGraphql();
   const limits = { repositories: ["acme/widgets"], scopes: { metadata: "read" } } as const;
   const resolver: IdResolver = {
     repositoryById: async () => undefined,
@@ -165,7 +165,7 @@ async function judging(rounds: number): Promise<Row[]> {
   };
   const samples: { known: number[]; fresh: number[] } = { known: [], fresh: [] };
   const one = async (query: string): Promise<unknown> =>
-    judge.judge(
+    authorizer.decide(
       { query, operationName: undefined, variables: { owner: "acme", repo: "widgets" } },
       limits,
       resolver,
@@ -179,7 +179,12 @@ async function judging(rounds: number): Promise<Row[]> {
       samples.fresh.push(fresh);
     }
   }
-  const aim: Summary = { min: JUDGING_TARGET_MS, median: JUDGING_TARGET_MS, max: JUDGING_TARGET_MS, runs: 1 };
+  const aim: Summary = {
+    min: DECISION_TARGET_MS,
+    median: DECISION_TARGET_MS,
+    max: DECISION_TARGET_MS,
+    runs: 1,
+  };
   const row = (what: string, values: readonly number[]): Row => ({
     what,
     unit: "ms",

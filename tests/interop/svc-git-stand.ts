@@ -26,7 +26,7 @@ import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";
 import { createListener } from "../../apps/svc/src/http/server/listener.ts";
 import { VirtualHosts } from "../../apps/svc/src/http/routing/virtual-host.ts";
 import { Metrics } from "../../apps/svc/src/telemetry/metrics.ts";
-import type { CredentialGate } from "../../apps/svc/src/tokens/admission.ts";
+import type { CredentialCheck } from "../../apps/svc/src/tokens/admission.ts";
 
 export interface StandOptions {
   readonly grantSeconds?: number;
@@ -123,7 +123,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const log: LogFields[] = [];
   const access: LogFields[] = [];
   const actions: (GitAction | undefined)[] = [];
-  const credentials: CredentialGate = {
+  const credentials: CredentialCheck = {
     admit: (authorization, action) => {
       actions.push(action);
       const decoded = Buffer.from((authorization ?? "").replace(/^Basic /, ""), "base64").toString();
@@ -154,7 +154,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
         message: "no token opens LFS on this stand",
       }),
     carriesOwnToken: (text) => /svc[rxa]_/.test(text),
-    strayFault: () => undefined,
+    foreignCredentialRefusal: () => undefined,
   };
   const hostUrl = options.hostUrl ?? codeHost.url;
   const metrics = new Metrics({

@@ -1,11 +1,4 @@
-import {
-  GRAPHQL_ABSTRACT,
-  GRAPHQL_TYPES,
-  GRAPHQL_WITHHELD,
-  MUTATIONS,
-  PROFILE_TYPES,
-  QUERY_FIELDS,
-} from "../../apps/svc/src/scopes/graphql/graphql-rules.ts";
+import { GRAPHQL_RULES } from "../../apps/svc/src/scopes/graphql/graphql-rules.ts";
 import type {
   GraphqlTable,
   InputField,
@@ -13,6 +6,9 @@ import type {
 } from "../../apps/svc/src/scopes/graphql/graphql-table.ts";
 import { PROFILE_FIELDS } from "../../apps/svc/src/scopes/graphql/graphql-visible.ts";
 import type { GraphqlSchema, SchemaField } from "./graphql-schema.ts";
+
+const { types: TYPES, withheld: WITHHELD, mutations: MUTATIONS } = GRAPHQL_RULES;
+const { profileTypes: PROFILE_TYPES, abstractTypes: ABSTRACT_TYPES, queries: QUERY_FIELDS } = GRAPHQL_RULES;
 
 /** What the rules let limited tokens reach of the schema. @throws TypeError where the rules name what it does not have */
 export function graphqlTable(schema: GraphqlSchema): GraphqlTable {
@@ -39,7 +35,7 @@ class TableMaker {
   table(): GraphqlTable {
     const types: [string, TableType][] = [
       ...this.#typesWithRules(),
-      ...this.#present(GRAPHQL_ABSTRACT).map((name) => this.#abstract(name)),
+      ...this.#present(ABSTRACT_TYPES).map((name) => this.#abstract(name)),
       ...this.#present(PROFILE_TYPES).map((name) => this.#profile(name)),
     ];
     const queries = Object.entries(QUERY_FIELDS).map(([name, kind]) => {
@@ -65,7 +61,7 @@ class TableMaker {
   }
 
   #typesWithRules(): [string, TableType][] {
-    return Object.entries(GRAPHQL_TYPES).map(([name, rule]) => {
+    return Object.entries(TYPES).map(([name, rule]) => {
       const fields = this.#schema.fields(name);
       const same = rule.sameRepository ?? [];
       const unknown = same.filter((each) => !fields.some((field) => field.name === each));
@@ -107,7 +103,7 @@ class TableMaker {
 
   #fields(type: string, fields: readonly SchemaField[], same: readonly string[]): Fields {
     const marked = fields
-      .filter((field) => !GRAPHQL_WITHHELD.includes(`${type}.${field.name}`))
+      .filter((field) => !WITHHELD.includes(`${type}.${field.name}`))
       .flatMap((field): MarkedField[] => {
         if (field.isLeaf) return [["leaf", field]];
         const end = this.#end(field.target);
@@ -131,9 +127,7 @@ class TableMaker {
   }
 
   #isKnown(type: string): boolean {
-    return (
-      Object.hasOwn(GRAPHQL_TYPES, type) || GRAPHQL_ABSTRACT.includes(type) || PROFILE_TYPES.includes(type)
-    );
+    return Object.hasOwn(TYPES, type) || ABSTRACT_TYPES.includes(type) || PROFILE_TYPES.includes(type);
   }
 
   #inputFields(name: string): Record<string, InputField> {

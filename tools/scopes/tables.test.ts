@@ -13,7 +13,7 @@ import { RestRoutes } from "../../apps/svc/src/scopes/rest/rest-routes.ts";
 import { restTableSchema } from "../../apps/svc/src/scopes/rest/rest-table.ts";
 import { giteaOperations } from "./gitea-operations.ts";
 import { githubOperations } from "./github-operations.ts";
-import { JUDGED_FILE, judgedDigests } from "./judged.ts";
+import { DECISIONS_FILE, decisionDigests } from "./decisions.ts";
 import { restTable, type RestOperation } from "./rest-table.ts";
 import { publishedGraphqlSchema, TABLE_FILES } from "./tables.ts";
 
@@ -48,16 +48,16 @@ describe("the tables of scopes", () => {
     });
   });
 
-  it("the files have the form that the judges read", () => {
+  it("the files have the form that the authorizers read", () => {
     for (const table of [githubTable, giteaTable]) assert.doesNotThrow(() => restTableSchema.parse(table));
     assert.doesNotThrow(() => graphqlTableSchema.parse(graphqlTable));
   });
 
-  it("every judgement of the published APIs is as before", async () => {
+  it("every decision on the published APIs is as before", async () => {
     assert.deepEqual(
-      await judgedDigests(),
-      JSON.parse(readFileSync(JUDGED_FILE, "utf8")),
-      `${GENERATE}, and compare the output of tools/scopes/judged.ts before and after`,
+      await decisionDigests(),
+      JSON.parse(readFileSync(DECISIONS_FILE, "utf8")),
+      `${GENERATE}, and compare the output of tools/scopes/decisions.ts before and after`,
     );
   });
 

@@ -36,7 +36,7 @@ export const FORWARDED_WITH_OWN: ReadonlySet<string> = new Set([
   "x-gitea-otp",
   "x-github-otp",
 ]);
-/** Headers that would have another method judged than is done. */
+/** Headers by which the code host would run another method than the one that was checked. */
 export const METHOD_OVERRIDES = ["x-http-method", "x-http-method-override", "x-method-override"] as const;
 
 /** Answer headers that every caller gets. All others stay here; `Link` and `Location` are rewritten. */

@@ -9,9 +9,9 @@ import { codeHostFor } from "../code-host/code-host-for.ts";
 import { createListener } from "../http/server/listener.ts";
 import { VirtualHosts } from "../http/routing/virtual-host.ts";
 import { OwnAddress } from "../own-address.ts";
-import { ScopeJudges } from "../scopes/scope-authorizers.ts";
+import { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import type { CredentialGate } from "../tokens/admission.ts";
+import type { CredentialCheck } from "../tokens/admission.ts";
 import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import { ApiRoutes } from "./api-routes.ts";
@@ -31,7 +31,7 @@ let renewed: string | undefined;
 const events: AuditEvent[] = [];
 
 /** A token for everything, whose credential the code host may refuse. */
-const credentials: CredentialGate = {
+const credentials: CredentialCheck = {
   admit: async () => Promise.reject(new Error("the API asks authenticate")),
   authenticate: async () => {
     const principal = { kind: "proxy_token", login: "alice", tokenId: "t" } as const;
@@ -53,7 +53,7 @@ const credentials: CredentialGate = {
     };
   },
   carriesOwnToken: holdsTokenPrefix,
-  strayFault: () => undefined,
+  foreignCredentialRefusal: () => undefined,
 };
 
 before(async () => {
@@ -76,7 +76,7 @@ before(async () => {
   const api = new ApiRoutes({
     codeHost,
     credentials,
-    limited: new LimitedRequests(new ScopeJudges("github"), ids),
+    limited: new LimitedRequests(new ScopeAuthorizers("github"), ids),
     upstream,
     address,
     audit: { record: (event) => void events.push(event) },

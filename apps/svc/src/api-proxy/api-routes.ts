@@ -9,7 +9,7 @@ import type { ApiHandler } from "../http/server/listener.ts";
 import type { VirtualHost } from "../http/routing/virtual-host.ts";
 import { queryValues, splitTarget } from "../http/routing/target.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { Caller, CredentialGate, Forward, Refusal } from "../tokens/admission.ts";
+import type { Caller, CredentialCheck, Forward, Refusal } from "../tokens/admission.ts";
 import { isUnlimited } from "../scopes/token-limits.ts";
 import { ApiAddresses, type ApiTarget } from "../http/routing/api-address.ts";
 import { answerApiError } from "./api-answer.ts";
@@ -26,7 +26,7 @@ const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELE
 
 export interface ApiRoutesOptions {
   readonly codeHost: CodeHost;
-  readonly credentials: CredentialGate;
+  readonly credentials: CredentialCheck;
   readonly limited: LimitedRequests;
   readonly upstream: ApiUpstream;
   readonly address: OwnAddress;
@@ -70,7 +70,7 @@ export class ApiRoutes implements ApiHandler {
       answerApiError(context, fault.status, fault.message, fault.headers);
       return;
     }
-    const stray = credentials.strayFault(() => [
+    const stray = credentials.foreignCredentialRefusal(() => [
       ...queryValues(target.query),
       ...Object.values(forwardedHeaders(request.headers, undefined)).flat(),
     ]);
@@ -205,7 +205,7 @@ export class ApiRoutes implements ApiHandler {
       action: "api.write",
       outcome,
       actor: principalActor(caller.principal),
-      target: admitted.deed,
+      target: admitted.action,
       remoteAddress: context.remoteAddress,
       requestId: context.id,
       details: { status, method: context.request.method ?? "" },
@@ -235,7 +235,7 @@ function asItCame({ request }: RequestContext, target: ApiTarget): Admitted {
     body: undefined,
     // Whether a query writes is in its body, which streams by.
     writes: target.kind !== "graphql" && request.method !== "GET" && request.method !== "HEAD",
-    deed: target.prefix + target.path,
+    action: target.prefix + target.path,
   };
 }
 

@@ -7,7 +7,7 @@ import { AppError, type Remedy } from "@devplat/base";
  * - `body_too_large`: a body that must be read whole is over the limit (413).
  * - `body_malformed`: it is not what it must be (400, 415).
  * - `body_too_slow`: it stalled (408).
- * - `busy`: too many large bodies are being judged (503).
+ * - `busy`: too many large bodies are being checked (503).
  * - `client_gone`: nobody reads the answer any more.
  */
 export type ApiErrorCode =

@@ -59,10 +59,10 @@ describe("ids of the code host, asked by a limited token", () => {
     const path = parseApiPath(`/repositories/${id}`);
     assert.ok(typeof path !== "string");
     const resolver = host.ids.as(limits, async () => "Bearer x");
-    const judged = await (
+    const decision = await (
       await rest
-    ).judge({ method: "GET", path, query: new URLSearchParams() }, limits, resolver);
-    return judged.kind === "refused" ? judged.message : judged.demand.repositories.join();
+    ).decide({ method: "GET", path, query: new URLSearchParams() }, limits, resolver);
+    return decision.kind === "refused" ? decision.message : decision.required.repositories.join();
   };
 
   it("a number outside of the token and one that is none make the same questions, about the token's own repositories only", async () => {
@@ -103,11 +103,11 @@ describe("ids of the code host, asked by a limited token", () => {
     const begun = host.now;
     const resolver = host.ids.as(limits, async () => "Bearer x");
     const request = { query: `{ node(id: "${id}") { id } }`, operationName: undefined, variables: {} };
-    const judged = await host.ids.evenly(
-      async () => (await graphql).judge(request, limits, resolver),
+    const decision = await host.ids.evenly(
+      async () => (await graphql).decide(request, limits, resolver),
       (outcome) => outcome.kind === "refused" && outcome.conceals === true,
     );
-    return [judged.kind === "refused" ? judged.message : "allowed", host.now - begun];
+    return [decision.kind === "refused" ? decision.message : "allowed", host.now - begun];
   };
 
   it("a node id that is refused takes as long whether it is there, was asked for before, or is none", async () => {

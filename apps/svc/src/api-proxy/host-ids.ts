@@ -7,7 +7,7 @@ import type { IdResolver, NodeFacts } from "../scopes/decision.ts";
 import { isListed } from "../scopes/token-limits.ts";
 import { EVERYTHING } from "../scopes/scopes.ts";
 import type { ApiUpstream } from "./api-upstream.ts";
-import type { WorkflowLook } from "../scopes/workflow-writes.ts";
+import type { WorkflowComparison } from "../scopes/workflow-writes.ts";
 import { WorkflowFiles } from "./workflow-files.ts";
 
 /** Milliseconds that an answer stands: a repository may be renamed, an issue transferred. */
@@ -89,7 +89,7 @@ export class HostIds {
     limits: TokenLimits,
     authorization: () => Promise<string | undefined>,
     signal?: AbortSignal,
-  ): IdResolver & { readonly workflows: WorkflowLook } {
+  ): IdResolver & { readonly workflows: WorkflowComparison } {
     const rest = async (path: string): Promise<unknown> =>
       this.#upstream.ask({
         method: "GET",
@@ -122,16 +122,16 @@ export class HostIds {
   }
 
   /**
-   * Judges something that may be refused for an id, such that the refusal does not tell by its time whether the id is there.
+   * Runs a decision so that the time of a refusal for an id does not tell whether the id exists.
    *
    * @param conceals whether the outcome is such a refusal
    */
   async evenly<Outcome>(
-    judge: () => Promise<Outcome>,
+    decide: () => Promise<Outcome>,
     conceals: (outcome: Outcome) => boolean,
   ): Promise<Outcome> {
     const begun = this.#clock.monotonic();
-    const outcome = await judge();
+    const outcome = await decide();
     if (conceals(outcome)) {
       await this.#clock.sleep(EVEN_MS - ((this.#clock.monotonic() - begun) % EVEN_MS));
     }

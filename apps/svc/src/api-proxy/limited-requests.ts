@@ -3,9 +3,14 @@ import { hasBody } from "../http/request/has-body.ts";
 import { HeldBytes } from "../http/server/held-bytes.ts";
 import { parseApiPath } from "../scopes/rest/api-path.ts";
 import { readGraphqlRequest } from "../scopes/graphql/graphql-request.ts";
-import { BODY_JUDGED, restBodyFault } from "../scopes/rest/rest-body.ts";
-import type { ScopeJudges } from "../scopes/scope-authorizers.ts";
-import { broughtByBody, bringsByBody, type Brought, type WorkflowLook } from "../scopes/workflow-writes.ts";
+import { BODY_CHECKED, restBodyFault } from "../scopes/rest/rest-body.ts";
+import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
+import {
+  contentByBody,
+  hasContentInBody,
+  type AddedContent,
+  type WorkflowComparison,
+} from "../scopes/workflow-writes.ts";
 import { allows } from "../scopes/scopes.ts";
 import type { Admission, Caller, Refusal } from "../tokens/admission.ts";
 import type { ApiTarget } from "../http/routing/api-address.ts";
@@ -13,41 +18,41 @@ import { METHOD_OVERRIDES } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 import type { HostIds } from "./host-ids.ts";
 import { isPublicProfileField } from "./public-profile.ts";
-import { MAX_HELD_JUDGED_BYTES, readJsonBody } from "./request-body.ts";
+import { MAX_HELD_BODY_BYTES, readJsonBody } from "./request-body.ts";
 
 /** A request that may go on. */
 export interface Admitted {
   readonly kind: "admitted";
-  /** Below the interface's base: rebuilt from what was judged, or as it came where nothing had to be. */
+  /** Below the interface's base: rebuilt from the checked request, or as the client sent it. */
   readonly path: string;
   /** Without its question mark; rebuilt as `path` is. */
   readonly query: string;
-  /** What the body travels as; undefined: as what the client says. */
+  /** Content type of the body; undefined: as the client says. */
   readonly contentType?: string;
-  /** The body, where it was judged; rebuilt from what was understood. Undefined: as the client sends it. */
+  /** The body, rebuilt from the checked one. Undefined: the body was not checked, and streams as the client sends it. */
   readonly body: string | undefined;
-  /** Fields of the answer, a JSON object, that the caller does not get. Undefined: the answer streams as it comes. */
+  /** Fields of the response, a JSON object, that the caller does not get. Undefined: the response streams unchanged. */
   readonly withheld?: (field: string) => boolean;
   /** Whether it changes something, for the audit trail. */
   readonly writes: boolean;
-  /** What it does, for the audit trail: a path, or `mutation createIssue`. */
-  readonly deed: string;
+  /** Target of the audit record: a path, or `mutation createIssue`. */
+  readonly action: string;
 }
 
-/** Judges requests with tokens of ours that are limited, reading of the body what the judgement needs. */
+/** Checks requests with limited tokens, and reads the body where the decision needs it. */
 export class LimitedRequests {
-  readonly #judges: ScopeJudges;
+  readonly #authorizers: ScopeAuthorizers;
   readonly #ids: HostIds;
-  readonly #held = new HeldBytes(MAX_HELD_JUDGED_BYTES);
+  readonly #held = new HeldBytes(MAX_HELD_BODY_BYTES);
 
-  constructor(judges: ScopeJudges, ids: HostIds) {
-    this.#judges = judges;
+  constructor(authorizers: ScopeAuthorizers, ids: HostIds) {
+    this.#authorizers = authorizers;
     this.#ids = ids;
   }
 
   /**
-   * @param credential the caller's, for questions about ids
-   * @throws ApiError for bodies that cannot be read, and questions that the code host does not answer
+   * @param credential the caller's, to resolve ids
+   * @throws ApiError for bodies that cannot be read, and requests that the code host does not answer
    */
   async admit(
     context: RequestContext,
@@ -60,7 +65,7 @@ export class LimitedRequests {
       return refusal(caller, OVERRIDES);
     }
     const { limits } = caller;
-    if (limits === undefined) return refusal(caller, UNJUDGED);
+    if (limits === undefined) return refusal(caller, NOT_OPEN);
     const resolver = this.#ids.as(limits, async () => authorizationOf(await credential()), context.gone);
     return target.kind === "graphql"
       ? this.#graphql(context, target, caller, resolver)
@@ -89,31 +94,31 @@ export class LimitedRequests {
     if (query.has("_method")) return refusal(caller, OVERRIDES);
     if (OTHER_CALLERS.some((name) => query.has(name)))
       return refusal(caller, "Requests that name another caller in their address are refused");
-    // Servers read parameters out of a body, too, and those would count, not the ones that were judged.
+    // Servers read parameters out of a body, too, and would use those, not the checked ones.
     if (!writes && hasBody(request)) return refusal(caller, `A body with ${method} is refused: ${UNREAD}`);
-    const judges = await this.#judges.rest();
-    if (limits === undefined || judges === undefined) return refusal(caller, UNJUDGED);
-    const judged = await judges.judge({ method, path, query }, limits, resolver);
-    if (judged.kind === "refused") return refusal(caller, judged.message);
-    const refused = caller.permits(judged.demand);
-    if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
+    const authorizers = await this.#authorizers.rest();
+    if (limits === undefined || authorizers === undefined) return refusal(caller, NOT_OPEN);
+    const decision = await authorizers.decide({ method, path, query }, limits, resolver);
+    if (decision.kind === "refused") return refusal(caller, decision.message);
+    const refused = caller.permits(decision.required);
+    if (refused !== undefined) return { ...refused, message: `${refused.message} (${decision.rule})` };
     let body: string | undefined;
-    const repository = judged.demand.repositories[0] ?? "";
-    const brings = [...(judged.brings ?? [])];
+    const repository = decision.required.repositories[0] ?? "";
+    const adds = [...(decision.adds ?? [])];
     const mayWorkflows = allows(limits.scopes, "workflows", "write");
-    if (BODY_JUDGED.has(judged.rule) || (!mayWorkflows && bringsByBody(judged.rule))) {
+    if (BODY_CHECKED.has(decision.rule) || (!mayWorkflows && hasContentInBody(decision.rule))) {
       context.continue();
       const given = await this.#readBody(context);
-      const fault = BODY_JUDGED.has(judged.rule) ? restBodyFault(repository, given, limits) : undefined;
-      const brought = broughtByBody(judged.rule, repository, judged.parameters?.["ref"] ?? "", given);
+      const fault = BODY_CHECKED.has(decision.rule) ? restBodyFault(repository, given, limits) : undefined;
+      const added = contentByBody(decision.rule, repository, decision.parameters?.["ref"] ?? "", given);
       if (fault !== undefined) return refusal(caller, fault);
-      if (typeof brought === "string") return refusal(caller, brought);
-      brings.push(...brought);
+      if (typeof added === "string") return refusal(caller, added);
+      adds.push(...added);
       body = JSON.stringify(given);
     }
-    if (!mayWorkflows && (await changesWorkflows(brings, resolver)))
-      return refusal(caller, noWorkflows(judged.rule));
-    const withheld = WITHHELD.get(judged.rule);
+    if (!mayWorkflows && (await changesWorkflows(adds, resolver)))
+      return refusal(caller, noWorkflows(decision.rule));
+    const withheld = WITHHELD.get(decision.rule);
     return {
       kind: "admitted",
       path: path.normalised,
@@ -125,7 +130,7 @@ export class LimitedRequests {
         : {}),
       ...(withheld === undefined || caller.principal.tokenId === undefined ? {} : { withheld }),
       writes,
-      deed: target.prefix + path.normalised,
+      action: target.prefix + path.normalised,
     };
   }
 
@@ -136,8 +141,8 @@ export class LimitedRequests {
     resolver: ReturnType<HostIds["as"]>,
   ): Promise<Admitted | Refusal> {
     const { limits } = caller;
-    const judge = await this.#judges.graphql();
-    if (limits === undefined || judge === undefined) return refusal(caller, UNJUDGED);
+    const authorizer = await this.#authorizers.graphql();
+    if (limits === undefined || authorizer === undefined) return refusal(caller, NOT_OPEN);
     if (
       context.request.method !== "POST" ||
       (target.path !== "" && target.path !== "/") ||
@@ -148,18 +153,18 @@ export class LimitedRequests {
     context.continue();
     const request = readGraphqlRequest(await this.#readBody(context));
     if (typeof request === "string") throw new ApiError("body_malformed", 400, request, { remedy: "final" });
-    const judged = await this.#ids.evenly(
-      async () => judge.judge(request, limits, resolver),
+    const decision = await this.#ids.evenly(
+      async () => authorizer.decide(request, limits, resolver),
       (outcome) => outcome.kind === "refused" && outcome.conceals === true,
     );
-    if (judged.kind === "refused") return refusal(caller, judged.message);
-    const refused = caller.permits(judged.demand);
-    if (refused !== undefined) return { ...refused, message: `${refused.message} (${judged.rule})` };
+    if (decision.kind === "refused") return refusal(caller, decision.message);
+    const refused = caller.permits(decision.required);
+    if (refused !== undefined) return { ...refused, message: `${refused.message} (${decision.rule})` };
     if (
       !allows(limits.scopes, "workflows", "write") &&
-      (await changesWorkflows(judged.brings ?? [], resolver))
+      (await changesWorkflows(decision.adds ?? [], resolver))
     ) {
-      return refusal(caller, noWorkflows(judged.rule));
+      return refusal(caller, noWorkflows(decision.rule));
     }
     const { query, operationName, variables } = request;
     return {
@@ -167,43 +172,43 @@ export class LimitedRequests {
       path: "/",
       query: "",
       body: JSON.stringify({ query, ...(operationName === undefined ? {} : { operationName }), variables }),
-      writes: judged.rule.startsWith("mutation"),
-      deed: judged.rule,
+      writes: decision.rule.startsWith("mutation"),
+      action: decision.rule,
     };
   }
 }
 
-/** Commits and pull requests that one request may bring and that are looked into; each takes some questions. */
-const MAX_BROUGHT = 20;
+/** Maximum commits and pull requests of one request that are compared; each takes some requests to the code host. */
+const MAX_ADDED = 20;
 
 async function changesWorkflows(
-  brings: readonly Brought[],
-  { workflows }: { readonly workflows: WorkflowLook },
+  adds: readonly AddedContent[],
+  { workflows }: { readonly workflows: WorkflowComparison },
 ): Promise<boolean> {
-  if (brings.length > MAX_BROUGHT) return true;
-  for (const each of brings) if (await workflows.changes(each)) return true;
+  if (adds.length > MAX_ADDED) return true;
+  for (const each of adds) if (await workflows.changes(each)) return true;
   return false;
 }
 
 function noWorkflows(rule: string): string {
-  return `The token lacks the scope workflows:write: this would change workflows, or it cannot be told whether (${rule})`;
+  return `The token lacks the scope workflows:write: this changes workflows, or they cannot be compared (${rule})`;
 }
 
 /** A credential of the code host's for the repository, which any token might get by `metadata:read`. */
 const isCloneToken = (field: string): boolean => field === "temp_clone_token";
-/** Operations whose answer holds what the token is not for, and which fields these are. */
+/** Fields of responses that the token is not for, by operation. */
 const WITHHELD: ReadonlyMap<string, (field: string) => boolean> = new Map([
   ["GET /repos/{owner}/{repo}", isCloneToken],
   ["PATCH /repos/{owner}/{repo}", isCloneToken],
   ["GET /user", (field: string) => !isPublicProfileField(field)],
 ]);
-/** Parameters by which Gitea takes a request as another user's, and credentials beside `Authorization`. */
+/** Parameters that change the user of a request at Gitea, and credentials besides `Authorization`. */
 const OTHER_CALLERS: readonly string[] = ["sudo", "token", "access_token"];
 const OVERRIDES = "Requests that override their method are refused for tokens of this service";
-const UNREAD = "what it asks for must stand in the address";
-const UNJUDGED = "Limited tokens do not open this interface of the code host";
+const UNREAD = "the parameters must be in the address";
+const NOT_OPEN = "Limited tokens do not open this interface of the code host";
 
-/** Also what says nothing: some servers then take it for a form. */
+/** Also a request without a content type: some servers read it as a form. */
 function isForm(contentType = ""): boolean {
   return (
     contentType.trim() === "" || /^\s*(?:application\/x-www-form-urlencoded|multipart\/)/i.test(contentType)

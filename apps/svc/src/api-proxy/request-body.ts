@@ -5,10 +5,10 @@ import { ApiError } from "./errors.ts";
 
 /** Milliseconds without a byte of a client's body after which it is given up. */
 const BODY_IDLE_MS = 60_000;
-/** Bytes of a body that must be read whole to be judged; the code host's own limit for GraphQL is smaller. */
-const MAX_JUDGED_BYTES = 1024 * 1024;
+/** Bytes of a body that must be read completely to be checked; the code host's own limit for GraphQL is smaller. */
+const MAX_BODY_BYTES = 1024 * 1024;
 /** Bytes of such bodies that are held at once, over all requests. Parsed, one may take twenty times as much. */
-export const MAX_HELD_JUDGED_BYTES = 128 * MAX_JUDGED_BYTES;
+export const MAX_HELD_BODY_BYTES = 128 * MAX_BODY_BYTES;
 
 /**
  * A client's body as it comes.
@@ -34,8 +34,8 @@ export async function readJsonBody(request: IncomingMessage, place: HeldPlace): 
   let size = 0;
   for await (const chunk of clientBody(request)) {
     size += chunk.length;
-    if (size > MAX_JUDGED_BYTES) {
-      throw new ApiError("body_too_large", 413, `the body is larger than ${MAX_JUDGED_BYTES} bytes`, {
+    if (size > MAX_BODY_BYTES) {
+      throw new ApiError("body_too_large", 413, `the body is larger than ${MAX_BODY_BYTES} bytes`, {
         remedy: "final",
       });
     }

@@ -21,7 +21,7 @@ const ROOTS: Readonly<Record<string, [type: string, sha: string] | undefined>> =
 };
 const INNER: Readonly<Record<string, string>> = { g1: "w1", g2: "w2", g3: "w3" };
 
-describe("workflows in what a write brings", () => {
+describe("workflows in the content that a write adds", () => {
   let truncated = false;
   const look = new WorkflowFiles(async (path) => {
     const url = new URL(path, "http://api.example");

@@ -1,5 +1,5 @@
 import { jsonMember, stringMember } from "@devplat/base/json-member";
-import type { Brought, WorkflowLook } from "../scopes/workflow-writes.ts";
+import type { AddedContent, WorkflowComparison } from "../scopes/workflow-writes.ts";
 import { WORKFLOW_FOLDERS, isWorkflowPath } from "../scopes/workflow-writes.ts";
 
 /** Files of a pull request in one answer, and answers at most; the code host lists no more than 3000. */
@@ -13,10 +13,10 @@ const NO_OBJECT = /^0+$/;
 const NONE = "";
 
 /**
- * Looks, by the code host's API, for changed workflows in what a write brings. Allowed is what the code host allows: files
+ * Looks, by the code host's API, for changed workflows in the content that a write adds. Allowed is what the code host allows: files
  * that are the same in the default branch, in the branch that moves, or at the end of another branch.
  */
-export class WorkflowFiles implements WorkflowLook {
+export class WorkflowFiles implements WorkflowComparison {
   readonly #ask: (path: string) => Promise<unknown>;
 
   /** @param ask a path below the API's base, under the caller's credential; undefined: no JSON with status 200 */
@@ -24,10 +24,10 @@ export class WorkflowFiles implements WorkflowLook {
     this.#ask = ask;
   }
 
-  async changes(brought: Brought): Promise<boolean> {
-    return brought.kind === "pull_request"
-      ? this.#pullRequestChanges(brought.repository, brought.number)
-      : this.#revisionChanges(brought);
+  async changes(added: AddedContent): Promise<boolean> {
+    return added.kind === "pull_request"
+      ? this.#pullRequestChanges(added.repository, added.number)
+      : this.#revisionChanges(added);
   }
 
   async #pullRequestChanges(repository: string, number: string): Promise<boolean> {
@@ -50,7 +50,7 @@ export class WorkflowFiles implements WorkflowLook {
     repository,
     revision,
     onto,
-  }: Extract<Brought, { kind: "revision" }>): Promise<boolean> {
+  }: Extract<AddedContent, { kind: "revision" }>): Promise<boolean> {
     if (NO_OBJECT.test(revision)) return false;
     const found = await this.#workflowsAt(repository, revision);
     if (found === undefined) return true;

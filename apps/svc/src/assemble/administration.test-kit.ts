@@ -17,7 +17,7 @@ import { assembleIdentity } from "./identity.ts";
 import { OwnAddress } from "../own-address.ts";
 import { memoryStore } from "../storage/memory.test-kit.ts";
 import type { Store } from "../storage/store.ts";
-import { ScopeJudges } from "../scopes/scope-authorizers.ts";
+import { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import { TokenLookup } from "../tokens/token-lookup.ts";
 
 export interface AdministrationOptions {
@@ -92,7 +92,7 @@ export async function startAdministration(options: AdministrationOptions = {}): 
       warm: async (owner, name) => options.warm?.(`${owner}/${name}`) ?? "no_credential",
     },
     lookup: new TokenLookup(store, clock),
-    judges: new ScopeJudges("github"),
+    authorizers: new ScopeAuthorizers("github"),
     identity: assembleIdentity({ config, store, address, audit, clock, logger }),
     audit,
     probe: { ask: async (_owner, name) => options.reach?.(name) ?? "readable" },

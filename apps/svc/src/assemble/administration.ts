@@ -27,7 +27,7 @@ import type { Activity } from "../telemetry/activity.ts";
 import { managementListener } from "./management.ts";
 import type { OwnAddress } from "../own-address.ts";
 import { ScopeExplainer } from "../administration/tokens/explain.ts";
-import type { ScopeJudges } from "../scopes/scope-authorizers.ts";
+import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import type { Store } from "../storage/store.ts";
 import { AdminTokens } from "../administration/tokens/admin-tokens.ts";
 import type { RepositoryProbe } from "../administration/repositories/repository-probe.ts";
@@ -46,7 +46,7 @@ export interface AdministrationParts {
   readonly maintenance: CacheMaintenance;
   readonly audit: AuditTrail;
   readonly lookup: TokenLookup;
-  readonly judges: ScopeJudges;
+  readonly authorizers: ScopeAuthorizers;
   readonly identity: IdentityParts;
   readonly probe: RepositoryProbe;
   readonly address: OwnAddress;
@@ -125,7 +125,7 @@ export function assembleAdministration(parts: AdministrationParts): Administrati
   const auditLog = new AuditLog(store.audit);
   const explanations = new Explanations({
     explainer: new ScopeExplainer(
-      parts.judges,
+      parts.authorizers,
       identity.codeHost,
       () => live.current.tokens.push_needs_workflows,
     ),

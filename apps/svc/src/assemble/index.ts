@@ -23,7 +23,7 @@ import { Late } from "../late.ts";
 import { LateAdministration } from "./late-administration.ts";
 import { Listening } from "./listeners.ts";
 import { OwnAddress } from "../own-address.ts";
-import { ScopeJudges } from "../scopes/scope-authorizers.ts";
+import { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
@@ -137,7 +137,7 @@ export async function assemble({
   });
   const { codeHost } = identity;
   const apiAddresses = new ApiAddresses(codeHost);
-  const judges = new ScopeJudges(codeHost.kind);
+  const authorizers = new ScopeAuthorizers(codeHost.kind);
   // With the first request for a repository or the code host's API, as the administration below.
   const proxy = new Late(async () => {
     const { assembleProxy } = await import("./proxy.ts");
@@ -150,7 +150,7 @@ export async function assemble({
       lookup,
       uses,
       counts: store.oneTime,
-      judges,
+      authorizers,
       connections,
       address,
       audit,
@@ -171,7 +171,7 @@ export async function assemble({
       maintenance: cache,
       audit,
       lookup,
-      judges,
+      authorizers,
       identity,
       probe: new GitRepositoryProbe(codeHost, connections.http),
       address,

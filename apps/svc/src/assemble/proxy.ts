@@ -11,10 +11,10 @@ import type { CachedRepositories } from "../administration/repositories/cached-r
 import type { LiveConfig } from "../config/live-config.ts";
 import { GitRoutes } from "../git/routes.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { ScopeJudges } from "../scopes/scope-authorizers.ts";
+import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { BorderGate } from "../tokens/border-gate.ts";
-import { TokenGate } from "../tokens/token-gate.ts";
+import { ForeignCredentialPolicy } from "../tokens/foreign-credential-policy.ts";
+import { TokenCheck } from "../tokens/token-check.ts";
 import type { TokenLookup } from "../tokens/token-lookup.ts";
 import { SharedRate } from "../tokens/shared-rate.ts";
 import type { OneTimeStore } from "../storage/store.ts";
@@ -32,7 +32,7 @@ export interface ProxyAssemblyOptions {
   readonly uses: TokenUses;
   /** Where instances count the requests of tokens together. */
   readonly counts: OneTimeStore;
-  readonly judges: ScopeJudges;
+  readonly authorizers: ScopeAuthorizers;
   readonly connections: UpstreamConnections;
   readonly address: OwnAddress;
   readonly audit: AuditTrail;
@@ -51,9 +51,10 @@ export interface ProxyParts {
   readonly apiUpstream: ApiUpstream;
 }
 
-/** The assembly of git and the API, behind the gates that both pass. Part of assemble.ts. */
+/** Assembles git and the API behind the check of credentials. */
 export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
-  const { live, identity, repositories, cache, refs, lookup, uses, judges, connections, address } = options;
+  const { live, identity, repositories, cache, refs, lookup, uses, authorizers, connections, address } =
+    options;
   const { audit, userAgent, metrics, clock, logger } = options;
   const { codeHost } = identity;
   const config = live.current;
@@ -63,7 +64,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     new SharedRate(options.counts, clock, logger),
   );
   live.subscribe((next) => rate.setPerMinute(next.tokens.requests_per_minute));
-  const tokenGate = new TokenGate({
+  const tokenCheck = new TokenCheck({
     lookup,
     uses,
     rate,
@@ -75,8 +76,8 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     clock,
     logger,
   });
-  const gate = new BorderGate(
-    tokenGate,
+  const credentials = new ForeignCredentialPolicy(
+    tokenCheck,
     {
       blockTokenPrefixes: config.border.block_token_prefixes,
       blockAnonymousGit: config.border.block_anonymous_git,
@@ -88,8 +89,8 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
   const ids = new HostIds({ upstream: apiUpstream, host: codeHost, userAgent, clock });
   const api = new ApiRoutes({
     codeHost,
-    credentials: gate,
-    limited: new LimitedRequests(judges, ids),
+    credentials,
+    limited: new LimitedRequests(authorizers, ids),
     upstream: apiUpstream,
     address,
     audit,
@@ -98,7 +99,7 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
   const git = new GitRoutes({
     hostUrl: config.host.url,
     network: connections,
-    credentials: gate,
+    credentials,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
     refs,

@@ -1,4 +1,4 @@
-/** What is written down (spec/svc.md section 5). One word per kind of deed, the object first. */
+/** Actions of audit records (spec/svc.md section 5): the object, then the action. */
 export const AUDIT_ACTIONS = [
   "login.succeeded",
   "login.failed",

@@ -4,7 +4,7 @@ import type { Clock, Logger } from "@devplat/base";
 import { Serializer } from "@devplat/base/serializer";
 import type { AuditEvent, AuditTrail } from "./audit-event.ts";
 import { auditText } from "./audit-text.ts";
-import { DenialBounds } from "./denial-bounds.ts";
+import { DenialLimits } from "./denial-limits.ts";
 
 /** Milliseconds between two writes: what a killed process may lose of the stored trail; its log has it all. */
 const WRITE_INTERVAL_MS = 1000;
@@ -38,15 +38,15 @@ export class AuditRecorder implements AuditTrail {
   #complainedAt = -Infinity;
   readonly #writes = new Serializer();
   readonly #ids = new OrderedIds();
-  readonly #bounds: DenialBounds;
+  readonly #denials: DenialLimits;
 
   constructor(options: AuditRecorderOptions) {
     this.#options = options;
-    this.#bounds = new DenialBounds(options.clock);
+    this.#denials = new DenialLimits(options.clock);
   }
 
   record(event: AuditEvent): void {
-    const verdict = this.#bounds.judge(event);
+    const verdict = this.#denials.classify(event);
     if (verdict === "leave_out") return;
     this.#options.onRecorded?.(event);
     const last = verdict === "record_as_last";

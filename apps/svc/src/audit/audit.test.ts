@@ -8,7 +8,7 @@ import { createToken } from "../credentials/token-format.ts";
 import type { AuditEvent } from "./audit-event.ts";
 import { AuditRecorder } from "./audit-recorder.ts";
 import { auditText } from "./audit-text.ts";
-import { DenialBounds } from "./denial-bounds.ts";
+import { DenialLimits } from "./denial-limits.ts";
 
 const EVENT: AuditEvent = { action: "git.fetch", outcome: "allowed", actor: { kind: "anonymous" } };
 
@@ -146,72 +146,72 @@ describe("AuditRecorder", () => {
   });
 });
 
-describe("DenialBounds", () => {
+describe("DenialLimits", () => {
   let now = 0;
-  const bounds = (): DenialBounds => new DenialBounds({ ...systemClock, monotonic: () => now });
+  const denialLimits = (): DenialLimits => new DenialLimits({ ...systemClock, monotonic: () => now });
   const denial = (remoteAddress: string, login?: string): AuditEvent => ({
     action: "access.denied",
     outcome: "denied",
     actor: { kind: "anonymous", login },
     remoteAddress,
   });
-  const verdicts = (judge: DenialBounds, count: number, event: AuditEvent): string[] =>
-    Array.from({ length: count }, () => judge.judge(event));
+  const verdicts = (limits: DenialLimits, count: number, event: AuditEvent): string[] =>
+    Array.from({ length: count }, () => limits.classify(event));
 
   it("of one address 60 a minute are written down, the last one says so, and the next minute begins anew", () => {
-    const judge = bounds();
-    const judged = verdicts(judge, 62, denial("10.0.0.1"));
-    assert.deepEqual(judged.slice(58), ["record", "record_as_last", "leave_out", "leave_out"]);
-    assert.equal(judge.judge(denial("10.0.0.2")), "record");
+    const limits = denialLimits();
+    const classified = verdicts(limits, 62, denial("10.0.0.1"));
+    assert.deepEqual(classified.slice(58), ["record", "record_as_last", "leave_out", "leave_out"]);
+    assert.equal(limits.classify(denial("10.0.0.2")), "record");
     now += 60_000;
-    assert.equal(judge.judge(denial("10.0.0.1")), "record");
+    assert.equal(limits.classify(denial("10.0.0.1")), "record");
   });
 
   it("an IPv6 network of 64 bits counts as one caller", () => {
-    const judge = bounds();
-    verdicts(judge, 60, denial("2001:db8::1"));
-    assert.equal(judge.judge(denial("2001:db8::2")), "leave_out");
-    assert.equal(judge.judge(denial("2001:db8:1::2")), "record");
+    const limits = denialLimits();
+    verdicts(limits, 60, denial("2001:db8::1"));
+    assert.equal(limits.classify(denial("2001:db8::2")), "leave_out");
+    assert.equal(limits.classify(denial("2001:db8:1::2")), "record");
   });
 
-  it("of all strangers together 1000 a minute are written down, from however many addresses", () => {
-    const judge = bounds();
-    const judged = Array.from({ length: 1100 }, (_, index) =>
-      judge.judge(denial(`10.0.${index >> 8}.${index & 255}`)),
+  it("at most 1000 denials of external callers a minute are recorded, from any number of addresses", () => {
+    const limits = denialLimits();
+    const classified = Array.from({ length: 1100 }, (_, index) =>
+      limits.classify(denial(`10.0.${index >> 8}.${index & 255}`)),
     );
-    assert.equal(judged.filter((verdict) => verdict !== "leave_out").length, 1000);
-    assert.equal(judged[999], "record_as_last");
+    assert.equal(classified.filter((verdict) => verdict !== "leave_out").length, 1000);
+    assert.equal(classified[999], "record_as_last");
   });
 
-  it("what strangers fail at is bounded as what they are refused: malformed fetches, writes over the code host's limit", () => {
-    const judge = bounds();
+  it("failures of external callers count as denials: malformed fetches, writes over the code host's limit", () => {
+    const limits = denialLimits();
     const failed: AuditEvent = { ...denial("10.0.0.1"), action: "git.fetch", outcome: "failed" };
-    assert.deepEqual(verdicts(judge, 61, failed).slice(59), ["record_as_last", "leave_out"]);
-    assert.equal(judge.judge(denial("10.0.0.1")), "leave_out");
+    assert.deepEqual(verdicts(limits, 61, failed).slice(59), ["record_as_last", "leave_out"]);
+    assert.equal(limits.classify(denial("10.0.0.1")), "leave_out");
   });
 
   it("of one known credential 600 refusals a minute are written down, whatever others do", () => {
-    const judge = bounds();
+    const limits = denialLimits();
     const refused = (credentialId: string): AuditEvent => ({
       ...denial("10.0.0.1", "alice"),
       actor: { kind: "proxy_token", login: "alice", credentialId },
     });
-    verdicts(judge, 2000, denial("10.0.0.1"));
-    assert.deepEqual(verdicts(judge, 601, refused("a")).slice(598), [
+    verdicts(limits, 2000, denial("10.0.0.1"));
+    assert.deepEqual(verdicts(limits, 601, refused("a")).slice(598), [
       "record",
       "record_as_last",
       "leave_out",
     ]);
-    assert.equal(judge.judge(refused("b")), "record");
+    assert.equal(limits.classify(refused("b")), "record");
   });
 
   it("deeds are never left out, nor what the service does itself", () => {
-    const judge = bounds();
-    verdicts(judge, 2000, denial("10.0.0.1"));
-    const deed: AuditEvent = { ...denial("10.0.0.1"), outcome: "allowed" };
+    const limits = denialLimits();
+    verdicts(limits, 2000, denial("10.0.0.1"));
+    const allowed: AuditEvent = { ...denial("10.0.0.1"), outcome: "allowed" };
     const own: AuditEvent = { ...denial(""), outcome: "failed", actor: { kind: "system" } };
-    for (const event of [deed, own]) {
-      assert.deepEqual(new Set(verdicts(judge, 2000, event)), new Set(["record"]));
+    for (const event of [allowed, own]) {
+      assert.deepEqual(new Set(verdicts(limits, 2000, event)), new Set(["record"]));
     }
   });
 });

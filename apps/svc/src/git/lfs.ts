@@ -1,4 +1,4 @@
-import type { Demand } from "../scopes/required-permissions.ts";
+import type { RequiredPermissions } from "../scopes/required-permissions.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { LFS_TYPE, SANDBOX_HEADERS } from "../http/request/text-answer.ts";
 import { CommandBodies } from "./command-body.ts";
@@ -77,7 +77,7 @@ export async function readLfsBatch(context: RequestContext, bodies: CommandBodie
   return { level: operation === "download" ? "read" : "write", bytes: Buffer.from(JSON.stringify(known)) };
 }
 
-export function lfsDemand(owner: string, name: string, level: "read" | "write"): Demand {
+export function lfsPermissions(owner: string, name: string, level: "read" | "write"): RequiredPermissions {
   return { needs: [{ resource: "contents", level }], repositories: [`${owner}/${name}`] };
 }
 

@@ -17,7 +17,7 @@ import {
 } from "../http/routing/target.ts";
 import { answerText } from "../http/request/text-answer.ts";
 import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
-import type { Admission, CredentialGate } from "../tokens/admission.ts";
+import type { Admission, CredentialCheck } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
 import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import { AccessCheck } from "../access/access-check.ts";
@@ -29,7 +29,14 @@ import { FetchCommand } from "./fetch-command.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { KnownBodies } from "./known-bodies.ts";
-import { answerLfsBatch, lfsBatchBodies, lfsDeed, lfsDemand, readLfsBatch, type LfsBatch } from "./lfs.ts";
+import {
+  answerLfsBatch,
+  lfsBatchBodies,
+  lfsDeed,
+  lfsPermissions,
+  readLfsBatch,
+  type LfsBatch,
+} from "./lfs.ts";
 import { rewriteLocation } from "./location.ts";
 import { LsRefsCommand } from "./ls-refs-command.ts";
 import { Outcomes } from "./outcome.ts";
@@ -44,7 +51,7 @@ export interface GitRoutesOptions {
   readonly hostUrl: string;
   /** How the code host is reached; default: directly, with the system's trust. */
   readonly network?: UpstreamConnections;
-  readonly credentials: CredentialGate;
+  readonly credentials: CredentialCheck;
   readonly policies: CachePolicies;
   /** Undefined: the cache feature is off, and everything passes through. */
   readonly cache: GitCache | undefined;
@@ -230,7 +237,7 @@ export class GitRoutes implements GitHandler {
     headers: readonly string[],
   ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
     const { credentials } = this.#options;
-    const stray = credentials.strayFault(() => [
+    const stray = credentials.foreignCredentialRefusal(() => [
       ...queryValues(splitTarget(target.upstreamPath).query),
       ...headers,
     ]);
@@ -247,10 +254,10 @@ export class GitRoutes implements GitHandler {
     const caller = await credentials.authenticate(authorization, context.remoteAddress);
     if (caller.kind === "refuse") return { admission: caller };
     // Nothing is read of a batch that may not even download.
-    const early = caller.permits(lfsDemand(target.owner, target.name, "read"));
+    const early = caller.permits(lfsPermissions(target.owner, target.name, "read"));
     if (early !== undefined) return { admission: early };
     const batch = await readLfsBatch(context, this.#lfsBatches);
-    const refusal = caller.permits(lfsDemand(target.owner, target.name, batch.level));
+    const refusal = caller.permits(lfsPermissions(target.owner, target.name, batch.level));
     return { admission: refusal ?? (await caller.forward("git")), batch };
   }
 

@@ -1,21 +1,21 @@
-import type { Demand } from "./required-permissions.ts";
-import type { Brought } from "./workflow-writes.ts";
+import type { RequiredPermissions } from "./required-permissions.ts";
+import type { AddedContent } from "./workflow-writes.ts";
 
 /**
- * What a request of the API needs of a token.
- * - `demand`: these rights, for these repositories. `brings`: and `workflows:write`, where any of it changes workflows.
- *   `parameters`: those of REST's path, decoded.
- * - `refused`: no limited token may do it; `message` says why and names the route or field. `conceals`: for an id, of which
- *   it must not be told, also not by the time that it took, whether it is there.
+ * The decision on a request of the API.
+ * - `requires`: the token must have the `required` permissions, and `workflows:write` where anything in `adds` changes workflows.
+ *   `parameters`: the decoded parameters of REST's path.
+ * - `refused`: no limited token may make the request. `message` gives the reason and names the route or field. `conceals`: the
+ *   caller must not learn, not even from the time that the response took, whether the id exists.
  *
- * `rule` names what was looked up: `GET /repos/{owner}/{repo}/issues`, `mutation createIssue`.
+ * `rule` names the entry of the table: `GET /repos/{owner}/{repo}/issues`, `mutation createIssue`.
  */
-export type Judgement =
+export type Decision =
   | {
-      readonly kind: "demand";
+      readonly kind: "requires";
       readonly rule: string;
-      readonly demand: Demand;
-      readonly brings?: readonly Brought[];
+      readonly required: RequiredPermissions;
+      readonly adds?: readonly AddedContent[];
       readonly parameters?: Readonly<Record<string, string>>;
     }
   | Refused;
@@ -32,11 +32,11 @@ export function refusedToLimited(rule: string, reason: string): Refused {
   return { kind: "refused", rule, message: `${rule} is not for a token with limits: ${reason}` };
 }
 
-/** What stands behind an id of the code host. */
+/** The value that an id of the code host names. */
 export interface NodeFacts {
   /** GraphQL's type name. */
   readonly type: string;
-  /** `owner/name`; undefined: it belongs to none. */
+  /** `owner/name`; undefined: it belongs to no repository. */
   readonly repository: string | undefined;
   /** Of a pull request. */
   readonly number?: string;
@@ -44,15 +44,12 @@ export interface NodeFacts {
   readonly onPullRequest?: boolean;
 }
 
-/**
- * Questions about ids, which the code host answers under the caller's own credential: what the caller cannot see is not
- * there.
- */
+/** Resolves ids at the code host with the caller's own credential. Values that the caller cannot see do not exist. */
 export interface IdResolver {
   /** `owner/name` of the repository with the numeric id. */
   repositoryById(id: string): Promise<string | undefined>;
   /** Whether the issue number is a pull request's. */
   isPullRequest(repository: string, number: string): Promise<boolean>;
-  /** What global node ids stand for; those that are unknown are left out. */
+  /** The values that global node ids name. Unknown ids are left out. */
   nodes(ids: readonly string[]): Promise<ReadonlyMap<string, NodeFacts>>;
 }

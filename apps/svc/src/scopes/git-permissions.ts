@@ -1,12 +1,15 @@
-import type { Demand, GitAction } from "./required-permissions.ts";
+import type { RequiredPermissions, GitAction } from "./required-permissions.ts";
 
 /**
- * What a git request needs of a token.
+ * The permissions that a git request needs.
  *
- * @param pushNeedsWorkflows `tokens.push_needs_workflows`: a push streams by, and may hold workflows
+ * @param pushNeedsWorkflows `tokens.push_needs_workflows`: a push is not inspected, and may hold workflows
  */
-export function gitDemand({ owner, name, resource, level }: GitAction, pushNeedsWorkflows: boolean): Demand {
-  const needs: Demand["needs"] =
+export function gitPermissions(
+  { owner, name, resource, level }: GitAction,
+  pushNeedsWorkflows: boolean,
+): RequiredPermissions {
+  const needs: RequiredPermissions["needs"] =
     level === "write" && pushNeedsWorkflows
       ? [
           { resource, level },

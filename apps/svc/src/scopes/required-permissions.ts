@@ -1,7 +1,7 @@
 import type { Level, TokenRecord } from "../storage/store.ts";
 import type { Resource, Scopes } from "./scopes.ts";
 
-/** What a git request wants to do, in the terms of scopes. */
+/** A git request in the terms of scopes. */
 export interface GitAction {
   readonly owner: string;
   readonly name: string;
@@ -9,23 +9,23 @@ export interface GitAction {
   readonly level: "read" | "write";
 }
 
-/** A right that is needed. */
-export interface Need {
+/** A permission that a token must have. */
+export interface RequiredPermission {
   readonly resource: Resource;
-  /** What opens it as well. */
+  /** Another resource that is sufficient. */
   readonly or?: Resource;
   readonly level: Level;
 }
 
 /**
- * What a request needs of a token: every right of `needs`, for every repository of `repositories`. A request that
- * concerns no repository in particular needs a token for every one, unless `anyRepository`.
+ * The permissions that a request needs: all of `needs`, for all of `repositories`. A request that concerns no single
+ * repository needs a token for every repository, unless `anyRepository`.
  */
-export interface Demand {
-  readonly needs: readonly Need[];
+export interface RequiredPermissions {
+  readonly needs: readonly RequiredPermission[];
   /** `owner/name` each, as the request names them. */
   readonly repositories: readonly string[];
-  /** True: it says nothing of any repository (the rate limit, the schema), so every token may ask. */
+  /** True: the response has nothing of any repository (the rate limit, the schema), so every token is sufficient. */
   readonly anyRepository?: boolean;
 }
 

@@ -1,4 +1,4 @@
-import type { Need } from "./required-permissions.ts";
+import type { RequiredPermission } from "./required-permissions.ts";
 import { RESOURCES, type Resource } from "./scopes.ts";
 
 /**
@@ -11,7 +11,7 @@ export const ISSUES_OR_PULL_REQUESTS = "issues_or_pull_requests";
 export const RIGHTS = [...RESOURCES, ISSUES_OR_PULL_REQUESTS] as const;
 export type Right = Resource | typeof ISSUES_OR_PULL_REQUESTS;
 
-export function needOf(right: Right, level: Need["level"]): Need {
+export function permissionOf(right: Right, level: RequiredPermission["level"]): RequiredPermission {
   return right === ISSUES_OR_PULL_REQUESTS
     ? { resource: "issues", or: "pull_requests", level }
     : { resource: right, level };

@@ -1,12 +1,12 @@
 import type { TokenLimits } from "./required-permissions.ts";
-import { demandFault } from "./token-limits.ts";
+import { permissionFault } from "./token-limits.ts";
 import { parseScopes } from "./scopes.ts";
 import { parseApiPath } from "./rest/api-path.ts";
 import { readGraphqlRequest } from "./graphql/graphql-request.ts";
-import type { IdResolver, Judgement, NodeFacts } from "./decision.ts";
+import type { IdResolver, Decision, NodeFacts } from "./decision.ts";
 import { githubGraphql, githubRest } from "./scope-authorizers.ts";
 
-// The judges with a token's limits and a code host of a few ids, for tests of the tables.
+// The authorizers with a token's limits and a code host of a few ids, for tests of the tables.
 const rest = githubRest();
 const graphql = githubGraphql();
 const NODES: Readonly<Record<string, NodeFacts>> = {
@@ -31,8 +31,10 @@ export function limits(scopes: string, repositories: readonly string[] = ["acme/
 }
 
 /** `allowed`, or why not. */
-function verdict(judged: Judgement, held: TokenLimits): string {
-  return judged.kind === "refused" ? judged.message : (demandFault(held, judged.demand) ?? "allowed");
+function verdict(decision: Decision, held: TokenLimits): string {
+  return decision.kind === "refused"
+    ? decision.message
+    : (permissionFault(held, decision.required) ?? "allowed");
 }
 
 export async function ofRest(held: TokenLimits, method: string, target: string): Promise<string> {
@@ -40,7 +42,7 @@ export async function ofRest(held: TokenLimits, method: string, target: string):
   const parsed = parseApiPath(path);
   if (typeof parsed === "string") return parsed;
   const request = { method, path: parsed, query: new URLSearchParams(query) };
-  return verdict(await (await rest).judge(request, held, resolver), held);
+  return verdict(await (await rest).decide(request, held, resolver), held);
 }
 
 export async function ofGraphql(
@@ -51,5 +53,5 @@ export async function ofGraphql(
 ): Promise<string> {
   const request = readGraphqlRequest({ query, variables, operationName });
   if (typeof request === "string") return request;
-  return verdict(await (await graphql).judge(request, held, resolver), held);
+  return verdict(await (await graphql).decide(request, held, resolver), held);
 }

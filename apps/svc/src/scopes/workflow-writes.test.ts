@@ -4,13 +4,13 @@ import { codeHostFor } from "../code-host/code-host-for.ts";
 import { parseScopes } from "./scopes.ts";
 import { ScopeExplainer } from "../administration/tokens/explain.ts";
 import { githubGraphql } from "./scope-authorizers.ts";
-import type { IdResolver, Judgement } from "./decision.ts";
-import { ScopeJudges } from "./scope-authorizers.ts";
-import { broughtByBody, isWorkflowPath } from "./workflow-writes.ts";
+import type { IdResolver, Decision } from "./decision.ts";
+import { ScopeAuthorizers } from "./scope-authorizers.ts";
+import { contentByBody, isWorkflowPath } from "./workflow-writes.ts";
 
 const REFS = "/repos/{owner}/{repo}/git/refs";
 
-describe("what a write brings besides files that it names", () => {
+describe("content that a write adds besides files that it names", () => {
   it("paths of workflows are known however they are written", () => {
     for (const path of [
       ".github/workflows/ci.yml",
@@ -32,7 +32,7 @@ describe("what a write brings besides files that it names", () => {
   });
 
   it("refs, merges, releases, Gitea's branches and tags name commits in their bodies", () => {
-    const rows: [rule: string, body: unknown, brought: unknown][] = [
+    const rows: [rule: string, body: unknown, added: unknown][] = [
       [`POST ${REFS}`, { ref: "refs/heads/x", sha: "abc" }, [{ revision: "abc" }]],
       [`PATCH ${REFS}/{ref}`, { sha: "abc", force: true }, [{ revision: "abc", onto: "heads/main" }]],
       ["POST /repos/{owner}/{repo}/merges", { base: "main", head: "x" }, [{ revision: "x", onto: "main" }]],
@@ -47,9 +47,9 @@ describe("what a write brings besides files that it names", () => {
       // Fields without a meaning name nothing, least of all what it is compared with.
       ["POST /repos/{owner}/{repo}/tags", { target: "abc", base: "x", "": "x" }, [{ revision: "abc" }]],
     ];
-    for (const [rule, body, brought] of rows) {
-      const found = broughtByBody(rule, "acme/widgets", "heads/main", body);
-      const wanted = (brought as object[]).map((each) => ({
+    for (const [rule, body, added] of rows) {
+      const found = contentByBody(rule, "acme/widgets", "heads/main", body);
+      const wanted = (added as object[]).map((each) => ({
         kind: "revision",
         repository: "acme/widgets",
         ...each,
@@ -57,7 +57,7 @@ describe("what a write brings besides files that it names", () => {
       assert.deepEqual(found, wanted, rule);
     }
     for (const body of [[], "x", null, { SHA: "abc" }, { sha: ["abc"] }]) {
-      assert.equal(typeof broughtByBody(`POST ${REFS}`, "acme/widgets", "", body), "string");
+      assert.equal(typeof contentByBody(`POST ${REFS}`, "acme/widgets", "", body), "string");
     }
   });
 
@@ -76,19 +76,19 @@ describe("what a write brings besides files that it names", () => {
     repositories: ["acme/widgets"],
     scopes: parseScopes("contents:write,pull_requests:write,issues:write").scopes,
   };
-  const judge = githubGraphql();
-  const judged = async (mutation: string): Promise<Extract<Judgement, { kind: "demand" }>> => {
+  const authorizer = githubGraphql();
+  const decision = async (mutation: string): Promise<Extract<Decision, { kind: "requires" }>> => {
     const query = `mutation { ${mutation} { clientMutationId } }`;
     const found = await (
-      await judge
-    ).judge({ query, operationName: undefined, variables: {} }, limits, resolver);
-    assert.ok(found.kind === "demand", JSON.stringify(found));
+      await authorizer
+    ).decide({ query, operationName: undefined, variables: {} }, limits, resolver);
+    assert.ok(found.kind === "requires", JSON.stringify(found));
     return found;
   };
 
-  it("GraphQL: refs, merges and pull requests bring what their ids stand for", async () => {
+  it("GraphQL: refs, merges and pull requests add the content that their ids name", async () => {
     const repository = "acme/widgets";
-    const rows: [mutation: string, brought: object][] = [
+    const rows: [mutation: string, added: object][] = [
       ['createRef(input: { repositoryId: "R", name: "refs/heads/x", oid: "abc" })', { revision: "abc" }],
       ['updateRef(input: { refId: "F", oid: "abc", force: true })', { revision: "abc" }],
       [
@@ -105,23 +105,23 @@ describe("what a write brings besides files that it names", () => {
         { revision: "abc", onto: "main" },
       ],
     ];
-    for (const [mutation, brought] of rows) {
+    for (const [mutation, added] of rows) {
       assert.deepEqual(
-        (await judged(mutation)).brings,
-        [{ kind: "revision", repository, ...brought }],
+        (await decision(mutation)).adds,
+        [{ kind: "revision", repository, ...added }],
         mutation,
       );
     }
     for (const name of ["mergePullRequest", "enablePullRequestAutoMerge", "enqueuePullRequest"]) {
-      const { brings } = await judged(`${name}(input: { pullRequestId: "P" })`);
-      assert.deepEqual(brings, [{ kind: "pull_request", repository, number: "7" }], name);
+      const { adds } = await decision(`${name}(input: { pullRequestId: "P" })`);
+      assert.deepEqual(adds, [{ kind: "pull_request", repository, number: "7" }], name);
     }
   });
 
   it("scopes explain says where workflows are looked for, and tokens.push_needs_workflows", async () => {
     const host = codeHostFor({ kind: "github", url: "https://github.com", api_url: undefined });
     const explained = async (method: string, url: string, pushNeedsWorkflows = false): Promise<string> => {
-      const explainer = new ScopeExplainer(new ScopeJudges("github"), host, () => pushNeedsWorkflows);
+      const explainer = new ScopeExplainer(new ScopeAuthorizers("github"), host, () => pushNeedsWorkflows);
       const { message } = await explainer.explain(limits, { kind: "address", method, url });
       return message;
     };
@@ -145,9 +145,9 @@ describe("what a write brings besides files that it names", () => {
       ['revertPullRequest(input: { pullRequestId: "P" })', true],
     ];
     for (const [mutation, needed] of rows) {
-      const { demand } = await judged(mutation);
+      const { required } = await decision(mutation);
       assert.equal(
-        demand.needs.some(({ resource }) => resource === "workflows"),
+        required.needs.some(({ resource }) => resource === "workflows"),
         needed,
         mutation,
       );

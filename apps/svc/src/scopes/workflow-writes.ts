@@ -1,13 +1,13 @@
 import { bodyFields } from "./body-fields.ts";
 
 /**
- * What a write of contents brings into a repository besides files that it names itself. A workflow is code that runs with
- * the repository's secrets: who may write contents may not write workflows, and the code hosts look for them where a branch or
+ * Content that a write adds to a repository besides the files that it names itself. A workflow is code that runs with the
+ * repository's secrets, so the right to write contents does not include workflows. Code hosts check for them where a branch or
  * tag moves (a push, a ref, a merge), not where objects are made.
- * - `pull_request`: what it changes.
- * - `revision`: a commit, by its id or any name. `onto`: the revision whose workflows are there already.
+ * - `pull_request`: the changes of a pull request.
+ * - `revision`: a commit, by its id or any name. `onto`: the revision whose workflows are in the repository already.
  */
-export type Brought =
+export type AddedContent =
   | { readonly kind: "pull_request"; readonly repository: string; readonly number: string }
   | {
       readonly kind: "revision";
@@ -16,15 +16,15 @@ export type Brought =
       readonly onto?: string;
     };
 
-/** Answers whether what is brought differs in its workflows from what the repository has; true where it cannot be told. */
-export interface WorkflowLook {
-  changes(brought: Brought): Promise<boolean>;
+/** Compares the workflows of added content with those of the repository. Unknown counts as changed. */
+export interface WorkflowComparison {
+  changes(added: AddedContent): Promise<boolean>;
 }
 
 /** Folders that hold workflows; GitHub reads the first only, Gitea and Forgejo all. */
 export const WORKFLOW_FOLDERS = [".github", ".gitea", ".forgejo"] as const;
 
-/** Whether a path is of a workflow, or of a folder of them; also one that servers might straighten into such. */
+/** Whether a path is of a workflow or of a folder of them, also after a server has normalised it. */
 export function isWorkflowPath(path: string): boolean {
   const parts = path.split(/[/\\]+/).filter((part) => part !== "" && part !== ".");
   if (parts.includes("..")) return true;
@@ -34,17 +34,17 @@ export function isWorkflowPath(path: string): boolean {
   return known && (inner === undefined || inner === "workflows");
 }
 
-/** Names what is brought. */
-interface BringingField {
+/** A field that names the added content. */
+interface ContentField {
   /** The field of the JSON body, in lower case. */
   readonly revision: string;
-  /** The field that names what it is brought onto. */
+  /** The field that names the revision that it is added to. */
   readonly onto?: string;
-  /** Whether it is brought onto the ref in the path. */
+  /** Whether it is added to the ref in the path. */
   readonly ontoRef?: true;
 }
 
-const IN_BODY: ReadonlyMap<string, readonly BringingField[]> = new Map([
+const IN_BODY: ReadonlyMap<string, readonly ContentField[]> = new Map([
   ["POST /repos/{owner}/{repo}/git/refs", [{ revision: "sha" }]],
   ["PATCH /repos/{owner}/{repo}/git/refs/{ref}", [{ revision: "sha", ontoRef: true }]],
   ["POST /repos/{owner}/{repo}/merges", [{ revision: "head", onto: "base" }]],
@@ -62,48 +62,48 @@ const PULL_REQUEST = new Map([
   ["POST /repos/{owner}/{repo}/pulls/{index}/merge", "index"],
 ]);
 
-/** Whether the body of such a request says what it brings. */
-export function bringsByBody(rule: string): boolean {
+/** Whether the body of such a request names the content that it adds. */
+export function hasContentInBody(rule: string): boolean {
   return IN_BODY.has(rule);
 }
 
-/** What a request brings whose path says so. */
-export function broughtByPath(
+/** Content that a request adds by its path. */
+export function contentByPath(
   rule: string,
   repository: string,
   parameters: Readonly<Record<string, string>>,
-): Brought[] {
+): AddedContent[] {
   const name = PULL_REQUEST.get(rule);
   return name === undefined ? [] : [{ kind: "pull_request", repository, number: parameters[name] ?? "" }];
 }
 
 /**
- * What a request brings by its body. @returns a sentence that says what is wrong with the body
+ * Content that a request adds by its body. @returns a sentence about the fault of the body
  *
  * @param ref of the path, where it has one
  */
-export function broughtByBody(
+export function contentByBody(
   rule: string,
   repository: string,
   ref: string,
   body: unknown,
-): Brought[] | string {
+): AddedContent[] | string {
   const named = IN_BODY.get(rule) ?? [];
-  const judged = named.map(({ revision }) => revision);
-  const fields = bodyFields(body, judged);
+  const checked = named.map(({ revision }) => revision);
+  const fields = bodyFields(body, checked);
   if (typeof fields === "string") return fields;
-  const brought: Brought[] = [];
+  const added: AddedContent[] = [];
   for (const { revision: field, onto: ontoField, ontoRef } of named) {
     const revision = fields[field];
     if (revision === undefined || revision === null || revision === "") continue;
-    if (typeof revision !== "string") return `The field ${field} must be a text`;
+    if (typeof revision !== "string") return `The field ${field} must be a string`;
     const onto = ontoRef === true ? ref : ontoField === undefined ? undefined : fields[ontoField];
-    brought.push({
+    added.push({
       kind: "revision",
       repository,
       revision,
       ...(typeof onto === "string" && onto !== "" ? { onto } : {}),
     });
   }
-  return brought;
+  return added;
 }

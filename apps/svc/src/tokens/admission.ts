@@ -1,19 +1,20 @@
+import { BRAND } from "../brand.ts";
 import type { Principal } from "../identity/principal.ts";
-import type { Demand, GitAction, TokenLimits } from "../scopes/required-permissions.ts";
+import type { RequiredPermissions, GitAction, TokenLimits } from "../scopes/required-permissions.ts";
 
 export interface Forward {
   readonly kind: "forward";
-  /** Sent upstream as it stands; undefined: none. */
+  /** Sent upstream unchanged; undefined: none. */
   readonly authorization: string | undefined;
   readonly principal: Principal;
   /**
-   * With a token of ours: what to do if the code host does not take the stored credential. Its 401 becomes a 403 with this
-   * and the code host's own words (refusal-words.ts); relayed as 401, it would make git forget a good token.
+   * With a token of this service: the remedy if the code host refuses the stored credential. Its 401 becomes a 403 with this
+   * text and the code host's own (refusal-words.ts). Relayed as 401, it would make git forget a valid token.
    */
   readonly whenUnauthorized?: string;
   /**
-   * To be called after a 401 of the code host, before anything of it is relayed: what to try again with, once.
-   * Undefined result: nothing better is there.
+   * Renews the credential after a 401 of the code host, for one more try before the 401 is relayed.
+   * Undefined result: there is no other credential.
    */
   readonly renew?: () => Promise<string | undefined>;
 }
@@ -28,49 +29,61 @@ export interface Refusal {
 }
 
 /**
- * - `forward`: send `authorization` upstream (undefined: none), as it stands.
- * - `refuse`: answer with this status; the body is text/plain because git prints nothing else.
+ * - `forward`: send `authorization` upstream unchanged (undefined: none).
+ * - `refuse`: respond with this status. The body is text/plain because git prints nothing else.
  */
 export type Admission = Forward | Refusal;
 
-/** In which form the code host takes a credential: its git side and its API differ. */
+/** The form in which the code host takes a credential. Its git side and its API differ. */
 export type CredentialForm = "git" | "api";
 
-/** Somebody whose credential is good, before it is known what they may do with it. */
+/** A caller with a valid credential, before the permissions for the request are checked. */
 export interface Caller {
   readonly kind: "caller";
   readonly principal: Principal;
-  /** What a token of ours is limited to; undefined: no token of ours, the code host alone judges. */
+  /** Limits of a token of this service; undefined: another credential, for which the code host alone decides. */
   readonly limits: TokenLimits | undefined;
-  /** What stands against the demand; undefined (nothing is known of what is asked): always a refusal for our tokens. */
-  permits(demand: Demand | undefined): Refusal | undefined;
-  /** The credential to go on with. To be asked once per request: it counts as a use. */
+  /** The refusal where permissions are missing. Unknown permissions (undefined) are always refused for tokens of this service. */
+  permits(required: RequiredPermissions | undefined): Refusal | undefined;
+  /** The credential for the code host. The caller must ask once per request, because it counts as a use. */
   forward(form: CredentialForm): Promise<Admission>;
 }
 
 /**
- * Decides on the credential of one request: one of our tokens is checked (kind, expiry, revocation, address, rate,
- * repository, scope) and swapped for the stored credential; any other `Authorization` is forwarded as it stands; none
- * stays none.
+ * Decides on the credential of one request. A token of this service is checked (kind, expiry, revocation, address, rate,
+ * repository, scope) and replaced by the stored credential. Any other `Authorization` is forwarded unchanged.
  *
- * Asked on every request, before anything else; a grant of the cache never replaces it. Fails closed: an action that
- * is not classified (undefined) is refused for our tokens.
+ * It runs on every request, before anything else, and an authorization of the cache never replaces it. An action that is not
+ * classified (undefined) is refused for tokens of this service.
  */
-export interface CredentialGate {
-  /** For requests that show in their head what they want. */
+export interface CredentialCheck {
+  /** For requests whose action follows from the head. */
   admit(
     authorization: string | undefined,
     action: GitAction | undefined,
     remoteAddress: string,
   ): Promise<Admission>;
-  /** For requests that show only in their body, or after a question to the code host, what they want. */
+  /** For requests whose action follows from the body, or from a request to the code host. */
   authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal>;
-  /** Whether a header or query value holds one of our token prefixes: such a request must not go upstream as it is. */
+  /** Whether a header or query value holds a token prefix of this service. Such a request must not go upstream unchanged. */
   carriesOwnToken(text: string): boolean;
   /**
-   * What stands against a credential of others beside `Authorization`, whoever sends the request.
+   * The refusal of a foreign credential that is not in `Authorization`, for every caller.
    *
-   * @param values of the query's parameters and of the headers that go to the code host; looked at only where they matter
+   * @param values of the query's parameters and of the headers that go to the code host; called only where they matter
    */
-  strayFault(values: () => readonly string[]): Refusal | undefined;
+  foreignCredentialRefusal(values: () => readonly string[]): Refusal | undefined;
+}
+
+export function refuse(
+  status: Refusal["status"],
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Refusal {
+  return { kind: "refuse", status, headers, message };
+}
+
+/** 401, so that git asks its credential helpers again and drops the credential that they gave. */
+export function unauthorized(message: string): Refusal {
+  return refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` });
 }

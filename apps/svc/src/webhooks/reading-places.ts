@@ -2,9 +2,9 @@ import type { Clock } from "@devplat/base";
 import { ProblemError } from "../http/request/problem.ts";
 import { addressKey } from "@devplat/config/address-key";
 
-/** Bodies that are read at once: anybody may send one, and it is judged only when it is whole. */
+/** Concurrent bodies: anybody may send one, and its signature can be checked only at its end. */
 const PLACES = 8;
-/** Milliseconds for which a reading keeps its place whoever comes; the code host's own arrive in far less. */
+/** Milliseconds for which a body keeps its place. Those of the code host arrive in far less. */
 const KEPT_MS = 1000;
 
 interface Place {
@@ -13,16 +13,16 @@ interface Place {
   readonly controller: AbortController;
 }
 
-/** A place that was taken. To be left in any case. */
+/** A place that was taken. The caller must leave it in any case. */
 export interface TakenPlace {
-  /** Aborted when somebody else gets the place. */
+  /** Aborted when another sender gets the place. */
   readonly signal: AbortSignal;
   leave(): void;
 }
 
 /**
- * Places for bodies whose sender is not known yet. When all are taken, a newcomer gets that of the address which holds
- * most, its oldest first: slow strangers take places from one another, and the code host finds one.
+ * Places for bodies whose sender is not known yet. When all are taken, a new body gets the oldest place of the address that
+ * holds most. So slow unknown senders take places from each other, and the code host finds one.
  */
 export class ReadingPlaces {
   readonly #clock: Clock;

@@ -3,14 +3,14 @@ import type { CodeHost } from "../../code-host/code-host.ts";
 import { ApiAddresses } from "../../http/routing/api-address.ts";
 import { lfsDeed } from "../../git/lfs.ts";
 import { classifyTarget, splitTarget, type Target } from "../../http/routing/target.ts";
-import { gitDemand } from "../../scopes/git-permissions.ts";
+import { gitPermissions } from "../../scopes/git-permissions.ts";
 import { allows } from "../../scopes/scopes.ts";
-import { demandFault, isUnlimited, needText } from "../../scopes/token-limits.ts";
+import { permissionFault, isUnlimited, permissionText } from "../../scopes/token-limits.ts";
 import { parseApiPath } from "../../scopes/rest/api-path.ts";
 import { readGraphqlRequest } from "../../scopes/graphql/graphql-request.ts";
-import type { IdResolver, Judgement } from "../../scopes/decision.ts";
-import { bringsByBody } from "../../scopes/workflow-writes.ts";
-import type { ScopeJudges } from "../../scopes/scope-authorizers.ts";
+import type { IdResolver, Decision } from "../../scopes/decision.ts";
+import { hasContentInBody } from "../../scopes/workflow-writes.ts";
+import type { ScopeAuthorizers } from "../../scopes/scope-authorizers.ts";
 
 /** The request that is asked about. */
 export type ExplainedRequest =
@@ -30,46 +30,46 @@ export interface Explanation {
 
 /** Says whether a token with given limits may make a request, and by which rule, without making it. */
 export class ScopeExplainer {
-  readonly #judges: ScopeJudges;
+  readonly #authorizers: ScopeAuthorizers;
   readonly #host: CodeHost;
   readonly #addresses: ApiAddresses;
   readonly #pushNeedsWorkflows: () => boolean;
 
   /** @param pushNeedsWorkflows `tokens.push_needs_workflows`, as it is now */
-  constructor(judges: ScopeJudges, host: CodeHost, pushNeedsWorkflows: () => boolean) {
+  constructor(authorizers: ScopeAuthorizers, host: CodeHost, pushNeedsWorkflows: () => boolean) {
     this.#pushNeedsWorkflows = pushNeedsWorkflows;
-    this.#judges = judges;
+    this.#authorizers = authorizers;
     this.#host = host;
     this.#addresses = new ApiAddresses(host);
   }
 
   async explain(limits: TokenLimits, request: ExplainedRequest): Promise<Explanation> {
     const asked = { ids: false };
-    const judged = await this.#judge(limits, request, unknownIds(asked));
+    const decision = await this.#decide(limits, request, unknownIds(asked));
     if (isUnlimited(limits)) {
       return {
         allowed: true,
-        rule: judged.rule,
+        rule: decision.rule,
         needs: [],
         repositories: [],
         message: "The token is for everything",
       };
     }
-    if (judged.kind === "refused") {
+    if (decision.kind === "refused") {
       const message = asked.ids
         ? "It depends on what the id stands for, which only the code host knows"
-        : judged.message;
-      return { allowed: false, rule: judged.rule, needs: [], repositories: [], message };
+        : decision.message;
+      return { allowed: false, rule: decision.rule, needs: [], repositories: [], message };
     }
-    const { needs, repositories } = judged.demand;
-    const fault = demandFault(limits, judged.demand);
+    const { needs, repositories } = decision.required;
+    const fault = permissionFault(limits, decision.required);
     const looksFurther =
       !allows(limits.scopes, "workflows", "write") &&
-      ((judged.brings?.length ?? 0) > 0 || bringsByBody(judged.rule));
+      ((decision.adds?.length ?? 0) > 0 || hasContentInBody(decision.rule));
     return {
       allowed: fault === undefined,
-      rule: judged.rule,
-      needs: needs.map(needText),
+      rule: decision.rule,
+      needs: needs.map(permissionText),
       repositories,
       message:
         fault ??
@@ -79,7 +79,7 @@ export class ScopeExplainer {
     };
   }
 
-  async #judge(limits: TokenLimits, request: ExplainedRequest, resolver: IdResolver): Promise<Judgement> {
+  async #decide(limits: TokenLimits, request: ExplainedRequest, resolver: IdResolver): Promise<Decision> {
     if (request.kind === "graphql") return this.#graphql(limits, request.body, resolver);
     const { method, url } = request;
     const parsed = URL.parse(url);
@@ -87,22 +87,22 @@ export class ScopeExplainer {
     const api = this.#apiPath(parsed, target);
     if (api !== undefined) {
       const path = parseApiPath(splitTarget(api).path);
-      const judge = await this.#judges.rest();
+      const authorizer = await this.#authorizers.rest();
       if (typeof path === "string") return refused(method, `The address is not understood: ${path}`);
-      if (judge === undefined) return refused(method, "Limited tokens do not open this code host's API");
+      if (authorizer === undefined) return refused(method, "Limited tokens do not open this code host's API");
       const query = new URLSearchParams(splitTarget(api).query);
-      return judge.judge({ method, path, query }, limits, resolver);
+      return authorizer.decide({ method, path, query }, limits, resolver);
     }
     const git = classifyTarget(target, "code_host", new URL(this.#host.url).pathname.replace(/\/+$/, ""));
-    return gitJudgement(method, git, this.#pushNeedsWorkflows());
+    return gitDecision(method, git, this.#pushNeedsWorkflows());
   }
 
-  async #graphql(limits: TokenLimits, body: unknown, resolver: IdResolver): Promise<Judgement> {
+  async #graphql(limits: TokenLimits, body: unknown, resolver: IdResolver): Promise<Decision> {
     const request = readGraphqlRequest(typeof body === "string" ? { query: body } : body);
-    const judge = await this.#judges.graphql();
+    const authorizer = await this.#authorizers.graphql();
     if (typeof request === "string") return refused("graphql", `The request is not understood: ${request}`);
-    if (judge === undefined) return refused("graphql", "This code host has no GraphQL");
-    return judge.judge(request, limits, resolver);
+    if (authorizer === undefined) return refused("graphql", "This code host has no GraphQL");
+    return authorizer.decide(request, limits, resolver);
   }
 
   /** The part of an address that is below the base of REST; undefined: it is not REST's. */
@@ -123,19 +123,19 @@ function joined({ path, query }: { readonly path: string; readonly query: string
   return (path === "" ? "/" : path) + (query === "" ? "" : `?${query}`);
 }
 
-function gitJudgement(method: string, target: Target, pushNeedsWorkflows: boolean): Judgement {
+function gitDecision(method: string, target: Target, pushNeedsWorkflows: boolean): Decision {
   if (target.kind !== "repository") return refused(method, "Tokens of this service do not open this address");
   const { owner, name, tail } = target;
   const writes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-  const deed = tail.kind === "lfs" ? lfsDeed(method, target.upstreamPath) : writes ? "write" : "read";
-  if (deed === undefined) return refused("git lfs", "This is no request of LFS");
-  const level = deed === "read" ? "read" : "write";
-  const demand = gitDemand({ owner, name, resource: "contents", level }, pushNeedsWorkflows);
-  return { kind: "demand", rule: `git ${tail.kind.replaceAll("_", "-")}`, demand };
+  const action = tail.kind === "lfs" ? lfsDeed(method, target.upstreamPath) : writes ? "write" : "read";
+  if (action === undefined) return refused("git lfs", "This is no request of LFS");
+  const level = action === "read" ? "read" : "write";
+  const required = gitPermissions({ owner, name, resource: "contents", level }, pushNeedsWorkflows);
+  return { kind: "requires", rule: `git ${tail.kind.replaceAll("_", "-")}`, required };
 }
 
-function refused(rule: string, message: string): Judgement {
+function refused(rule: string, message: string): Decision {
   return { kind: "refused", rule, message };
 }
 

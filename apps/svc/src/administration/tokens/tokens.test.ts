@@ -26,7 +26,8 @@ import {
 import { presentedCredential } from "../../credentials/presented.ts";
 import { RESOURCES, allows, parseScopes } from "../../scopes/scopes.ts";
 import { lifetimeOf } from "../../tokens/duration.ts";
-import { TokenGate } from "../../tokens/token-gate.ts";
+import { ForeignCredentialPolicy } from "../../tokens/foreign-credential-policy.ts";
+import { TokenCheck, type TokenCheckParts } from "../../tokens/token-check.ts";
 import { TokenRate } from "../../tokens/token-rate.ts";
 import { TokenLookup } from "../../tokens/token-lookup.ts";
 import type { TokenRequest } from "./token-input.ts";
@@ -159,11 +160,17 @@ describe("an address list", () => {
   });
 });
 
+/** The check of tokens behind a policy that has no rules. */
+function checkOf(parts: TokenCheckParts): ForeignCredentialPolicy {
+  const rules = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };
+  return new ForeignCredentialPolicy(new TokenCheck(parts), rules, () => false);
+}
+
 describe("minting and admitting", () => {
   let store: SqlStore;
   let now: number;
   let tokens: Tokens;
-  let gate: TokenGate;
+  let check: ForeignCredentialPolicy;
   let uses: TokenUses;
   let login: TestLogin;
   let answer: "readable" | "refused" | "moved";
@@ -186,7 +193,7 @@ describe("minting and admitting", () => {
     uses = new TokenUses(store.tokens, clock, silentLogger);
     const address = new OwnAddress("http://svc.example");
     const accounts = new Accounts({ store, oauth: undefined, clock, logger: silentLogger });
-    gate = new TokenGate({
+    check = checkOf({
       lookup,
       uses,
       rate: new TokenRate(0, clock),
@@ -232,13 +239,13 @@ describe("minting and admitting", () => {
     action: GitAction | undefined = READ,
     ip = "10.0.0.1",
   ): Promise<number> => {
-    const admission = await gate.admit(`Bearer ${token}`, action, ip);
+    const admission = await check.admit(`Bearer ${token}`, action, ip);
     return admission.kind === "forward" ? 200 : admission.status;
   };
 
   it("a proxy token is swapped for the stored credential, in the form that the code host wants", async () => {
     const { token, id } = await minted();
-    const { renew, ...admission } = (await gate.admit(
+    const { renew, ...admission } = (await check.admit(
       `Basic ${btoa(`x:${token}`)}`,
       READ,
       "10.0.0.1",
@@ -256,7 +263,7 @@ describe("minting and admitting", () => {
   it("without a stored credential the request goes upstream anonymously", async () => {
     alice = await loggedIn({ username: "bob" });
     const { token } = await minted();
-    const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
+    const admission = await check.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(admission.kind === "forward" && admission.authorization === undefined, true);
   });
 
@@ -280,7 +287,7 @@ describe("minting and admitting", () => {
 
   it("an action that is not classified is refused [svc 9.7]", async () => {
     const { token } = await minted({ scopes: "contents:write" });
-    const admission = await gate.admit(`Bearer ${token}`, undefined, "10.0.0.1");
+    const admission = await check.admit(`Bearer ${token}`, undefined, "10.0.0.1");
     assert.equal(admission.kind === "refuse" && admission.status, 403);
   });
 
@@ -300,7 +307,7 @@ describe("minting and admitting", () => {
       "svcx_",
       "svcx_short",
     ]) {
-      const admission = await gate.admit(`Bearer ${unknown}`, READ, "10.0.0.1");
+      const admission = await check.admit(`Bearer ${unknown}`, READ, "10.0.0.1");
       assert.equal(admission.kind === "refuse" && admission.status, 401);
       assert.deepEqual(admission.kind === "refuse" && admission.headers, {
         "WWW-Authenticate": 'Basic realm="svc"',
@@ -328,9 +335,9 @@ describe("minting and admitting", () => {
 
   it("a new credential of the user counts at once", async () => {
     const { token } = await minted();
-    await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
+    await check.admit(`Bearer ${token}`, READ, "10.0.0.1");
     await loggedIn({ username: "ALICE", host_token: "ghp_new" });
-    const admission = await gate.admit(`Bearer ${token}`, READ, "10.0.0.1");
+    const admission = await check.admit(`Bearer ${token}`, READ, "10.0.0.1");
     assert.equal(
       admission.kind === "forward" && admission.authorization,
       `Basic ${btoa("x-access-token:ghp_new")}`,
@@ -339,7 +346,7 @@ describe("minting and admitting", () => {
 
   /** What tokens are answered where all of them together have this bound: 200, or the time to wait. */
   const askerAt = (perMinute: number): ((token: string) => Promise<number | string | undefined>) => {
-    const limited = new TokenGate({
+    const limited = checkOf({
       lookup: new TokenLookup(store, clock),
       uses,
       rate: new TokenRate(perMinute, clock),

@@ -1,4 +1,4 @@
-import type { Need, TokenLimits } from "../required-permissions.ts";
+import type { RequiredPermission, TokenLimits } from "../required-permissions.ts";
 import type { FieldNode, SelectionSetNode } from "graphql/language";
 import { isListed } from "../token-limits.ts";
 import { GraphqlDocuments, type SelectedOperation } from "./graphql-document.ts";
@@ -7,17 +7,17 @@ import { collectNames } from "./graphql-input.ts";
 import type { GraphqlTypes } from "./graphql-types.ts";
 import { argumentValues, variableValues } from "./graphql-values.ts";
 import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
-import { refusedToLimited, type IdResolver, type Judgement, type NodeFacts } from "../decision.ts";
-import { broughtByMutation, broughtOf, pathsOfCommit, type BroughtByMutation } from "./graphql-workflows.ts";
-import { RIGHTS, needOf, type Right } from "../rights.ts";
+import { refusedToLimited, type IdResolver, type Decision, type NodeFacts } from "../decision.ts";
+import { contentOfMutation, contentOf, pathsOfCommit, type ContentOfMutation } from "./graphql-workflows.ts";
+import { RIGHTS, permissionOf, type Right } from "../rights.ts";
 import { isWorkflowPath } from "../workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "../search-query.ts";
 
-/** Ids in one request at most: the code host takes 100 in `nodes(ids:)`. */
+/** Maximum ids in one request: the code host takes 100 in `nodes(ids:)`. */
 const MAX_IDS = 100;
 
-/** Judges GraphQL requests by the table of the published schema. Refuses what is not in it. */
-export class GraphqlJudge {
+/** Decides on GraphQL requests by the table of the published schema. Refuses everything else. */
+export class GraphqlAuthorizer {
   readonly #documents = new GraphqlDocuments();
   readonly #schema: GraphqlTypes;
 
@@ -25,14 +25,14 @@ export class GraphqlJudge {
     this.#schema = schema;
   }
 
-  /** @param limits of the token: which ids are within it is not told for others */
-  async judge(request: GraphqlRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+  /** @param limits of the token: ids of other repositories are refused as unknown ones are */
+  async decide(request: GraphqlRequest, limits: TokenLimits, resolver: IdResolver): Promise<Decision> {
     const selected = this.#documents.select(request);
     if (typeof selected === "string") return refusedToLimited("graphql", selected);
     const { operation } = selected;
     const rule = `${operation.operation} ${operation.name?.value ?? ""}`.trim();
     try {
-      return await new Operation(this.#schema, selected, request.variables).judge(rule, limits, resolver);
+      return await new Operation(this.#schema, selected, request.variables).decide(rule, limits, resolver);
     } catch (error) {
       if (error instanceof GraphqlIdRefusal)
         return { ...refusedToLimited(rule, error.message), conceals: true };
@@ -42,7 +42,7 @@ export class GraphqlJudge {
   }
 }
 
-/** One request on its way through the judge. */
+/** The decision on one request. */
 class Operation {
   readonly #schema: GraphqlTypes;
   readonly #selected: SelectedOperation;
@@ -51,7 +51,7 @@ class Operation {
   readonly #repositories: string[] = [];
   readonly #ids = new Set<string>();
   readonly #written = new Set<Right>();
-  readonly #brings: BroughtByMutation[] = [];
+  readonly #adds: ContentOfMutation[] = [];
   /** Ids whose type says which resource is written. */
   readonly #subjects = new Set<string>();
 
@@ -62,36 +62,36 @@ class Operation {
     this.#walk = new GraphqlWalk(schema, selected.fragments, this.#variables);
   }
 
-  async judge(rule: string, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+  async decide(rule: string, limits: TokenLimits, resolver: IdResolver): Promise<Decision> {
     const { operation } = this.#selected;
     const isMutation = operation.operation === "mutation";
     if (!isMutation && operation.operation !== "query") {
       throw new GraphqlRefusal("only queries and mutations are taken");
     }
-    let deed = rule;
+    let action = rule;
     for (const field of this.#walk.fieldsOf(operation.selectionSet)) {
       if (field.name.value === "__typename") continue;
       if (isMutation) {
         this.#mutation(field);
-        deed = `mutation ${field.name.value}`;
+        action = `mutation ${field.name.value}`;
       } else this.#query(field);
     }
     const found = await this.#resolve(limits, resolver, isMutation);
-    const brings = this.#brings.map((each) => broughtOf(each, found));
-    const needs: Need[] = RIGHTS.flatMap((right): Need[] => {
-      if (this.#written.has(right)) return [needOf(right, "write")];
+    const adds = this.#adds.map((each) => contentOf(each, found));
+    const needs: RequiredPermission[] = RIGHTS.flatMap((right): RequiredPermission[] => {
+      if (this.#written.has(right)) return [permissionOf(right, "write")];
       // Every token holds metadata:read.
-      return right !== "metadata" && this.#walk.read.has(right) ? [needOf(right, "read")] : [];
+      return right !== "metadata" && this.#walk.read.has(right) ? [permissionOf(right, "read")] : [];
     });
     const repositories = [...new Set(this.#repositories).values()];
-    const demand = { needs, repositories };
+    const required = { needs, repositories };
     // Nothing of any repository was asked: people's profiles, the schema, the rate limit.
     const anyRepository = !isMutation && repositories.length === 0 && needs.length === 0;
     return {
-      kind: "demand",
-      rule: deed,
-      demand: anyRepository ? { ...demand, anyRepository } : demand,
-      brings,
+      kind: "requires",
+      rule: action,
+      required: anyRepository ? { ...required, anyRepository } : required,
+      adds,
     };
   }
 
@@ -135,7 +135,7 @@ class Operation {
     for (const right of facts.needs) this.#written.add(right);
     if (facts.needsRightOf !== undefined) this.#subject(facts.needsRightOf, input);
     if (pathsOfCommit(name, input).some(isWorkflowPath)) this.#written.add("workflows");
-    this.#brings.push(...broughtByMutation(name, input));
+    this.#adds.push(...contentOfMutation(name, input));
     this.#walk.walk(field.selectionSet, facts.payload);
   }
 
@@ -147,7 +147,7 @@ class Operation {
 
   #repository(owner: unknown, name: unknown): void {
     if (typeof owner !== "string" || typeof name !== "string") {
-      throw new GraphqlRefusal("Query.repository must name owner and name as texts");
+      throw new GraphqlRefusal("Query.repository must name owner and name as strings");
     }
     this.#repositories.push(`${owner}/${name}`);
   }
@@ -167,7 +167,7 @@ class Operation {
 
   #search(values: ReadonlyMap<string, unknown>): void {
     const query = values.get("query");
-    const found = typeof query === "string" ? repositoriesOfSearch(query) : "its query is no text";
+    const found = typeof query === "string" ? repositoriesOfSearch(query) : "its query is not a string";
     if (typeof found === "string" || typeof query !== "string") {
       throw new GraphqlRefusal(`Query.search searches beyond single repositories: ${String(found)}`);
     }
@@ -181,14 +181,15 @@ class Operation {
   }
 
   #id(id: unknown): void {
-    if (typeof id !== "string" || id === "" || id.length > 500) throw new GraphqlRefusal("an id is no text");
+    if (typeof id !== "string" || id === "" || id.length > 500)
+      throw new GraphqlRefusal("an id is not a string");
     this.#ids.add(id);
     if (this.#ids.size > MAX_IDS) throw new GraphqlRefusal(`the request names more than ${MAX_IDS} ids`);
   }
 
   #arguments(field: FieldNode): ReadonlyMap<string, unknown> {
     const values = argumentValues(field.arguments, this.#variables);
-    if (values === undefined) throw new GraphqlRefusal("an argument stands there twice");
+    if (values === undefined) throw new GraphqlRefusal("an argument is given twice");
     return values;
   }
 

@@ -10,9 +10,9 @@ export function readGraphqlRequest(body: unknown): GraphqlRequest | string {
   if (Array.isArray(body)) return "batches of queries are not taken";
   if (typeof body !== "object" || body === null) return "the body must be a JSON object";
   const { query, operationName, variables } = body as Record<string, unknown>;
-  if (typeof query !== "string") return "query must be a text";
+  if (typeof query !== "string") return "query must be a string";
   if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
-    return "operationName must be a text";
+    return "operationName must be a string";
   }
   if (
     variables !== undefined &&

@@ -1,543 +1,80 @@
-import type { MutationRule, TypeRule } from "./graphql-rule.ts";
-import type { QueryKind } from "./graphql-table.ts";
-import { ISSUES_OR_PULL_REQUESTS } from "../rights.ts";
+import { z } from "zod";
+import { RIGHTS } from "../rights.ts";
+import { queryKindSchema } from "./graphql-table.ts";
+import checks from "./rules/checks.json" with { type: "json" };
+import contents from "./rules/contents.json" with { type: "json" };
+import discussions from "./rules/discussions.json" with { type: "json" };
+import issues from "./rules/issues.json" with { type: "json" };
+import pullRequests from "./rules/pull-requests.json" with { type: "json" };
+import repository from "./rules/repository.json" with { type: "json" };
+import schema from "./rules/schema.json" with { type: "json" };
+import vulnerabilityAlerts from "./rules/vulnerability-alerts.json" with { type: "json" };
 
-// Which parts of the code host's GraphQL schema limited tokens reach, kept by hand. `tools/scopes` applies it to the published
-// schema; the result is generated/graphql.json. What is not named here is refused.
+// The parts of the code host's GraphQL schema that limited tokens reach, kept by hand in the files below rules/. `tools/scopes`
+// applies them to the published schema, and the result is generated/graphql.json. Everything that they do not name is refused.
 
-/** Types whose values belong to one repository. */
-export const GRAPHQL_TYPES: Readonly<Record<string, TypeRule>> = {
-  Repository: {
-    needs: "metadata",
-    sameRepository: [
-      "branchProtectionRules",
-      "codeowners",
-      "commitComments",
-      "contactLinks",
-      "codeOfConduct",
-      "contributingGuidelines",
-      "defaultBranchRef",
-      "deployKeys",
-      "deployments",
-      "discussion",
-      "discussionCategories",
-      "discussionCategory",
-      "discussions",
-      "environment",
-      "environments",
-      "fundingLinks",
-      "interactionAbility",
-      "issue",
-      "issueOrPullRequest",
-      "issueTemplates",
-      "issues",
-      "label",
-      "labels",
-      "languages",
-      "latestRelease",
-      "licenseInfo",
-      "mergeQueue",
-      "milestone",
-      "milestones",
-      "object",
-      "pinnedDiscussions",
-      "pinnedEnvironments",
-      "pinnedIssues",
-      "planFeatures",
-      "primaryLanguage",
-      "pullRequest",
-      "pullRequestTemplates",
-      "pullRequests",
-      "ref",
-      "refs",
-      "release",
-      "releases",
-      "repositoryTopics",
-      "ruleset",
-      "rulesets",
-      "submodules",
-      "vulnerabilityAlert",
-      "vulnerabilityAlerts",
-    ],
-  },
-  RepositoryCodeowners: { needs: "contents", sameRepository: ["errors"] },
-  RepositoryCodeownersError: { needs: "contents" },
-  RepositoryContactLink: { needs: "issues" },
-  CodeOfConduct: { needs: "metadata" },
-  ContributingGuidelines: { needs: "contents" },
-  FundingLink: { needs: "metadata" },
-  RepositoryInteractionAbility: { needs: "administration" },
-  RepositoryPlanFeatures: { needs: "metadata" },
-  Language: { needs: "metadata" },
-  License: { needs: "metadata", sameRepository: ["conditions", "limitations", "permissions"] },
-  LicenseRule: { needs: "metadata" },
-  RepositoryTopic: { needs: "metadata", sameRepository: ["topic"] },
-  Topic: { needs: "metadata" },
-  IssueTemplate: { needs: "issues", sameRepository: ["labels"] },
-  PullRequestTemplate: { needs: "pull_requests", sameRepository: ["repository"] },
-  DeployKey: { needs: "administration" },
-  BranchProtectionRule: {
-    needs: "administration",
-    sameRepository: ["branchProtectionRuleConflicts", "matchingRefs", "repository", "requiredStatusChecks"],
-  },
-  BranchProtectionRuleConflict: {
-    needs: "administration",
-    sameRepository: ["branchProtectionRule", "conflictingBranchProtectionRule", "ref"],
-  },
-  RequiredStatusCheckDescription: { needs: "administration" },
-  RepositoryRuleset: { needs: "metadata" },
-  RefUpdateRule: { needs: "metadata" },
-  Issue: {
-    needs: "issues",
-    sameRepository: [
-      "comments",
-      "labels",
-      "milestone",
-      "reactionGroups",
-      "reactions",
-      "repository",
-      "timelineItems",
-      "userContentEdits",
-      "subIssuesSummary",
-      "projectCards",
-      "projectItems",
-    ],
-  },
-  SubIssuesSummary: { needs: "issues" },
-  PullRequest: {
-    needs: "pull_requests",
-    sameRepository: [
-      "autoMergeRequest",
-      "baseRef",
-      "baseRepository",
-      "comments",
-      "commits",
-      "files",
-      "labels",
-      "latestOpinionatedReviews",
-      "latestReviews",
-      "mergeCommit",
-      "mergeQueue",
-      "mergeQueueEntry",
-      "milestone",
-      "potentialMergeCommit",
-      "projectCards",
-      "projectItems",
-      "reactionGroups",
-      "reactions",
-      "repository",
-      "reviewRequests",
-      "reviewThreads",
-      "reviews",
-      "statusCheckRollup",
-      "suggestedReviewers",
-      "timelineItems",
-      "userContentEdits",
-      "viewerLatestReview",
-      "viewerLatestReviewRequest",
-    ],
-  },
-  AutoMergeRequest: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  ReviewRequest: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  SuggestedReviewer: { needs: "pull_requests" },
-  PullRequestChangedFile: { needs: "pull_requests" },
-  PullRequestCommit: { needs: "pull_requests", sameRepository: ["commit", "pullRequest"] },
-  PullRequestReview: {
-    needs: "pull_requests",
-    sameRepository: [
-      "comments",
-      "commit",
-      "pullRequest",
-      "reactionGroups",
-      "reactions",
-      "repository",
-      "userContentEdits",
-    ],
-  },
-  PullRequestReviewComment: {
-    needs: "pull_requests",
-    sameRepository: [
-      "commit",
-      "originalCommit",
-      "pullRequest",
-      "pullRequestReview",
-      "reactionGroups",
-      "reactions",
-      "replyTo",
-      "repository",
-      "userContentEdits",
-    ],
-  },
-  PullRequestReviewThread: {
-    needs: "pull_requests",
-    sameRepository: ["comments", "pullRequest", "repository"],
-  },
-  PullRequestCommitCommentThread: {
-    needs: "pull_requests",
-    sameRepository: ["comments", "commit", "pullRequest", "repository"],
-  },
-  IssueComment: {
-    needsAtRoot: "issues",
-    sameRepository: ["issue", "pullRequest", "reactionGroups", "reactions", "repository", "userContentEdits"],
-  },
-  UserContentEdit: { needsAtRoot: "issues" },
-  Label: { needsAtRoot: ISSUES_OR_PULL_REQUESTS, sameRepository: ["issues", "pullRequests", "repository"] },
-  Milestone: {
-    needsAtRoot: ISSUES_OR_PULL_REQUESTS,
-    sameRepository: ["issues", "pullRequests", "repository"],
-  },
-  Reaction: { needsAtRoot: "issues" },
-  ReactionGroup: { needsAtRoot: "issues" },
-  PinnedIssue: { needs: "issues", sameRepository: ["issue", "repository"] },
-  MergeQueue: { needs: "pull_requests", sameRepository: ["configuration", "entries", "repository"] },
-  MergeQueueConfiguration: { needs: "pull_requests" },
-  MergeQueueEntry: {
-    needs: "pull_requests",
-    sameRepository: ["baseCommit", "headCommit", "mergeQueue", "pullRequest"],
-  },
-  ProjectCard: { needsAtRoot: "projects" },
-  ProjectColumn: { needs: "projects" },
-  Project: { needs: "projects" },
-  ProjectV2Item: { needsAtRoot: "projects" },
-  ProjectV2: { needs: "projects" },
-  Commit: {
-    needs: "contents",
-    sameRepository: [
-      "blame",
-      "checkSuites",
-      "comments",
-      "deployments",
-      "file",
-      "history",
-      "parents",
-      "signature",
-      "status",
-      "statusCheckRollup",
-      "submodules",
-      "tree",
-      "author",
-      "authors",
-      "committer",
-    ],
-  },
-  GitActor: { needsAtRoot: "contents" },
-  GitSignature: { needs: "contents" },
-  GpgSignature: { needs: "contents" },
-  SmimeSignature: { needs: "contents" },
-  SshSignature: { needs: "contents" },
-  UnknownSignature: { needs: "contents" },
-  Blame: { needs: "contents", sameRepository: ["ranges"] },
-  BlameRange: { needs: "contents", sameRepository: ["commit"] },
-  Tree: { needs: "contents", sameRepository: ["entries", "repository"] },
-  TreeEntry: { needs: "contents", sameRepository: ["language", "object", "repository", "submodule"] },
-  Blob: { needs: "contents", sameRepository: ["repository"] },
-  Tag: { needs: "contents", sameRepository: ["repository", "tagger", "target"] },
-  Ref: {
-    needs: "contents",
-    sameRepository: ["branchProtectionRule", "compare", "refUpdateRule", "repository", "target"],
-  },
-  Comparison: { needs: "contents", sameRepository: ["baseTarget", "commits", "headTarget"] },
-  Submodule: { needs: "contents" },
-  CommitComment: {
-    needs: "contents",
-    sameRepository: ["commit", "reactionGroups", "reactions", "repository", "userContentEdits"],
-  },
-  Release: {
-    needs: "contents",
-    sameRepository: ["reactionGroups", "reactions", "releaseAssets", "repository", "tag", "tagCommit"],
-  },
-  ReleaseAsset: { needs: "contents", sameRepository: ["release"] },
-  CheckSuite: {
-    needs: "checks",
-    sameRepository: ["branch", "checkRuns", "commit", "repository", "workflowRun"],
-  },
-  CheckRun: {
-    needs: "checks",
-    sameRepository: ["annotations", "checkSuite", "deployment", "repository", "steps"],
-  },
-  CheckAnnotation: { needs: "checks", sameRepository: ["location"] },
-  CheckAnnotationSpan: { needs: "checks", sameRepository: ["start", "end"] },
-  CheckAnnotationPosition: { needs: "checks" },
-  CheckStep: { needs: "checks" },
-  App: { needs: "metadata" },
-  Workflow: { needs: "actions", sameRepository: ["runs"] },
-  WorkflowRun: { needs: "actions", sameRepository: ["checkSuite", "file", "workflow"] },
-  WorkflowRunFile: { needs: "actions", sameRepository: ["run"] },
-  Status: { needs: "statuses", sameRepository: ["combinedContexts", "commit", "context", "contexts"] },
-  StatusContext: { needs: "statuses", sameRepository: ["commit"] },
-  StatusCheckRollup: { needsAtRoot: "checks", sameRepository: ["commit", "contexts"] },
-  Deployment: {
-    needs: "deployments",
-    sameRepository: ["commit", "latestStatus", "ref", "repository", "statuses"],
-  },
-  DeploymentStatus: { needs: "deployments", sameRepository: ["deployment"] },
-  Environment: { needs: "environments", sameRepository: ["latestCompletedDeployment"] },
-  PinnedEnvironment: { needs: "environments", sameRepository: ["environment", "repository"] },
-  Discussion: {
-    needs: "discussions",
-    sameRepository: [
-      "answer",
-      "category",
-      "comments",
-      "labels",
-      "poll",
-      "reactionGroups",
-      "reactions",
-      "repository",
-      "userContentEdits",
-    ],
-  },
-  DiscussionComment: {
-    needs: "discussions",
-    sameRepository: ["discussion", "reactionGroups", "reactions", "replies", "replyTo", "userContentEdits"],
-  },
-  DiscussionCategory: { needs: "discussions", sameRepository: ["repository"] },
-  DiscussionPoll: { needs: "discussions", sameRepository: ["discussion", "options"] },
-  DiscussionPollOption: { needs: "discussions", sameRepository: ["poll"] },
-  PinnedDiscussion: { needs: "discussions", sameRepository: ["discussion", "repository"] },
-  RepositoryVulnerabilityAlert: {
-    needs: "vulnerability_alerts",
-    sameRepository: ["repository", "securityAdvisory", "securityVulnerability"],
-  },
-  SecurityAdvisory: {
-    needs: "vulnerability_alerts",
-    sameRepository: ["cvss", "cwes", "identifiers", "references", "vulnerabilities"],
-  },
-  SecurityVulnerability: {
-    needs: "vulnerability_alerts",
-    sameRepository: ["advisory", "firstPatchedVersion", "package"],
-  },
-  SecurityAdvisoryPackage: { needs: "vulnerability_alerts" },
-  SecurityAdvisoryPackageVersion: { needs: "vulnerability_alerts" },
-  SecurityAdvisoryIdentifier: { needs: "vulnerability_alerts" },
-  SecurityAdvisoryReference: { needs: "vulnerability_alerts" },
-  CVSS: { needs: "vulnerability_alerts" },
-  CWE: { needs: "vulnerability_alerts" },
-  LinkedBranch: { needs: "issues" },
-  AssignedEvent: { needsAtRoot: "issues", sameRepository: ["assignable"] },
-  UnassignedEvent: { needsAtRoot: "issues", sameRepository: ["assignable"] },
-  ClosedEvent: { needsAtRoot: "issues", sameRepository: ["closable"] },
-  ReopenedEvent: { needsAtRoot: "issues", sameRepository: ["closable"] },
-  CommentDeletedEvent: { needsAtRoot: "issues" },
-  ConvertedToDiscussionEvent: { needsAtRoot: "issues" },
-  CrossReferencedEvent: { needsAtRoot: "issues", sameRepository: ["target"] },
-  ConnectedEvent: { needsAtRoot: "issues" },
-  DisconnectedEvent: { needsAtRoot: "issues" },
-  LabeledEvent: { needsAtRoot: "issues", sameRepository: ["label", "labelable"] },
-  UnlabeledEvent: { needsAtRoot: "issues", sameRepository: ["label", "labelable"] },
-  LockedEvent: { needsAtRoot: "issues", sameRepository: ["lockable"] },
-  UnlockedEvent: { needsAtRoot: "issues", sameRepository: ["lockable"] },
-  MentionedEvent: { needsAtRoot: "issues" },
-  MilestonedEvent: { needsAtRoot: "issues" },
-  DemilestonedEvent: { needsAtRoot: "issues" },
-  MarkedAsDuplicateEvent: { needsAtRoot: "issues" },
-  UnmarkedAsDuplicateEvent: { needsAtRoot: "issues" },
-  PinnedEvent: { needsAtRoot: "issues", sameRepository: ["issue"] },
-  UnpinnedEvent: { needsAtRoot: "issues", sameRepository: ["issue"] },
-  ReferencedEvent: { needsAtRoot: "issues", sameRepository: ["subject"] },
-  RenamedTitleEvent: { needsAtRoot: "issues", sameRepository: ["subject"] },
-  SubscribedEvent: { needsAtRoot: "issues" },
-  UnsubscribedEvent: { needsAtRoot: "issues" },
-  TransferredEvent: { needsAtRoot: "issues", sameRepository: ["issue"] },
-  UserBlockedEvent: { needsAtRoot: "issues" },
-  AutoMergeDisabledEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  AutoMergeEnabledEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  AutomaticBaseChangeFailedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  AutomaticBaseChangeSucceededEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  BaseRefChangedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  BaseRefDeletedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  BaseRefForcePushedEvent: {
-    needs: "pull_requests",
-    sameRepository: ["afterCommit", "beforeCommit", "pullRequest", "ref"],
-  },
-  ConvertToDraftEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  DeployedEvent: { needs: "pull_requests", sameRepository: ["deployment", "pullRequest"] },
-  DeploymentEnvironmentChangedEvent: {
-    needs: "pull_requests",
-    sameRepository: ["deploymentStatus", "pullRequest"],
-  },
-  HeadRefDeletedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  HeadRefForcePushedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  HeadRefRestoredEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  MergedEvent: { needs: "pull_requests", sameRepository: ["commit", "mergeRef", "pullRequest"] },
-  ReadyForReviewEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  ReviewDismissedEvent: {
-    needs: "pull_requests",
-    sameRepository: ["pullRequest", "pullRequestCommit", "review"],
-  },
-  ReviewRequestRemovedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  ReviewRequestedEvent: { needs: "pull_requests", sameRepository: ["pullRequest"] },
-  AddedToMergeQueueEvent: { needs: "pull_requests", sameRepository: ["mergeQueue", "pullRequest"] },
-  RemovedFromMergeQueueEvent: { needs: "pull_requests", sameRepository: ["mergeQueue", "pullRequest"] },
+const name = z.string().min(1);
+const right = z.enum(RIGHTS);
+/**
+ * Fields that lead to another value of the same repository. A field that leads to a type with a rule and is not named here may
+ * lead to another repository: only `REFERENCE_FIELDS` can be selected behind it.
+ */
+const sameRepository = z.array(name).exactOptional();
+
+/**
+ * A type whose values belong to one repository. `needs`: the right that its scalar fields need at level read. `needsAtRoot`: the
+ * same, but only where no other value led to it, as in `node(id:)` and in results of mutations.
+ */
+const typeRule = z.union([
+  z.strictObject({ needs: right, sameRepository }),
+  z.strictObject({ needsAtRoot: right, sameRepository }),
+]);
+
+/**
+ * A mutation. `needs`: rights at level write. `needsRightOf`: the right of the value that this input field names. Every id and
+ * repository in its input must belong to an allowed repository, or to a person or team.
+ */
+const mutationRule = z.union([
+  z.strictObject({ needs: z.array(right).nonempty() }),
+  z.strictObject({ needsRightOf: name }),
+]);
+
+const subjectSchema = z.strictObject({
+  types: z.record(name, typeRule),
+  /** Fields of these types that no limited token may select. */
+  withheld: z.array(z.strictObject({ reason: name, fields: z.array(name) })).exactOptional(),
+  mutations: z.record(name, mutationRule),
+});
+
+const { profileTypes, abstractTypes, queries } = z
+  .strictObject({
+    /** People, teams and organizations: only their public profile, and an organization's name behind a team. */
+    profileTypes: z.array(name),
+    /** Unions and interfaces of types with a rule; they need nothing themselves. */
+    abstractTypes: z.array(name),
+    /** Fields of the schema's root. */
+    queries: z.record(name, queryKindSchema),
+  })
+  .parse(schema);
+
+const subjects = [repository, contents, issues, pullRequests, checks, discussions, vulnerabilityAlerts].map(
+  (subject) => subjectSchema.parse(subject),
+);
+
+export const GRAPHQL_RULES = {
+  types: joined(subjects.map(({ types }) => types)),
+  withheld: subjects.flatMap(({ withheld = [] }) => withheld.flatMap(({ fields }) => fields)),
+  mutations: joined(subjects.map(({ mutations }) => mutations)),
+  profileTypes,
+  abstractTypes,
+  queries,
 };
 
-/** Fields of these that are nobody's business behind a token for a repository. */
-export const GRAPHQL_WITHHELD: readonly string[] = [
-  "Repository.tempCloneToken",
-  "Repository.viewerSubscription",
-  "Repository.viewerPossibleCommitEmails",
-  "Repository.forks",
-  "Repository.hasVulnerabilityAlertsEnabled",
-  // What REST refuses for the same reason: they name repositories that only the credential behind the token may see.
-  "Topic.repositories",
-  "Issue.parent",
-  "Issue.subIssues",
-  "Issue.trackedInIssues",
-  "Issue.trackedIssues",
-  "CrossReferencedEvent.source",
-  "ConnectedEvent.source",
-  "ConnectedEvent.subject",
-  "DisconnectedEvent.source",
-  "DisconnectedEvent.subject",
-  "MarkedAsDuplicateEvent.canonical",
-  "MarkedAsDuplicateEvent.duplicate",
-  "UnmarkedAsDuplicateEvent.canonical",
-  "UnmarkedAsDuplicateEvent.duplicate",
-  "ReferencedEvent.commit",
-  "ReferencedEvent.commitRepository",
-  "TransferredEvent.fromRepository",
-];
-
-/** People, teams and organizations: only their public profile, and an organization's name behind a team. */
-export const PROFILE_TYPES: readonly string[] = [
-  "Actor",
-  "Assignee",
-  "Bot",
-  "EnterpriseUserAccount",
-  "Mannequin",
-  "Organization",
-  "RepositoryOwner",
-  "RequestedReviewer",
-  "Team",
-  "User",
-];
-
-/** Unions and interfaces of types above; they need nothing of their own. */
-export const GRAPHQL_ABSTRACT: readonly string[] = [
-  "Assignable",
-  "Closable",
-  "Closer",
-  "GitObject",
-  "IssueOrPullRequest",
-  "IssueTimelineItems",
-  "Labelable",
-  "Lockable",
-  "Node",
-  "PullRequestTimelineItems",
-  "ReferencedSubject",
-  "RenamedTitleSubject",
-  "RequirableByPullRequest",
-  "SearchResultItem",
-  "StatusCheckRollupContext",
-];
-
-/** Fields of the schema's root, by how they are judged. */
-export const QUERY_FIELDS: Readonly<Record<string, QueryKind>> = {
-  repository: "repository",
-  node: "node",
-  nodes: "node",
-  search: "search",
-  viewer: "profile",
-  user: "account",
-  organization: "account",
-  repositoryOwner: "account",
-  rateLimit: "open",
-  meta: "open",
-  license: "open",
-  licenses: "open",
-  codeOfConduct: "open",
-  codesOfConduct: "open",
-};
-
-/** Mutations. */
-export const MUTATIONS: Readonly<Record<string, MutationRule>> = {
-  addAssigneesToAssignable: { needsRightOf: "assignableId" },
-  addComment: { needsRightOf: "subjectId" },
-  addDiscussionComment: { needs: ["discussions"] },
-  addDiscussionPollVote: { needs: ["discussions"] },
-  addLabelsToLabelable: { needsRightOf: "labelableId" },
-  addPullRequestReview: { needs: ["pull_requests"] },
-  addPullRequestReviewComment: { needs: ["pull_requests"] },
-  addPullRequestReviewThread: { needs: ["pull_requests"] },
-  addPullRequestReviewThreadReply: { needs: ["pull_requests"] },
-  addReaction: { needsRightOf: "subjectId" },
-  addUpvote: { needs: ["discussions"] },
-  approveDeployments: { needs: ["deployments"] },
-  archiveRepository: { needs: ["administration"] },
-  clearLabelsFromLabelable: { needsRightOf: "labelableId" },
-  closeDiscussion: { needs: ["discussions"] },
-  closeIssue: { needs: ["issues"] },
-  closePullRequest: { needs: ["pull_requests"] },
-  convertPullRequestToDraft: { needs: ["pull_requests"] },
-  createBranchProtectionRule: { needs: ["administration"] },
-  createCheckRun: { needs: ["checks"] },
-  createCheckSuite: { needs: ["checks"] },
-  createCommitOnBranch: { needs: ["contents"] },
-  createDeployment: { needs: ["deployments"] },
-  createDeploymentStatus: { needs: ["deployments"] },
-  createDiscussion: { needs: ["discussions"] },
-  createEnvironment: { needs: ["environments"] },
-  createIssue: { needs: ["issues"] },
-  createLabel: { needs: [ISSUES_OR_PULL_REQUESTS] },
-  createLinkedBranch: { needs: ["contents"] },
-  createPullRequest: { needs: ["pull_requests"] },
-  createRef: { needs: ["contents"] },
-  deleteBranchProtectionRule: { needs: ["administration"] },
-  deleteDeployment: { needs: ["deployments"] },
-  deleteDiscussion: { needs: ["discussions"] },
-  deleteDiscussionComment: { needs: ["discussions"] },
-  deleteEnvironment: { needs: ["environments"] },
-  deleteIssue: { needs: ["issues"] },
-  deleteIssueComment: { needsRightOf: "id" },
-  deleteLabel: { needs: [ISSUES_OR_PULL_REQUESTS] },
-  deletePullRequestReview: { needs: ["pull_requests"] },
-  deletePullRequestReviewComment: { needs: ["pull_requests"] },
-  deleteRef: { needs: ["contents"] },
-  dequeuePullRequest: { needs: ["pull_requests"] },
-  disablePullRequestAutoMerge: { needs: ["pull_requests"] },
-  dismissPullRequestReview: { needs: ["pull_requests"] },
-  dismissRepositoryVulnerabilityAlert: { needs: ["vulnerability_alerts"] },
-  enablePullRequestAutoMerge: { needs: ["pull_requests", "contents"] },
-  enqueuePullRequest: { needs: ["pull_requests", "contents"] },
-  lockLockable: { needsRightOf: "lockableId" },
-  markDiscussionCommentAsAnswer: { needs: ["discussions"] },
-  markFileAsViewed: { needs: ["pull_requests"] },
-  markPullRequestReadyForReview: { needs: ["pull_requests"] },
-  mergeBranch: { needs: ["contents"] },
-  mergePullRequest: { needs: ["pull_requests", "contents"] },
-  minimizeComment: { needsRightOf: "subjectId" },
-  pinIssue: { needs: ["issues"] },
-  rejectDeployments: { needs: ["deployments"] },
-  removeAssigneesFromAssignable: { needsRightOf: "assignableId" },
-  removeLabelsFromLabelable: { needsRightOf: "labelableId" },
-  removeReaction: { needsRightOf: "subjectId" },
-  removeUpvote: { needs: ["discussions"] },
-  reopenDiscussion: { needs: ["discussions"] },
-  reopenIssue: { needs: ["issues"] },
-  reopenPullRequest: { needs: ["pull_requests"] },
-  requestReviews: { needs: ["pull_requests"] },
-  rerequestCheckSuite: { needs: ["checks"] },
-  resolveReviewThread: { needs: ["pull_requests"] },
-  revertPullRequest: { needs: ["pull_requests", "contents", "workflows"] },
-  submitPullRequestReview: { needs: ["pull_requests"] },
-  unlockLockable: { needsRightOf: "lockableId" },
-  unmarkDiscussionCommentAsAnswer: { needs: ["discussions"] },
-  unmarkFileAsViewed: { needs: ["pull_requests"] },
-  unminimizeComment: { needsRightOf: "subjectId" },
-  unpinIssue: { needs: ["issues"] },
-  unresolveReviewThread: { needs: ["pull_requests"] },
-  updateBranchProtectionRule: { needs: ["administration"] },
-  updateCheckRun: { needs: ["checks"] },
-  updateDiscussion: { needs: ["discussions"] },
-  updateDiscussionComment: { needs: ["discussions"] },
-  updateEnvironment: { needs: ["environments"] },
-  updateIssue: { needs: ["issues"] },
-  updateIssueComment: { needsRightOf: "id" },
-  updateLabel: { needs: [ISSUES_OR_PULL_REQUESTS] },
-  updatePullRequest: { needs: ["pull_requests"] },
-  updatePullRequestBranch: { needs: ["pull_requests", "contents"] },
-  updatePullRequestReview: { needs: ["pull_requests"] },
-  updatePullRequestReviewComment: { needs: ["pull_requests"] },
-  updateRef: { needs: ["contents"] },
-  updateRefs: { needs: ["contents"] },
-};
+/** @throws TypeError where two subjects have a rule for the same name */
+function joined<T>(records: readonly Readonly<Record<string, T>>[]): Readonly<Record<string, T>> {
+  const entries = records.flatMap((each) => Object.entries(each));
+  const all = Object.fromEntries(entries);
+  if (Object.keys(all).length === entries.length) return all;
+  const repeated = entries.find(([key], at) => entries.findIndex(([other]) => other === key) < at)?.[0] ?? "";
+  throw new TypeError(`two rules are for ${repeated}`);
+}

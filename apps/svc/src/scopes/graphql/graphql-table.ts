@@ -23,10 +23,15 @@ const type = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.enum(["abstract", "wrapper", "profile"]), fields }),
 ]);
 
-const query = z.strictObject({
-  kind: z.enum(["repository", "node", "search", "profile", "account", "open"]),
-  target: name,
-});
+/**
+ * How a field of the schema's root is decided.
+ * - `repository`: its arguments name a repository. `node`: they hold ids. `search`: they hold a query that names repositories.
+ * - `account`: it leads to a profile, and to one repository of it by name. `profile`: to the caller's own.
+ * - `open`: it tells nothing of any repository.
+ */
+export const queryKindSchema = z.enum(["repository", "node", "search", "profile", "account", "open"]);
+
+const query = z.strictObject({ kind: queryKindSchema, target: name });
 
 const mutation = z.strictObject({
   needs: z.array(right),
@@ -53,13 +58,7 @@ export const graphqlTableSchema = z.strictObject({
 
 export type GraphqlTable = z.infer<typeof graphqlTableSchema>;
 
-/**
- * How a field of the schema's root is judged.
- * - `repository`: its arguments name a repository. `node`: they hold ids. `search`: they hold a query that names repositories.
- * - `account`: it leads to a profile, and to one repository of it by name. `profile`: to the caller's own.
- * - `open`: it tells nothing of any repository.
- */
-export type QueryKind = z.infer<typeof query>["kind"];
+export type QueryKind = z.infer<typeof queryKindSchema>;
 
 /**
  * What a mutation needs and takes.

@@ -14,7 +14,7 @@ export function variableValues(
   return values;
 }
 
-/** Arguments by name; undefined: one stands there twice. */
+/** Arguments by name; undefined: one is given twice. */
 export function argumentValues(
   nodes: readonly ArgumentNode[] | undefined,
   variables: ReadonlyMap<string, unknown>,

@@ -1,7 +1,7 @@
 import type { Resource } from "../scopes.ts";
 
 // What may be selected on values that nothing guards, or that may belong to another repository; kept by hand. The rules for
-// everything else are in graphql-rules.ts.
+// everything else are in the files below rules/.
 
 /**
  * Edges from what every token may read, behind which names are free all the same: REST shows them in `GET /repos/{owner}/{repo}`,

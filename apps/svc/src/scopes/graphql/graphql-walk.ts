@@ -10,7 +10,7 @@ const MAX_DEPTH = 40;
 
 /**
  * Whose value a selection is made on.
- * - `same`: one of the repository that was judged. `other`: perhaps one of another repository, of which only names may be
+ * - `same`: one of the checked repository. `other`: perhaps one of another repository, of which only names may be
  *   seen. `profile`: a person or team.
  */
 type Origin = "same" | "other" | "profile";

@@ -1,8 +1,8 @@
 import type { NodeFacts } from "../decision.ts";
-import type { Brought } from "../workflow-writes.ts";
+import type { AddedContent } from "../workflow-writes.ts";
 
-/** What a mutation brings, before it is known what its ids stand for. */
-export interface BroughtByMutation {
+/** Content that a mutation adds, before its ids are resolved. */
+export interface ContentOfMutation {
   /** Of the repository or of a value in it. */
   readonly id: string;
   /** Undefined: the pull request that `id` is. */
@@ -33,13 +33,13 @@ export function pathsOfCommit(mutation: string, input: unknown): string[] {
   if (mutation !== "createCommitOnBranch") return [];
   const changes = fieldsOf(fieldsOf(input)["fileChanges"]);
   return [...listOf(changes["additions"]), ...listOf(changes["deletions"])].map((file) =>
-    // Whatever is no text is none that the code host takes.
+    // The code host takes only strings.
     String(fieldsOf(file)["path"]),
   );
 }
 
-/** What a mutation brings besides files that it names. */
-export function broughtByMutation(mutation: string, input: unknown): BroughtByMutation[] {
+/** Content that a mutation adds besides the files that it names. */
+export function contentOfMutation(mutation: string, input: unknown): ContentOfMutation[] {
   const fields = fieldsOf(input);
   if (PULL_REQUEST.includes(mutation)) return [{ id: String(fields["pullRequestId"]) }];
   if (mutation === "updateRefs") {
@@ -63,11 +63,11 @@ export function broughtByMutation(mutation: string, input: unknown): BroughtByMu
   ];
 }
 
-/** With what the ids stand for. One that stands for nothing brings something that cannot be looked at. */
-export function broughtOf(
-  { id, revision, onto }: BroughtByMutation,
+/** The added content with resolved ids. An unknown id becomes content that cannot be compared. */
+export function contentOf(
+  { id, revision, onto }: ContentOfMutation,
   found: ReadonlyMap<string, NodeFacts>,
-): Brought {
+): AddedContent {
   const facts = found.get(id);
   const repository = facts?.repository ?? "";
   if (revision === undefined) return { kind: "pull_request", repository, number: facts?.number ?? "" };

@@ -157,7 +157,7 @@ describe("GraphQL scopes", () => {
       `query($n: String! = "secret") { repository(owner: "acme", name: $n) { name } }`,
       /not for acme\/secret/,
     ],
-    [`query($n: String!) { repository(owner: "acme", name: $n) { name } }`, /as texts/],
+    [`query($n: String!) { repository(owner: "acme", name: $n) { name } }`, /as strings/],
     [`{ repository(owner: "acme", owner: "x", name: "widgets") { name } }`, /twice/],
     [`{ ${OWN} { parent { diskUsage } } }`, /Repository.diskUsage/],
     [`{ ${OWN} { forks(first: 9) { nodes { issues { totalCount } } } } }`, /Repository.forks/],
@@ -215,7 +215,7 @@ describe("GraphQL scopes", () => {
     [`{ node(id: "I_gone") { ... on Issue { title } } }`, /no repository of the token/],
     [`{ node(id: "P_board") { ... on ProjectV2 { title } } }`, /no repository of the token/],
     [`{ nodes(ids: ["I_mine", "I_other"]) { id } }`, /no repository of the token/],
-    [`query($id: ID!) { node(id: $id) { id } }`, /id is no text/, { id: 5 }],
+    [`query($id: ID!) { node(id: $id) { id } }`, /id is not a string/, { id: 5 }],
     [
       `query($n: String = "secret", $n: String = "widgets") { repository(owner: "acme", name: $n) { name } }`,
       /not valid GraphQL/,
@@ -331,7 +331,7 @@ describe("GraphQL scopes", () => {
     });
   }
 
-  it("operationName selects what is judged", async () => {
+  it("operationName selects the operation that is checked", async () => {
     const two = `query A { ${OWN} { name } } query B { repository(owner: "acme", name: "secret") { name } }`;
     assert.equal(await ofGraphql(ALL, two, {}, "A"), "allowed");
     assert.match(await ofGraphql(ALL, two, {}, "B"), /not for acme\/secret/);

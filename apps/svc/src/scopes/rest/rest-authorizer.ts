@@ -1,13 +1,13 @@
-import type { Demand, Need, TokenLimits } from "../required-permissions.ts";
+import type { RequiredPermissions, RequiredPermission, TokenLimits } from "../required-permissions.ts";
 import { isListed } from "../token-limits.ts";
 import { allows, type Resource } from "../scopes.ts";
 import { foldCase } from "../../repository-name.ts";
 import type { ApiPath } from "./api-path.ts";
-import { refusedToLimited, type IdResolver, type Judgement } from "../decision.ts";
-import { ISSUES_OR_PULL_REQUESTS, needOf } from "../rights.ts";
+import { refusedToLimited, type IdResolver, type Decision } from "../decision.ts";
+import { ISSUES_OR_PULL_REQUESTS, permissionOf } from "../rights.ts";
 import type { RestMatch, RestRoutes } from "./rest-routes.ts";
 import type { RestAccess } from "./rest-table.ts";
-import { broughtByPath, isWorkflowPath } from "../workflow-writes.ts";
+import { contentByPath, isWorkflowPath } from "../workflow-writes.ts";
 import { issueKindsOfSearch, repositoriesOfSearch } from "../search-query.ts";
 
 export interface RestRequest {
@@ -16,26 +16,26 @@ export interface RestRequest {
   readonly query: URLSearchParams;
 }
 
-/** Also for repositories that are there, but not within the token: which ones there are is nobody's business. */
+/** Also for repositories that exist but are not in the token, so that the caller does not learn of them. */
 const UNKNOWN_ID = "the id belongs to no repository of the token";
 
-/** Judges REST requests by the table of the documented API. */
-export class RestJudge {
+/** Decides on REST requests by the table of the documented API. */
+export class RestAuthorizer {
   readonly #routes: RestRoutes;
   readonly #refusedParameters: readonly string[];
 
-  /** @param refusedParameters of the query, which make the request another user's */
+  /** @param refusedParameters of the query, which change the user of the request */
   constructor(routes: RestRoutes, refusedParameters: readonly string[] = []) {
     this.#routes = routes;
     this.#refusedParameters = refusedParameters;
   }
 
   /**
-   * What the request needs.
+   * Decides which permissions the request needs.
    *
    * @param limits of the token, to choose between alternatives
    */
-  async judge(request: RestRequest, limits: TokenLimits, resolver: IdResolver): Promise<Judgement> {
+  async decide(request: RestRequest, limits: TokenLimits, resolver: IdResolver): Promise<Decision> {
     const { method } = request;
     const shown = `${method} ${request.path.normalised}`;
     const parameter = this.#refusedParameters.find((name) => request.query.has(name));
@@ -46,36 +46,39 @@ export class RestJudge {
     if (match === undefined) return refusedToLimited(shown, "it is not in the code host's documented API");
     const readings = [match];
     if (path.unfolded.length !== path.segments.length) {
-      // Whoever decodes slashes before choosing a route sees another one: both must be allowed.
+      // A server that decodes slashes before it chooses a route finds another one: both must be allowed.
       const other = this.#routes.find(method, path.unfolded);
       if (other !== undefined) readings.push(other);
       if (other !== undefined && other.template !== match.template && match.method !== "GET")
         return refusedToLimited(shown, "its path can be read in two ways");
     }
-    const judged = await Promise.all(
-      readings.map(async (each) => judgeMatch(each, request, limits, resolver)),
+    const decision = await Promise.all(
+      readings.map(async (each) => decideMatch(each, request, limits, resolver)),
     );
-    return judged.reduce(both);
+    return decision.reduce(both);
   }
 }
 
-async function judgeMatch(
+async function decideMatch(
   match: RestMatch,
   { query }: RestRequest,
   limits: TokenLimits,
   resolver: IdResolver,
-): Promise<Judgement> {
+): Promise<Decision> {
   const rule = `${match.method} ${match.template}`;
   const { access, parameters } = match;
-  const demand = (needs: readonly Need[], rest: Partial<Demand> = {}): Judgement => ({
-    kind: "demand",
+  const required = (
+    needs: readonly RequiredPermission[],
+    rest: Partial<RequiredPermissions> = {},
+  ): Decision => ({
+    kind: "requires",
     rule,
-    demand: { needs, repositories: [], ...rest },
+    required: { needs, repositories: [], ...rest },
   });
-  if (access.kind === "open") return demand([], { anyRepository: true });
+  if (access.kind === "open") return required([], { anyRepository: true });
   if (access.kind === "refused") return refusedToLimited(rule, access.reason);
-  if (access.kind === "every_repository") return demand(access.needs);
-  if (access.kind === "search") return judgeSearch(access.what, rule, query, limits, resolver);
+  if (access.kind === "every_repository") return required(access.needs);
+  if (access.kind === "search") return decideSearch(access.what, rule, query, limits, resolver);
   const repository = `${parameters["owner"] ?? ""}/${parameters["repo"] ?? ""}`;
   const repositories = [repository];
   if (access.kind === "issue_or_pull_request") {
@@ -85,7 +88,7 @@ async function judgeMatch(
       allows(limits.scopes, "pull_requests", level) &&
       isListed(limits, repository) &&
       (await resolver.isPullRequest(repository, parameters["issue_number"] ?? ""));
-    return demand([{ resource: asPull ? "pull_requests" : "issues", level }], { repositories });
+    return required([{ resource: asPull ? "pull_requests" : "issues", level }], { repositories });
   }
   if (
     parameters["basehead"]?.includes(":") === true &&
@@ -95,23 +98,23 @@ async function judgeMatch(
   }
   if (namesElsewhere(parameters, query))
     return refusedToLimited(rule, "a ref with a colon may be another repository's");
-  const needs: Need[] = [...access.needs];
+  const needs: RequiredPermission[] = [...access.needs];
   if (match.method !== "GET" && isWorkflowPath(parameters["path"] ?? "")) {
     needs.push({ resource: "workflows", level: "write" });
   }
-  const brings = broughtByPath(rule, repository, parameters);
-  return { kind: "demand", rule, demand: { needs, repositories }, parameters, brings };
+  const adds = contentByPath(rule, repository, parameters);
+  return { kind: "requires", rule, required: { needs, repositories }, parameters, adds };
 }
 
 type SearchAccess = Extract<RestAccess, { readonly kind: "search" }>;
 
-async function judgeSearch(
+async function decideSearch(
   what: SearchAccess["what"],
   rule: string,
   query: URLSearchParams,
   limits: TokenLimits,
   resolver: IdResolver,
-): Promise<Judgement> {
+): Promise<Decision> {
   // `q[]=` is a second q to some servers.
   if ([...query.keys()].some((name) => name.includes("[")))
     return refusedToLimited(rule, "it has a nested parameter");
@@ -120,9 +123,9 @@ async function judgeSearch(
     const repository = more.length === 0 ? await resolver.repositoryById(id) : undefined;
     if (repository === undefined || !isListed(limits, repository)) return refusedToLimited(rule, UNKNOWN_ID);
     return {
-      kind: "demand",
+      kind: "requires",
       rule,
-      demand: { needs: [needOf(ISSUES_OR_PULL_REQUESTS, "read")], repositories: [repository] },
+      required: { needs: [permissionOf(ISSUES_OR_PULL_REQUESTS, "read")], repositories: [repository] },
     };
   }
   const texts = query.getAll("q");
@@ -132,7 +135,7 @@ async function judgeSearch(
     return refusedToLimited(rule, `it searches beyond single repositories: ${found}`);
   const resources: readonly Resource[] = what === "issues" ? issueKindsOfSearch(text) : ["contents"];
   const needs = resources.map((resource) => ({ resource, level: "read" }) as const);
-  return { kind: "demand", rule, demand: { needs, repositories: found } };
+  return { kind: "requires", rule, required: { needs, repositories: found } };
 }
 
 /** `/repositories/{id}/…`, as the code host's own Link headers have it, becomes `/repos/{owner}/{repo}/…`. */
@@ -173,16 +176,16 @@ function withinOwner(basehead: string, owner = ""): boolean {
     );
 }
 
-function both(one: Judgement, other: Judgement): Judgement {
+function both(one: Decision, other: Decision): Decision {
   if (one.kind === "refused") return one;
   if (other.kind === "refused") return other;
   return {
     ...one,
-    brings: [...(one.brings ?? []), ...(other.brings ?? [])],
-    demand: {
-      needs: [...one.demand.needs, ...other.demand.needs],
-      repositories: [...one.demand.repositories, ...other.demand.repositories],
-      ...(one.demand.anyRepository === true && other.demand.anyRepository === true
+    adds: [...(one.adds ?? []), ...(other.adds ?? [])],
+    required: {
+      needs: [...one.required.needs, ...other.required.needs],
+      repositories: [...one.required.repositories, ...other.required.repositories],
+      ...(one.required.anyRepository === true && other.required.anyRepository === true
         ? { anyRepository: true }
         : {}),
     },

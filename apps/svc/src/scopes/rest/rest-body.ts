@@ -3,10 +3,10 @@ import { foldCase } from "../../repository-name.ts";
 import { isListed } from "../token-limits.ts";
 import { bodyFields } from "../body-fields.ts";
 
-/** A body that has a say: the fields of it that reach other repositories. */
-export const BODY_JUDGED = new Set(["POST /repos/{owner}/{repo}/pulls"].values());
+/** Operations whose body has fields that reach other repositories. */
+export const BODY_CHECKED = new Set(["POST /repos/{owner}/{repo}/pulls"].values());
 
-/** What stands against the body of a request in {@link BODY_JUDGED}; undefined: nothing. */
+/** The fault of the body of a request in {@link BODY_CHECKED}; undefined: none. */
 export function restBodyFault(repository: string, body: unknown, limits: TokenLimits): string | undefined {
   const fields = bodyFields(body, ["head", "head_repo"]);
   if (typeof fields === "string") return fields;

@@ -1,6 +1,6 @@
 import type { Level } from "../../storage/store.ts";
 import type { RestAccess } from "./rest-table.ts";
-import { needOf, type Right } from "../rights.ts";
+import { permissionOf, type Right } from "../rights.ts";
 
 export type RestMethod = "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
 
@@ -99,7 +99,7 @@ export function accessOf(
   switch (access.kind) {
     case "repository":
     case "every_repository": {
-      const [first, ...more] = access.rights.map((right) => needOf(right, access.level ?? level));
+      const [first, ...more] = access.rights.map((right) => permissionOf(right, access.level ?? level));
       if (first === undefined) throw new TypeError(`the rule for ${method} ${rule.path} names no right`);
       return { kind: access.kind, needs: [first, ...more] };
     }

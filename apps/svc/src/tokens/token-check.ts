@@ -1,18 +1,23 @@
 import type { Principal } from "../identity/principal.ts";
-import type { GitAction } from "../scopes/required-permissions.ts";
 import type { Clock, Logger, Secret } from "@devplat/base";
 import type { HostAccounts } from "../code-host/host-account.ts";
 import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
-import { BRAND } from "../brand.ts";
 import type { CodeHost } from "../code-host/code-host.ts";
 import type { AllowedUsers } from "../identity/login/allowed-users.ts";
 import type { OwnAddress } from "../own-address.ts";
-import type { Admission, Caller, CredentialForm, CredentialGate, Refusal } from "./admission.ts";
+import {
+  refuse,
+  unauthorized,
+  type Admission,
+  type Caller,
+  type CredentialForm,
+  type CredentialCheck,
+  type Refusal,
+} from "./admission.ts";
 import { SvcError } from "../errors.ts";
-import { holdsTokenPrefix, isWellFormed } from "../credentials/token-format.ts";
-import { demandFault, isUnlimited } from "../scopes/token-limits.ts";
+import { isWellFormed } from "../credentials/token-format.ts";
+import { permissionFault, isUnlimited } from "../scopes/token-limits.ts";
 import { presentedCredential } from "../credentials/presented.ts";
-import { gitDemand } from "../scopes/git-permissions.ts";
 import type { KnownToken, TokenLookup } from "./token-lookup.ts";
 import type { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -20,7 +25,7 @@ import type { TokenUses } from "./token-uses.ts";
 /** Seconds after which a client may try again while the database or the code host is away. */
 const RETRY_SECONDS = "5";
 
-export interface TokenGateOptions {
+export interface TokenCheckParts {
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
   readonly rate: TokenRate;
@@ -34,28 +39,18 @@ export interface TokenGateOptions {
   readonly logger: Logger;
 }
 
-/** Checks our tokens and swaps them for the credential that stands behind them. */
-export class TokenGate implements CredentialGate {
-  readonly #options: TokenGateOptions;
+/** Checks tokens of this service and replaces them by the stored credential. */
+export class TokenCheck implements Pick<CredentialCheck, "authenticate"> {
+  readonly #parts: TokenCheckParts;
 
-  constructor(options: TokenGateOptions) {
-    this.#options = options;
-  }
-
-  async admit(
-    authorization: string | undefined,
-    action: GitAction | undefined,
-    remoteAddress: string,
-  ): Promise<Admission> {
-    const caller = await this.authenticate(authorization, remoteAddress);
-    if (caller.kind === "refuse") return caller;
-    return caller.permits(action && gitDemand(action, false)) ?? (await caller.forward("git"));
+  constructor(parts: TokenCheckParts) {
+    this.#parts = parts;
   }
 
   async authenticate(authorization: string | undefined, remoteAddress: string): Promise<Caller | Refusal> {
     const presented = presentedCredential(authorization);
-    if (presented.kind === "none") return stranger("anonymous", undefined);
-    if (presented.kind === "foreign") return stranger("foreign", authorization);
+    if (presented.kind === "none") return externalCaller("anonymous", undefined);
+    if (presented.kind === "foreign") return externalCaller("foreign", authorization);
     if (presented.kind === "garbled") return unauthorized("The credential is not a token of this service");
     if (presented.tokenKind === "session") {
       return refuse(403, "Session and administration tokens do not open repositories: mint a proxy token");
@@ -63,16 +58,8 @@ export class TokenGate implements CredentialGate {
     return this.#known(presented.token, remoteAddress);
   }
 
-  carriesOwnToken(text: string): boolean {
-    return holdsTokenPrefix(text);
-  }
-
-  strayFault(): undefined {
-    return undefined;
-  }
-
   async #known(text: string, remoteAddress: string): Promise<Caller | Refusal> {
-    const { lookup, clock, rate } = this.#options;
+    const { lookup, clock, rate } = this.#parts;
     let token: KnownToken | undefined;
     try {
       token = isWellFormed(text) ? await lookup.find(text) : undefined;
@@ -99,11 +86,11 @@ export class TokenGate implements CredentialGate {
       const message = "The token makes more requests a minute than it may; try again later";
       return { ...refuse(429, message, { "Retry-After": String(waitSeconds) }), principal };
     }
-    // An agent token is the app's, whoever made it.
+    // An agent token acts for the app, not for the user who made it.
     if (record.type === "proxy") {
       try {
         const user = { userId: record.userId, login: token.login };
-        if (!(await this.#options.allowed.isStillAllowed(user))) {
+        if (!(await this.#parts.allowed.isStillAllowed(user))) {
           const message = `The account of ${token.login} may not use this service any more; sign in again if it may`;
           return { ...refuse(403, message), principal };
         }
@@ -120,13 +107,13 @@ export class TokenGate implements CredentialGate {
       kind: "caller",
       principal,
       limits: record,
-      permits: (demand) => {
-        if (isUnlimited(record) && demand === undefined) return undefined;
-        // Fail closed: what is not understood is not within any scope.
+      permits: (required) => {
+        if (isUnlimited(record) && required === undefined) return undefined;
+        // Fail closed: a request that is not understood is in no scope.
         const fault =
-          demand === undefined
+          required === undefined
             ? "Tokens of this service do not open this address"
-            : demandFault(record, demand);
+            : permissionFault(record, required);
         return fault === undefined ? undefined : { ...refuse(403, fault), principal };
       },
       forward: async (form) => {
@@ -135,7 +122,7 @@ export class TokenGate implements CredentialGate {
             record.type === "agent"
               ? await this.#installation(token, principal, form)
               : await this.#account(token, principal, form);
-          if (admission.kind === "forward") this.#options.uses.count(record.id, remoteAddress);
+          if (admission.kind === "forward") this.#parts.uses.count(record.id, remoteAddress);
           return admission;
         } catch (error) {
           return this.#unavailable(error);
@@ -146,7 +133,7 @@ export class TokenGate implements CredentialGate {
 
   /** The credential of the user who minted the token. */
   async #account(token: KnownToken, principal: Principal, form: CredentialForm): Promise<Admission> {
-    const { accounts, address, logger } = this.#options;
+    const { accounts, address, logger } = this.#parts;
     const { userId } = token.record;
     const used = await accounts.accessToken(userId);
     const connect = `connect the account again at ${address.baseUrl}/ui`;
@@ -173,7 +160,7 @@ export class TokenGate implements CredentialGate {
 
   /** The installation token of the app behind an agent token. */
   async #installation(token: KnownToken, principal: Principal, form: CredentialForm): Promise<Admission> {
-    const outcome = await this.#options.installations?.forToken(token.record);
+    const outcome = await this.#parts.installations?.forToken(token.record);
     if (outcome === undefined) {
       return { ...refuse(403, "Agent tokens need a registered app, and none is"), principal };
     }
@@ -191,12 +178,12 @@ export class TokenGate implements CredentialGate {
   }
 
   #authorization(token: Secret, form: CredentialForm): string {
-    const { codeHost } = this.#options;
+    const { codeHost } = this.#parts;
     return (form === "git" ? codeHost.gitAuthorization(token) : codeHost.apiAuthorization(token)).reveal();
   }
 
   #unavailable(error: unknown): Refusal {
-    this.#options.logger.error({ err: error }, "a token could not be looked up");
+    this.#parts.logger.error({ err: error }, "a token could not be looked up");
     const isDatabase = error instanceof SvcError && error.code === "database_unavailable";
     const cause = isDatabase ? "The database of this service does not answer: the" : "The";
     return refuse(503, `${cause} token could not be checked; try again shortly`, {
@@ -205,8 +192,8 @@ export class TokenGate implements CredentialGate {
   }
 }
 
-/** Somebody without a token of ours: the code host alone judges. */
-function stranger(kind: "anonymous" | "foreign", authorization: string | undefined): Caller {
+/** A caller without a token of this service: the code host alone decides. */
+function externalCaller(kind: "anonymous" | "foreign", authorization: string | undefined): Caller {
   const principal: Principal = { kind, login: undefined, tokenId: undefined };
   return {
     kind: "caller",
@@ -215,17 +202,4 @@ function stranger(kind: "anonymous" | "foreign", authorization: string | undefin
     permits: () => undefined,
     forward: async () => ({ kind: "forward", authorization, principal }),
   };
-}
-
-/** 401, so that git asks its credential helpers again and drops what they gave. */
-function unauthorized(message: string): Refusal {
-  return refuse(401, message, { "WWW-Authenticate": `Basic realm="${BRAND.command}"` });
-}
-
-function refuse(
-  status: Refusal["status"],
-  message: string,
-  headers: Readonly<Record<string, string>> = {},
-): Refusal {
-  return { kind: "refuse", status, headers, message };
 }

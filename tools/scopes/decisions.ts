@@ -1,13 +1,13 @@
 /**
  * What limited tokens need for every operation and field of the published APIs. Run by itself it prints one line for each:
- * `sh tools/run.sh tools/scopes/judged.ts`. Compare the output before and after a change of rules or judges.
+ * `sh tools/run.sh tools/scopes/decisions.ts`. Compare the output before and after a change of rules or authorizers.
  */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { parseApiPath } from "../../apps/svc/src/scopes/rest/api-path.ts";
 import { readGraphqlRequest } from "../../apps/svc/src/scopes/graphql/graphql-request.ts";
 import type { IdResolver } from "../../apps/svc/src/scopes/decision.ts";
-import { ScopeJudges } from "../../apps/svc/src/scopes/scope-authorizers.ts";
+import { ScopeAuthorizers } from "../../apps/svc/src/scopes/scope-authorizers.ts";
 import { parseScopes } from "../../apps/svc/src/scopes/scopes.ts";
 import { giteaOperations } from "./gitea-operations.ts";
 import { githubOperations } from "./github-operations.ts";
@@ -15,25 +15,25 @@ import { GraphqlSchema } from "./graphql-schema.ts";
 import type { RestOperation } from "./rest-table.ts";
 import { publishedGraphqlSchema } from "./tables.ts";
 
-/** Holds the digests, so that a change of any judgement shows in a diff. */
-export const JUDGED_FILE = resolve(import.meta.dirname, "judged.json");
+/** Holds the digests, so that a change of any decision shows in a diff. */
+export const DECISIONS_FILE = resolve(import.meta.dirname, "decisions.json");
 
-/** Lines of one API: an operation or field, a space, and the judgement as JSON. */
-type JudgedApi = AsyncGenerator<string>;
+/** Lines of one API: an operation or field, a space, and the decision as JSON. */
+type ApiDecisions = AsyncGenerator<string>;
 
-const JUDGED_APIS: Readonly<Record<string, () => JudgedApi>> = {
-  "GitHub REST": () => judgedRest("github", githubOperations()),
-  "Gitea REST": () => judgedRest("gitea", giteaOperations()),
-  "GitHub GraphQL": judgedGraphql,
+const APIS: Readonly<Record<string, () => ApiDecisions>> = {
+  "GitHub REST": () => restDecisions("github", githubOperations()),
+  "Gitea REST": () => restDecisions("gitea", giteaOperations()),
+  "GitHub GraphQL": graphqlDecisions,
 };
 
 /** The number of lines of each API and their SHA-256. */
-export async function judgedDigests(): Promise<Record<string, { lines: number; sha256: string }>> {
+export async function decisionDigests(): Promise<Record<string, { lines: number; sha256: string }>> {
   const digests: Record<string, { lines: number; sha256: string }> = {};
-  for (const [api, judged] of Object.entries(JUDGED_APIS)) {
+  for (const [api, decisions] of Object.entries(APIS)) {
     const hash = createHash("sha256");
     let lines = 0;
-    for await (const line of judged()) {
+    for await (const line of decisions()) {
       hash.update(`${line}\n`);
       lines++;
     }
@@ -58,11 +58,11 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   repo: "widgets",
   path: ".github/workflows/ci.yml",
 };
-/** The first is judged by what it finds; the second searches every repository. */
+/** The first is decided by what it finds; the second searches every repository. */
 const QUERIES = ["q=repo:acme/widgets", "q=words"];
 
-async function* judgedRest(kind: "github" | "gitea", operations: readonly RestOperation[]): JudgedApi {
-  const judge = await new ScopeJudges(kind).rest();
+async function* restDecisions(kind: "github" | "gitea", operations: readonly RestOperation[]): ApiDecisions {
+  const authorizer = await new ScopeAuthorizers(kind).rest();
   for (const { method, template } of operations) {
     const path = parseApiPath(
       template.replaceAll(/\{([\w-]+)\}/g, (_, name: string) => PARAMETERS[name] ?? name),
@@ -70,7 +70,7 @@ async function* judgedRest(kind: "github" | "gitea", operations: readonly RestOp
     if (typeof path === "string") throw new TypeError(`${template}: ${path}`);
     for (const query of QUERIES) {
       const request = { method, path, query: new URLSearchParams(query) };
-      yield `${method} ${template} ${JSON.stringify(await judge.judge(request, TOKEN, RESOLVER))}`;
+      yield `${method} ${template} ${JSON.stringify(await authorizer.decide(request, TOKEN, RESOLVER))}`;
     }
   }
 }
@@ -85,18 +85,18 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   organization: '(login: "acme")',
   repositoryOwner: '(login: "acme")',
 };
-/** Types of the values that a mutation is judged with. */
+/** Types of the values that a mutation is tried with. */
 const SUBJECTS = ["Issue", "PullRequest", "Discussion", "Repository", "User"];
 /** Input objects within input objects. */
 const INPUT_DEPTH = 3;
 
-async function* judgedGraphql(): JudgedApi {
-  const judge = await new ScopeJudges("github").graphql();
+async function* graphqlDecisions(): ApiDecisions {
+  const authorizer = await new ScopeAuthorizers("github").graphql();
   const schema = new GraphqlSchema(publishedGraphqlSchema());
-  const judged = async (label: string, query: string, input: unknown = {}): Promise<string> => {
+  const decided = async (label: string, query: string, input: unknown = {}): Promise<string> => {
     const request = readGraphqlRequest({ query, variables: { input } });
     if (typeof request === "string") throw new TypeError(`${label}: ${request}`);
-    return `${label} ${JSON.stringify(await judge?.judge(request, TOKEN, RESOLVER))}`;
+    return `${label} ${JSON.stringify(await authorizer?.decide(request, TOKEN, RESOLVER))}`;
   };
   for (const type of schema.typesWithFields()) {
     for (const { name, target, isLeaf, input } of schema.fields(type)) {
@@ -110,18 +110,18 @@ async function* judgedGraphql(): JudgedApi {
           ];
       for (const selection of selections) {
         const label = `${type}.${name} ${selection}`;
-        if (type === "Query") yield judged(label, `{ ${name}${ARGUMENTS[name] ?? ""} ${selection} }`);
+        if (type === "Query") yield decided(label, `{ ${name}${ARGUMENTS[name] ?? ""} ${selection} }`);
         else if (type === "Mutation") {
           const query = `mutation($input: X!) { ${name}(input: $input) ${selection} }`;
-          yield judged(label, query, inputValue(schema, input ?? "", "Issue"));
-        } else yield judged(label, `{ node(id: "${type}") { ... on ${type} { ${name} ${selection} } } }`);
+          yield decided(label, query, inputValue(schema, input ?? "", "Issue"));
+        } else yield decided(label, `{ node(id: "${type}") { ... on ${type} { ${name} ${selection} } } }`);
       }
       if (type !== "Mutation" || input === undefined) continue;
       const query = `mutation($input: X!) { ${name}(input: $input) { __typename } }`;
-      for (const id of SUBJECTS) yield judged(`${name} of ${id}`, query, inputValue(schema, input, id));
+      for (const id of SUBJECTS) yield decided(`${name} of ${id}`, query, inputValue(schema, input, id));
       // Each field alone: what names nothing is refused.
       for (const [field, value] of Object.entries(inputValue(schema, input, "Issue"))) {
-        yield judged(`${name} with ${field}`, query, { [field]: value });
+        yield decided(`${name} with ${field}`, query, { [field]: value });
       }
     }
   }
@@ -139,7 +139,7 @@ function inputValue(schema: GraphqlSchema, type: string, id: string, depth = 0):
 }
 
 if (import.meta.main) {
-  for (const judged of Object.values(JUDGED_APIS)) {
-    for await (const line of judged()) process.stdout.write(`${line}\n`);
+  for (const decisions of Object.values(APIS)) {
+    for await (const line of decisions()) process.stdout.write(`${line}\n`);
   }
 }

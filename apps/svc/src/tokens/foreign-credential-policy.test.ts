@@ -2,16 +2,15 @@ import type { Principal } from "../identity/principal.ts";
 import type { GitAction } from "../scopes/required-permissions.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Admission, Caller, CredentialGate } from "./admission.ts";
-import { needText } from "../scopes/token-limits.ts";
-import { BorderGate, type BorderPolicy } from "./border-gate.ts";
+import type { Admission, Caller, CredentialCheck } from "./admission.ts";
+import { permissionText } from "../scopes/token-limits.ts";
+import { ForeignCredentialPolicy, type ForeignCredentialRules } from "./foreign-credential-policy.ts";
 
-const OPEN: BorderPolicy = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };
+const OPEN: ForeignCredentialRules = { blockTokenPrefixes: [], blockAnonymousGit: false, allowedOwners: [] };
 const READ: GitAction = { owner: "Acme", name: "widgets", resource: "contents", level: "read" };
 
-/** A gate that takes everybody; `svcx_` is a token of ours. */
-const inner: CredentialGate = {
-  admit: async () => assert.fail("its authenticate was asked already"),
+/** Takes every caller; `svcx_` is a token of this service. */
+const inner: Pick<CredentialCheck, "authenticate"> = {
   authenticate: async (authorization): Promise<Caller> => ({
     kind: "caller",
     principal: principalOf(authorization),
@@ -22,8 +21,6 @@ const inner: CredentialGate = {
     permits: () => undefined,
     forward: async () => admission(authorization),
   }),
-  carriesOwnToken: () => false,
-  strayFault: () => undefined,
 };
 function principalOf(authorization: string | undefined): Principal {
   const kind =
@@ -34,11 +31,11 @@ function admission(authorization: string | undefined): Admission {
   return { kind: "forward", authorization, principal: principalOf(authorization) };
 }
 async function git(
-  policy: Partial<BorderPolicy>,
+  policy: Partial<ForeignCredentialRules>,
   authorization: string | undefined,
   action: GitAction | undefined = READ,
 ) {
-  const found = await new BorderGate(inner, { ...OPEN, ...policy }, () => false).admit(
+  const found = await new ForeignCredentialPolicy(inner, { ...OPEN, ...policy }, () => false).admit(
     authorization,
     action,
     "10.0.0.1",
@@ -46,7 +43,7 @@ async function git(
   return found.kind === "forward" ? 200 : found.status;
 }
 
-describe("border policy", () => {
+describe("foreign credential policy", () => {
   it("border.block_token_prefixes refuses foreign credentials by their beginning, in every form", async () => {
     const policy = { blockTokenPrefixes: ["ghp_", "github_pat_"] };
     for (const refused of [
@@ -67,16 +64,16 @@ describe("border policy", () => {
   });
 
   it("border.block_token_prefixes refuses them beside Authorization, too, but not words of a sentence", () => {
-    const gate = new BorderGate(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] }, () => false);
+    const check = new ForeignCredentialPolicy(inner, { ...OPEN, blockTokenPrefixes: ["ghp_"] }, () => false);
     for (const value of ["ghp_x", " ghp_x", "token ghp_x", `Basic ${btoa("ghp_x:x-oauth-basic")}`]) {
-      assert.equal(gate.strayFault(() => ["1", value])?.status, 403, value);
+      assert.equal(check.foreignCredentialRefusal(() => ["1", value])?.status, 403, value);
     }
     assert.equal(
-      gate.strayFault(() => ["is:open find ghp_ tokens", "svc-client (ghp_)"]),
+      check.foreignCredentialRefusal(() => ["is:open find ghp_ tokens", "svc-client (ghp_)"]),
       undefined,
     );
     assert.equal(
-      new BorderGate(inner, OPEN, () => false).strayFault(() => ["ghp_x"]),
+      new ForeignCredentialPolicy(inner, OPEN, () => false).foreignCredentialRefusal(() => ["ghp_x"]),
       undefined,
     );
   });
@@ -95,7 +92,7 @@ describe("border policy", () => {
       assert.equal(await git(policy, authorization), 200);
       assert.equal(await git(policy, authorization, { ...READ, owner: "other" }), 403);
       assert.equal(await git(policy, authorization, { ...READ, owner: "acmeextra" }), 403);
-      const unknown = await new BorderGate(inner, { ...OPEN, ...policy }, () => false).admit(
+      const unknown = await new ForeignCredentialPolicy(inner, { ...OPEN, ...policy }, () => false).admit(
         authorization,
         undefined,
         "10.0.0.1",
@@ -107,25 +104,25 @@ describe("border policy", () => {
 
   it("tokens.push_needs_workflows: a push asks for workflows:write, a fetch does not [svc 8.14]", async () => {
     const asked: string[] = [];
-    const limited: CredentialGate = {
+    const limited: typeof inner = {
       ...inner,
       authenticate: async (authorization) => ({
         kind: "caller",
         principal: principalOf(authorization),
         limits: { repositories: ["*"], scopes: { contents: "write" } },
-        permits: (demand) => {
-          asked.push(demand?.needs.map(needText).join("+") ?? "");
+        permits: (required) => {
+          asked.push(required?.needs.map(permissionText).join("+") ?? "");
           return undefined;
         },
         forward: async () => admission(authorization),
       }),
     };
     let needed = true;
-    const gate = new BorderGate(limited, OPEN, () => needed);
-    await gate.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
-    await gate.admit("Bearer svcx_x", READ, "10.0.0.1");
+    const check = new ForeignCredentialPolicy(limited, OPEN, () => needed);
+    await check.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
+    await check.admit("Bearer svcx_x", READ, "10.0.0.1");
     needed = false;
-    await gate.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
+    await check.admit("Bearer svcx_x", { ...READ, level: "write" }, "10.0.0.1");
     assert.deepEqual(asked, ["contents:write+workflows:write", "contents:read", "contents:write"]);
   });
 
@@ -133,16 +130,16 @@ describe("border policy", () => {
     assert.equal(await git({}, undefined, { ...READ, owner: "any" }), 200);
   });
 
-  it("tokens.requests_per_minute: a git request is looked at once by the gate within", async () => {
+  it("tokens.requests_per_minute: a git request is authenticated once", async () => {
     let looks = 0;
-    const counting: CredentialGate = {
+    const counting: typeof inner = {
       ...inner,
       authenticate: async (...from) => {
         looks++;
         return inner.authenticate(...from);
       },
     };
-    await new BorderGate(counting, OPEN, () => false).admit("Bearer svcx_x", READ, "10.0.0.1");
+    await new ForeignCredentialPolicy(counting, OPEN, () => false).admit("Bearer svcx_x", READ, "10.0.0.1");
     assert.equal(looks, 1);
   });
 });

@@ -1,4 +1,4 @@
-import type { Demand } from "../scopes/required-permissions.ts";
+import type { RequiredPermissions } from "../scopes/required-permissions.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Secret, silentLogger, systemClock } from "@devplat/base";
@@ -12,7 +12,7 @@ import { OwnAddress } from "../own-address.ts";
 import type { TokenRecord } from "../storage/store.ts";
 import type { Admission } from "./admission.ts";
 import { createToken } from "../credentials/token-format.ts";
-import { TokenGate } from "./token-gate.ts";
+import { TokenCheck } from "./token-check.ts";
 import type { TokenLookup } from "./token-lookup.ts";
 import { TokenRate } from "./token-rate.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -47,8 +47,8 @@ interface Given {
   readonly stillAllowed?: boolean;
 }
 
-function gateOf({ record = {}, accounts = {}, outcome, stillAllowed = true }: Given): {
-  gate: TokenGate;
+function checkOf({ record = {}, accounts = {}, outcome, stillAllowed = true }: Given): {
+  check: TokenCheck;
   used: string[];
 } {
   const used: string[] = [];
@@ -60,7 +60,7 @@ function gateOf({ record = {}, accounts = {}, outcome, stillAllowed = true }: Gi
           forRepository: async () => undefined,
           revokeFor: async () => undefined,
         };
-  const gate = new TokenGate({
+  const check = new TokenCheck({
     lookup: {
       find: async () => ({ record: { ...RECORD, ...record }, login: "alice", addresses: undefined }),
     } as unknown as TokenLookup,
@@ -78,16 +78,16 @@ function gateOf({ record = {}, accounts = {}, outcome, stillAllowed = true }: Gi
     clock: systemClock,
     logger: silentLogger,
   });
-  return { gate, used };
+  return { check, used };
 }
 
 async function forwarded(
   given: Given,
   form: "git" | "api" = "api",
 ): Promise<{ admission: Admission; used: string[] }> {
-  const { gate, used } = gateOf(given);
+  const { check, used } = checkOf(given);
   const kind = given.record?.type === "agent" ? "agent" : "proxy";
-  const caller = await gate.authenticate(`Bearer ${createToken(kind).reveal()}`, "10.0.0.1");
+  const caller = await check.authenticate(`Bearer ${createToken(kind).reveal()}`, "10.0.0.1");
   assert.equal(caller.kind, "caller");
   const admission = caller.kind === "caller" ? await caller.forward(form) : caller;
   return { admission, used };
@@ -114,8 +114,8 @@ describe("the credential behind a token", () => {
 
   it("a proxy token ends with its user's right to be here, before any credential is touched; an agent token is the app's", async () => {
     const accounts = { accessToken: async () => assert.fail("its credential was used") };
-    const { gate } = gateOf({ stillAllowed: false, accounts });
-    const refused = await gate.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
+    const { check } = checkOf({ stillAllowed: false, accounts });
+    const refused = await check.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
     assert.equal(refused.kind === "refuse" ? refused.status : 0, 403);
     const outcome = { kind: "token", token: new Secret("ghs_installation"), expiresAt: 1 } as const;
     const agent = await forwarded({ record: { type: "agent" }, outcome, stillAllowed: false });
@@ -165,7 +165,7 @@ describe("the credential behind a token", () => {
 });
 
 describe("demands", () => {
-  const rows: [name: string, demand: Demand | undefined, expected: RegExp | undefined][] = [
+  const rows: [name: string, required: RequiredPermissions | undefined, expected: RegExp | undefined][] = [
     ["held", { needs: [{ resource: "issues", level: "read" }], repositories: ["Acme/Widgets"] }, undefined],
     ["held for both repositories", { needs: [], repositories: ["acme/widgets", "acme/tools"] }, undefined],
     ["one of two repositories", { needs: [], repositories: ["acme/widgets", "acme/x"] }, /not for acme\/x/],
@@ -187,11 +187,11 @@ describe("demands", () => {
     ["a pattern", { needs: [], repositories: ["acme/*"] }, /such a name/],
     ["nothing that is understood", undefined, /do not open this address/],
   ];
-  for (const [name, demand, expected] of rows) {
+  for (const [name, required, expected] of rows) {
     it(`${name} is ${expected === undefined ? "allowed" : "refused"}`, async () => {
-      const { gate } = gateOf({});
-      const caller = await gate.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
-      const refusal = caller.kind === "caller" ? caller.permits(demand) : caller;
+      const { check } = checkOf({});
+      const caller = await check.authenticate(`Bearer ${createToken("proxy").reveal()}`, "10.0.0.1");
+      const refusal = caller.kind === "caller" ? caller.permits(required) : caller;
       if (expected === undefined) assert.equal(refusal, undefined);
       else assert.match(`${refusal?.status} ${refusal?.message}`, expected);
     });
@@ -199,7 +199,7 @@ describe("demands", () => {
 
   it("a token for everything may do what is not understood, one for every repository may not", async () => {
     const permits = async (record: Partial<TokenRecord>): Promise<boolean> => {
-      const caller = await gateOf({ record }).gate.authenticate(
+      const caller = await checkOf({ record }).check.authenticate(
         `Bearer ${createToken("proxy").reveal()}`,
         "10.0.0.1",
       );

@@ -2,22 +2,22 @@ import type { Clock } from "@devplat/base";
 import { addressKey } from "@devplat/config/address-key";
 import type { AuditEvent } from "./audit-event.ts";
 
-/** What one address is refused, or fails at, and is written down in a window: a broken client shows, a flood does not fill the disk. */
+/** Maximum recorded denials and failures of one address in a window: a broken client shows, a flood does not fill the disk. */
 const PER_ADDRESS = 60;
-/** The same of all unknown callers together. */
+/** Maximum of all unknown callers together. */
 const OVERALL = 1000;
-/** The same of one credential that is known, also one that is over: whoever found it may send it without end. */
+/** Maximum of one known credential, also an expired one: a finder of it can send it without end. */
 const PER_CREDENTIAL = 600;
 const WINDOW_MS = 60_000;
 
-/** What becomes of an event: written down; written down as the last of this minute; or left to the access log. */
+/** Whether an event is recorded, recorded as the last one of this minute, or left to the access log. */
 export type DenialVerdict = "record" | "record_as_last" | "leave_out";
 
 /**
- * Bounds what callers can have written down by being refused, or by failing, which costs them nothing: each record takes
- * room in the database. What was done is never left out, nor what the service did itself.
+ * Limits the records of denials and failures, which cost a caller nothing and take space in the database. Allowed actions and
+ * those of the service are always recorded.
  */
-export class DenialBounds {
+export class DenialLimits {
   readonly #clock: Clock;
   #endsAt = -Infinity;
   #overall = 0;
@@ -28,7 +28,7 @@ export class DenialBounds {
     this.#clock = clock;
   }
 
-  judge({ outcome, actor, remoteAddress = "" }: AuditEvent): DenialVerdict {
+  classify({ outcome, actor, remoteAddress = "" }: AuditEvent): DenialVerdict {
     if (outcome === "allowed" || actor.kind === "system") return "record";
     const now = this.#clock.monotonic();
     if (now >= this.#endsAt) {
@@ -55,7 +55,7 @@ function count(counts: Map<string, number>, key: string): number {
   return counted;
 }
 
-function verdict(counted: number, bound: number): DenialVerdict {
-  if (counted > bound) return "leave_out";
-  return counted === bound ? "record_as_last" : "record";
+function verdict(counted: number, max: number): DenialVerdict {
+  if (counted > max) return "leave_out";
+  return counted === max ? "record_as_last" : "record";
 }
