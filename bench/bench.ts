@@ -6,6 +6,7 @@ import { verdict, writeReport, type Report } from "./lib/report.ts";
 
 const BENCHMARKS: Readonly<Record<string, () => Promise<{ run(rounds: number): Promise<Report> }>>> = {
   growth: () => import("./micro/growth.ts"),
+  "ssh-signatures": () => import("./micro/ssh-signatures.ts"),
   fill: () => import("./e2e/fill.ts"),
   clone: () => import("./e2e/clone.ts"),
   concurrent: () => import("./e2e/concurrent.ts"),

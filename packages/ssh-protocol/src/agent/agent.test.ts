@@ -95,8 +95,10 @@ describe("agent messages", () => {
       }),
     );
     for (const type of ["lock", "unlock"] as const) {
-      const decoded = decodeAgentRequest(encodeAgentRequest({ type, passphrase: new Secret("horse £") }));
-      assert.ok(decoded.type === type && decoded.passphrase.reveal() === "horse £");
+      const decoded = decodeAgentRequest(
+        encodeAgentRequest({ type, passphrase: new Secret(Buffer.from("horse £")) }),
+      );
+      assert.ok(decoded.type === type && decoded.passphrase.reveal().toString() === "horse £");
     }
   });
 
@@ -124,7 +126,7 @@ describe("agent messages", () => {
 
   it("writes the numbers of the draft", () => {
     const numberOf = (request: AgentRequest): number | undefined => encodeAgentRequest(request)[0];
-    const passphrase = new Secret("a");
+    const passphrase = new Secret(Buffer.from("a"));
     assert.deepEqual(
       [
         numberOf({ type: "identities" }),

@@ -44,7 +44,7 @@ export class AgentFrameReader {
     if (this.#held < end) return undefined;
     // Joined once for each message: many small chunks must not be copied again and again.
     const whole = this.#join();
-    this.#parts = [whole.subarray(end)];
+    this.#parts = whole.length === end ? [] : [whole.subarray(end)];
     this.#held -= end;
     return whole.subarray(LENGTH_BYTES, end);
   }

@@ -159,7 +159,7 @@ describe("OpenSSH's clients with an agent of this package", () => {
       });
       assert.equal(result.code, 0, result.stderr);
       const last = agent.requests.at(-1);
-      assert.ok(last?.type === type && last.passphrase.reveal() === "the passphrase");
+      assert.ok(last?.type === type && last.passphrase.reveal().toString() === "the passphrase");
     }
   });
 
@@ -216,7 +216,7 @@ describe("OpenSSH's agent with requests of this package", () => {
       assert.equal(listed.identities.length, 2 * added.length);
       assert.equal(listed.identities[0]?.comment, "ssh-ed25519 key");
 
-      const passphrase = new Secret("a passphrase");
+      const passphrase = new Secret(Buffer.from("a passphrase"));
       assert.deepEqual(await ask(socket, { type: "lock", passphrase }), { type: "success" });
       assert.deepEqual(await ask(socket, { type: "identities" }), { type: "identities", identities: [] });
       assert.deepEqual(await ask(socket, { type: "unlock", passphrase }), { type: "success" });

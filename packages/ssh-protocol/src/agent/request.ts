@@ -28,12 +28,16 @@ export type AgentRequest =
   | { readonly type: "add"; readonly key: AddedKey; readonly constraints: readonly KeyConstraint[] }
   | { readonly type: "remove"; readonly key: Buffer }
   | { readonly type: "remove-all" }
-  | { readonly type: "lock" | "unlock"; readonly passphrase: Secret }
+  | { readonly type: "lock" | "unlock"; readonly passphrase: Secret<Buffer> }
   | { readonly type: "extension"; readonly name: string; readonly content: Buffer }
   /** Answered with a failure. */
   | { readonly type: "unknown"; readonly number: number; readonly content: Buffer };
 
-/** Decodes a message without its length. The frame stays known after an error: answer with a failure. @throws SshProtocolError */
+/**
+ * Decodes a message without its length. The frame stays known after an error: answer with a failure.
+ *
+ * @throws SshProtocolError
+ */
 export function decodeAgentRequest(message: Buffer): AgentRequest {
   const reader = new WireReader(message);
   const request = readRequest(reader);
@@ -102,9 +106,9 @@ function readRequest(reader: WireReader): AgentRequest {
     case REQUESTS.removeAll:
       return { type: "remove-all" };
     case REQUESTS.lock:
-      return { type: "lock", passphrase: new Secret(reader.text()) };
+      return { type: "lock", passphrase: new Secret(reader.string()) };
     case REQUESTS.unlock:
-      return { type: "unlock", passphrase: new Secret(reader.text()) };
+      return { type: "unlock", passphrase: new Secret(reader.string()) };
     case REQUESTS.extension:
       return { type: "extension", name: reader.name(), content: reader.rest() };
     default:
