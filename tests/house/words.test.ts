@@ -9,6 +9,7 @@ const CLEAN_FOLDERS = [
   "packages/config/",
   "packages/document-edit/",
   "packages/git-protocol/",
+  "packages/git-store/",
   "packages/go-template/",
   "packages/http-client/",
   "packages/oauth/",

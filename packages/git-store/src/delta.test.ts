@@ -55,7 +55,7 @@ test("applyDelta does any list of copies and insertions", () => {
   );
 });
 
-test("applyDelta of any bytes gives a typed error or a result of the size it claims, never more", () => {
+test("applyDelta of any bytes gives a typed error or a result of the claimed size", () => {
   const base = Buffer.from("the base of the delta");
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), (array) => {

@@ -49,7 +49,7 @@ test("ObjectDatabase reads loose and packed objects", () => {
   database.close();
 });
 
-test("ObjectDatabase.read of an id that is not there throws missing_object, of no id bad_oid", () => {
+test("ObjectDatabase.read throws missing_object, and bad_oid for an invalid id", () => {
   using folder = temporaryFolder();
   const database = ObjectDatabase.open(join(buildRepository(folder.path), "objects"));
   assert.throws(() => database.read("1".repeat(40)), { code: "missing_object" });
@@ -157,7 +157,7 @@ test("ObjectDatabase.open of an index of another pack throws corrupt_index", () 
   assert.throws(() => ObjectDatabase.open(join(paths[0]!, "objects")), { code: "corrupt_index" });
 });
 
-test("ObjectDatabase.refresh with a pack at fault throws its path, and reads the others", () => {
+test("ObjectDatabase.refresh throws the path of a damaged pack, reads the others", () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path);
   const database = ObjectDatabase.open(join(path, "objects"));
@@ -175,7 +175,7 @@ test("ObjectDatabase.refresh with a pack at fault throws its path, and reads the
   database.close();
 });
 
-test("ObjectDatabase.read of an id whose index leads to another object throws corrupt_object", () => {
+test("ObjectDatabase.read throws corrupt_object if the index has another object", () => {
   using folder = temporaryFolder();
   const path = buildRepository(folder.path);
   const database = ObjectDatabase.open(join(path, "objects"));

@@ -262,13 +262,6 @@ export class ObjectDatabase {
     return this.#hasLooseFolder(oid) ? readLooseObject(this.folder, oid) : undefined;
   }
 
-  /** Like {@link readRaw}, for an id in a buffer. */
-  readRawBytes(bytes: Buffer, start: number): RawObject | undefined {
-    const location = this.findBytes(bytes, start);
-    if (location !== undefined) return this.reader.read(location.pack, location.position);
-    return this.#looseFolders.size > 0 ? this.readRaw(hexAt(bytes, start, oidBytes(this.format))) : undefined;
-  }
-
   /** Returns type and size of an object. Does not inflate a packed object. @throws {GitStoreError} `missing_object` */
   info(oid: Oid): { type: ObjectType; size: number } {
     const location = this.find(oid);

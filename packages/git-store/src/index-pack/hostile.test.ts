@@ -297,7 +297,7 @@ test("indexPack accepts a pack whose limits are just met", async () => {
   assert.equal((await indexInto(folder.path, good, limits)).objects, 2);
 });
 
-test("indexPack of a chain of 6,000 deltas, and reading its end, do not run out of stack", async () => {
+test("indexPack of 6,000 chained deltas, and reading the last, need little stack", async () => {
   using folder = temporaryFolder();
   const packs = join(folder.path, "pack");
   mkdirSync(packs);

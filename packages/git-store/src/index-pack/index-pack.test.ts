@@ -55,7 +55,7 @@ function onlyPack(result: IndexedPack, extension: string): Buffer {
 }
 
 for (const format of ["sha1", "sha256"] satisfies ObjectFormat[]) {
-  test(`indexPack writes the .idx and .rev of stock git for a ${format} pack, byte for byte`, async () => {
+  test(`indexPack writes the same .idx and .rev as stock git for a ${format} pack`, async () => {
     using folder = temporaryFolder();
     const pack = readPack(buildRepository(folder.path, format));
     const result = await index(folder.path, pack, { format });
@@ -136,7 +136,7 @@ test("IndexWorkers index packs in sequence and concurrently, also after a faulty
   for (const result of results) assert.ok(onlyPack(result, "idx").equals(expected));
 });
 
-test("IndexWorkers with one thread index many packs, some of them aborted while waiting", async () => {
+test("IndexWorkers with one thread index many packs, some aborted while they wait", async () => {
   using folder = temporaryFolder();
   const packs = Array.from({ length: 6 }, (_, i) => {
     const builder = new PackBuilder();
@@ -281,7 +281,7 @@ test("indexPack of a pack that is there already keeps it and leaves nothing else
   assert.equal(readdirSync(first.folder).length, 3);
 });
 
-test("indexPack stopped by its signal rejects with the signal's reason, though the source hangs, and stores nothing", async () => {
+test("indexPack aborted while its source hangs rejects with the reason, stores nothing", async () => {
   using folder = temporaryFolder();
   const target = join(folder.path, "pack");
   mkdirSync(target);
@@ -369,7 +369,7 @@ test("indexPack of a pack made of an empty and a tiny object keeps them apart", 
   database.close();
 });
 
-test("indexPack with maxAheadBytes reads its source no further ahead of the thread that scans", async () => {
+test("indexPack with maxAheadBytes limits how far it reads ahead of the scan", async () => {
   using folder = temporaryFolder();
   const builder = new PackBuilder();
   for (let i = 0; i < 64; i++) builder.object("blob", noiseOf(65_536 + i));

@@ -51,7 +51,7 @@ function reachedByGit(path: string, oid: string): string[] {
 }
 
 for (const format of ["sha1", "sha256"] as const) {
-  test(`ReachabilityIndex knows what every commit reaches, with and without bitmaps (${format})`, async () => {
+  test(`ReachabilityIndex finds all reachable objects, also without bitmaps (${format})`, async () => {
     using folder = temporaryFolder();
     const origin = buildRepository(folder.path, format);
     const { repository, index } = await grow(
@@ -71,7 +71,7 @@ for (const format of ["sha1", "sha256"] as const) {
   });
 }
 
-test("persist writes files that save the next open all reading, and that stock git accepts", async () => {
+test("persist writes files that stock git accepts, and the next open reads no objects", async () => {
   using folder = temporaryFolder();
   const origin = buildRepository(folder.path);
   const path = join(folder.path, "store.git");

@@ -50,7 +50,7 @@ export function* reachCommits(
 ): Steps {
   const { commits, bitmaps } = graph;
   const cut = options.cut !== undefined && options.cut.size > 0 ? options.cut : undefined;
-  const queue = new CommitQueue(commits);
+  const queue = CommitQueue.byLevel(commits);
   for (const start of starts) addStart(graph, start, target, queue, trees);
   let steps = 0;
   for (let row = queue.pop(); row !== undefined; row = queue.pop()) {

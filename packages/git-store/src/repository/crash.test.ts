@@ -27,7 +27,7 @@ const WRITER = `
   }
 `;
 
-test(`Repository after kill -9 at any moment is clean, complete and usable (seed ${SEED})`, async () => {
+test(`Repository after kill -9 is clean, complete and usable (seed ${SEED})`, async () => {
   using folder = temporaryFolder();
   const random = randomFrom(SEED);
   const source = buildRepository(folder.path, "sha1", { commits: 30 });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { temporaryFolder } from "../../test/git.test-kit.ts";
 import { acquireLock } from "./lock-file.ts";
 
-test("acquireLock refuses a second holder with locked, which is worth a retry, and admits it after release", async () => {
+test("acquireLock rejects a second holder with locked, and succeeds after release", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "a.lock~");
   const lock = await acquireLock(path);
@@ -38,7 +38,7 @@ test("acquireLock breaks the lock of a process that was killed", async () => {
   await lock.release();
 });
 
-test("acquireLock breaks a lock of another machine only after a minute without a sign of life", async () => {
+test("acquireLock breaks a lock of another machine after a minute without a touch", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "a.lock~");
   writeFileSync(path, "0123456789ab.77.0123456789ab 00\n");

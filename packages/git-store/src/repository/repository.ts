@@ -90,18 +90,9 @@ export class Repository {
     return new Repository(path, format, config, objects);
   }
 
-  /** Returns a value of the repository's `config`, as it was when opened or last set here. */
+  /** Returns a value of the repository's `config`, as it was when opened. */
   config(key: string): string | undefined {
     return this.#config.get(key);
-  }
-
-  /** Sets values of `config`. Comments and the order of an existing file are lost. */
-  async setConfig(values: Readonly<Record<string, string>>): Promise<void> {
-    const path = join(this.path, "config");
-    const changed = new Map(parseConfig(await readFile(path, "utf8")));
-    for (const [key, value] of Object.entries(values)) changed.set(key, value);
-    await replaceFile(path, formatConfig(changed));
-    this.#config = changed;
   }
 
   /** @throws {GitStoreError} `corrupt_repository` */
@@ -111,19 +102,6 @@ export class Repository {
     if (ref !== undefined && isRefName(ref)) return { ref };
     if (isOid(text, this.format)) return { oid: text };
     throw new GitStoreError("corrupt_repository", `read ${this.path}/HEAD: neither a ref nor an id`);
-  }
-
-  /** @throws {GitStoreError} `bad_ref_name`, `bad_oid` */
-  async setHead(head: Head): Promise<void> {
-    if ("ref" in head) {
-      checkRefName(head.ref);
-    } else if (!isOid(head.oid, this.format)) {
-      throw new GitStoreError(
-        "bad_oid",
-        `set HEAD of ${this.path}: not an id of a ${this.format} repository`,
-      );
-    }
-    await replaceFile(join(this.path, "HEAD"), "ref" in head ? `ref: ${head.ref}\n` : `${head.oid}\n`);
   }
 
   /**

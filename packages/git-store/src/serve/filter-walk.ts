@@ -1,11 +1,11 @@
 import { BLOB, COMMIT, TAG, TREE } from "../object-format.ts";
 import { hasBit, setBit, type Bitset } from "../reachability/bitset.ts";
+import { CommitQueue } from "../reachability/commit-queue.ts";
 import type { ObjectGraph } from "../reachability/object-graph.ts";
 import type { Steps } from "../reachability/slices.ts";
 import { contentOf, peel } from "../reachability/walk.ts";
 import { TreeCursor } from "../tree.ts";
 import { CombinedState, MARK_SEEN, SHOW, SKIP_TREE, type Part } from "./combined-filter.ts";
-import { DateQueue } from "./date-queue.ts";
 import type { CombinedFilter } from "./filter.ts";
 
 /** Objects between two pauses. */
@@ -93,14 +93,26 @@ export class FilterWalk {
   /** Filters commits, newest first, and appends their trees to `pending`. */
   *#commits(starts: readonly number[], pending: number[]): Steps {
     const { commits } = this.#graph;
-    const queue = new DateQueue(commits, starts);
+    // Order of each commit that has entered the queue. Git sorts equal dates by it (commit_list_insert_by_date).
+    const order = new Map<number, number>();
+    const queue = new CommitQueue((row, other) => {
+      const difference = commits.timeOf(row) - commits.timeOf(other);
+      return difference === 0 ? order.get(row)! < order.get(other)! : difference > 0;
+    });
+    const enter = (row: number): boolean => {
+      if (order.has(row)) return false;
+      order.set(row, order.size);
+      queue.push(row);
+      return true;
+    };
+    for (const start of starts) enter(start);
     for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
       const number = commits.numberOf(row);
       if (!hasBit(this.#send, number)) continue;
       if (!this.#shallow.has(number)) {
         const end = commits.parentsFrom(row + 1);
         for (let i = commits.parentsFrom(row); i < end; i++) {
-          if (queue.push(commits.parentAt(i))) setBit(this.#found, commits.numberOf(commits.parentAt(i)));
+          if (enter(commits.parentAt(i))) setBit(this.#found, commits.numberOf(commits.parentAt(i)));
         }
       }
       const tree = commits.treeOf(row);

@@ -78,7 +78,7 @@ export function boundaryBySelection(
 ): Boundary {
   const selected = new Set<number>();
   const leftOut = new Set<number>();
-  const queue = new CommitQueue(commits);
+  const queue = CommitQueue.byLevel(commits);
   for (const head of heads) queue.push(head);
   // By level: the descendants of a commit come before it, and decide whether it is left out.
   const seen = new Set<number>();
