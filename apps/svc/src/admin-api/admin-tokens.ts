@@ -61,7 +61,6 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       description: "Newest first. With `limit`, a `Link` header leads to the next page.",
       query: z.strictObject(pagingQuery),
       result: z.array(adminTokenSchema),
-      successStatus: 200,
       async handle({ actor, query }) {
         // Ids are UUIDv7: they order by time. Newest first, so the key counts backwards.
         const { items, headers } = pageOf(await tokens.list(actor), query, {
@@ -69,7 +68,7 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
           key: ({ id }) => id,
           descending: true,
         });
-        return { status: 200, headers, body: items.map(adminTokenView) };
+        return { headers, body: items.map(adminTokenView) };
       },
     }),
     operation({
@@ -79,10 +78,8 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       id: "getAdminToken",
       summary: "Show one administration token",
       result: adminTokenSchema,
-      successStatus: 200,
       refusals: { 404: "No administration token has this id" },
       handle: async ({ actor, id }) => ({
-        status: 200,
         body: adminTokenView(await tokens.get(actor, id)),
       }),
     }),
@@ -93,12 +90,8 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       id: "revokeAdminToken",
       summary: "Revoke an administration token at once",
       query: mintedTokensQuery("Default keep"),
-      successStatus: 204,
       refusals: { 404: "No administration token has this id" },
-      async handle({ actor, id, query }) {
-        await tokens.revoke(actor, id, query.tokens);
-        return { status: 204 };
-      },
+      handle: async ({ actor, id, query }) => tokens.revoke(actor, id, query.tokens),
     }),
   ];
 }

@@ -46,7 +46,6 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
   const common = { tag: "Apps", access: "admin" } as const;
   const view = (record: AppRecord): z.output<typeof appSchema> => appView(record, codeHost);
   const answer = (record: AppRecord): Answer => ({
-    status: 200,
     headers: { ETag: entityTag(record.version) },
     body: view(record),
   });
@@ -77,8 +76,7 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       id: "listApps",
       summary: "List registered apps",
       result: z.array(appSchema),
-      successStatus: 200,
-      handle: async ({ actor }) => ({ status: 200, body: (await apps.list(actor)).map(view) }),
+      handle: async ({ actor }) => ({ body: (await apps.list(actor)).map(view) }),
     }),
     operation({
       ...common,
@@ -87,7 +85,6 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       id: "getApp",
       summary: "Show one app",
       result: appSchema,
-      successStatus: 200,
       refusals: unknown,
       handle: async ({ actor, id }) => answer(await apps.get(actor, id)),
     }),
@@ -99,7 +96,6 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       summary: "Change an app's key or webhook secret, or make it the default",
       body: appChangeSchema,
       result: appSchema,
-      successStatus: 200,
       conditional: true,
       refusals: { ...unknown, 502: "The code host gave no answer" },
       handle: async ({ actor, id, body, ifMatch }) =>
@@ -111,13 +107,9 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       path: `${PATH}/{id}`,
       id: "removeApp",
       summary: "Forget an app; its installation tokens are revoked, and agent tokens of it open nothing",
-      successStatus: 204,
       conditional: true,
       refusals: unknown,
-      async handle({ actor, id, ifMatch }) {
-        await apps.remove(actor, id, expectedVersions(ifMatch));
-        return { status: 204 };
-      },
+      handle: async ({ actor, id, ifMatch }) => apps.remove(actor, id, expectedVersions(ifMatch)),
     }),
     operation({
       ...common,
@@ -126,12 +118,10 @@ export function appOperations(apps: Apps, codeHost: CodeHost, address: OwnAddres
       id: "checkApp",
       summary: "Ask the code host about an app: whether its key works, what it may do, where it is installed",
       result: checkedAppSchema,
-      successStatus: 200,
       refusals: { ...unknown, 422: "Its key is not taken", 502: "The code host gave no answer" },
       async handle({ actor, id }) {
         const { app, host, installations } = await apps.check(actor, id);
         return {
-          status: 200,
           body: {
             app: view(app),
             permissions: host.permissions,

@@ -49,13 +49,12 @@ export function auditOperations(audit: AuditLog, address: OwnAddress): Operation
       access: "admin",
       query: auditQuerySchema,
       result: z.array(auditRecordSchema),
-      successStatus: 200,
       async handle({ actor, query }) {
         const { records, next } = await audit.list(actor, query);
         const { cursor: _, ...rest } = query;
         const headers =
           next === undefined ? {} : nextPage(`${address.baseUrl}${PATH}`, { ...rest, cursor: next });
-        return { status: 200, headers, body: records.map(auditView) };
+        return { headers, body: records.map(auditView) };
       },
     }),
   ];

@@ -42,7 +42,6 @@ const unknown = { 404: "No cached repository has this id" };
 /** The administration of cached repositories. */
 export function cachedRepositoryOperations(repositories: Repositories, address: OwnAddress): Operation[] {
   const answer = (state: RepositoryState): Answer => ({
-    status: 200,
     headers: { ETag: entityTag(state.version) },
     body: repositoryView(state),
   });
@@ -57,13 +56,12 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       description: "Ordered by owner and name. With `limit`, a `Link` header leads to the next page.",
       query: z.strictObject(pagingQuery),
       result: z.array(repositorySchema),
-      successStatus: 200,
       async handle({ actor, query }) {
         const { items, headers } = pageOf(repositories.list(actor), query, {
           url: `${address.baseUrl}${PATH}`,
           key: ({ owner, name }) => `${owner}/${name}`.toLowerCase(),
         });
-        return { status: 200, headers, body: items.map(repositoryView) };
+        return { headers, body: items.map(repositoryView) };
       },
     }),
     operation({
@@ -93,7 +91,6 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       id: "getCachedRepository",
       summary: "Show one cached repository",
       result: repositorySchema,
-      successStatus: 200,
       refusals: unknown,
       handle: async ({ actor, id }) => answer(repositories.get(actor, id)),
     }),
@@ -105,7 +102,6 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       summary: "Enable or disable caching, change the timeout, set or clear the size limit",
       body: repositoryChangeSchema,
       result: repositorySchema,
-      successStatus: 200,
       conditional: true,
       refusals: unknown,
       handle: async ({ actor, id, body, ifMatch }) =>
@@ -117,13 +113,9 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       path: `${PATH}/{id}`,
       id: "removeCachedRepository",
       summary: "Remove a repository from the cache list, and its data in the background",
-      successStatus: 204,
       conditional: true,
       refusals: unknown,
-      async handle({ actor, id, ifMatch }) {
-        await repositories.remove(actor, id, expectedVersions(ifMatch));
-        return { status: 204 };
-      },
+      handle: async ({ actor, id, ifMatch }) => repositories.remove(actor, id, expectedVersions(ifMatch)),
     }),
     operation({
       ...common,
@@ -133,10 +125,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       summary: "Remove the cached data and keep the record",
       successStatus: 202,
       refusals: unknown,
-      async handle({ actor, id }) {
-        repositories.purge(actor, id);
-        return { status: 202 };
-      },
+      handle: async ({ actor, id }) => repositories.purge(actor, id),
     }),
     operation({
       ...common,
@@ -146,10 +135,7 @@ export function cachedRepositoryOperations(repositories: Repositories, address: 
       summary: "Fetch ahead what the code host has new",
       successStatus: 202,
       refusals: { ...unknown, 409: "It is disabled, or no token for warming is configured" },
-      async handle({ actor, id }) {
-        await repositories.warm(actor, id);
-        return { status: 202 };
-      },
+      handle: async ({ actor, id }) => repositories.warm(actor, id),
     }),
   ];
 }

@@ -23,11 +23,9 @@ export function testLoginOperation(testLogin: TestLogin): Operation {
     access: "public",
     body: testLoginSchema,
     result: sessionSchema,
-    successStatus: 200,
     async handle({ body, client }) {
       const { token, record, identity } = await testLogin.logIn(body, client);
       return {
-        status: 200,
         body: {
           session_token: token.reveal(),
           id: record.id,

@@ -3,7 +3,7 @@ import { openApiDocument, type DescribedOperation, type Json } from "@devplat/we
 import { z } from "zod";
 import { sessionCookieName } from "../identity/login/authenticator.ts";
 import { PROBLEM_TYPES } from "../problem-types.ts";
-import { operation, type Operation } from "./operation.ts";
+import { operation, successStatusOf, type Operation } from "./operation.ts";
 
 /** The operation that serves the document of all operations, itself included. */
 export function openApiOperation(others: readonly Operation[], version: string): Operation {
@@ -15,10 +15,9 @@ export function openApiOperation(others: readonly Operation[], version: string):
     summary: "This document",
     access: "public",
     result: z.looseObject({}),
-    successStatus: 200,
     handle: async () => {
       document ??= administrationDocument([...others, self], version);
-      return { status: 200, body: document };
+      return { body: document };
     },
   });
   let document: Json | undefined;
@@ -64,7 +63,7 @@ function described(each: Operation): DescribedOperation {
     query,
     headers: each.conditional === true ? IF_MATCH : undefined,
     body: body && { schema: body },
-    responses: { [each.successStatus]: { schema: result } },
+    responses: { [successStatusOf(each)]: { schema: result } },
     problems: problemsOf(each),
     security: access === "public" ? [] : [{ bearer: [] }, { cookie: [] }],
     extensions: { "x-access": access },

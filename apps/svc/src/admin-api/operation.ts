@@ -20,7 +20,6 @@ export interface Call<Query> {
 }
 
 export interface Answer {
-  readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON; undefined: no body. */
   readonly body?: unknown;
@@ -44,12 +43,13 @@ export interface Operation<Query = unknown> {
   readonly query?: z.ZodType<Query>;
   /** Schema of the successful answer; undefined: no body. */
   readonly result?: z.ZodType;
-  readonly successStatus: number;
+  /** Default: 200 with a result, 204 without. */
+  readonly successStatus?: number;
   /** Statuses of refusals that are its own; those of every operation are added by the document. */
   readonly refusals?: Readonly<Record<number, string>>;
   /** Whether `If-Match` is looked at. */
   readonly conditional?: boolean;
-  handle(call: Call<Query>): Promise<Answer>;
+  handle(call: Call<Query>): Promise<Answer | void>;
 }
 
 /** Keeps the types of one operation together and forgets them, for lists of operations. */
@@ -57,9 +57,13 @@ export function operation<Query>(definition: Operation<Query>): Operation {
   return definition;
 }
 
+export function successStatusOf({ successStatus, result }: Operation): number {
+  return successStatus ?? (result === undefined ? 204 : 200);
+}
+
 /** The answer to a request that created a resource. @param location address of the resource */
-export function created(location: string, { headers, body }: Omit<Answer, "status">): Answer {
-  return { status: 201, headers: { ...headers, Location: location }, body };
+export function created(location: string, { headers, body }: Answer): Answer {
+  return { headers: { ...headers, Location: location }, body };
 }
 
 /** A time in milliseconds as the API gives it. */

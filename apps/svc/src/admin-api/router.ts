@@ -5,7 +5,7 @@ import type { Authenticator } from "../identity/login/authenticator.ts";
 import { readJson } from "../http/request/request-body.ts";
 import { clientOf, requestFacts } from "../http/request/management-client.ts";
 import { admit } from "../administration/permission.ts";
-import type { Operation } from "./operation.ts";
+import { successStatusOf, type Operation } from "./operation.ts";
 import { INTERNAL, ProblemError, documentOf, problemOf, problemResponse } from "../http/request/problem.ts";
 import { validateQuery } from "../administration/validation.ts";
 
@@ -15,7 +15,7 @@ export interface RouterParts {
   readonly logger: Logger;
 }
 
-/** Serves the operations: who, then how, then what; and 405 with `Allow` for their paths with another method. */
+/** Serves the operations, and 405 with `Allow` for another method of their paths. */
 export function addOperations(app: Hono, operations: readonly Operation[], parts: RouterParts): void {
   const paths = [...new Set(operations.map(({ path }) => path))];
   // A path of fixed words goes before one with a parameter that would match it: /api/tokens/revoke is no token.
@@ -90,12 +90,12 @@ async function serve(
     body,
     ifMatch: context.req.header("if-match"),
   });
-  if (answer.body === undefined) {
-    return new Response(null, { status: answer.status, headers: { ...answer.headers } });
-  }
-  return new Response(JSON.stringify(answer.body), {
-    status: answer.status,
-    headers: { ...answer.headers, "Content-Type": "application/json" },
+  const status = successStatusOf(each);
+  const { headers, body: result } = answer ?? {};
+  if (result === undefined) return new Response(null, { status, headers: { ...headers } });
+  return new Response(JSON.stringify(result), {
+    status,
+    headers: { ...headers, "Content-Type": "application/json" },
   });
 }
 

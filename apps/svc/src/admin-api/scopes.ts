@@ -26,9 +26,8 @@ export function scopeOperations(explanations: Explanations): Operation[] {
       access: "user",
       body: explainRequestSchema,
       result: explanationSchema,
-      successStatus: 200,
       refusals: { 404: "No token has this value" },
-      handle: async ({ body }) => ({ status: 200, body: await explanations.explain(body) }),
+      handle: async ({ body }) => ({ body: await explanations.explain(body) }),
     }),
   ];
 }

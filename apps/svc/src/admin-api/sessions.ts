@@ -65,11 +65,10 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
       id: "getCaller",
       summary: "Who makes this request",
       result: callerSchema,
-      successStatus: 200,
       async handle({ actor }) {
         const account = await sessions.accountState(actor);
         const { login, role, sessionId } = actor;
-        return { status: 200, body: { username: login, role, session_id: sessionId, account } };
+        return { body: { username: login, role, session_id: sessionId, account } };
       },
     }),
     operation({
@@ -84,7 +83,6 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
         all: z.enum(["true", "false"]).optional().meta({ description: "true: of all users (admin)" }),
       }),
       result: z.array(listedSessionSchema),
-      successStatus: 200,
       async handle({ actor, query }) {
         // Ids are UUIDv7: they order by time. Newest first, so the key counts backwards.
         const { items, headers } = pageOf(await sessions.list(actor, query.all === "true"), query, {
@@ -95,7 +93,6 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
         });
         const tokens = await sessions.tokenCounts(items);
         return {
-          status: 200,
           headers,
           body: items.map((each) =>
             sessionView(each, { current: actor.sessionId, tokens: tokens.get(each.record.id) ?? 0 }),
@@ -110,12 +107,8 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
       id: "endSession",
       summary: "End a session at once",
       query: mintedTokensQuery("Default revoke for the session of a program, keep for a browser's"),
-      successStatus: 204,
       refusals: { 404: "No session of yours has this id" },
-      async handle({ actor, id, query }) {
-        await sessions.end(actor, id, query.tokens);
-        return { status: 204 };
-      },
+      handle: async ({ actor, id, query }) => void (await sessions.end(actor, id, query.tokens)),
     }),
     operation({
       ...common,
@@ -123,10 +116,9 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
       path: "/api/account",
       id: "disconnectAccount",
       summary: "Forget your code-host credential; your proxy tokens then open only what anybody may read",
-      successStatus: 204,
       refusals: { 404: "No account is connected" },
       async handle({ actor }) {
-        if (await sessions.disconnectAccount(actor)) return { status: 204 };
+        if (await sessions.disconnectAccount(actor)) return;
         throw new SvcError("not_found", "No code-host account is connected");
       },
     }),
@@ -136,11 +128,7 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
       path: "/auth/logout",
       id: "logout",
       summary: "End the session that makes this request",
-      successStatus: 204,
-      async handle({ actor }) {
-        await sessions.logOut(actor);
-        return { status: 204 };
-      },
+      handle: async ({ actor }) => sessions.logOut(actor),
     }),
   ];
 }

@@ -86,7 +86,6 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
         mine: z.enum(["true", "false"]).optional().meta({ description: "true: an admin's own only" }),
       }),
       result: z.array(tokenSchema),
-      successStatus: 200,
       async handle({ actor, query: { limit, cursor, mine } }) {
         const { records, next } = await tokens.list(actor, {
           limit: limit === undefined ? MAX_LISTED : Number(limit),
@@ -96,7 +95,7 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
         const url = `${address.baseUrl}${PATH}`;
         const headers = next === undefined ? {} : nextPage(url, { limit, mine, cursor: next });
         const logins = await tokens.loginsOf(actor, records);
-        return { status: 200, headers, body: records.map((record) => tokenView(record, logins)) };
+        return { headers, body: records.map((record) => tokenView(record, logins)) };
       },
     }),
     operation({
@@ -106,11 +105,10 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       id: "getToken",
       summary: "Show one token",
       result: tokenSchema,
-      successStatus: 200,
       refusals: { 404: "No token of yours has this id" },
       async handle({ actor, id }) {
         const record = await tokens.get(actor, id);
-        return { status: 200, body: tokenView(record, await tokens.loginsOf(actor, [record])) };
+        return { body: tokenView(record, await tokens.loginsOf(actor, [record])) };
       },
     }),
     operation({
@@ -119,12 +117,8 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       path: `${PATH}/{id}`,
       id: "revokeToken",
       summary: "Revoke a token at once",
-      successStatus: 204,
       refusals: { 404: "No token of yours has this id" },
-      async handle({ actor, id }) {
-        await tokens.revoke(actor, id);
-        return { status: 204 };
-      },
+      handle: async ({ actor, id }) => tokens.revoke(actor, id),
     }),
     operation({
       ...common,
@@ -135,12 +129,8 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       description:
         "Proxy and agent tokens; sessions and administration tokens, too, with every token that was made with them.",
       body: tokenValueSchema,
-      successStatus: 204,
       refusals: { 404: "No token has this value" },
-      async handle({ actor, body }) {
-        await revokeByValue({ tokens, sessions }, actor, body);
-        return { status: 204 };
-      },
+      handle: async ({ actor, body }) => revokeByValue({ tokens, sessions }, actor, body),
     }),
   ];
 }

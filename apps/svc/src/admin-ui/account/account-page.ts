@@ -27,11 +27,8 @@ export function accountPage(options: AccountPageOptions): Page {
   return {
     title: "Account",
     section: "/ui",
-    content: html`<div>
-        <h1>Account</h1>
-        <p class="lead">You are signed in as ${identity.login}.</p>
-      </div>
-      ${doneBanner(options.done)} ${connectionCard(options)}
+    lead: html`You are signed in as ${identity.login}.`,
+    content: html`${doneBanner(options.done)} ${connectionCard(options)}
       <section class="card flush" aria-labelledby="sessions-heading">
         <div class="card-head">
           <h2 id="sessions-heading">Where you are signed in</h2>

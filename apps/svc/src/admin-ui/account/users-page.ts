@@ -40,13 +40,8 @@ export function usersPage(options: UsersPageOptions): Page {
   return {
     title: "Users and sessions",
     section: PATH,
-    content: html`<div>
-        <h1>Users and sessions</h1>
-        <p class="lead">
-          Everybody who ever signed in. Admins are named in the configuration (<code>admins</code>).
-        </p>
-      </div>
-      ${doneBanner(options.done)}
+    lead: html`Everybody who ever signed in. Admins are named in the configuration (<code>admins</code>).`,
+    content: html`${doneBanner(options.done)}
       <section class="card flush" aria-labelledby="users">
         <div class="card-head">
           <h2 id="users">Users</h2>

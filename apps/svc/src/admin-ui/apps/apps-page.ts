@@ -36,30 +36,25 @@ export function appsPage(options: AppsPageOptions): Page {
   return {
     title: "Apps",
     section: "/admin/apps",
-    content: html`<div>
-        <h1>Apps</h1>
-        <p class="lead">
-          An app of the code host stands behind agent tokens and cache warming: its installations say which
-          repositories they reach.
-        </p>
-      </div>
-      ${doneBanner(done)} ${checked === undefined ? "" : checkedCard(checked)}
-      ${
-        codeHost.apps === undefined
-          ? html`<p class="banner">
-              ${hostName} knows no apps: agent tokens are not available with it. For warming set
-              <code>cache.service_token</code>.
-            </p>`
-          : html`<section class="card flush" aria-labelledby="list-heading">
-                <div class="card-head">
-                  <h2 id="list-heading">Registered apps</h2>
-                  <span class="badge">${apps.length}</span>
-                </div>
-                ${apps.length === 0 ? html`<p class="empty">No app yet.</p>` : table(apps, codeHost)}
-              </section>
-              ${manifestCard(options.manifestForm ?? EMPTY_FORM, hostName)}
-              ${registerCard(options.registerForm ?? EMPTY_FORM)}`
-      }`,
+    lead: html`An app of the code host stands behind agent tokens and cache warming: its installations say
+    which repositories they reach.`,
+    content: html`${doneBanner(done)} ${checked === undefined ? "" : checkedCard(checked)}
+    ${
+      codeHost.apps === undefined
+        ? html`<p class="banner">
+            ${hostName} knows no apps: agent tokens are not available with it. For warming set
+            <code>cache.service_token</code>.
+          </p>`
+        : html`<section class="card flush" aria-labelledby="list-heading">
+              <div class="card-head">
+                <h2 id="list-heading">Registered apps</h2>
+                <span class="badge">${apps.length}</span>
+              </div>
+              ${apps.length === 0 ? html`<p class="empty">No app yet.</p>` : table(apps, codeHost)}
+            </section>
+            ${manifestCard(options.manifestForm ?? EMPTY_FORM, hostName)}
+            ${registerCard(options.registerForm ?? EMPTY_FORM)}`
+    }`,
   };
 }
 

@@ -26,14 +26,9 @@ export function auditPage(options: AuditPageOptions): Page {
   return {
     title: "Audit",
     section: "/admin/audit",
-    content: html`<div>
-        <h1>Audit</h1>
-        <p class="lead">
-          Who did what, when, from where, and with what outcome. Newest first; a record is here within
-          seconds.
-        </p>
-      </div>
-      <section class="card" aria-labelledby="filter-heading">
+    lead: html`Who did what, when, from where, and with what outcome. Newest first; a record is here within
+    seconds.`,
+    content: html`<section class="card" aria-labelledby="filter-heading">
         <h2 id="filter-heading">Filter</h2>
         ${failureBanner(form.message)}
         <form class="fields" method="get" action="/admin/audit">

@@ -23,6 +23,8 @@ export type SectionPath = (typeof SECTIONS)[number]["path"];
 /** A page without the frame that all pages have. */
 export interface Page {
   readonly title: string;
+  /** Introduction below a heading with the title; undefined: the content has the heading. */
+  readonly lead?: Html;
   readonly content: Html;
   /** The section that is shown. */
   readonly section?: SectionPath;
@@ -40,7 +42,7 @@ export interface Frame {
 
 /** A page with its header and navigation. @param identity undefined: nobody is signed in */
 export function layout(shown: Page, { assets, version }: Frame, identity: Identity | undefined): Html {
-  const { title, content, section, live, narrow } = shown;
+  const { title, lead, content, section, live, narrow } = shown;
   const sections = SECTIONS.filter(({ adminOnly }) => !adminOnly || identity?.role === "admin");
   return page({
     title: `${title} – svc`,
@@ -71,7 +73,17 @@ export function layout(shown: Page, { assets, version }: Frame, identity: Identi
                 </div>`
         }
       </header>
-      <main class="page ${narrow === true ? "narrow" : ""}" id="content" tabindex="-1">${content}</main>
+      <main class="page ${narrow === true ? "narrow" : ""}" id="content" tabindex="-1">
+        ${
+          lead === undefined
+            ? ""
+            : html`<div>
+                <h1>${title}</h1>
+                <p class="lead">${lead}</p>
+              </div>`
+        }
+        ${content}
+      </main>
       <footer class="footer"><a href="/docs">API</a> · <a href="/cli">Command line</a></footer>
       ${live === undefined ? "" : html`<div hx-sse:connect="${live}" hx-swap="none"></div>`}`,
   });

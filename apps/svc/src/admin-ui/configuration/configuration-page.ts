@@ -6,15 +6,10 @@ export function configurationPage(yaml: string): Page {
   return {
     title: "Configuration",
     section: "/admin/configuration",
-    content: html`<div>
-        <h1>Configuration</h1>
-        <p class="lead">
-          What is in effect, defaults included; secrets are masked. It is changed in the configuration file
-          and the environment. SIGHUP reads the file again, and the log names what needs a restart.
-        </p>
-      </div>
-      <section class="card" aria-label="Configuration in effect">
-        <pre class="code" tabindex="0"><code>${yaml}</code></pre>
-      </section>`,
+    lead: html`What is in effect, defaults included; secrets are masked. It is changed in the configuration
+    file and the environment. SIGHUP reads the file again, and the log names what needs a restart.`,
+    content: html`<section class="card" aria-label="Configuration in effect">
+      <pre class="code" tabindex="0"><code>${yaml}</code></pre>
+    </section>`,
   };
 }

@@ -37,14 +37,9 @@ export function dashboardPage(state: DashboardState): Page {
     title: "Dashboard",
     section: "/admin",
     live: DASHBOARD_STREAM,
-    content: html`<div>
-        <h1>Dashboard</h1>
-        <p class="lead">
-          What this instance did since ${formatTime(state.activity.since)}; the chart and the slowest fetches
-          look back an hour. Where several instances run, each shows its own figures.
-        </p>
-      </div>
-      <div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,
+    lead: html`What this instance did since ${formatTime(state.activity.since)}; the chart and the slowest
+    fetches look back an hour. Where several instances run, each shows its own figures.`,
+    content: html`<div class="stack" id="${DASHBOARD_ID}">${dashboardContent(state)}</div>`,
   };
 }
 

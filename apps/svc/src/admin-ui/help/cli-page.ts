@@ -39,17 +39,14 @@ export function cliPage({ baseUrl, hostUrl }: CliPageOptions): Page {
   ];
   return {
     title: "Command line",
-    content: html`<div>
-        <h1>Command line</h1>
-        <p class="lead">How to use this service from a terminal. <code>svc --help</code> has the rest.</p>
-      </div>
-      ${parts.map(
-        ([title, text, commands], index) =>
-          html`<section class="card stack" aria-labelledby="part-${index}">
-            <h2 id="part-${index}">${title}</h2>
-            <p>${text}</p>
-            <pre class="code" tabindex="0"><code>${commands.join("\n")}</code></pre>
-          </section>`,
-      )}`,
+    lead: html`How to use this service from a terminal. <code>svc --help</code> has the rest.`,
+    content: html`${parts.map(
+      ([title, text, commands], index) =>
+        html`<section class="card stack" aria-labelledby="part-${index}">
+          <h2 id="part-${index}">${title}</h2>
+          <p>${text}</p>
+          <pre class="code" tabindex="0"><code>${commands.join("\n")}</code></pre>
+        </section>`,
+    )}`,
   };
 }

@@ -24,14 +24,9 @@ export function docsPage({ operations, baseUrl }: DocsPageOptions): Page {
   const tags = [...new Set(operations.map(({ tag }) => tag))];
   return {
     title: "API",
-    content: html`<div>
-        <h1>API</h1>
-        <p class="lead">
-          JSON over HTTP, with a session or administration token (<code>svcr_…</code>) as bearer. Fields,
-          answers and errors are in the <a href="/api/openapi.json">OpenAPI document</a>.
-        </p>
-      </div>
-      <section class="card stack" aria-labelledby="example-heading">
+    lead: html`JSON over HTTP, with a session or administration token (<code>svcr_…</code>) as bearer. Fields,
+      answers and errors are in the <a href="/api/openapi.json">OpenAPI document</a>.`,
+    content: html`<section class="card stack" aria-labelledby="example-heading">
         <h2 id="example-heading">For example</h2>
         <pre
           class="code"

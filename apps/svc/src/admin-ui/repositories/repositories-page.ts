@@ -54,14 +54,9 @@ export function repositoriesPage(options: RepositoriesPageOptions): Page {
   return {
     title: "Cached Repositories",
     section: "/admin/repositories",
-    content: html`<div>
-        <h1>Cached Repositories</h1>
-        <p class="lead">
-          Clones and fetches of these repositories are answered from here, once the code host has authorized
-          them.
-        </p>
-      </div>
-      ${
+    lead: html`Clones and fetches of these repositories are answered from here, once the code host has
+    authorized them.`,
+    content: html`${
         cacheEnabled
           ? ""
           : html`<p class="banner warn">

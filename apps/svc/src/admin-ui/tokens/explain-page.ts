@@ -22,11 +22,8 @@ export function explainPage(options: ExplainPageOptions): Page {
   return {
     title: "What a token may do",
     section: "/admin/tokens",
-    content: html`<div>
-        <h1>What a token may do</h1>
-        <p class="lead">A request is looked up in the tables of permissions. The code host is not asked.</p>
-      </div>
-      ${explanation === undefined ? "" : answer(explanation)}
+    lead: html`A request is looked up in the tables of permissions. The code host is not asked.`,
+    content: html`${explanation === undefined ? "" : answer(explanation)}
       <section class="card stack" aria-labelledby="explain-heading">
         <h2 id="explain-heading">
           ${token === undefined ? "A token with these rights" : html`Token <span class="mono">${token.tokenStart}…</span>`}

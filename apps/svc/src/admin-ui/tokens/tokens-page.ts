@@ -65,14 +65,10 @@ export function tokensPage(options: TokensPageOptions): Page {
   return {
     title: "Tokens",
     section: "/admin/tokens",
-    content: html`<div>
-        <h1>Tokens</h1>
-        <p class="lead">
-          A proxy token opens the repositories it names, through this service only. Your own code-host
-          credential stays here.
-        </p>
-      </div>
-      ${doneBanner(done)} ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
+    lead: html`A proxy token opens the repositories it names, through this service only. Your own code-host
+    credential stays here.`,
+    content: html`${doneBanner(done)}
+      ${options.minted === undefined ? "" : mintedBanner(options.minted, options.baseUrl)}
       ${mintCard(options.form ?? EMPTY_FORM, options.apps)}
       <section class="card flush" aria-labelledby="list-heading">
         <div class="card-head">

@@ -6,7 +6,7 @@ import type { GraphqlRequest } from "./graphql-request.ts";
 import { collectNames } from "./graphql-input.ts";
 import type { GraphqlTypes } from "./graphql-types.ts";
 import { argumentValues, variableValues } from "./graphql-values.ts";
-import { GraphqlIdRefusal, GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
+import { GraphqlRefusal, GraphqlWalk, isProfileField } from "./graphql-walk.ts";
 import { refusedToLimited, type IdResolver, type Decision, type NodeFacts } from "../decision.ts";
 import { contentOfMutation, contentOf, pathsOfCommit, type ContentOfMutation } from "./graphql-workflows.ts";
 import { RIGHTS, permissionOf, type Right } from "../rights.ts";
@@ -34,10 +34,9 @@ export class GraphqlAuthorizer {
     try {
       return await new Operation(this.#schema, selected, request.variables).decide(rule, limits, resolver);
     } catch (error) {
-      if (error instanceof GraphqlIdRefusal)
-        return { ...refusedToLimited(rule, error.message), conceals: true };
-      if (error instanceof GraphqlRefusal) return refusedToLimited(rule, error.message);
-      throw error;
+      if (!(error instanceof GraphqlRefusal)) throw error;
+      const refused = refusedToLimited(rule, error.message);
+      return error.conceals ? { ...refused, conceals: true } : refused;
     }
   }
 }
@@ -206,7 +205,7 @@ class Operation {
       const within = facts?.repository !== undefined && isListed(limits, facts.repository);
       const isPerson = facts !== undefined && this.#schema.types.get(facts.type)?.kind === "profile";
       if (facts === undefined || (!within && !(isPerson && !this.#subjects.has(id)))) {
-        throw new GraphqlIdRefusal("an id belongs to no repository of the token");
+        throw new GraphqlRefusal("an id belongs to no repository of the token", { conceals: true });
       }
       if (facts.repository !== undefined) this.#repositories.push(facts.repository);
       if (this.#subjects.has(id)) this.#written.add(this.#resourceOf(facts));

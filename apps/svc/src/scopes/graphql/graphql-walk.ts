@@ -15,11 +15,17 @@ const MAX_DEPTH = 40;
  */
 type Origin = "same" | "other" | "profile";
 
-/** Thrown where a query asks for what limited tokens do not get; the message is for the caller. */
-export class GraphqlRefusal extends Error {}
+/** Thrown where a query asks for values that limited tokens do not get. The message is for the caller. */
+export class GraphqlRefusal extends Error {
+  /** Whether the caller must not learn if the value exists. */
+  readonly conceals: boolean;
 
-/** The same for an id; whether there is something behind it must not be told. */
-export class GraphqlIdRefusal extends GraphqlRefusal {}
+  constructor(message: string, { conceals }: { readonly conceals: boolean } = { conceals: false }) {
+    super(message);
+    this.name = "GraphqlRefusal";
+    this.conceals = conceals;
+  }
+}
 
 /** Walks selections and notes which resources they read. Directives are taken as present: what is skipped asks for less. */
 export class GraphqlWalk {
