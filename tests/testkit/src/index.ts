@@ -36,7 +36,7 @@ export { startVaultProxy, type EventStub, type VaultFault, type VaultProxy } fro
 export { createSoftHsm, softHsmModule, type SoftHsm } from "./softhsm.ts";
 export { startSwtpm, type Swtpm } from "./swtpm.ts";
 export { startDesktop, type ShownNotification, type TestDesktop } from "./desktop.ts";
-export { sshdProgram, startSshd, type Sshd } from "./sshd.ts";
+export { sshdProgram, startSshd, type Sshd, type SshdOptions } from "./sshd.ts";
 export { startSlapd, type Slapd } from "./slapd.ts";
 export { NATIVE_CLIENT_ID, startOidcProvider, type OidcProvider } from "./oidc-provider.ts";
 export { GITEA_PASSWORD, startGitea, type Gitea } from "./gitea.ts";

@@ -1,7 +1,7 @@
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
 import { startPeer } from "./peer.ts";
@@ -12,9 +12,28 @@ import { tempFolder } from "./temp-folder.ts";
 /** A real SSH server for this machine's own user. */
 export interface Sshd {
   readonly port: number;
+  /** Its host key, as `type base64`. */
+  readonly hostKey: string;
+  /** Path of a private key that may log in. */
+  readonly userKey: string;
+  /** Home folder of the account, for SFTP. */
+  readonly home: string;
   /** Arguments of `ssh` that log in to it without a question: key, known host, port, user and address. */
   readonly clientArgs: readonly string[];
+  /** Sends a signal to the server and to the processes of all its connections. */
+  signal(signal: NodeJS.Signals): Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface SshdOptions {
+  /** Lines of sshd_config, before all others: of most options the first value counts. */
+  readonly settings?: readonly string[];
+  /** Program of the SFTP subsystem. Default: a server that works. */
+  readonly sftp?: string;
+  /** Takes the place of a server that was stopped: its port and its keys. */
+  readonly like?: Sshd;
+  /** With `like`: a host key of its own. */
+  readonly newHostKey?: boolean;
 }
 
 /** OpenSSH's server, which lies outside of an ordinary user's PATH. */
@@ -26,10 +45,20 @@ export function sshdProgram(): string {
 }
 
 /** Starts sshd on loopback with keys of its own; no configuration of the machine or its user is read. */
-export async function startSshd(): Promise<Sshd> {
+export async function startSshd({
+  settings: given = [],
+  sftp,
+  like,
+  newHostKey = false,
+}: SshdOptions = {}): Promise<Sshd> {
   const folder = await tempFolder("sshd");
   const at = (name: string): string => join(folder.path, name);
+  const home = like?.home ?? at("home");
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  if (like !== undefined) await cp(dirname(like.userKey), folder.path, { recursive: true });
   for (const name of ["host", "user"]) {
+    if (like !== undefined && (name === "user" || !newHostKey)) continue;
+    for (const file of [name, `${name}.pub`]) await rm(at(file), { force: true });
     const made = await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at(name)], {});
     if (made.code !== 0) throw TestkitError.failed("ssh-keygen", made.stderr);
   }
@@ -39,8 +68,9 @@ export async function startSshd(): Promise<Sshd> {
   if (process.geteuid?.() === 0) await mkdir("/run/sshd", { recursive: true });
   let port = 0;
   const peer = await startPeer("sshd", async () => {
-    port = await freePort();
+    port = like?.port ?? (await freePort());
     const settings = [
+      ...given,
       `ListenAddress 127.0.0.1:${port}`,
       `HostKey ${at("host")}`,
       `AuthorizedKeysFile ${at("authorized")}`,
@@ -51,6 +81,8 @@ export async function startSshd(): Promise<Sshd> {
       "StrictModes no",
       "PidFile none",
       "StreamLocalBindUnlink yes",
+      // The home folder of SFTP; logins have the one of this machine's user.
+      `Subsystem sftp ${sftp ?? `internal-sftp -d ${home}`}`,
     ];
     await writeFile(at("config"), `${settings.join("\n")}\n`);
     return {
@@ -69,6 +101,12 @@ export async function startSshd(): Promise<Sshd> {
   ];
   return {
     port,
+    hostKey,
+    userKey: at("user"),
+    home,
+    signal: async (signal) => {
+      for (const pid of [peer.pid, ...(await descendants(peer.pid))]) process.kill(pid, signal);
+    },
     clientArgs: [
       "-F",
       "none",
@@ -80,8 +118,32 @@ export async function startSshd(): Promise<Sshd> {
       `${userInfo().username}@127.0.0.1`,
     ],
     stop: async () => {
+      const children = await descendants(peer.pid);
       await peer.stop();
+      for (const pid of children) killQuietly(pid);
       await folder.remove();
     },
   };
+}
+
+/** Processes that a process has started, and those that they have started: each connection has a session of its own. */
+async function descendants(pid: number): Promise<number[]> {
+  const parents = new Map<number, number>();
+  for (const name of await readdir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const stat = await readFile(`/proc/${name}/stat`, "utf8").catch(() => "");
+    // Behind the name, in parentheses: state, parent (proc(5)).
+    parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
+  }
+  const below = (each: number): number[] =>
+    [...parents].filter(([, parent]) => parent === each).flatMap(([child]) => [child, ...below(child)]);
+  return below(pid);
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended with its connection.
+  }
 }

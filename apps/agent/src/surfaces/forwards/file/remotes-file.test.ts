@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { tempFolder, type TempFolder } from "@devplat/testkit";
 import fc from "fast-check";
-import { ForwardError, RemotesFileError } from "../errors.ts";
+import { ForwardError, RemotesFileError } from "../errors/forward-error.ts";
 import { defaultRemoteSocket, hostFault, parseHops, type RemoteEntry } from "./remote-entry.ts";
 import { RemotesFile } from "./remotes-file.ts";
 

@@ -13,7 +13,7 @@ import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { readConfigFile } from "../../../config/file.ts";
 import { ensureFolder } from "../../../agent-files/places.ts";
-import { ForwardError, RemotesFileError } from "../errors.ts";
+import { ForwardError, RemotesFileError } from "../errors/forward-error.ts";
 import { remotesSchema, sameHost, type RemoteEntry } from "./remote-entry.ts";
 
 /** Entries are found by their host. */

@@ -3,12 +3,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { run, tempFolder, type TempFolder } from "@devplat/testkit";
-import { ForwardError } from "../errors.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 import { connectionConfiguration, configuredHosts, REMOTE_ALIAS } from "./connection-configuration.ts";
 import { knownHostsText, plainKeys } from "./known-hosts.ts";
 import type { Route, RouteHost } from "./route.ts";
 
-const KEY = `ssh-ed25519 ${"A".repeat(68)}`;
+const BLOB = Buffer.concat([Buffer.from("\0\0\0\vssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]);
+const KEY = `ssh-ed25519 ${BLOB.toString("base64")}`;
 
 function host(name: string, more: Partial<RouteHost> = {}): RouteHost {
   return {
@@ -228,7 +229,7 @@ describe("the known_hosts file of a connection", () => {
     const authority = `@cert-authority *.example.com ${KEY} our CA`;
     assert.equal(
       knownHostsText("Dev.example.com", { pin: KEY, authorities: [authority] }),
-      `${authority}\ndev.example.com ${KEY}\n`,
+      `@cert-authority *.example.com ${KEY}\ndev.example.com ${KEY}\n`,
     );
     assert.equal(knownHostsText("dev", { pin: undefined, authorities: [] }), "");
     assert.deepEqual(plainKeys(`${authority}\n# x\ndev ${KEY}\ndev ${KEY} comment\nbroken\n`), [KEY, KEY]);

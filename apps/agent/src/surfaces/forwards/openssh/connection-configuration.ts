@@ -1,4 +1,4 @@
-import { ForwardError } from "../errors.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 import { hostKeyAlias } from "./known-hosts.ts";
 import type { Route, RouteHost } from "./route.ts";
 

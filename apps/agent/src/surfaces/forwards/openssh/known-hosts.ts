@@ -1,9 +1,13 @@
-import { ForwardError } from "../errors.ts";
-import { HOST_KEY } from "../file/remote-entry.ts";
+import {
+  decodeKnownHosts,
+  decodeKnownHostsLine,
+  decodePublicKeyLine,
+  encodeKnownHostsLine,
+  encodePublicKeyLine,
+} from "@devplat/ssh-protocol";
+import { ForwardError } from "../errors/forward-error.ts";
 
-/** `@cert-authority patterns type base64 [comment]`, on one line. */
-const AUTHORITY = /^@cert-authority \S+ [a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: \P{Cc}*)?$/u;
-
+/** Keys that are believed for a host. */
 export interface Trust {
   /** Pinned key, `type base64`; undefined: only an authority can vouch for the host. */
   readonly pin: string | undefined;
@@ -11,7 +15,7 @@ export interface Trust {
   readonly authorities: readonly string[];
 }
 
-/** Name under which a host's key stands in its known_hosts file. */
+/** Name under which a host's key is written in its known_hosts file, and that a certificate of the host must hold. */
 export function hostKeyAlias(hostName: string): string {
   return hostName.toLowerCase();
 }
@@ -21,25 +25,43 @@ export function hostKeyAlias(hostName: string): string {
  * @throws ForwardError `configuration_refused`
  */
 export function knownHostsText(hostName: string, { pin, authorities }: Trust): string {
-  for (const line of authorities) {
-    if (!AUTHORITY.test(line)) {
-      throw new ForwardError("configuration_refused", "Cannot use an entry of ssh.certificate_authorities", {
-        hint: "Write it as in known_hosts: @cert-authority *.example.com ssh-ed25519 AAAA…",
-      });
-    }
-  }
-  if (pin !== undefined && !HOST_KEY.test(pin)) {
-    throw new ForwardError("configuration_refused", `Cannot use the pinned host key of ${hostName}`);
-  }
-  const lines = [...authorities, ...(pin === undefined ? [] : [`${hostKeyAlias(hostName)} ${pin}`])];
+  const lines = authorities.map(authorityLine);
+  if (pin !== undefined) lines.push(pinLine(hostName, pin));
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** The plain keys in a known_hosts file that ssh has written, as `type base64`. */
+/** The keys in a known_hosts file that ssh has written, as `type base64`. Authorities are not among them. */
 export function plainKeys(text: string): string[] {
-  return text
-    .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("@") && !line.startsWith("#"))
-    .map((line) => line.split(" ").slice(1, 3).join(" "))
-    .filter((key) => HOST_KEY.test(key));
+  return decodeKnownHosts(text)
+    .hosts.filter(({ marker }) => marker === undefined)
+    .map(({ blob }) => encodePublicKeyLine(blob));
+}
+
+function authorityLine(line: string): string {
+  try {
+    const host = decodeKnownHostsLine(line);
+    if (host.marker === "cert-authority") return encodeKnownHostsLine({ ...host, comment: "" });
+  } catch {
+    // Said below: the line is not quoted.
+  }
+  throw new ForwardError("configuration_refused", "Cannot use an entry of ssh.certificate_authorities", {
+    hint: "Write it as in known_hosts: @cert-authority *.example.com ssh-ed25519 AAAA…",
+  });
+}
+
+function pinLine(hostName: string, pin: string): string {
+  try {
+    const names = { kind: "patterns", patterns: [hostKeyAlias(hostName)] } as const;
+    return encodeKnownHostsLine({
+      marker: undefined,
+      names,
+      blob: decodePublicKeyLine(pin).blob,
+      comment: "",
+    });
+  } catch (cause) {
+    throw new ForwardError("configuration_refused", `Cannot use the pinned host key of ${hostName}`, {
+      hint: "Pin the key again.",
+      cause,
+    });
+  }
 }

@@ -1,4 +1,4 @@
-import { ForwardError } from "../errors.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 import { parseHops, type Hop, type RemoteEntry } from "../file/remote-entry.ts";
 import type { ResolvedHost, ResolveHost } from "./user-configuration.ts";
 

@@ -3,7 +3,7 @@ import { visible } from "@devplat/base/terminal";
 import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { once } from "node:events";
-import { ForwardError } from "../errors.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 
 /** Answers of ssh that are read here are lists of options and error texts. In bytes. */
 const MAX_OUTPUT_BYTES = 256 * 1024;

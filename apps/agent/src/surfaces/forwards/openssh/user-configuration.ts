@@ -1,5 +1,5 @@
 import { visible } from "@devplat/base/terminal";
-import { ForwardError } from "../errors.ts";
+import { ForwardError } from "../errors/forward-error.ts";
 import { hostFault } from "../file/remote-entry.ts";
 import type { SshProgram } from "./ssh-program.ts";
 
@@ -32,7 +32,7 @@ export interface HostQuery {
 export type ResolveHost = (query: HostQuery) => Promise<ResolvedHost>;
 
 /** Asks `ssh -G`: the user's configuration is read by ssh alone, and never given to a connection. */
-export function userConfiguration(ssh: SshProgram): ResolveHost {
+export function userConfiguration(ssh: Pick<SshProgram, "run">): ResolveHost {
   return async ({ host, user, port }) => {
     const given = [
       ...(user === undefined ? [] : ["-l", user]),

@@ -1,0 +1,195 @@
+import type { Clock } from "@devplat/base";
+import type { RemoteEntry } from "./file/remote-entry.ts";
+import { configuredHosts } from "./openssh/connection-configuration.ts";
+import type { ConnectionPaths, ControlFolder } from "./openssh/control-folder.ts";
+import { ConnectionError, type Failure } from "./openssh/failure.ts";
+import { knownHostsText } from "./openssh/known-hosts.ts";
+import { Master } from "./openssh/master.ts";
+import { findRoute, type Route } from "./openssh/route.ts";
+import type { SshProgram } from "./openssh/ssh-program.ts";
+import type { ResolveHost } from "./openssh/user-configuration.ts";
+import { proofOf } from "./proof.ts";
+import {
+  makeRemoteSocket,
+  removeRemoteSocket,
+  type FormerSocket,
+  type LocalEnds,
+  type MadeSocket,
+} from "./remote-socket.ts";
+
+/** Time for taking the remote socket away before the connection ends, in milliseconds. */
+const REMOVAL_TIMEOUT_MS = 2000;
+/** Time in which ssh ends after it has lost its connection, in milliseconds. */
+const LAST_WORDS_MS = 300;
+
+/** A socket that serves one remote host. */
+export interface PeerSocket {
+  /** Shown as `nonce` by `GET /healthz`; another one for each socket. */
+  readonly nonce: string;
+  close(): Promise<void>;
+}
+
+/** Serves remote hosts; each one on a socket of its own. */
+export interface PeerServer {
+  /** @param path where to listen, in a folder that is the user's alone */
+  listen(path: string, entry: RemoteEntry): Promise<PeerSocket>;
+}
+
+/** Whom a connection trusts besides the pins. */
+export interface TrustSettings {
+  /** Lines of `ssh.certificate_authorities`. */
+  readonly authorities: readonly string[];
+  /** `ssh.insecure_ignore_host_key` */
+  readonly ignoreHostKeys: boolean;
+}
+
+export interface ConnectionParts {
+  readonly ssh: SshProgram;
+  readonly folder: ControlFolder;
+  readonly resolve: ResolveHost;
+  readonly peers: PeerServer;
+  readonly clock: Clock;
+  /** Asked for each connection, as the configuration may be reloaded. */
+  readonly trust: () => TrustSettings;
+  /** Socket of the daemon's SSH agent for that host; undefined: the user's own agent. */
+  readonly identityAgent: (entry: RemoteEntry) => string | undefined;
+}
+
+interface Made extends MadeSocket {
+  readonly master: Master;
+  readonly peer: PeerSocket;
+  readonly ends: LocalEnds;
+}
+
+/** A forward that is up. */
+export class ForwardConnection {
+  readonly #made: Made;
+  readonly #clock: Clock;
+
+  private constructor(made: Made, clock: Clock) {
+    this.#made = made;
+    this.#clock = clock;
+  }
+
+  /**
+   * Connects, makes the remote socket and proves it.
+   *
+   * @param former the socket of the connection before
+   * @throws ConnectionError | ForwardError | AgentError
+   */
+  static async open(
+    parts: ConnectionParts,
+    entry: RemoteEntry,
+    former: FormerSocket | undefined,
+    signal: AbortSignal,
+  ): Promise<ForwardConnection> {
+    const { folder, clock } = parts;
+    await folder.prepare();
+    const paths = folder.paths(entry.host);
+    const route = await findRoute(entry, parts.resolve);
+    await writeKnownHosts(parts, paths, route, entry);
+    const peer = await parts.peers.listen(paths.peer, entry);
+    const ends = { probe: paths.probe, peer: paths.peer, nonce: peer.nonce };
+    let master: Master | undefined;
+    try {
+      const hostKey = parts.trust().ignoreHostKeys ? "ignore" : "verify";
+      const configuration = {
+        hosts: configuredHosts(route, (_, index) => ({ knownHostsFile: paths.knownHosts(index), hostKey })),
+        identityAgent: parts.identityAgent(entry),
+      };
+      master = await Master.connect(parts, paths, configuration, signal);
+      const made = await unlessEnded(
+        makeRemoteSocket({ master, ends, socket: entry.remote_socket, former }),
+        master,
+        clock,
+        signal,
+      );
+      return new ForwardConnection({ ...made, master, peer, ends }, clock);
+    } catch (error) {
+      await Promise.all([master?.end(), peer.close()]);
+      throw error;
+    }
+  }
+
+  /** The remote socket was seen to lead here when it was made. */
+  get proven(): boolean {
+    return this.#made.proven;
+  }
+
+  /** Where the remote socket is. */
+  get socket(): FormerSocket {
+    return this.#made.made;
+  }
+
+  /** Process id of ssh. */
+  get pid(): number | undefined {
+    return this.#made.master.pid;
+  }
+
+  /** Resolves with the reason when the connection has ended. */
+  get ended(): Promise<Failure> {
+    return this.#made.master.ended;
+  }
+
+  /** Looks again where the remote socket leads. True also where the server does not let us see it, and never did. */
+  async isOurs(): Promise<boolean> {
+    const { ends, proven } = this.#made;
+    const proof = await proofOf(ends.probe, ends.nonce);
+    return proof === "own" || (proof === "nobody" && !proven);
+  }
+
+  /** Ends the forward, removes the remote socket where that is possible, and closes the connection. */
+  async close(): Promise<void> {
+    const { master, peer, ends, made } = this.#made;
+    const removal = removeRemoteSocket(master, ends, made).catch(() => undefined);
+    await Promise.race([removal, master.ended, this.#clock.sleep(REMOVAL_TIMEOUT_MS)]);
+    await Promise.all([master.end(), peer.close()]);
+  }
+
+  /** Closes a connection that has ended, or that leads to nowhere: nothing is asked of the server. */
+  async discard(): Promise<void> {
+    const { master, peer } = this.#made;
+    await Promise.all([master.end(), peer.close()]);
+  }
+}
+
+async function writeKnownHosts(
+  { folder, trust }: ConnectionParts,
+  paths: ConnectionPaths,
+  route: Route,
+  entry: RemoteEntry,
+): Promise<void> {
+  const { authorities } = trust();
+  await Promise.all(
+    route.map(async ({ hostName, keyName }, index) => {
+      const pin = index === route.length - 1 ? entry.host_key : entry.hop_keys?.[keyName];
+      await folder.write(paths.knownHosts(index), knownHostsText(hostName, { pin, authorities }));
+    }),
+  );
+}
+
+/** The result of an action on a connection. When the connection ends, its reason counts, not the action's. */
+async function unlessEnded<Result>(
+  action: Promise<Result>,
+  { ended }: Master,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Result> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(signal.reason as Error);
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  const lost = ended.then((failure) => Promise.reject(new ConnectionError(failure)));
+  try {
+    return await Promise.race([action, aborted, lost]);
+  } catch (error) {
+    // What the action needs may have ended a moment before ssh itself.
+    const passed = clock.sleep(LAST_WORDS_MS, signal).catch(() => undefined);
+    await Promise.race([lost, passed]);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    lost.catch(() => undefined);
+    action.catch(() => undefined);
+  }
+}

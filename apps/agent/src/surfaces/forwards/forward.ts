@@ -1,0 +1,172 @@
+import { messageOf, type Clock, type Logger } from "@devplat/base";
+import type { ForwardConnection } from "./connection.ts";
+import { ForwardError } from "./errors/forward-error.ts";
+import type { RemoteEntry } from "./file/remote-entry.ts";
+import {
+  initialState,
+  nextState,
+  type ForwardEvent,
+  type ForwardState,
+  type RetryCause,
+} from "./forward-state.ts";
+import { ConnectionError, messageLine, type Failure } from "./openssh/failure.ts";
+import type { FormerSocket } from "./remote-socket.ts";
+
+/** How often it is looked at where the remote socket leads, and how soon again after it led elsewhere. In milliseconds. */
+const PROOF_INTERVAL_MS = 60_000;
+const SECOND_PROOF_MS = 5000;
+
+/** A connection as a forward uses it. */
+export type OpenConnection = (
+  entry: RemoteEntry,
+  former: FormerSocket | undefined,
+  signal: AbortSignal,
+) => Promise<Pick<ForwardConnection, "proven" | "socket" | "ended" | "isOurs" | "close" | "discard">>;
+
+export interface ForwardParts {
+  readonly open: OpenConnection;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** Called after the state has changed. */
+  readonly changed: () => void;
+}
+
+/** Keeps one remote's forward up. */
+export class Forward {
+  readonly #parts: ForwardParts;
+  #entry: RemoteEntry;
+  #state: ForwardState;
+  /** The attempt or connection that is there, and all before it. */
+  #work: Promise<void> = Promise.resolve();
+  #stop = new AbortController();
+  #timer = new AbortController();
+  #former: FormerSocket | undefined;
+
+  constructor(parts: ForwardParts, entry: RemoteEntry) {
+    this.#parts = parts;
+    this.#entry = entry;
+    this.#state = initialState(parts.clock.monotonic());
+    if (entry.enabled) this.#dispatch({ type: "enable" });
+  }
+
+  get entry(): RemoteEntry {
+    return this.#entry;
+  }
+
+  get state(): ForwardState {
+    return this.#state;
+  }
+
+  /** Where the remote socket is, without `~`; undefined before the first connection. */
+  get socketPath(): string | undefined {
+    return this.#former?.path;
+  }
+
+  /** Takes up another configuration of the entry. */
+  update(entry: RemoteEntry): void {
+    const wasEnabled = this.#entry.enabled;
+    if (entry.remote_socket !== this.#entry.remote_socket) this.#former = undefined;
+    this.#entry = entry;
+    if (!entry.enabled) this.#dispatch({ type: "disable" });
+    else this.#dispatch(wasEnabled ? { type: "trigger", cause: "edit" } : { type: "enable" });
+  }
+
+  /** Another attempt may succeed now. */
+  trigger(cause: RetryCause): void {
+    this.#dispatch({ type: "trigger", cause });
+  }
+
+  /** Ends the connection. Resolves when nothing of it is left. */
+  async stop(): Promise<void> {
+    this.#dispatch({ type: "disable" });
+    await this.#work;
+  }
+
+  #dispatch(event: ForwardEvent): void {
+    const { clock, random, changed, logger } = this.#parts;
+    const before = this.#state;
+    this.#state = nextState(before, event, clock.monotonic(), random());
+    const { phase, attempt, retryAt, failure } = this.#state;
+    if (this.#state === before) return;
+    if (phase !== before.phase) {
+      const reason = failure === undefined ? {} : { class: failure.class, reason: failure.message };
+      logger.info({ host: this.#entry.host, state: phase, ...reason }, "forward changed its state");
+    }
+    if (phase === "disabled" || attempt !== before.attempt) this.#stop.abort();
+    if (attempt !== before.attempt) this.#startAttempt(attempt);
+    if (retryAt !== before.retryAt) this.#startTimer(retryAt);
+    changed();
+  }
+
+  #startTimer(at: number | undefined): void {
+    const { clock } = this.#parts;
+    this.#timer.abort();
+    if (at === undefined) return;
+    const timer = new AbortController();
+    this.#timer = timer;
+    void clock.sleep(Math.max(0, at - clock.monotonic()), timer.signal).then(
+      () => this.#dispatch({ type: "tick" }),
+      () => undefined,
+    );
+  }
+
+  #startAttempt(attempt: number): void {
+    const stop = new AbortController();
+    this.#stop = stop;
+    // The connection before must be gone: it has the remote socket.
+    this.#work = this.#work.then(() => this.#attempt(attempt, stop.signal));
+  }
+
+  /** One attempt, and the connection that comes of it. Never rejects. */
+  async #attempt(attempt: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const report = (event: ForwardEvent): void => {
+      if (this.#state.attempt === attempt) this.#dispatch(event);
+    };
+    try {
+      const connection = await this.#parts.open(this.#entry, this.#former, signal);
+      this.#former = connection.socket;
+      if (!signal.aborted) report({ type: "connected", proven: connection.proven });
+      const failure = await this.#endOf(connection, signal);
+      if (failure === undefined) return await connection.close();
+      report({ type: "failed", failure });
+      await connection.discard();
+    } catch (error) {
+      if (!signal.aborted) report({ type: "failed", failure: failureFrom(error) });
+    }
+  }
+
+  /** Resolves when the connection has ended or leads elsewhere; undefined: it is to be closed. */
+  async #endOf(
+    connection: Pick<ForwardConnection, "ended" | "isOurs">,
+    signal: AbortSignal,
+  ): Promise<Failure | undefined> {
+    const { clock } = this.#parts;
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    const { ended } = connection;
+    const lost = ended.finally(() => over.abort());
+    const displaced = async (): Promise<Failure | undefined> => {
+      for (let wrong = 0; wrong < 2;) {
+        await clock.sleep(wrong === 0 ? PROOF_INTERVAL_MS : SECOND_PROOF_MS, either).catch(() => undefined);
+        if (either.aborted) return signal.aborted ? undefined : await ended;
+        wrong = (await connection.isOurs()) ? 0 : wrong + 1;
+      }
+      if (either.aborted) return signal.aborted ? undefined : await ended;
+      return { class: "socket-bind", message: "The remote socket was taken away, or leads elsewhere" };
+    };
+    return await Promise.race([lost, displaced()]);
+  }
+}
+
+/** Why an attempt failed. */
+function failureFrom(error: unknown): Failure {
+  if (error instanceof ConnectionError) return error.failure;
+  const message = messageLine(messageOf(error));
+  // These need another configuration or another ssh.
+  return error instanceof ForwardError
+    ? { class: "local", message, waitLong: true }
+    : { class: "local", message };
+}

@@ -1,0 +1,219 @@
+import { randomBytes } from "node:crypto";
+import { posix } from "node:path";
+import { ForwardError } from "./errors/forward-error.ts";
+import { MAX_REMOTE_SOCKET_BYTES } from "./file/remote-entry.ts";
+import { ConnectionError, messageLine, type Failure, type FailureClass } from "./openssh/failure.ts";
+import type { Master } from "./openssh/master.ts";
+import { proofOf } from "./proof.ts";
+import { isFolder, isSocket, type FileAttributes } from "./sftp/packets.ts";
+import { SftpSession } from "./sftp/session.ts";
+
+const FOLDER_MODE = 0o700;
+/** Write permission of everybody but the owner. */
+const OTHERS_WRITE = 0o022;
+
+/** This host's ends of the forwards of one connection. */
+export interface LocalEnds {
+  /** Leads to the remote socket. */
+  readonly probe: string;
+  /** The remote socket leads here. */
+  readonly peer: string;
+  /** Shown by the peer socket. */
+  readonly nonce: string;
+}
+
+/** A socket that an earlier connection of this daemon has made. */
+export interface FormerSocket {
+  readonly path: string;
+  readonly modified: number | undefined;
+}
+
+export interface RemoteSocketParts {
+  readonly master: Master;
+  readonly ends: LocalEnds;
+  /** `remote_socket` of the entry. */
+  readonly socket: string;
+  readonly former: FormerSocket | undefined;
+}
+
+/** Result of making the remote socket. */
+export interface MadeSocket {
+  readonly made: FormerSocket;
+  /** The socket was seen to lead here. False where the server denies local forwards. */
+  readonly proven: boolean;
+}
+
+/**
+ * Makes the remote socket: its folder is made, a stale socket of the account is removed once, the forward is requested, and
+ * it is proved that the socket leads to this host.
+ *
+ * @throws ConnectionError
+ */
+export async function makeRemoteSocket(parts: RemoteSocketParts): Promise<MadeSocket> {
+  const { master } = parts;
+  // Without SFTP nothing can be looked at; a socket in a folder that exists works nevertheless.
+  const sftp = await SftpSession.open(master.startSubsystem("sftp")).catch(() => undefined);
+  try {
+    return await new RemoteSocket(parts, sftp, await expanded(parts.socket, sftp)).make();
+  } catch (error) {
+    if (error instanceof ConnectionError || !(error instanceof ForwardError)) throw error;
+    throw new ConnectionError({ class: "socket-folder", message: error.message }, { cause: error });
+  } finally {
+    sftp?.close();
+  }
+}
+
+/** Removes the file of a socket that this connection has made; it stays after the forward otherwise. Best effort. */
+export async function removeRemoteSocket(
+  master: Master,
+  { peer }: LocalEnds,
+  { path, modified }: FormerSocket,
+): Promise<void> {
+  const sftp = await SftpSession.open(master.startSubsystem("sftp"));
+  try {
+    await master.cancelRemote(path, peer);
+    // Somebody else may have put another one there.
+    if (modified !== undefined && (await sftp.lstat(path))?.modified === modified) await sftp.remove(path);
+  } finally {
+    sftp.close();
+  }
+}
+
+class RemoteSocket {
+  readonly #parts: RemoteSocketParts;
+  readonly #sftp: SftpSession | undefined;
+  readonly #path: string;
+
+  constructor(parts: RemoteSocketParts, sftp: SftpSession | undefined, path: string) {
+    this.#parts = parts;
+    this.#sftp = sftp;
+    this.#path = path;
+  }
+
+  async make(): Promise<MadeSocket> {
+    const { master, ends } = this.#parts;
+    await Promise.all([master.forwardLocal(ends.probe, this.#path), this.#prepareFolder()]);
+    await this.#removeStale();
+    try {
+      await master.forwardRemote(this.#path, ends.peer);
+    } catch (error) {
+      if (!(error instanceof ConnectionError) || error.failure.class !== "forwarding-denied") throw error;
+      throw new ConnectionError(await this.#reasonOfRefusal(), { cause: error });
+    }
+    const proof = await proofOf(ends.probe, ends.nonce);
+    if (proof === "foreign") throw this.#failed("socket-bind", "another program answers there");
+    const found = await this.#sftp?.lstat(this.#path);
+    return { made: { path: this.#path, modified: found?.modified }, proven: proof === "own" };
+  }
+
+  async #prepareFolder(): Promise<void> {
+    if (this.#sftp === undefined) return;
+    const folder = posix.dirname(this.#path);
+    const found = await this.#sftp.lstat(folder);
+    if (found === undefined) {
+      await this.#sftp.mkdir(folder, FOLDER_MODE);
+      return;
+    }
+    const fault = await this.#folderFault(await this.#linkTarget(folder, found));
+    if (fault !== undefined) throw this.#failed("socket-folder", fault);
+  }
+
+  /** A folder may be a link, of the account or of root; the socket may not. */
+  async #linkTarget(folder: string, found: FileAttributes): Promise<FileAttributes | undefined> {
+    if (isFolder(found) || this.#sftp === undefined) return found;
+    return await this.#sftp.lstat(await this.#sftp.realpath(folder));
+  }
+
+  async #folderFault(folder: FileAttributes | undefined): Promise<string | undefined> {
+    if (folder === undefined || !isFolder(folder)) return "its folder is missing";
+    if (folder.uid !== (await this.#account())) return "its folder belongs to another account";
+    if (((folder.mode ?? 0) & OTHERS_WRITE) !== 0) return "others can write to its folder";
+    return undefined;
+  }
+
+  /** User id of the account. SFTP does not tell it; the home folder belongs to the account. */
+  async #account(): Promise<number | undefined> {
+    const home = await this.#sftp?.realpath(".");
+    return home === undefined ? undefined : (await this.#sftp?.lstat(home))?.uid;
+  }
+
+  /** Removes what an earlier connection has left. Called once for each connection. */
+  async #removeStale(): Promise<void> {
+    const found = await this.#sftp?.lstat(this.#path);
+    if (found === undefined || this.#sftp === undefined) return;
+    if (!isSocket(found)) throw this.#failed("socket-bind", "something else than a socket is there");
+    if (found.uid !== (await this.#account()))
+      throw this.#failed("socket-bind", "it belongs to another account");
+    const { former, ends } = this.#parts;
+    const isFormer =
+      former?.path === this.#path && former.modified !== undefined && former.modified === found.modified;
+    if (!isFormer) {
+      const proof = await proofOf(ends.probe, ends.nonce);
+      if (proof !== "nobody") throw this.#failed("socket-bind", "another program answers there");
+      if (!(await this.#localForwardsWork())) {
+        throw this.#failed(
+          "socket-bind",
+          "a socket is there, and the server does not let us see who uses it",
+        );
+      }
+    }
+    await this.#sftp.remove(this.#path);
+  }
+
+  /** Whether a connection through the server to a socket that surely answers is made. */
+  async #localForwardsWork(): Promise<boolean> {
+    const { master, ends } = this.#parts;
+    const name = randomBytes(4).toString("hex");
+    const remote = posix.join(posix.dirname(this.#path), `.${name}`);
+    const local = `${ends.probe}.${name}`;
+    try {
+      await master.forwardRemote(remote, ends.peer);
+    } catch {
+      // Then the forward itself is refused as well, and says why.
+      return true;
+    }
+    try {
+      await master.forwardLocal(local, remote);
+      return (await proofOf(local, ends.nonce)) === "own";
+    } finally {
+      await master.cancelLocal(local, remote).catch(() => undefined);
+      await master.cancelRemote(remote, ends.peer).catch(() => undefined);
+      await this.#sftp?.remove(remote).catch(() => undefined);
+    }
+  }
+
+  async #reasonOfRefusal(): Promise<Failure> {
+    const found = await this.#sftp?.lstat(this.#path);
+    if (found !== undefined) return this.#failed("socket-bind", "something is there").failure;
+    const folder = posix.dirname(this.#path);
+    const attributes = await this.#sftp?.lstat(folder);
+    if (this.#sftp !== undefined && attributes === undefined) {
+      return this.#failed("socket-folder", "its folder is missing").failure;
+    }
+    return this.#failed("forwarding-denied", "the server refuses to forward it").failure;
+  }
+
+  #failed(name: FailureClass, reason: string): ConnectionError {
+    return new ConnectionError({ class: name, message: `Cannot use ${messageLine(this.#path)}: ${reason}` });
+  }
+}
+
+/** The absolute path of the remote socket. */
+async function expanded(path: string, sftp: SftpSession | undefined): Promise<string> {
+  if (!path.startsWith("~/")) return path;
+  if (sftp === undefined) {
+    const message = `Cannot find ${messageLine(path)}: the server has no SFTP. Give an absolute path`;
+    throw new ConnectionError({ class: "socket-folder", message });
+  }
+  const full = posix.join(await sftp.realpath("."), path.slice(2));
+  // The home folder comes from the server.
+  if (
+    !full.startsWith("/") ||
+    /\p{Cc}|\$\{/u.test(full) ||
+    Buffer.byteLength(full) > MAX_REMOTE_SOCKET_BYTES
+  ) {
+    const message = `Cannot use ${messageLine(full)}: a socket's path has at most ${MAX_REMOTE_SOCKET_BYTES} bytes`;
+    throw new ConnectionError({ class: "socket-folder", message });
+  }
+  return full;
+}
