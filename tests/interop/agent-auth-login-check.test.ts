@@ -174,7 +174,7 @@ describe("login-check rule 4: the token", () => {
     await place.write(".daemon-token", await createToken({ ttl: "1h", display_name: "ada" }));
     await place.ok("secrets", "list");
     const other = await createToken({ ttl: "1h", display_name: "bob" });
-    const IDENTITY = "stands for another identity than the last one";
+    const IDENTITY = "belongs to another identity than the last one";
     const given = await place.agent(["login-check"], { AGENT_TOKEN: other });
     assert.equal(given.code, 0);
     assert.equal(given.stderr, `agent: the token of AGENT_TOKEN ${IDENTITY}; the next one is used\n`);

@@ -244,7 +244,7 @@ describe("status block rules", () => {
     await place.write("plugins/daemon.spec", "unix:///somewhere/else.sock\n");
     const text = await status();
     assert.match(text, /^Docker Volumes$/m);
-    assert.match(text, /^ {2}Plugin socket: .* \(docker\.enabled is false: nobody serves it\)$/m);
+    assert.match(text, /^ {2}Plugin socket: .* \(docker\.enabled is false: no program serves it\)$/m);
     assert.ok(text.includes(`  Registration:  ${plugins}/daemon.spec\n`));
     assert.match(text, /^ {2}Expected line: unix:\/\/.*\/docker\.sock$/m);
     assert.match(text, /^ {2}State: {9}names a different socket$/m);
@@ -283,7 +283,7 @@ describe("agent status while the configuration cannot be used", () => {
       assert.match(stderr, FAULT);
       assert.match(
         stdout,
-        /^Configuration: +cannot be used; the daemon goes on with the one that it has read/m,
+        /^Configuration: +cannot be used; the daemon continues with the one that it has read/m,
       );
       assert.match(stdout, /^Last sync: +\d{4}-\S+Z$/m);
       assert.match(stdout, /^r +ok +1 +\d{4}-\S+Z *$/m);

@@ -7,7 +7,7 @@ import { AppError } from "@devplat/base";
  * - `registry_file_invalid`: a registry file cannot be read, or cannot hold what is configured.
  * - `not_signed_in`: no valid token for the secrets store.
  * - `token_file_refused`: the token file is not safe to use, or cannot be written.
- * - `identity_refused`: a token stands for another identity than the last one.
+ * - `identity_refused`: a token belongs to another identity than the last one.
  * - `login_failed`: the store or its directory did not let the user in.
  * - `login_cancelled`: the user gave up.
  * - `login_refused`: the configuration allows no login here, or another program is in its way.
@@ -31,12 +31,12 @@ import { AppError } from "@devplat/base";
  * - `enrolment_cancelled`: the user or the daemon's end stopped an enrolment.
  * - `enrolment_unknown`: no enrolment is configured under that key.
  * - `enrolment_state`: the enrolment is not in a state where that can be done.
- * - `confirmation_needed`: the command destroys something and nobody confirmed it.
+ * - `confirmation_needed`: the command destroys something and was not confirmed.
  * - `listen_refused`: `web.listen` is not an address on loopback.
  * - `port_in_use`: another program listens where the web UI should.
  * - `desktop_failed`: this host's desktop has not done what was asked, or there is none.
  * - `socket_refused`: a socket cannot be where it is configured.
- * - `socket_in_use`: another program answers on a socket of ours.
+ * - `socket_in_use`: another program answers on a socket of this daemon.
  * - `daemon_unreachable`: no running daemon of this user answers.
  * - `daemon_refused`: the running daemon answers and could not do what it was asked.
  */

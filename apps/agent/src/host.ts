@@ -7,9 +7,9 @@ export interface Host {
   readonly environment: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long the proof of a token may wait for the store, in milliseconds. Default: the client's own time. */
+  /** Time limit for checking a token with the store, in milliseconds. Default: the client's own limit. */
   readonly patienceMs?: number;
 }
 
-/** For what a person waits for without having asked the store for anything, in milliseconds. */
+/** Limit while a user waits for a command that needs no answer of the store, in milliseconds. */
 export const SHORT_PATIENCE_MS = 5000;

@@ -91,7 +91,7 @@ export type DockerStatus = Immutable<z.infer<typeof dockerStatusSchema>>;
 
 const bootstrapSchema = z.object({ active: z.boolean(), method: text.nullable() });
 
-/** The state of the daemon, for somebody who is signed in. */
+/** The state of the daemon, for a signed-in user. */
 export const agentStatusSchema = z.object({
   version: text,
   time,
@@ -147,7 +147,7 @@ export const agentStatusSchema = z.object({
 });
 export type AgentStatus = Immutable<z.infer<typeof agentStatusSchema>>;
 
-/** The state for somebody who is not signed in: nothing about the user, the store or the rules. */
+/** The state before a login: nothing about the user, the store or the rules. */
 export const publicStatusSchema = z
   .object({
     version: text,
@@ -165,7 +165,7 @@ export interface CertificateStatus {
   readonly enrolled: boolean;
   /** Its common name. */
   readonly identity: string | null;
-  /** Where its key is. */
+  /** Place of its key. */
   readonly backend: string;
   readonly expires_at: string | null;
   /** Why it cannot be used. */
@@ -180,7 +180,7 @@ export interface CommandStatus extends AgentStatus {
   readonly daemon?: { readonly running: boolean };
 }
 
-/** What a cycle did, rule by rule. */
+/** Result of a cycle, rule by rule. */
 export const cycleResultSchema = z.object({
   started_at: time,
   finished_at: time,
@@ -193,7 +193,7 @@ export const cycleResultSchema = z.object({
 });
 export type CycleResult = Immutable<z.infer<typeof cycleResultSchema>>;
 
-/** What the surfaces (web, API, sockets) may ask of the running daemon. Answers come from memory. */
+/** Interface of the running daemon for its surfaces (web, API, sockets). Results come from memory. */
 export interface DaemonView {
   status(): AgentStatus;
   rules(): readonly RuleView[];

@@ -13,7 +13,7 @@ export async function fileSignature(file: string): Promise<string | undefined> {
   }
 }
 
-/** A {@link fileSignature}, of facts that are at hand. */
+/** A {@link fileSignature} from known facts. */
 export function signatureOf({ dev, ino, size, mtimeNs, mode }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, mode.toString(8)].join(":");
 }

@@ -7,7 +7,7 @@ import { AgentError } from "../errors.ts";
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * Reads a file of our own, without waiting for the other end of a pipe that lies in its place; undefined if there is none.
+ * Reads a file of this program; undefined if there is none. A pipe in its place does not block the read.
  * @throws AgentError `place_refused` if it is anything but a file that can be read
  */
 export async function readOwnFile(path: string): Promise<Buffer | undefined> {

@@ -7,7 +7,7 @@ import { AgentError } from "../errors.ts";
 /** Our folders hold credentials or what leads to them: the owner's alone. */
 const FOLDER_MODE = 0o700;
 
-/** Where everything lies, after the XDG base directory specification 0.8. All paths are absolute. */
+/** Folders and files of this program, after the XDG base directory specification 0.8. All paths are absolute. */
 export interface Places {
   readonly home: string;
   /** Candidates for the system configuration, in order; the first that exists counts. */
@@ -65,7 +65,7 @@ function absolute(path: string | undefined): string | undefined {
 
 /**
  * Makes one of our folders, 0700, and narrows one that is wider.
- * @throws AgentError `place_refused` when it is no folder, another user's, or cannot be made
+ * @throws AgentError `place_refused` when it is not a folder, belongs to another user, or cannot be made
  */
 export async function ensureFolder(folder: string): Promise<void> {
   try {

@@ -35,10 +35,10 @@ import { VERSION } from "../version.ts";
 /** The secrets store and who is signed in to it. Close both with `close`. */
 export interface StoreParts {
   readonly store: ObservedStore;
-  /** What the requests of {@link StoreParts.store} have shown. */
+  /** Health of the store, from the requests of {@link StoreParts.store}. */
   readonly health: StoreHealth;
   readonly signIn: SignIn;
-  /** Of a store that asks for a token. */
+  /** Parts of a store that needs a token. */
   readonly tokens?: {
     readonly signIn: TokenSignIn;
     readonly tokenFile: TokenFile;
@@ -95,7 +95,7 @@ export async function assembleStore(
         yield* ownDaemonToken(apiSocketPath(host.places, config.api), signal);
       yield* peers.borrow(signal);
     },
-    // A look that must leave nothing behind signs nobody in.
+    // Without `create` nothing may be left behind, so there is no login.
     automatic:
       create && methodParts(config.store.auth_method).kind === "mtls"
         ? async (signal) => await certificates?.login({ signal })
@@ -116,7 +116,7 @@ export async function assembleStore(
   const adoption = new Adoption({
     client,
     pin,
-    // The key that never leaves its token would be worth little beside a token in a file.
+    // A store token in a file would undo the protection of a key that never leaves its hardware token.
     tokenFile: isOs ? undefined : tokenFile,
     scope: { policies: config.store.policies, noDefaultPolicy: config.store.no_default_policy },
     logger: host.logger,
@@ -139,13 +139,13 @@ export async function assembleStore(
   };
 }
 
-/** What seals at rest under a method with `+tpm`. */
+/** Seals files under a method with `+tpm`; undefined for other methods. */
 function sealerOf({ environment }: Host, { store }: Config): Sealer | undefined {
   if (methodParts(store.auth_method).suffix !== "tpm") return undefined;
   return new TpmSealer(new Tpm(tpmDevice(environment)), store.mtls.seal_to_pcrs);
 }
 
-/** What holds keys under `mtls+os`. */
+/** Holds the keys under `mtls+os`; undefined for other methods. */
 function tokenKeysOf({ places, environment, logger }: Host, { store }: Config): TokenKeys | undefined {
   const { pkcs11 } = store.mtls;
   if (methodParts(store.auth_method).suffix !== "os" || pkcs11 === undefined) return undefined;

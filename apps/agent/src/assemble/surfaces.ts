@@ -36,7 +36,7 @@ export interface SurfaceFoundation extends StoreParts {
   readonly surfaces: SurfaceGroup;
   /** The configuration as it applies now. */
   readonly current: () => LoadedConfig;
-  /** What the rules would change, by an engine of its own: a look must not change the daemon's state. */
+  /** Changes that the rules would make, found by a separate engine that does not change the daemon's state. */
   readonly preview: ConstructorParameters<typeof RuleSwitch>[0]["preview"];
 }
 
@@ -124,7 +124,7 @@ export async function assembleSurfaces(host: Host, parts: SurfaceFoundation): Pr
   return web;
 }
 
-/** What only the pages need. */
+/** Options that only the pages need. */
 function webOptions(
   { places, clock, logger }: Host,
   { daemon, current, preview, tokens, logins, signIn, facts }: SurfaceFoundation,
@@ -138,7 +138,7 @@ function webOptions(
     return tokens?.certificates?.bootstrapState().active ?? false;
   };
   return {
-    // Undefined for a store that asks nobody to sign in.
+    // Undefined for a store without a login.
     login: logins && new WebLogin({ logins, signIn, username: facts.username, needsCertificate, logger }),
     signOut: tokens && (() => signOut({ ...tokens, logger })),
     setup: new SetupState(places.state),

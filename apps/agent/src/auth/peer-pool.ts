@@ -54,7 +54,7 @@ export class PeerPool {
       return answer.status === 200 ? new Secret(answerSchema.parse(jsonOf(answer)).token) : undefined;
     } catch (error) {
       if (error instanceof z.ZodError) {
-        logger.warn({ socket: peer.path }, "what answers on the socket is no peer");
+        logger.warn({ socket: peer.path }, "the program that answers on the socket is not a peer");
         return undefined;
       }
       // Given up by us: that says nothing about the peer.

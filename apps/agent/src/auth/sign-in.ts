@@ -12,7 +12,7 @@ import type { TokenFile } from "./token/token-file.ts";
 /** The variable that comes before the token file. The store's own standard variable is ignored on purpose. */
 export const TOKEN_VARIABLE = `${BRAND.environmentPrefix}_TOKEN`;
 
-/** The reason why nobody is signed in before the first look has ended. */
+/** Reason in the state until the first look for a token has ended. */
 export const NOT_TRIED_YET = "not tried yet";
 
 /** A store that has been silent about a token for this long, in milliseconds, is said to be away while it is waited for. */
@@ -25,7 +25,7 @@ export interface SignInState {
   readonly source: TokenSource;
   /** Undefined without a token, and for the embedded store. */
   readonly info: TokenInfo | undefined;
-  /** Why nobody is signed in; null when somebody is. */
+  /** Reason why no user is signed in; null when one is. */
   readonly reason: string | null;
   /** The reason is that the store has not answered about a token; it is asked again. */
   readonly storeAway?: true;
@@ -33,23 +33,23 @@ export interface SignInState {
   readonly borrowedFrom?: string;
 }
 
-/** Who is signed in to the secrets store, and with what. */
+/** The signed-in user of the secrets store, with the token. */
 export interface SignIn {
   /** The token for the store's requests; undefined while there is none. */
   token(): Secret | undefined;
   state(): SignInState;
   /**
-   * Makes sure that the token at hand is good, and looks for another one if not.
+   * Makes sure that the token in use is valid, and looks for another one if not.
    * @throws AgentError `not_signed_in` | SecretStoreError when the store cannot be asked
    */
   ensure(signal: AbortSignal): Promise<void>;
   /** The store has refused the token: the next {@link SignIn.ensure} looks again. */
   invalidate(): void;
-  /** Calls back whenever another token, or none, is at hand. */
+  /** Calls back whenever another token, or none, is in use. */
   onChange(listener: () => void): void;
 }
 
-/** The embedded store belongs to whoever owns its files. */
+/** The embedded store needs no token: the owner of its files may use it. */
 export const embeddedSignIn: SignIn = {
   token: () => undefined,
   state: () => ({ authenticated: true, source: "embedded", info: undefined, reason: null }),
@@ -67,7 +67,7 @@ export interface TokenOffer {
   readonly kept?: string;
 }
 
-/** What the store is asked about tokens. @throws SecretStoreError `unauthenticated` for one that it does not accept */
+/** Requests to the store about tokens. @throws SecretStoreError `unauthenticated` for one that it does not accept */
 export interface TokenApi {
   lookup(token: Secret, signal: AbortSignal): Promise<TokenInfo>;
   renew(token: Secret, signal: AbortSignal): Promise<void>;
@@ -82,7 +82,7 @@ export interface TokenSignInParts {
   readonly borrow: (signal: AbortSignal) => AsyncIterable<TokenOffer>;
   /** Signs in by client certificate and keeps the token; undefined for the other methods. */
   readonly automatic: ((signal: AbortSignal) => Promise<TokenOffer | undefined>) | undefined;
-  /** `store.disable_token_renewal` turned round. */
+  /** False with `store.disable_token_renewal`. */
   readonly renewal: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -97,7 +97,7 @@ export interface TokenRefusal {
   readonly hint: string | undefined;
 }
 
-/** What came of a look at whether the token should be renewed. */
+/** Result of a check whether the token has to be renewed. */
 export type Renewal = "renewed" | "not due" | "not possible";
 
 /**
@@ -110,7 +110,7 @@ export class TokenSignIn implements SignIn {
   readonly #listeners = new Set<() => void>();
   #token: Secret | undefined;
   #state: SignInState = { authenticated: false, source: "none", info: undefined, reason: NOT_TRIED_YET };
-  /** Of the token file when it was last looked at: a changed file is a reason to look again. */
+  /** Signature of the token file at the last look. A changed file is a reason to look again. */
   #seen: string | undefined;
   #refusals: readonly TokenRefusal[] = [];
   /** The reasons of the last look, so that the same ones are not logged each time. */
@@ -143,7 +143,7 @@ export class TokenSignIn implements SignIn {
     return this.#inTurn(() => this.#ensure(signal), signal);
   }
 
-  /** What the last look did not take, in its order. */
+  /** Tokens that the last look refused, in its order. */
   refusals(): readonly TokenRefusal[] {
     return this.#refusals;
   }
@@ -167,7 +167,7 @@ export class TokenSignIn implements SignIn {
   async #ensure(signal: AbortSignal): Promise<void> {
     const seen = await this.#parts.tokenFile.signature();
     if (this.#token !== undefined && seen === this.#seen && !this.#hasExpired()) return;
-    // One that came from the file goes with it, also while the store cannot be asked about the next one.
+    // A token from the file ends with it, also while the store cannot be asked about the next one.
     if (this.#hasExpired()) this.#drop("the token has expired");
     else if (this.#state.source === "file") this.#drop("the token file has changed");
     const refusals: TokenRefusal[] = [];
@@ -179,7 +179,7 @@ export class TokenSignIn implements SignIn {
         if (offer === undefined) continue;
         const { token } = offer;
         const info = await this.#asked(() => this.#prove(token, signal));
-        // As it was read or written, not as it is by now: somebody may have signed out or in since.
+        // The file as it was read or written: it may have changed since.
         this.#seen = offer.kept ?? seen;
         this.#adopt(source, offer, info);
         this.#log(refusals.map(textOf));
@@ -209,7 +209,7 @@ export class TokenSignIn implements SignIn {
     yield ["login", () => this.#asked(() => automatic(signal))];
   }
 
-  /** A question to the store. That it does not answer is the reason why nobody is signed in, from the moment that shows. */
+  /** Sends a request to the store. A store that does not respond becomes the reason in the state, before the request ends. */
   async #asked<T>(question: () => Promise<T>): Promise<T> {
     const silence = setTimeout(
       () => this.#noteAway(`the store has not answered within ${SILENCE_MS / 1000} s`),
@@ -257,17 +257,17 @@ export class TokenSignIn implements SignIn {
       return "not due";
     if (!renewal || source === "peer") return "not possible";
     // The certificate method renews only over a connection with the certificate; a new login is as good.
-    const anew = source === "environment" ? undefined : await automatic?.(signal);
-    if (anew === undefined) {
+    const replaced = source === "environment" ? undefined : await automatic?.(signal);
+    if (replaced === undefined) {
       if (!info.renewable) return "not possible";
       await api.renew(token, signal);
     }
-    const next = anew?.token ?? token;
+    const next = replaced?.token ?? token;
     const renewed = await api.lookup(next, signal);
     await pin.check(renewed);
-    this.#seen = anew?.kept ?? this.#seen;
-    this.#adopt(anew === undefined ? source : "login", { token: next }, renewed);
-    await pin.adopt(next, renewed, anew !== undefined);
+    this.#seen = replaced?.kept ?? this.#seen;
+    this.#adopt(replaced === undefined ? source : "login", { token: next }, renewed);
+    await pin.adopt(next, renewed, replaced !== undefined);
     // At the end of its greatest life the store renews it by nothing.
     return (this.renewalDueAt(share) ?? Infinity) > clock.now() ? "renewed" : "not possible";
   }
@@ -279,7 +279,7 @@ export class TokenSignIn implements SignIn {
       if (code !== "identity_refused" || offer === undefined)
         return { source, byStore: false, message, hint };
       const name = this.#nameOf(source, offer);
-      const named = `the token of ${name} stands for another identity than the last one`;
+      const named = `the token of ${name} belongs to another identity than the last one`;
       return { source, byStore: false, message: named, hint };
     }
     if (error instanceof SecretStoreError && error.code === "unauthenticated" && offer !== undefined) {
@@ -287,7 +287,7 @@ export class TokenSignIn implements SignIn {
       const message = `the store does not accept the token of ${this.#nameOf(source, offer)}`;
       return { source, byStore: true, message, hint: undefined };
     }
-    // A fault of the store is no verdict on a token.
+    // A fault of the store says nothing about a token.
     throw error;
   }
 

@@ -17,7 +17,7 @@ export interface SignOutParts {
 export interface RemovedToken {
   /** Whether there was a token file. */
   readonly removed: boolean;
-  /** What was in it, as far as it could be read. */
+  /** The token that was in it, if it could be read. */
   readonly token: Secret | undefined;
   /** It comes from a login of this program, so that it may be revoked by us. */
   readonly ownLogin: boolean;
@@ -42,7 +42,7 @@ export async function signOut(
 ): Promise<void> {
   const { token, ownLogin } = await removeToken(parts);
   const signal = AbortSignal.timeout(SIGN_OUT_LIMIT_MS);
-  // It notices that the file is gone; that nobody is signed in then is no fault.
+  // The daemon notices that the file is gone. That is not a fault.
   await parts.signIn.ensure(signal).catch(() => undefined);
   if (token === undefined || !ownLogin) return;
   await parts.client.revokeSelf({ token, signal }).catch((error: unknown) => {

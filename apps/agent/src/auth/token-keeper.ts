@@ -4,7 +4,7 @@ import { basename, dirname } from "node:path";
 import { AgentError, publicMessage } from "../errors.ts";
 import type { TokenSignIn } from "./sign-in.ts";
 
-/** How often the token is looked at, in milliseconds. */
+/** Interval for checking the token, in milliseconds. */
 const CHECK_MS = 5 * 60_000;
 /** It is renewed once less than this share of its life is left. */
 const RENEWAL_SHARE = 0.25;
@@ -12,7 +12,7 @@ const RENEWAL_SHARE = 0.25;
 const RECHECK_MS = 30_000;
 /** No look comes sooner after another, in milliseconds: a token of a few seconds must not become a busy loop. */
 const MIN_CHECK_MS = 1000;
-/** How often the two clocks are compared, in milliseconds, and by how much they may part before it counts as a jump. */
+/** Interval for comparing the two clocks, and the difference that counts as a jump, in milliseconds. */
 const CLOCK_CHECK_MS = 15_000;
 const CLOCK_JUMP_MS = 10_000;
 /** A file is written in several steps; they are one change. In milliseconds. */
@@ -21,7 +21,7 @@ const FILE_SETTLE_MS = 30;
 export interface TokenKeeperParts {
   readonly signIn: TokenSignIn;
   readonly tokenFile: { readonly path: string };
-  /** Looks after what the sign-in stands on (the client certificate), with the token at hand. */
+  /** Replaces a client certificate that is due, with the token in use. */
   readonly maintain: (token: Secret, signal: AbortSignal) => Promise<unknown>;
   /** After sleep or a jump of the clock: nothing that was timed can be trusted. */
   readonly onWake: () => void;
@@ -34,9 +34,9 @@ export class TokenKeeper {
   readonly #parts: TokenKeeperParts;
   #wake: (() => void) | undefined;
   /** A reason for another look came, maybe while one was under way that had passed it by. */
-  #stirred = false;
-  /** What was logged last: the same trouble is one line, not one for each look. */
-  #trouble = "";
+  #isWoken = false;
+  /** The failure that was logged last. The same failure is logged once. */
+  #loggedFailure = "";
 
   constructor(parts: TokenKeeperParts) {
     this.#parts = parts;
@@ -47,7 +47,7 @@ export class TokenKeeper {
     const watching = this.#watchFile(signal);
     const comparing = this.#compareClocks(signal);
     while (!signal.aborted) {
-      this.#stirred = false;
+      this.#isWoken = false;
       const failed = await this.#check(signal);
       await this.#sleep(this.#waitMs(failed), signal);
     }
@@ -64,18 +64,18 @@ export class TokenKeeper {
       if (renewal === "renewed") logger.info({ expires_at: expiryOf(signIn) }, "token renewed");
       const token = signIn.token();
       if (token !== undefined) await this.#parts.maintain(token, signal);
-      this.#trouble = "";
+      this.#loggedFailure = "";
       return false;
     } catch (error) {
       if (signal.aborted) return true;
-      // Who waits for a login is told by the sign-in itself, once.
+      // The sign-in itself logs, once, that it waits for a login.
       const waiting = error instanceof AgentError && error.code === "not_signed_in";
       const trouble = publicMessage(error);
-      if (!waiting && trouble !== this.#trouble) {
+      if (!waiting && trouble !== this.#loggedFailure) {
         const fields = { err: error, expires_at: expiryOf(signIn) };
         logger.warn(fields, "token or certificate could not be checked or renewed");
       }
-      this.#trouble = trouble;
+      this.#loggedFailure = trouble;
       if (error instanceof AppError && error.code === "unauthenticated") signIn.invalidate();
       return true;
     }
@@ -93,12 +93,12 @@ export class TokenKeeper {
   }
 
   #stir(): void {
-    this.#stirred = true;
+    this.#isWoken = true;
     this.#wake?.();
   }
 
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#stirred) return;
+    if (this.#isWoken) return;
     const timer = new AbortController();
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
     const either = AbortSignal.any([signal, timer.signal]);
@@ -129,7 +129,7 @@ export class TokenKeeper {
     }
   }
 
-  /** The wall clock goes on while the host sleeps, and jumps when it is set; the monotonic one does neither. */
+  /** The wall clock runs while the host sleeps, and jumps when it is set. The monotonic clock does neither. */
   async #compareClocks(signal: AbortSignal): Promise<void> {
     const { clock, logger, onWake } = this.#parts;
     let offset = clock.now() - clock.monotonic();

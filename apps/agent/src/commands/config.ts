@@ -62,7 +62,7 @@ async function placeFaults(
   return problems;
 }
 
-/** The faults that a configuration can have; undefined for faults of ours. */
+/** The faults that a configuration can have; undefined for faults of this program. */
 function problemsOf(error: unknown): readonly ConfigProblem[] | undefined {
   if (error instanceof ConfigError) return error.problems;
   if (error instanceof AgentError)

@@ -58,7 +58,7 @@ export async function signalDaemon(host: Host): Promise<boolean> {
 export async function isDaemonRunning(host: Host): Promise<boolean> {
   try {
     using lock = await WriterLock.acquire(host.places.state, 0);
-    host.logger.debug({ lock: lock.path }, "nobody holds the lock");
+    host.logger.debug({ lock: lock.path }, "the lock is free");
     return false;
   } catch (error) {
     if (error instanceof AgentError && error.code === "locked") return true;

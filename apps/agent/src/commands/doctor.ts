@@ -111,7 +111,7 @@ async function examineStore(
 async function folderFinding(folder: string): Promise<Outcome> {
   const found = await lstat(folder).catch(() => undefined);
   if (found === undefined) return "not made yet";
-  if (!found.isDirectory()) return { fault: "it is no folder" };
+  if (!found.isDirectory()) return { fault: "it is not a folder" };
   if (process.platform === "win32") return "";
   if (found.uid !== process.geteuid?.()) return { fault: "it belongs to another user" };
   return (found.mode & 0o077) === 0 ? "" : { warning: "others can look into it; the next start narrows it" };

@@ -11,7 +11,7 @@ import { openContext } from "./common/context.ts";
 import { signalDaemon } from "./daemon.ts";
 import { untilStopped } from "./common/signals.ts";
 
-/** Every configured enrolment and how it stands. */
+/** Every configured enrolment and its state. */
 export const list: RunCommand = (invocation) =>
   withEnrolments(invocation, async (runner, signal) => {
     await runner.look(signal);
@@ -56,7 +56,7 @@ export const run: RunCommand = (invocation) =>
     return 0;
   });
 
-/** Marks an enrolment as dealt with, although there is no credential. */
+/** Skips an enrolment, although there is no credential. */
 export const skip: RunCommand = (invocation) =>
   decide(invocation, ["skip", "skipped"], async (runner, key) => runner.skip(key));
 

@@ -15,7 +15,7 @@ import type { Invocation, RunCommand } from "./common/command.ts";
 import { openContext } from "./common/context.ts";
 import { findRule } from "./rules.ts";
 
-/** What a child with a restart may take to end by itself, in milliseconds. */
+/** Time for a child to end by itself before it is restarted, in milliseconds. */
 const END_GRACE_MS = 10_000;
 /** Signals of a terminal or a supervisor, which are the child's. */
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
@@ -84,7 +84,7 @@ function parseReference(text: string): Reference {
   return { variable, path, field };
 }
 
-/** What happens to the command when a secret changes; undefined: nothing. */
+/** Action on the command when a secret changes; undefined for none. */
 function changeAction({ options }: Invocation): "restart" | NodeJS.Signals | undefined {
   const given = textOf(options, "signal");
   if (flagOf(options, "restart") && given !== undefined) {
@@ -204,7 +204,7 @@ class Supervised {
 
   async change(action: "restart" | NodeJS.Signals, variables: ReadonlyMap<string, string>): Promise<void> {
     const child = this.#child;
-    // One that a signal has ended has no exit code, and would be waited for for ever.
+    // A child that a signal has ended has no exit code: the wait for it would never end.
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     if (action !== "restart") return void child.kill(action);
     this.#restarting = true;

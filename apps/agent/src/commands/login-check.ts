@@ -21,7 +21,7 @@ import { untilStopped } from "./common/signals.ts";
 
 /** The token is renewed once less than this share of its life is left. */
 const RENEWAL_SHARE = 0.5;
-/** What happens to anybody and is no fault of the program: a shell's start must not fail for it. */
+/** Errors that are not faults of the program. The start of a shell must not fail because of them. */
 const EXPECTED = new Set([
   "not_signed_in",
   "login_failed",
@@ -123,7 +123,7 @@ async function certificateFault({ tokens }: StoreParts): Promise<string | undefi
 
 type Tokens = NonNullable<StoreParts["tokens"]>;
 
-/** Undefined if the token at hand will do. */
+/** Reason for a login; undefined if the token in use is valid. */
 async function reasonToLogIn(
   { tokens }: StoreParts,
   { clock }: Host,

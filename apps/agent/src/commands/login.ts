@@ -9,12 +9,12 @@ import { untilStopped } from "./common/signals.ts";
 import { removeToken } from "../auth/sign-out.ts";
 import { AgentError } from "../errors.ts";
 
-/** A fresh login with the configured method, whatever token is at hand. */
+/** A new login with the configured method, even if a valid token exists. */
 export const login: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { store } = loaded.config;
   if (store.driver === "embedded") {
-    printLine("The store is on this host: there is nobody to sign in to.");
+    printLine("The store is on this host: no sign-in is needed.");
     return 0;
   }
   if (invocation.flags.dryRun) {
@@ -73,7 +73,7 @@ async function signOut(
   if (!revoke || token === undefined) return;
   if (!ownLogin) {
     throw new AgentError("login_refused", "the token was not revoked: it is not of a login of this program", {
-      hint: "Whoever made it may still use it; revoke it there.",
+      hint: "It was not made by this program. Revoke it where it was made.",
     });
   }
   await tokens.client.revokeSelf({ token, signal });

@@ -50,14 +50,13 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "login",
-    summary: "Sign in anew with the configured method, whatever token is at hand.",
+    summary: "Sign in with the configured method, even if a valid token exists.",
     options: { switch: { type: "boolean", description: "Become another identity than the last one." } },
     load: async () => (await import("./login.ts")).login,
   },
   {
     name: "login-check",
-    summary:
-      "For the start of a shell: sign in if there is no valid token; silent for hours after each look.",
+    summary: "For the start of a shell: sign in if there is no valid token. Repeated only after hours.",
     options: loginCheckOptions,
     load: async () => (await import("./login-check.ts")).run,
   },
@@ -73,7 +72,10 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "logout",
     summary: "Remove the token; a running daemon forgets it too.",
     options: {
-      revoke: { type: "boolean", description: "End it in the store as well, if it is of a login of ours." },
+      revoke: {
+        type: "boolean",
+        description: "Revoke the token in the store as well, if it comes from 'agent login'.",
+      },
     },
     load: async () => (await import("./login.ts")).logout,
   },
@@ -226,7 +228,7 @@ const COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: "enrol list",
-    summary: "Show every enrolment and how it stands.",
+    summary: "Show every enrolment with its state.",
     options: { json },
     load: async () => (await import("./enrol.ts")).list,
   },

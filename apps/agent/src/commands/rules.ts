@@ -77,7 +77,7 @@ export function findRule(loaded: LoadedConfig, name: string): Rule {
   });
 }
 
-/** What the next cycle would change in the file of one rule, every value masked. */
+/** Prints the change of one rule's file by the next cycle, with masked values. */
 export const diff: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation);
   const { name } = findRule(loaded, invocation.positionals[0] ?? "");

@@ -87,7 +87,7 @@ export const get: RunCommand = (invocation) =>
       const value = fields.get(field);
       if (value === undefined) throw noSuchField(path, fields);
       if (json) printText(`${visibleJsonText(printJson(value))}\n`);
-      // For a program the value is what it is; a terminal would obey it.
+      // A program gets the value unchanged. A terminal would execute control characters in it.
       else if (process.stdout.isTTY) printText(`${asText(value)}\n`);
       else process.stdout.write(`${asText(value)}\n`);
       return 0;
@@ -127,7 +127,7 @@ export const list: RunCommand = (invocation) =>
 /** Tries against others who write the same secret at the same time. */
 const MAX_TRIES = 3;
 
-/** Sets fields; written only if nobody else has changed the secret meanwhile, else read again and repeated. */
+/** Sets fields. If the secret has changed since it was read, it is read again and the change is repeated. */
 export const put: RunCommand = async (invocation) => {
   const [path = "", ...parts] = invocation.positionals;
   const given = await readFields(parts);
@@ -226,7 +226,7 @@ function decoded(bytes: Buffer, field: string): string {
   }
 }
 
-/** In arguments and typed lines U+FFFD stands for bytes that are not UTF-8. A file and standard input may hold it. */
+/** In arguments and typed lines U+FFFD replaces bytes that are not UTF-8. A file and standard input may hold it. */
 function whole(value: string, field: string): string {
   if (value.includes(REPLACEMENT)) throw notText(`the value of ${field}`);
   return value;

@@ -2,7 +2,7 @@ import { BRAND } from "../brand.ts";
 import { AgentError } from "../errors.ts";
 import type { RunCommand } from "./common/command.ts";
 
-// In each, OPTIONS stands for the options of `login-check`.
+// In each, OPTIONS is replaced by the options of `login-check`.
 
 /** For zsh: by its own modules, without another process. */
 const ZSH = `__agent_login_check() {

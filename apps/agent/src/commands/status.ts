@@ -22,7 +22,7 @@ import { untilStopped } from "./common/signals.ts";
  */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation).catch(async (fault: unknown) => {
-    // A file that was named and is not there is a slip of the pen, and no daemon's.
+    // A file that was named and is missing is a typing error.
     const isNamed = invocation.flags.config !== undefined;
     if (!isConfigFault(fault) || (isNamed && fault.code === "config_unreadable")) throw fault;
     const asJson = flagOf(invocation.options, "json");
@@ -35,7 +35,7 @@ export const run: RunCommand = async (invocation) => {
     let fault: SecretStoreError | undefined;
     const certificate = await certificateOf(parts, loaded.config);
     try {
-      // Where the certificate says it all, nobody is signed in for a look.
+      // The certificate tells enough: no sign-in is needed for a look.
       if (certificate === undefined) await parts.signIn.ensure(stop.signal);
     } catch (error) {
       if (!(error instanceof AgentError || error instanceof SecretStoreError)) throw error;
@@ -112,7 +112,7 @@ function withWarnings(warnings: readonly string[], status: CommandStatus): Comma
   return { ...status, config: { ...config, problems: [...config.problems, ...warnings] } };
 }
 
-/** Under `mtls+os`, whose certificate stands for a token; undefined under any other method. */
+/** The certificate under `mtls+os`, which replaces a token; undefined under any other method. */
 async function certificateOf(
   { tokens }: SyncParts,
   { store }: Config,

@@ -17,7 +17,7 @@ import { untilStopped } from "./common/signals.ts";
 
 /**
  * One sync cycle, by the running daemon if there is one; exit code 1 if a rule failed. As `run --once` it first gets the
- * credentials that need nobody, as the daemon does.
+ * credentials that do not need the user, as the daemon does.
  */
 export const run: RunCommand = async (invocation) => {
   const { host, loaded } = await openContext(invocation, "refresh");

@@ -17,13 +17,13 @@ export interface ConfigFile {
 /**
  * Reads a configuration file, or gives undefined if there is none.
  *
- * @throws AgentError `config_refused` if somebody other than root and this user can write it: whoever writes the
+ * @throws AgentError `config_refused` if a user other than root and this one can write it: the writer of the
  *   configuration says which files are written and which commands run
  * @throws ConfigError `config_unreadable`
  */
 export async function readConfigFile(path: string): Promise<ConfigFile | undefined> {
   try {
-    // Without O_NONBLOCK a FIFO in place of the file would block for ever.
+    // Without O_NONBLOCK a FIFO in place of the file would block without end.
     const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const found = await handle.stat();

@@ -3,13 +3,13 @@ import { Serializer } from "@devplat/base/serializer";
 import type { LoadedConfig } from "./load.ts";
 import type { Config } from "./schema.ts";
 
-/** How often the files are looked at without being asked, in milliseconds: a changed policy applies within this. */
+/** Interval for reading the files again, in milliseconds. A changed policy applies within this time. */
 const LOCAL_INTERVAL_MS = 5 * 60_000;
 
 /** Sections that a running daemon takes up; everything else needs a new start. */
 const LIVE_SECTIONS: ReadonlySet<string> = new Set(["rules", "enrolments", "sync", "remote_config", "ssh"]);
 
-/** What the status says of the configuration. */
+/** State of the configuration, for the status. */
 export interface ConfigState {
   readonly sources: readonly string[];
   readonly problems: readonly string[];
@@ -30,7 +30,7 @@ export interface ConfigKeeperParts {
 /** Reads the configuration again when asked to and from time to time. An invalid one keeps the old one. */
 export class ConfigKeeper {
   readonly #parts: ConfigKeeperParts;
-  /** What the process was started with: other sections are compared with it. */
+  /** The configuration at the start of the process. Sections that need a new start are compared with it. */
   readonly #atStart: Config;
   #current: LoadedConfig;
   #warned = "";
@@ -42,12 +42,12 @@ export class ConfigKeeper {
     this.#current = parts.loaded;
   }
 
-  /** What applies now. Sections that wait for a new start are in it as well. */
+  /** The configuration that was read last, including sections that apply after the next start. */
   get current(): LoadedConfig {
     return this.#current;
   }
 
-  /** Loads and applies; what is wrong goes to status and log. Never throws. */
+  /** Loads and applies the configuration. Faults go to the status and the log. Never throws. */
   reload(signal: AbortSignal): Promise<void> {
     return this.#reloads.run(() => this.#reload(signal));
   }

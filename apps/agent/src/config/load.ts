@@ -13,7 +13,7 @@ import { withUserOverlay } from "./user-overlay.ts";
 export interface LoadedConfig extends LocatedConfig {
   /** The files that it was read from, and the address of a remote document in use. */
   readonly sources: readonly string[];
-  /** What is odd about them but no error; for the log and the status. */
+  /** Warnings about the files, for the log and the status. */
   readonly warnings: readonly string[];
 }
 
@@ -111,7 +111,7 @@ async function firstFile(paths: readonly string[]): Promise<ConfigFile | undefin
 function checkBypass(system: ConfigFile): void {
   const refuse = (reason: string): AgentError =>
     new AgentError("config_refused", `refused --config: the system configuration ${system.path} ${reason}`, {
-      hint: "Run without --config, or ask whoever runs this host for bypass_system_config: true.",
+      hint: "Run without --config, or ask the administrator of this host for bypass_system_config: true.",
     });
   if (!parseConfig(system).bypass_system_config) throw refuse("does not set bypass_system_config: true");
   if (!system.trusted) {

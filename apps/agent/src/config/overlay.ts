@@ -58,7 +58,7 @@ export function parseRemote(source: string, text: string, trust: "rules" | "full
 
 const LOCAL_FUNCTION_MESSAGE = "the functions env, secret and raw need remote_config.trust: full";
 
-/** What a rule may not do that comes from elsewhere. */
+/** Limits of a rule that comes from a server. */
 function beyondRules(rule: Rule): { readonly path: readonly string[]; readonly message: string }[] {
   const faults: { path: string[]; message: string }[] = [];
   if (rule.run !== undefined) faults.push({ path: ["run"], message: "needs remote_config.trust: full" });

@@ -67,7 +67,7 @@ export function readRegistryFile(root: string, bytes: Uint8Array): RegistryKey {
   let current: RegistryKey | undefined;
   const lines = logicalLines(decode(bytes));
   const [first] = lines;
-  if (first?.text !== HEADER && first?.text !== "REGEDIT4") throw fault(1, "this is no registry file");
+  if (first?.text !== HEADER && first?.text !== "REGEDIT4") throw fault(1, "this is not a registry file");
   for (const { line, text } of lines.slice(1)) {
     if (text === "" || text.startsWith(";")) continue;
     const section = /^\[(-?)([^\]]*)\]$/.exec(text);
@@ -90,7 +90,7 @@ export function readRegistryFile(root: string, bytes: Uint8Array): RegistryKey {
   return top;
 }
 
-/** Lines with their numbers; one that ends in a backslash goes on in the next. */
+/** Lines with their numbers. A line that ends in a backslash continues in the next one. */
 function logicalLines(text: string): { line: number; text: string }[] {
   const joined: { line: number; text: string }[] = [];
   let open = false;

@@ -2,7 +2,7 @@ import { configSchema } from "./schema.ts";
 import { emptyKey, type RegistryKey, type RegistryValue } from "./registry-file.ts";
 import { AgentError } from "../errors.ts";
 
-/** Where policy of a Windows host stands. */
+/** Registry key with the policy of a Windows host. */
 export const REGISTRY_ROOT = "HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\daemon";
 
 /** Rounds of putting types right: a configuration nests far less deep. */

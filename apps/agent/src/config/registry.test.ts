@@ -91,6 +91,9 @@ describe("reg-export and reg-import", () => {
   }
 
   it("refuses another file", () => {
-    assert.throws(() => readRegistryFile(REGISTRY_ROOT, Buffer.from("a: b\n")), /this is no registry file/);
+    assert.throws(
+      () => readRegistryFile(REGISTRY_ROOT, Buffer.from("a: b\n")),
+      /this is not a registry file/,
+    );
   });
 });

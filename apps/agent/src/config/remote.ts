@@ -25,7 +25,7 @@ const cacheSchema = z.object({
 });
 type Cache = z.infer<typeof cacheSchema>;
 
-/** What the ladder gave: a fresh document, else the cached one, else none. */
+/** Result of loading: a new document, else the cached one, else none. */
 export interface RemoteOutcome {
   readonly document: RemoteDocument | undefined;
   readonly from: "fresh" | "cached" | "none";
@@ -50,7 +50,7 @@ export class RemoteConfig {
     this.#parts = parts;
   }
 
-  /** What the cache holds; asks no server and writes nothing. */
+  /** The cached document. Sends no request and writes nothing. */
   async cached(section: RemoteSection): Promise<RemoteOutcome> {
     const cache = await this.#readCache(section);
     return cache === undefined

@@ -113,7 +113,7 @@ interface Conflict {
   readonly message: string;
 }
 
-/** What no single rule shows: names given twice, and rules that cannot share their file. */
+/** Faults between rules: names given twice, and rules that cannot share a file. */
 function ruleConflicts(rules: readonly Rule[]): Conflict[] {
   const conflicts: Conflict[] = [];
   const names = new Set<string>();

@@ -1,4 +1,4 @@
-/** What `agent init` writes: works as it stands, and shows by example what is usual. */
+/** The file that `agent init` writes. It works unchanged, and shows the usual settings by example. */
 export const STARTER_CONFIG = `# Configuration of the credential-sync daemon. 'agent config check' tells faults by line.
 
 store:

@@ -24,7 +24,7 @@ export class DesktopBrowser {
   }
 }
 
-/** The programs that open an address with whatever the user has chosen for it, best first. */
+/** The programs that open an address with the user's own choice of browser, best first. */
 function openers(platform: NodeJS.Platform): readonly Command[] {
   if (platform === "darwin") return [["open"]];
   if (platform === "win32") return [["rundll32", "url.dll,FileProtocolHandler"]];

@@ -4,10 +4,10 @@ import { firstThatWorks, type Command, type DesktopOutcome } from "./program.ts"
 /** Longest text for the clipboard, in UTF-8 bytes: 64 KiB (mission, "Limits"). */
 export const MAX_CLIPBOARD_BYTES = 64 * 1024;
 
-/** What came of it; `unusable_text`: empty, too long, with NUL, or not Unicode. */
+/** Result of a copy. `unusable_text`: the text is empty, too long, has a NUL, or is not Unicode. */
 export type CopyOutcome = "copied" | "unusable_text" | Exclude<DesktopOutcome, "done">;
 
-/** What puts a text on a clipboard. */
+/** Puts a text on a clipboard. */
 export interface Clipboard {
   copy(text: Secret): Promise<CopyOutcome>;
 }

@@ -5,7 +5,7 @@ import type { Notification } from "./notification.ts";
 import { DesktopNotifier } from "./notifier.ts";
 import type { DesktopOutcome } from "./program.ts";
 
-/** What can be done on the desktop of this host. */
+/** Actions on the desktop of this host. */
 export interface Desktop {
   open(url: string): Promise<DesktopOutcome>;
   raise(notification: Notification): Promise<DesktopOutcome>;

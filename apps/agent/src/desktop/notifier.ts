@@ -4,7 +4,7 @@ import { firstThatWorks, type DesktopOutcome } from "./program.ts";
 /** Under which name the desktop files our notifications. */
 const APPLICATION = "daemon";
 
-/** How the level looks. `low` would not pop up on some desktops; `critical` stays until it is seen. */
+/** Urgency of each level. Some desktops do not pop up `low`. A notification with `critical` stays until the user closes it. */
 const LOOKS = {
   info: { urgency: "normal", icon: "dialog-information" },
   warning: { urgency: "normal", icon: "dialog-warning" },
@@ -38,7 +38,7 @@ export class DesktopNotifier {
   }
 }
 
-/** Where a click cannot lead anywhere, the address stands in the text. */
+/** Puts the address into the text where a click on the notification cannot open it. */
 function lines({ body, actionUrl }: Notification, print: (text: string) => string): string {
   const parts = [body ?? "", actionUrl ?? ""].map((part) => print(part));
   return parts.filter((part) => part !== "").join("\n");

@@ -10,23 +10,23 @@ const DESKTOP_TIMEOUT_MS = 8000;
 export type Command = readonly [program: string, ...args: string[]];
 
 /**
- * What came of an action on this host's desktop.
+ * Result of an action on this host's desktop.
  * - `no_program`: nothing on this host can do it.
  * - `failed`: a program was there and did not do it.
  */
 export type DesktopOutcome = "done" | "no_program" | "failed";
 
 export interface ProgramOptions {
-  /** Of the daemon; its token is kept from the program. */
+  /** Environment of the daemon. The program gets it without the token. */
   readonly environment: NodeJS.ProcessEnv;
-  /** For the program's standard input. Default: none. */
+  /** Standard input of the program. Default: empty. */
   readonly input?: string | Uint8Array;
   /**
    * A program that still runs after this time, in milliseconds, is left alone and counts as done: it has become what
    * it was to start. Default: it is ended when the time for all programs together is over, and has failed.
    */
   readonly settledAfterMs?: number;
-  /** For all programs together, in milliseconds. Default DESKTOP_TIMEOUT_MS. */
+  /** Time limit for all programs together, in milliseconds. Default DESKTOP_TIMEOUT_MS. */
   readonly timeoutMs?: number;
 }
 
@@ -57,7 +57,7 @@ async function runProgram(
   const child = spawn(program, args, {
     env: childEnvironment(environment),
     stdio: [input === undefined ? "ignore" : "pipe", "ignore", "ignore"],
-    // What is to outlive us must not end with our terminal.
+    // A program that outlives the daemon must not end with the daemon's terminal.
     detached: settles,
   });
   // A program that ends before it has read everything breaks the pipe; its exit code tells.

@@ -12,7 +12,7 @@ export interface CopyOptions {
   readonly username: string;
 }
 
-/** Mirrors a stored secret without anybody, and keeps in step with it. */
+/** Mirrors a stored secret without the user, and follows its changes. */
 export class Copy implements EnrolmentEngine {
   readonly interactive = false;
   readonly mirrors = true;

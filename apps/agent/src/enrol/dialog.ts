@@ -28,7 +28,7 @@ export class EnrolmentDialog {
     return this.#prompt;
   }
 
-  /** Replaces the prompt, and takes no more answers to the one before. Tells nobody. */
+  /** Replaces the prompt, and takes no more answers to the one before. Does not call `onChange`. */
   reset(prompt: EnrolmentPrompt): void {
     this.#prompt = prompt;
     this.#resolve = undefined;
@@ -60,7 +60,8 @@ export class EnrolmentDialog {
       ask: async (title, fields) => {
         const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, Secret>>();
         const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_LIMIT_MS)]);
-        const give = (): void => reject(new AgentError("enrolment_cancelled", "nobody answered"));
+        const give = (): void =>
+          reject(new AgentError("enrolment_cancelled", "the user did not answer in time"));
         if (limit.aborted) give();
         else limit.addEventListener("abort", give, { once: true });
         this.#show({ form: { title, fields } }, resolve);

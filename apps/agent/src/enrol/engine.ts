@@ -5,16 +5,16 @@ import type { Fields } from "@devplat/secret-store";
 export interface FormField {
   readonly name: string;
   readonly help: string;
-  /** What is typed is not shown. */
+  /** The typed characters are not shown. */
   readonly secret: boolean;
   readonly optional: boolean;
-  /** Typed twice, because nobody could see a slip. */
+  /** Typed twice, because a typing error would not be seen. */
   readonly confirm: boolean;
-  /** What is wrong with a value, or undefined. */
+  /** Gives the fault of a value, or undefined. */
   readonly fault: (value: string) => string | undefined;
 }
 
-/** What an engine tells and asks the user while it runs. A terminal and a web page both can do it. */
+/** Steps of the user while an engine runs, in a terminal or a web page. */
 export interface EnrolmentSteps {
   /** The user has to open this address, and type the code there if there is one. */
   visit(step: { readonly url: string; readonly code?: string }): void;
@@ -29,7 +29,7 @@ export interface EnrolmentSteps {
  * AppErrors of what it uses pass through.
  */
 export interface EnrolmentEngine {
-  /** Whether a person is needed. One that needs nobody is run as soon as the credential is missing. */
+  /** Whether it needs the user. Another engine runs as soon as the credential is missing. */
   readonly interactive: boolean;
   /** It mirrors another secret: {@link EnrolmentEngine.run} is called again and again. Default false. */
   readonly mirrors?: boolean;

@@ -28,7 +28,7 @@ export interface EnrolmentRecord {
 
 /** Something that happened to an enrolment. */
 export type EnrolmentEvent =
-  /** Its engine was started: by the user, or because it needs nobody. */
+  /** Its engine was started: by the user, or because it does not need the user. */
   | { readonly kind: "started"; readonly byUser: boolean }
   | { readonly kind: "stored"; readonly refreshAt: number | undefined }
   | { readonly kind: "failed"; readonly error: unknown }
@@ -88,7 +88,7 @@ export function nextRecord(record: EnrolmentRecord, event: EnrolmentEvent, now: 
   }
 }
 
-/** Whether an engine that needs nobody has to run now. */
+/** Whether an engine that does not need the user has to run now. */
 export function isDue({ state, retryAt }: EnrolmentRecord, engine: EnrolmentEngine, now: number): boolean {
   if (engine.interactive || now < retryAt) return false;
   return engine.mirrors === true || state === "pending" || state === "failed";

@@ -88,7 +88,7 @@ export class Enrolment {
     return nextActionAt(this.#record, this.#parts.engine);
   }
 
-  /** Whether an engine that needs nobody has to run now. */
+  /** Whether an engine that does not need the user has to run now. */
   isDue(): boolean {
     return isDue(this.#record, this.#parts.engine, this.#parts.clock.now());
   }
@@ -120,7 +120,7 @@ export class Enrolment {
     await this.settled();
   }
 
-  /** Waits for the end of a run, whatever its result. */
+  /** Waits for the end of a run. Never throws. */
   async settled(): Promise<void> {
     await this.#done?.catch(() => undefined);
   }
@@ -201,7 +201,7 @@ export class Enrolment {
     try {
       if (unsaved !== undefined && !(await this.#isSignedIn(owner, signal))) {
         fields = undefined;
-        throw new AgentError("enrolment_failed", "somebody else is signed in now; start the enrolment again");
+        throw new AgentError("enrolment_failed", "another user is signed in now; start the enrolment again");
       }
       fields ??= await engine.run(this.#dialog.steps(signal), signal);
       signal.throwIfAborted();
@@ -217,7 +217,7 @@ export class Enrolment {
         this.note({ kind: "cancelled" });
         throw new AgentError("enrolment_cancelled", "the enrolment was ended");
       }
-      // An engine that needs nobody gets it again by itself. An enrolment that was ended keeps nothing.
+      // An engine without the user gets it again by itself. An enrolment that was ended keeps nothing.
       if (fields !== undefined && engine.interactive && !this.#ended) this.#unsaved.keep({ fields, owner });
       this.note({ kind: "failed", error });
       logger.warn({ enrolment: key, error: this.#record.error }, "enrolment failed");

@@ -12,7 +12,7 @@ const INTERVAL_MS = 3000;
 const LIMIT_MS = 5 * 60_000;
 const CLIENT = "agent";
 
-/** The web login of the JFrog platform: a session of ours is approved in the browser. */
+/** The web login of the JFrog platform: the user approves a session of this program in the browser. */
 export class Jfrog implements EnrolmentEngine {
   readonly interactive = true;
   readonly #url: string;

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 const MAX_TRIES = 5;
 
 /**
- * Puts fields into a secret and keeps its other fields, by compare-and-set: what somebody else writes meanwhile is not
+ * Puts fields into a secret and keeps its other fields, by compare-and-set: fields that others write at the same time are not
  * lost. Writes nothing when the fields are there already.
  * @returns whether it wrote
  * @throws SecretStoreError

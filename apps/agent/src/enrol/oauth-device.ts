@@ -9,12 +9,12 @@ import { halfOfLife, oauthFault, publicClient, refreshToken, tokenFields } from 
 /** RFC 8628 section 3.5: what the interval grows by when the server says slow_down, and where it begins; seconds. */
 const SLOW_DOWN_SECONDS = 5;
 const DEFAULT_INTERVAL_SECONDS = 5;
-/** How often we ask whatever the server says: not in a loop without a pause, and before the user thinks it hangs; seconds. */
+/** Limits of the polling interval, whatever the server demands, in seconds. */
 const MIN_INTERVAL_SECONDS = 1;
 const MAX_INTERVAL_SECONDS = 60;
 /** The longest that we wait for a code, in seconds. */
 const MAX_EXPIRES_SECONDS = 3600;
-/** What a person can type (RFC 8628 section 6.1), and nothing that moves a terminal's cursor. */
+/** Characters that a person can type (RFC 8628 section 6.1). None of them moves a terminal's cursor. */
 const USER_CODE = /^[\x20-\x7e]{1,64}$/;
 
 export interface DeviceEndpoints {

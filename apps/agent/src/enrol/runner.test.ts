@@ -353,12 +353,12 @@ describe("a credential that the store does not take", () => {
     await fail(stood);
     delete stood.faults.write;
     displayName = "eve";
-    await assert.rejects(stood.r.retry("tools/k"), /somebody else is signed in/);
+    await assert.rejects(stood.r.retry("tools/k"), /another user is signed in/);
     assert.deepEqual([state(stood.r), stood.r.prompt("tools/k")], ["failed", {}]);
     await assert.rejects(w.store.read("tools/k"), { code: "not_found" });
   });
 
-  it("of an engine that needs nobody is not kept", async () => {
+  it("of an engine without the user is not kept", async () => {
     const stood = stand({ interactive: false, run: () => Promise.resolve(new Map([["key", "x"]])) });
     stood.faults.write = away;
     await assert.rejects(stood.r.start("tools/k"), /does not answer/);

@@ -21,7 +21,7 @@ export interface EnrolmentRunnerParts {
   readonly store: SecretStore;
   readonly signIn: SignIn;
   readonly state: EnrolmentState;
-  /** How often the store is asked whether credentials are still there, in milliseconds. */
+  /** Interval for asking the store whether credentials are still there, in milliseconds. */
   readonly intervalMs: number;
   /** A credential was stored or renewed: rules that use it are due. */
   readonly onStored: () => void;
@@ -30,7 +30,7 @@ export interface EnrolmentRunnerParts {
 }
 
 /**
- * The enrolments of this user. An engine that needs nobody runs by itself. A credential that ends is renewed past half of its
+ * The enrolments of this user. An engine that does not need the user runs by itself. A credential that ends is renewed past half of its
  * life. The choices of the user outlive the process.
  */
 export class EnrolmentRunner {
@@ -165,7 +165,7 @@ export class EnrolmentRunner {
     for (const enrolment of this.#enrolments.values()) await enrolment.settled();
   }
 
-  /** Finds which credentials are stored, runs the engines that need nobody, and renews. @throws SecretStoreError */
+  /** Finds which credentials are stored, runs the engines that do not need the user, and renews. @throws SecretStoreError */
   check(signal: AbortSignal): Promise<void> {
     return this.#checks.run(() => this.#check(signal, true));
   }

@@ -5,14 +5,14 @@ import { expandHome } from "../config/sections/rule.ts";
 /** A socket over which another daemon of this user may answer: that of the workstation in front of it. */
 export interface PeerSocket {
   readonly path: string;
-  /** Device and inode: a socket that was made anew is another one. */
+  /** Device and inode. A socket that was made again has another one. */
   readonly key: string;
   /** Milliseconds since the epoch. */
   readonly modified: number;
 }
 
 /**
- * The sockets of this user below folders that nobody else can write: only so a socket is where its owner put it.
+ * The sockets of this user below folders that no other user can write. In other folders a socket may be replaced.
  *
  * @param patterns `store.token_socket`: paths whose last segment may hold `*` and `?`
  */

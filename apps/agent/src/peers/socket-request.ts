@@ -9,7 +9,7 @@ export interface SocketRequest extends Omit<HttpRequest, "maxBytes"> {
   readonly path: string;
 }
 
-/** One request to a daemon's Unix socket. @throws HttpClientError `unreachable` where nobody answers, `timeout`, … */
+/** One request to a daemon's Unix socket. @throws HttpClientError `unreachable` where no daemon answers, `timeout`, … */
 export function requestOverSocket({ path, ...request }: SocketRequest): Promise<HttpResponse> {
   return boundedRequest(`http://localhost${path}`, { ...request, maxBytes: MAX_DAEMON_ANSWER_BYTES });
 }

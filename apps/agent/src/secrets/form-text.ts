@@ -15,14 +15,14 @@ export function typeOf(value: FieldValue): "string" | "number" | "boolean" | "nu
 }
 
 /**
- * What is left of a text on its way through a page and a form: HTML has one kind of line ending and no NUL, and UTF-8 no
+ * The part of a text that survives a page and a form: HTML has one kind of line ending and no NUL, and UTF-8 no
  * unpaired surrogate (HTML, section 13.2.3.5 and "normalize newlines"; a form sends CRLF, so both sides are compared this way).
  */
 export function carriedText(text: string): string {
   return text.replaceAll(/\r\n?/g, "\n").replaceAll("\0", REPLACEMENT).toWellFormed();
 }
 
-/** What a page shows for a character that it cannot carry: NUL, or an unpaired surrogate. */
+/** Shown in a page for a character that it cannot carry: NUL, or an unpaired surrogate. */
 export const REPLACEMENT = "\uFFFD";
 
 /** Whether a page shows a text with a {@link REPLACEMENT} in it that it does not have. */

@@ -2,7 +2,7 @@ import { SecretStoreError, type SecretStore } from "@devplat/secret-store";
 
 /** A search looks into this many folders at most, so that one key press does not list a whole large store for minutes. */
 export const MAX_SEARCHED_FOLDERS = 500;
-/** More hits than this help nobody. */
+/** Maximum number of hits. More would not help the user. */
 export const MAX_HITS = 200;
 /** Listings under way at once; each is one request to the store. */
 const CONCURRENCY = 8;
@@ -37,7 +37,7 @@ export async function searchNames(
     try {
       listed = await Promise.all(batch.map((folder) => namesBelow(store, folder, signal)));
     } catch (error) {
-      // What was found before the store went away, or the time was over, is worth showing.
+      // The hits from before the failure or the time limit are shown.
       if (searched === batch.length) throw error;
       return result(paths, true);
     }

@@ -1,7 +1,7 @@
 import { SecretStoreError, type SecretStoreErrorCode } from "@devplat/secret-store";
 import { publicMessage } from "../errors.ts";
 
-/** Errors after which nothing can be read or written now, whatever the path. */
+/** Errors after which no path can be read or written now. */
 const FAULTS: ReadonlySet<SecretStoreErrorCode> = new Set([
   "unavailable",
   "sealed",
@@ -18,7 +18,7 @@ const ANSWERS: ReadonlySet<SecretStoreErrorCode> = new Set([
   "refused",
 ]);
 
-/** Whether an error says that the store can serve nobody now. */
+/** Whether an error says that the store cannot serve any request now. */
 export function isStoreFault({ code }: SecretStoreError): boolean {
   return FAULTS.has(code);
 }

@@ -2,7 +2,7 @@
  * The path of a secret or folder from a request target, exactly as it was asked for.
  *
  * @param rawPath path of the request target, not decoded
- * @param prefix what stands before it, ending in `/`
+ * @param prefix the part of the path before it, ending in `/`
  * @returns undefined for an encoding that is not UTF-8. The secret store checks everything else.
  */
 export function storePath(rawPath: string, prefix: string): string | undefined {

@@ -2,12 +2,12 @@ import { checkFolder, checkPath } from "@devplat/secret-store";
 
 /**
  * Why a secret cannot be written over the browser or the API.
- * - `outside`: it lies in no subtree of `web.editable_paths`.
+ * - `outside`: it is in no subtree of `web.editable_paths`.
  * - `enrolment`: an enrolment owns it, whether it has run yet or not.
  */
 export type WriteRefusal = "outside" | "enrolment";
 
-/** Where secrets may be written over the browser and the API. Everything comes from the configuration. */
+/** Paths that may be written over the browser and the API, from the configuration. */
 export class WritePolicy {
   /** The editable subtrees as folders, sorted. */
   readonly folders: readonly string[];
@@ -17,7 +17,7 @@ export class WritePolicy {
    * @param editablePaths `web.editable_paths`: `tools` and `tools/` are all that is below that folder. A secret `tools` is
    *   beside it, and not covered
    * @param enrolmentKeys keys of the enrolments that are configured now
-   * @throws SecretStoreError `bad_path` for a path that is none; an empty one would be the root, which nobody names by accident
+   * @throws SecretStoreError `bad_path` for an invalid path. An empty one would be the root, which must not be named by accident
    */
   constructor(editablePaths: readonly string[], enrolmentKeys: () => readonly string[]) {
     for (const path of editablePaths) {

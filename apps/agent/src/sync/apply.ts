@@ -95,7 +95,7 @@ export async function applyPlan(
   return { ...merged, changed: result.changed };
 }
 
-/** What {@link applyPlan} would do, without doing it. */
+/** Result that {@link applyPlan} would have. Writes nothing. */
 export async function previewPlan(
   plan: FilePlan,
   state: StateFile,
@@ -136,7 +136,7 @@ async function removeFile(file: string): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** Remembers the file as it is now, unless no piece made it so: then the content may be anybody's. */
+/** Remembers the file as it is now, if a piece has made it so. Otherwise another program may have written it. */
 function noteFile(state: StateFile, file: string, result: WriteResult, merged: MergedFile): void {
   const applied = [...merged.outcomes.values()].some((outcome) => outcome.kind === "applied");
   const { files } = state.document;

@@ -27,7 +27,7 @@ const MIN_SLEEP_MS = 50;
 export interface DaemonParts {
   readonly engine: SyncEngine;
   readonly store: SecretStore;
-  /** What requests to the store have shown, those of pages too. */
+  /** Health of the store, from all requests, also those of pages. */
   readonly health: StoreHealth;
   readonly signIn: SignIn;
   readonly state: StateFile;
@@ -42,7 +42,7 @@ export interface DaemonParts {
   readonly enrolments: { list(): EnrolmentStatus[]; onChange(listener: () => void): void };
 }
 
-/** What a daemon takes up while it runs. */
+/** Settings that a daemon takes up while it runs. */
 export interface LiveSettings {
   readonly rules: readonly Rule[];
   /** `sync.interval` in milliseconds. */
@@ -241,7 +241,7 @@ export class Daemon implements DaemonView {
     }
   }
 
-  /** Once for each file, until it is no longer so. */
+  /** Logs each exposed file once, until it is no longer exposed. */
   async #warnOfExposedFiles(): Promise<void> {
     const exposed = await this.#parts.engine.exposedFiles();
     for (const { rule, path, warning } of exposed) {
@@ -250,7 +250,7 @@ export class Daemon implements DaemonView {
     this.#exposed = new Set(exposed.map(({ path }) => path));
   }
 
-  /** When the store goes away or comes back, a cycle says what that means for the files. */
+  /** Runs a cycle when the store becomes unreachable or reachable, for the state of the files. */
   #noteHealth(): void {
     const isDown = typeof this.#parts.health.fault() === "string";
     if (isDown !== this.#storeIsDown && this.#running === undefined) this.#trigger();

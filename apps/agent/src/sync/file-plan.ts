@@ -16,7 +16,7 @@ import type { RuleRecord, StateDocument, StateFile } from "./state.ts";
 import { formatOf } from "./content/target-format.ts";
 import type { ResolvedTarget, TargetPolicy } from "./target/target-policy.ts";
 
-/** What one rule has to do in this cycle. */
+/** Work of one rule in this cycle. */
 export interface Work {
   readonly rule: Rule;
   readonly record: RuleRecord;
@@ -107,7 +107,7 @@ async function draftOf(
     return undefined;
   const target = await targets.resolve(rule.target.path, rule.remote);
   const moved = record.target.file !== "" && record.target.file !== target.file;
-  // What it set in its former file is left to clean up as if a rule had been removed there.
+  // Its keys in the former file are cleaned up as if a rule had been removed there.
   if (moved) document.rules[formerName(rule.name, record.target.file)] = record;
   const comparable = !moved && record.target.format === rule.target.format;
   const { merge, delete_nulls: deleteNulls, lists, on_remove: onRemove, overwrite } = rule.target;
@@ -130,7 +130,7 @@ async function draftOf(
   };
 }
 
-/** The piece that takes away what a rule set that is no longer configured; undefined if there is nothing to do. */
+/** The piece that removes the keys of a rule that is no longer configured; undefined if there is nothing to do. */
 async function cleanUp(
   name: string,
   document: StateDocument,
@@ -209,7 +209,7 @@ function faultBeside(draft: Draft, lead: Draft): AgentError | undefined {
   return fault === undefined ? undefined : new AgentError("overlap", `rule '${lead.rule.name}' ${fault}`);
 }
 
-/** `@` stands in no rule's name. */
+/** No rule's name has an `@`. */
 function formerName(rule: string, file: string): string {
   return `${rule}@${createHash("sha256").update(file).digest("hex").slice(0, 12)}`;
 }

@@ -6,13 +6,13 @@ import type { Rule } from "../config/sections/rule.ts";
 /** `configured`: the configuration pauses the rule, and only it can let the rule go on. */
 export type PauseOutcome = "done" | "unknown_rule" | "configured";
 
-/** What the next cycle would change in a rule's file, every value masked, empty if nothing; or why it could not. */
+/** Change of a rule's file by the next cycle, with masked values, empty for none; or the reason why it would fail. */
 export type NextChange = { readonly diff: string } | { readonly problem: string };
 
-/** What the surfaces may do with one rule. */
+/** Actions of the surfaces on one rule. */
 export interface RuleControl {
   setPaused(name: string, paused: boolean): Promise<PauseOutcome>;
-  /** Undefined: there is no such rule. */
+  /** @returns undefined if there is no such rule */
   nextChange(name: string, signal: AbortSignal): Promise<NextChange | undefined>;
 }
 

@@ -5,7 +5,7 @@ import type { RunRecord } from "./state.ts";
 
 /** Time between asking a command to end and killing it, in milliseconds. */
 const KILL_AFTER_MS = 2000;
-/** How long output is still counted after the command itself has ended, in milliseconds. */
+/** Time for which output is still counted after the command itself has ended, in milliseconds. */
 const DRAIN_MS = 100;
 
 export interface RunRequest {
@@ -36,7 +36,7 @@ export async function runCommand(request: RunRequest, clock: Clock, signal: Abor
         if (grouped && child.pid !== undefined) process.kill(-child.pid, how);
         else child.kill(how);
       } catch {
-        // It has ended meanwhile.
+        // It has ended already.
       }
     };
     const stop = (): void => {
@@ -65,7 +65,7 @@ export async function runCommand(request: RunRequest, clock: Clock, signal: Abor
     };
     child.on("error", () => finish(null));
     child.on("close", (code) => finish(code));
-    // A server that the command started in the background may keep the pipes open for ever.
+    // A server that the command started in the background may never close the pipes.
     child.on("exit", (code) => {
       drain = setTimeout(() => {
         child.stdout.destroy();

@@ -33,7 +33,7 @@ const ruleRecord = z.object({
   /** HMAC of the rule as configured and of the environment values that its template read. */
   config: z.string(),
   environment: z.array(z.string()),
-  /** What is needed to clean up after the rule is gone from the configuration. Names of keys, never values. */
+  /** Facts for cleaning up after the rule was removed from the configuration. Names of keys, never values. */
   target: z.object({
     path: z.string(),
     file: z.string(),
@@ -51,7 +51,7 @@ const ruleRecord = z.object({
 });
 
 const fileRecord = z.object({
-  /** Device, inode, size, times and mode after the last look; equal means that nobody touched it. */
+  /** Device, inode, size, times and mode after the last look. If they are equal, no other program has changed the file. */
   signature: z.string(),
   /** HMAC of the content that we wrote last. */
   content: z.string(),
@@ -77,10 +77,10 @@ export type FileRecord = z.infer<typeof fileRecord>;
 export type StateDocument = z.infer<typeof stateDocument>;
 
 /**
- * What the daemon remembers between cycles, in `<state>/state.json` (0600). It holds no value of a secret: contents
+ * State of the daemon between cycles, in `<state>/state.json` (0600). It holds no value of a secret: contents
  * are remembered as HMACs under a key of this host, which a copied state file does not contain.
  *
- * A lost, corrupt or foreign file is no error: the state starts empty, and the next cycle finds that files are equal
+ * A lost, corrupt or foreign file is not an error: the state starts empty, and the next cycle finds that files are equal
  * without writing them.
  */
 export class StateFile {

@@ -5,7 +5,7 @@ import { UNTRIED, iso, statusOf } from "./rule-state.ts";
 import { keyText, type Rule } from "../config/sections/rule.ts";
 import type { StateDocument } from "./state.ts";
 
-/** What does not change while the daemon runs. */
+/** Facts that do not change while the daemon runs. */
 export interface StatusFacts {
   readonly version: string;
   readonly authMethod: string;
@@ -19,7 +19,7 @@ export interface StatusFacts {
   readonly problems: readonly string[];
   /** Sections of the configuration that wait for a new start. Default: none. */
   readonly reloadNeeded?: readonly string[];
-  /** As it was at the start. */
+  /** Container volumes, as they were at the start. */
   readonly docker?: DockerStatus;
 }
 
@@ -44,7 +44,7 @@ export interface StatusInputs {
 /** The status of an authentication method without certificates. */
 export const NO_BOOTSTRAP: AgentStatus["bootstrap"] = { active: false, method: null };
 
-/** Puts the status together from what is in memory; asks nobody. */
+/** Makes the status from facts in memory. It sends no request. */
 export class StatusReport {
   #facts: StatusFacts;
   readonly #clock: Clock;

@@ -10,7 +10,7 @@ const STABLE_MS = 10_000;
 const UNSUPPORTED_MS = 60 * 60_000;
 const DENIED_MS = 5 * 60_000;
 
-/** What a token needs for events, where the store has them. */
+/** Policy that a token needs for events, where the store has them. */
 const EVENTS_POLICY = 'path "sys/events/subscribe/kv-v2/*" { capabilities = ["read"] }';
 
 export type EventsState = AgentStatus["sync"]["events"];
@@ -20,17 +20,17 @@ export interface StoreWatchParts {
   readonly onChange: (change: SecretChange) => void;
   /** `polling` until the stream is open, and whenever it is not. */
   readonly onState: (state: EventsState) => void;
-  /** The store does not accept the token. Default: nobody is told. */
+  /** Called when the store does not accept the token. */
   readonly onRefused?: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Follows the store's event stream, and opens it again for ever. Whoever uses it polls while it is not connected. */
+/** Follows the store's event stream, and always opens it again. Its user polls while it is not connected. */
 export class StoreWatch {
   readonly #parts: StoreWatchParts;
-  /** What was logged last: the same trouble is one line. */
-  #trouble = "";
+  /** The failure that was logged last. The same failure is logged once. */
+  #loggedFailure = "";
 
   constructor(parts: StoreWatchParts) {
     this.#parts = parts;
@@ -58,7 +58,7 @@ export class StoreWatch {
     const { store, onChange, onState, logger } = this.#parts;
     try {
       const opened = (): void => {
-        this.#trouble = "";
+        this.#loggedFailure = "";
         onState("connected");
       };
       for await (const change of store.watch(signal, opened)) {
@@ -73,15 +73,15 @@ export class StoreWatch {
 
   #log(code: string, error: unknown): void {
     const { logger } = this.#parts;
-    // Who waits for a login is told by the sign-in itself.
-    const isNews = code !== "unauthenticated" && code !== this.#trouble;
-    this.#trouble = code;
+    // The sign-in itself logs that it waits for a login.
+    const isNews = code !== "unauthenticated" && code !== this.#loggedFailure;
+    this.#loggedFailure = code;
     if (!isNews) return;
     if (code === "unsupported") logger.debug({}, "the store has no event stream; it is polled");
     else if (code === "denied") {
-      // Nothing is broken: most stores have no events, and say so only to whoever may ask.
+      // Not a fault: most stores have no events, and tell that only to a token with the policy.
       logger.info({ policy: EVENTS_POLICY }, "the token may not follow the store's events; it is polled");
-    } else logger.warn({ err: error }, "event stream of the store broke, polling meanwhile");
+    } else logger.warn({ err: error }, "event stream of the store broke, polling until it is open again");
   }
 }
 

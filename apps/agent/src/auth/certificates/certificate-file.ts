@@ -8,11 +8,11 @@ import { readCertificate, readIssued, type ClientCertificate } from "./client-ce
 import type { TokenKeys } from "./token-keys.ts";
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g;
-/** What stands in place of a key that is in a token: its label there. */
+/** Replaces a private key that is in a token: the label of the key in that token. */
 const IN_TOKEN = /^pkcs11-object: ([\w-]+)\n/;
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----\n?/;
 
-/** Where the client certificate is kept; undefined is returned where there is none yet. */
+/** Storage of the client certificate. */
 export interface CertificateStore {
   /** For messages. */
   readonly place: string;

@@ -9,7 +9,7 @@ const generate = promisify(generateKeyPair);
 
 /** Makes the private keys of client certificates, and removes them where they are not part of the certificate's file. */
 export interface CertificateKeys {
-  /** Where keys are, for people. */
+  /** Description of the place of the keys. */
   readonly backend: string;
   /** @throws AgentError `certificate_unusable` */
   create(commonName: string): Promise<PendingKey>;
@@ -27,7 +27,7 @@ export interface PendingKey {
   discard(): Promise<void>;
 }
 
-/** Keys of this process, kept by whoever keeps the certificate. */
+/** Keys that this process makes. They are stored together with the certificate. */
 export class SoftwareKeys implements CertificateKeys {
   readonly backend: string;
   readonly #settings: Pick<MtlsSection, "key_type" | "key_bits">;

@@ -17,7 +17,7 @@ export interface CertificatesParts {
   readonly connect: (certificate: ClientCertificate) => VaultClient;
   readonly adoption: Adoption;
   readonly stored: CertificateStore;
-  /** Where new ones are kept; undefined for the user's own, which is never replaced. */
+  /** File for new certificates; undefined for the user's own certificate, which is never replaced. */
   readonly file: CertificateFile | undefined;
   readonly keys: CertificateKeys;
   readonly settings: MtlsSection;
@@ -29,7 +29,7 @@ export interface CertificatesParts {
 /** The client certificate: its one-time bootstrap, the login by it, and its timely replacement. */
 export class Certificates {
   readonly #parts: CertificatesParts;
-  /** What the last look found: there is none to sign in with. */
+  /** Whether the last look found no certificate to sign in with. */
   #isMissing = false;
 
   constructor(parts: CertificatesParts) {
@@ -43,7 +43,7 @@ export class Certificates {
     return { active, method: active ? this.#parts.settings.bootstrap_method : null };
   }
 
-  /** What the status says. Signs nobody in. */
+  /** The certificate for the status. It does not sign in. */
   async describe(): Promise<CertificateStatus> {
     const { keys, file } = this.#parts;
     const backend = file === undefined ? "file of your own" : keys.backend;
@@ -118,7 +118,7 @@ export class Certificates {
     if (old.notAfter - clock.now() > before) return false;
     const { certificate, login } = await this.#issue(token, signal);
     logger.info({ until: new Date(certificate.notAfter).toISOString() }, "client certificate replaced");
-    // The proof's token has done its work; the one at hand goes on.
+    // The token of this login has proven the certificate. The token in use stays.
     await client.revokeSelf({ token: login, signal }).catch(() => undefined);
     if (settings.revoke_superseded) await this.#revoke(old, token, signal);
     await this.#parts.keys.forget(old);
@@ -207,7 +207,7 @@ export class Certificates {
 
   /**
    * Having the key is the right to revoke (Vault, `revoke-with-key`); for a key that stays in its token the user's
-   * policies must allow `revoke`. A failure is no harm to the new one.
+   * policies must allow `revoke`. A failure does no harm to the new certificate.
    */
   async #revoke(old: ClientCertificate, token: Secret, signal: AbortSignal): Promise<void> {
     const { client, settings, logger } = this.#parts;

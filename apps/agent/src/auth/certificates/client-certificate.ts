@@ -13,7 +13,7 @@ export interface TokenKey {
 
 /** A certificate with its private key, ready for a TLS connection. */
 export interface ClientCertificate {
-  /** The certificate and what stands between it and the root, PEM. */
+  /** The certificate and the intermediate certificates up to the root, PEM. */
   readonly chain: string;
   /** PEM, or where it stays. */
   readonly key: Secret | TokenKey;

@@ -14,13 +14,13 @@ const exec = promisify(execFile);
 
 /** A token that is plugged in answers at once; one that asks for a touch takes a person's time. In milliseconds. */
 const PROGRAM_LIMIT_MS = 60_000;
-/** Where systems keep OpenSSL 3's engines, libp11's among them. */
+/** Folders in which systems keep the engines of OpenSSL 3, such as libp11's. */
 const ENGINES = [
   "/usr/lib/*/engines-3/pkcs11.so",
   "/usr/lib64/engines-3/pkcs11.so",
   "/usr/lib/engines-3/pkcs11.so",
 ];
-/** How the engine learns which module to load (libp11's documentation). */
+/** Variable that tells the engine which module to load (libp11's documentation). */
 const MODULE_VARIABLE = "PKCS11_MODULE_PATH";
 const ENGINES_VARIABLE = "OPENSSL_ENGINES";
 const ENGINE_NAME = "pkcs11";
@@ -73,7 +73,7 @@ export class TokenKeys implements CertificateKeys {
     if (!(key instanceof Secret)) await this.#remove(key.label);
   }
 
-  /** How TLS names a key of the token. Loading the engine's module is prepared for this whole process. */
+  /** The name of a token's key for TLS. The engine's module is then loaded for the whole process. */
   async keyOf(label: string): Promise<TokenKey> {
     const folder = this.#engineFolder();
     // OpenSSL reads them when it loads the engine, which happens once.

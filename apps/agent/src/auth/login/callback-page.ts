@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 
 /**
- * Answers a browser that came back from a login elsewhere, and ends the connection: whoever listens for it stops soon.
+ * Answers a browser that came back from a login elsewhere, and ends the connection, because its listener stops soon.
  *
  * @param title for the browser's tab; like the text, ours, and with nothing of the request in it
  */

@@ -18,7 +18,7 @@ export async function ldapLogin(
   const { username, password } = credentials;
   // It becomes a segment of the path.
   if (username === "" || /[/\\\0]/.test(username) || /^\.\.?$/.test(username)) throw wrong();
-  // An empty password is an anonymous bind to some directories, which succeeds for anybody (RFC 4513 section 5.1.2).
+  // An empty password is an anonymous bind to some directories, which always succeeds (RFC 4513 section 5.1.2).
   if (password.reveal() === "") throw wrong();
   try {
     const answer = await client.request({

@@ -4,7 +4,7 @@ import { AgentError, publicMessage } from "../../errors.ts";
 /** A person signs in within this time, or starts again. In milliseconds. */
 export const LOGIN_LIMIT_MS = 5 * 60_000;
 
-/** Where a login stands. */
+/** Progress of a login. */
 export type LoginState =
   | { readonly kind: "starting" }
   /** The user's browser has to visit the address. */
@@ -16,7 +16,7 @@ export type LoginState =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** What a login method needs of whoever shows it to the user. */
+/** Interface from a login method to the page or terminal that shows it. */
 export interface LoginSteps {
   /** Fires when the user gives up or the time is over. */
   readonly signal: AbortSignal;
@@ -42,7 +42,7 @@ export class LoginFlow<T> implements LoginSteps {
   constructor(action: (steps: LoginSteps) => Promise<T>, limitMs = LOGIN_LIMIT_MS) {
     this.signal = AbortSignal.any([this.#abort.signal, AbortSignal.timeout(limitMs)]);
     this.done = this.#run(action);
-    // Whoever looks at the state only must not end the process.
+    // A caller that reads only the state must not end the process.
     this.done.catch(() => undefined);
   }
 
@@ -75,7 +75,7 @@ export class LoginFlow<T> implements LoginSteps {
   }
 
   passcode(method: string, refused: boolean): Promise<Secret> {
-    // Given up between two steps: its event is over, and nobody would ever end the wait.
+    // Given up between two steps: the event is over, and the wait would never end.
     if (this.signal.aborted) return Promise.reject(endedEarly(this.#abort.signal));
     this.show({ kind: "passcode", method, refused });
     const { promise, resolve, reject } = Promise.withResolvers<Secret>();

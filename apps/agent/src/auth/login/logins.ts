@@ -33,7 +33,7 @@ export class Logins {
   readonly #parts: LoginsParts;
   /** The method; under `mtls` a person is needed for the bootstrap only. */
   readonly kind: LoginKind;
-  /** What a person does: fills in user name and password, visits a page, or pastes a token. */
+  /** Action of the user: enter name and password, visit a page, or paste a token. */
   readonly interactiveKind: Exclude<LoginKind, "mtls">;
 
   constructor(parts: LoginsParts) {

@@ -7,7 +7,7 @@ import { answerCallback } from "./callback-page.ts";
 /** Vault CLI's own path: roles that were made for it work here too. */
 const CALLBACK_PATH = "/oidc/callback";
 
-/** What the browser brought back: the answer of the identity provider. */
+/** Response of the identity provider, as the browser brings it back. */
 export interface OidcCallback {
   readonly state: string;
   readonly code: string;

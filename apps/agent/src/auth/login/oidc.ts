@@ -8,7 +8,7 @@ import type { LoginSteps } from "./login-flow.ts";
 /** Bytes of the nonce by which only we can finish a login that we began. */
 const NONCE_BYTES = 20;
 
-/** A login that was begun: the user's browser goes to `url` and comes back with `state` and a code. */
+/** A login that was begun: the user's browser opens `url` and returns with `state` and a code. */
 export interface OidcRequest {
   readonly url: string;
   readonly state: string;
@@ -65,7 +65,7 @@ export async function startOidc(
 
 /**
  * Ends a login with what the browser brought back. Only the request's own state is taken: a foreign one would sign
- * this user in as somebody else.
+ * this user in with another identity.
  * @throws AgentError `login_failed` | `login_cancelled`
  */
 export async function finishOidc(

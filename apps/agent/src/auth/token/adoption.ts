@@ -41,9 +41,9 @@ export class Adoption {
   }
 
   /**
-   * @param options `anyIdentity`: the user wants to be somebody else from now on; `pasted`: the token is not of a
-   *   login of ours, so that it is not ours to revoke
-   * @throws AgentError `identity_refused` | `login_failed` | `token_file_refused`; a token of ours is then revoked
+   * @param options `anyIdentity`: another identity may sign in from now on; `pasted`: the user has pasted the
+   *   token, so that it is not revoked here
+   * @throws AgentError `identity_refused` | `login_failed` | `token_file_refused`; a token that was not pasted is then revoked
    */
   async adopt(login: Secret, options: AdoptOptions): Promise<Adopted> {
     const { pin, tokenFile } = this.#parts;

@@ -12,7 +12,7 @@ export function tokenDigest(token: Secret): string {
   return createHash("sha256").update(token.reveal()).digest("base64url");
 }
 
-/** Tokens that the store has refused, so that a dead one in its file is not proven anew at every look. */
+/** Tokens that the store has refused, so that an expired token in a file is not sent again at every look. */
 export class DeniedTokens {
   readonly #denied: BoundedMap<string, true>;
 

@@ -17,7 +17,7 @@ export function narrows({ policies, noDefaultPolicy }: TokenScope): boolean {
 }
 
 /**
- * A child token with fewer policies (Vault, `auth/token/create`). A child ends with its parent, which nobody renews
+ * A child token with fewer policies (Vault, `auth/token/create`). A child ends with its parent, which is not renewed
  * any more, so the parent is first prolonged to the end of its greatest life.
  *
  * @throws AgentError `login_failed`

@@ -15,14 +15,14 @@ const pinSchema = z.object({
   token: z.string(),
   /** When that token ends, milliseconds since the epoch; null if it does not. */
   expires_at: z.number().nullable(),
-  /** It came from a login of ours, so that it may be revoked by us. */
+  /** It came from a login of this program, which may therefore revoke it. */
   own_login: z.boolean(),
 });
 export type Pin = z.infer<typeof pinSchema>;
 
 /**
  * The identity of the token that was adopted last, in `<state>/identity.json` (0600). Another identity's token is not
- * taken, from whatever source: it would put somebody else's secrets into this user's files.
+ * taken, from whatever source: it would put another user's secrets into this user's files.
  */
 export class IdentityPin {
   readonly #folder: string;
@@ -34,7 +34,7 @@ export class IdentityPin {
     this.#writable = writable;
   }
 
-  /** What is pinned; undefined before the first login, and after the file was lost. */
+  /** The pinned identity; undefined before the first login, and after the file was lost. */
   async read(): Promise<Pin | undefined> {
     try {
       return pinSchema.safeParse(JSON.parse(await readFile(this.#path(), "utf8"))).data;
@@ -43,11 +43,11 @@ export class IdentityPin {
     }
   }
 
-  /** @throws AgentError `identity_refused` if the token stands for somebody else than the last one */
+  /** @throws AgentError `identity_refused` if the token belongs to another identity than the last one */
   async check(info: TokenInfo): Promise<void> {
     const pin = await this.read();
     if (pin === undefined || isSame(pin, info)) return;
-    throw new AgentError("identity_refused", "the token stands for another identity than the last one", {
+    throw new AgentError("identity_refused", "the token belongs to another identity than the last one", {
       hint: `If that is meant, run '${BRAND.command} login --switch'.`,
     });
   }

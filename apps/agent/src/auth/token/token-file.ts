@@ -9,7 +9,7 @@ import { fileSignature, signatureOf } from "../../agent-files/file-signature.ts"
 /** No store makes tokens of this size, sealed or not; a larger file is something else. In bytes. */
 const MAX_TOKEN_BYTES = 16 * 1024;
 
-/** What a sealed token starts with, so that it is never taken for a token and sent anywhere. */
+/** Begin of a sealed token, so that it is never taken for a token and sent to a server. */
 export const SEAL_MARKER = `$${BRAND.folder}-tpm-sealed$v1$`;
 
 /** Turns a secret into a text that only this host can turn back. */
@@ -32,7 +32,7 @@ export class TokenFile {
 
   /**
    * Its token, or undefined if there is no file or it is empty.
-   * @throws AgentError `token_file_refused` unless it is a regular file of this user that nobody else can read or
+   * @throws AgentError `token_file_refused` unless it is a regular file of this user that no other user can read or
    *   write; `seal_failed`
    */
   async read(): Promise<Secret | undefined> {

@@ -55,7 +55,7 @@ async function bySocket(path: string, command: Buffer): Promise<Buffer> {
     let response = Buffer.alloc(0);
     for await (const chunk of socket) {
       response = Buffer.concat([response, chunk as Buffer]);
-      // Its size stands behind the two bytes of the tag.
+      // The size follows the two bytes of the tag.
       if (response.length >= 6 && response.length >= response.readUInt32BE(2)) return response;
     }
     throw new Error("the answer was cut");

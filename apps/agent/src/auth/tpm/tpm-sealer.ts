@@ -72,6 +72,6 @@ function parse(text: string): z.infer<typeof envelope> {
 
 function damaged(): AgentError {
   return new AgentError("seal_failed", "what is sealed to the TPM is damaged", {
-    hint: "Sign in again to seal anew.",
+    hint: "Sign in again to seal it again.",
   });
 }

@@ -59,7 +59,7 @@ export class Tpm {
   async seal(secret: Buffer, pcrs: readonly number[]): Promise<SealedObject> {
     const policy = pcrs.length === 0 ? Buffer.alloc(0) : await this.#policyDigest(pcrs);
     return this.#withStorageKey(async (parent) => {
-      // fixedTPM, fixedParent, noDA, and userWithAuth unless a policy stands in its place.
+      // fixedTPM, fixedParent, noDA, and userWithAuth unless a policy replaces it.
       const attributes = pcrs.length === 0 ? 0x452 : 0x412;
       const template = Buffer.concat([
         u16(0x0008, ALG_SHA256),
@@ -165,16 +165,16 @@ function failure(result: number): AgentError {
       "seal_failed",
       "the TPM does not unseal: this host has started with other software",
       {
-        hint: "The registers of store.mtls.seal_to_pcrs hold other values now. Sign in again to seal anew.",
+        hint: "The registers of store.mtls.seal_to_pcrs hold other values now. Sign in again to seal it again.",
       },
     );
   }
   return new AgentError("seal_failed", `the TPM refused (code 0x${(result >>> 0).toString(16)})`, {
-    hint: "What another TPM has sealed cannot be opened; sign in again to seal anew.",
+    hint: "Data that another TPM has sealed cannot be opened; sign in again to seal it again.",
   });
 }
 
-/** An authorisation by an empty password, or by a policy session that goes on. */
+/** An authorisation by an empty password, or by a policy session that continues. */
 function password(session: number): Buffer {
   const area = Buffer.concat([u32(session), u16(0), Buffer.from([session === RS_PASSWORD ? 0 : 1]), u16(0)]);
   return Buffer.concat([u32(area.length), area]);

@@ -5,7 +5,7 @@ import { findPlaces } from "../../agent-files/places.ts";
 import type { Invocation } from "./command.ts";
 
 /**
- * What nearly every command starts from: the host as it is, and the checked configuration.
+ * Begin of nearly every command: the host, and the checked configuration.
  * @param remote `refresh`: ask for a newer remote document; only what syncs does
  */
 export async function openContext(

@@ -1,6 +1,6 @@
 import { flagOf, type Options, type OptionSpecs, textOf } from "@devplat/cli";
 
-/** What every command takes. */
+/** Options of every command. */
 export const GLOBAL_OPTIONS: OptionSpecs = {
   config: {
     type: "string",
@@ -23,7 +23,7 @@ export const GLOBAL_OPTIONS: OptionSpecs = {
   "dry-run": { type: "boolean", description: "Show what would change without writing files." },
 };
 
-/** What the options of every command say. */
+/** Values of the options of every command. */
 export interface GlobalFlags {
   readonly config: string | undefined;
   readonly logLevel: string;

@@ -4,7 +4,7 @@ import { AgentError } from "../../errors.ts";
 
 /**
  * Asks on the terminal.
- * @param options `hidden`: what is typed is not shown; `signal`: nobody needs the answer any more
+ * @param options `hidden`: the typed characters are not shown; `signal`: ends the question
  * @throws AgentError `usage` without a terminal
  */
 export async function ask(

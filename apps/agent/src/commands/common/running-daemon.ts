@@ -18,13 +18,13 @@ const CYCLE_TIMEOUT_MS = 120_000;
 
 /** A daemon of an older version does not tell what is missing. */
 const resultSchema = cycleResultSchema.extend({ missing: cycleResultSchema.shape.missing.default([]) });
-/** Whoever is not signed in is not told of rules and store. */
+/** Before a login the daemon does not tell of rules and store. */
 const statusSchema = z.object({
   rules: z.record(z.string(), ruleStatusSchema.pick({ error: true })).optional(),
   store: agentStatusSchema.shape.store.pick({ last_error: true }).optional(),
 });
 
-/** What a cycle of the running daemon did, and why rules failed. */
+/** Result of a cycle of the running daemon, and the reasons of failed rules. */
 export interface DaemonCycle {
   readonly result: CycleResult;
   readonly errors: Readonly<Record<string, Pick<RuleStatus, "error">>>;
@@ -34,7 +34,7 @@ export interface DaemonCycle {
  * Has the running daemon do a cycle, over its API socket or its web port.
  * @param socketPath its API socket; undefined where the configuration has none
  * @param timeoutMs for the cycle, in milliseconds
- * @returns undefined if there is no daemon to be reached this way
+ * @returns undefined if no daemon can be reached this way
  * @throws AgentError `daemon_refused` if it could not do one
  */
 export async function syncByDaemon(

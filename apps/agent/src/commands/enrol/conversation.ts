@@ -36,7 +36,7 @@ export async function enrolAtTerminal(
   }
 }
 
-/** Without a terminal nobody wants one. */
+/** Asks whether to try again. False without a terminal. */
 async function wantsAnotherTry(error: unknown, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY) return false;
   noteLine(`not stored: ${visible(publicMessage(error))}`);

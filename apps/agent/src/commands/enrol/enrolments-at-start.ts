@@ -20,7 +20,7 @@ interface EnrolmentParts {
 }
 
 /**
- * Has the user enrol for the credentials that are missing when the daemon starts, beside its other work: one after the
+ * Asks the user for the credentials that are missing when the daemon starts, during its other work: one after the
  * other at the terminal, where there is one and no web page that asks for them. Otherwise the log names them. Never
  * throws.
  */
@@ -43,7 +43,7 @@ export async function offerEnrolments(
 }
 
 /**
- * Runs the enrolments that need nobody, for a process that does one cycle and ends; the log names the others that are
+ * Runs the enrolments that do not need the user, for a process that does one cycle and ends; the log names the others that are
  * missing. Failures are in the log: the cycle is done all the same.
  */
 export async function runUnattended(
@@ -89,13 +89,13 @@ async function askForAll(
       if (stopped.aborted) return;
       const hint = `'${BRAND.command} enrol run ${key}' asks again`;
       host.logger.warn({ enrolment: key, err: error, hint }, "not enrolled at the terminal");
-      // Whoever leaves a question wants no more of them.
+      // A user who leaves a question is not asked another one.
       if (error instanceof AgentError && ["usage", "enrolment_cancelled"].includes(error.code)) return;
     }
   }
 }
 
-/** Waits until somebody is signed in and the store has said which credentials are there. */
+/** Waits for a login, and until the store has told which credentials are there. */
 async function lookedAt(
   { clock }: Host,
   enrolments: EnrolmentRunner,

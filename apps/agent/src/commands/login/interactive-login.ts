@@ -11,7 +11,7 @@ import { ask } from "../common/prompt.ts";
 
 export interface InteractiveLogin {
   readonly logins: Logins;
-  /** What the user does: the method's own way, or the bootstrap of a certificate. */
+  /** Kind of the login: the configured method, or the bootstrap of a certificate. */
   readonly kind: Exclude<LoginKind, "mtls">;
   readonly username: string;
   /** `store.oidc_callback_port`. */

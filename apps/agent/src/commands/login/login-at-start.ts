@@ -6,7 +6,7 @@ import { AgentError } from "../../errors.ts";
 import { signInAnew } from "./sign-in-again.ts";
 
 /**
- * Makes sure that somebody is signed in, by a login at the terminal where there is one and nobody is.
+ * Makes sure that a user is signed in, if need be by a login at the terminal, where there is one.
  * @throws AgentError `not_signed_in`, or what the login came to; SecretStoreError when the store cannot be asked
  */
 export async function ensureSignedIn(
@@ -27,7 +27,7 @@ export async function ensureSignedIn(
 }
 
 /**
- * The same for the daemon, beside its other work: it waits for a token either way, so that a login that is declined
+ * The same for the daemon, during its other work. It waits for a token in any case, so that a login that is declined
  * or fails is only said. A token that comes another way (web page, token file) ends the questions. Never throws.
  */
 export async function offerLogin(

@@ -34,7 +34,7 @@ export async function signInAnew(
 }
 
 /**
- * What a person does to sign in; under the certificate methods that gets the certificate.
+ * The login of a person. Under the certificate methods it gets the certificate.
  * @throws AgentError, see {@link loginAtTerminal}
  */
 export async function bootstrap(

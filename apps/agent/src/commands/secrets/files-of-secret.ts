@@ -9,7 +9,7 @@ import { PausedRules } from "../../sync/paused-rules.ts";
 import { signatureOf } from "../../agent-files/file-signature.ts";
 import { freshCycle, type DaemonCycle } from "../common/running-daemon.ts";
 
-/** How long a command that changed a secret waits for the daemon to have written it, in milliseconds. */
+/** Limit for waiting until the daemon has written a changed secret, in milliseconds. */
 const WAIT_MS = 30_000;
 
 interface TargetFile {
@@ -45,7 +45,7 @@ export class FilesOfSecret {
 
   /**
    * Waits for the running daemon to have synced what was changed since {@link look}, and prints what became of each file.
-   * The secret is stored by now: what goes wrong here is told, and is no failure of the command.
+   * The secret is stored already: a failure here is printed, and the command does not fail.
    */
   async untilSynced(): Promise<void> {
     if (this.#files.length === 0) return;

@@ -53,7 +53,7 @@ export function ruleLines(states: CommandStatus["rules"]): string[] {
   return tableLines(["RULE", "STATE", "VERSION", "LAST SYNCED", "ERROR"], rules);
 }
 
-/** Under `mtls+os` there is no token to tell of. */
+/** Lines about the certificate under `mtls+os`, which has no token. */
 function certificateLines({ enrolled, identity, backend, expires_at, fault }: CertificateStatus): string[] {
   return [
     `Certificate:    ${enrolled ? `enrolled as ${identity ?? ""}` : `not enrolled (${fault ?? ""})`}`,
@@ -77,7 +77,7 @@ export function daemonLine({
   ];
 }
 
-/** Where the daemon can be asked, and who has borrowed its token. */
+/** Sockets of the daemon, and who has borrowed its token. */
 function socketLines({ api, peers }: CommandStatus): string[] {
   if (api === undefined) return [];
   const lines = [`API socket:     ${api.socket} (${api.present ? "present" : "not present"})`];
@@ -88,21 +88,21 @@ function socketLines({ api, peers }: CommandStatus): string[] {
   return [...lines, `Peer socket:    ${peers.socket} (${handouts})`];
 }
 
-/** Also with the section off, while a file sends Docker to a socket that nobody serves. */
+/** Shown also with the section off, while a file sends Docker to a socket that no program serves. */
 function dockerLines({ docker }: CommandStatus): string[] {
   if (docker === undefined) return [];
   const { path, expected, state } = docker.registration;
   return [
     "",
     "Docker Volumes",
-    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: nobody serves it)"}`,
+    `  Plugin socket: ${docker.socket}${docker.enabled ? "" : " (docker.enabled is false: no program serves it)"}`,
     `  Registration:  ${path}`,
     `  Expected line: ${expected}`,
     `  State:         ${state}`,
   ];
 }
 
-/** What waits for the user, or went wrong; nothing without enrolments. */
+/** Enrolments that wait for the user or have failed; empty without enrolments. */
 function enrolmentLines({ enrolments }: CommandStatus): string[] {
   if (enrolments.length === 0) return [];
   const open = enrolments.filter(({ state }) => state !== "complete" && state !== "skipped");

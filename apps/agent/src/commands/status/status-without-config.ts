@@ -16,7 +16,7 @@ export function isConfigFault(error: unknown): error is AgentError | ConfigError
 }
 
 /**
- * What can be told while the configuration cannot be used: the daemon goes on with the one that it has read before,
+ * Status while the configuration cannot be used. The daemon continues with the one that it has read before,
  * and the rules are as the last cycle left them. Undefined if there is neither a daemon nor a last cycle.
  */
 export async function statusWithoutConfig(
@@ -25,7 +25,7 @@ export async function statusWithoutConfig(
   asJson: boolean,
 ): Promise<string | undefined> {
   const { document } = await StateFile.peek(places.state);
-  // Where the configuration puts the API socket is not known: only the usual place can be tried.
+  // The configured path of the API socket is not known: only the default path can be tried.
   const seen = await askDaemon(places, apiSocketPath(places));
   if (seen === undefined && document.last_cycle_at === null) return undefined;
   const rules = Object.fromEntries(
@@ -54,7 +54,7 @@ function textOf(
 ): string {
   const daemon = { running: seen !== undefined };
   const lines = [
-    `Configuration:  cannot be used${seen === undefined ? "" : "; the daemon goes on with the one that it has read before"}`,
+    `Configuration:  cannot be used${seen === undefined ? "" : "; the daemon continues with the one that it has read before"}`,
     ...daemonLine({ daemon, uptime_seconds: seen?.uptime_seconds ?? 0, sync }),
     `Last sync:      ${sync.last_cycle_at ?? "never"}${staleSince === null ? "" : `, stale since ${staleSince}`}`,
     "",

@@ -14,7 +14,7 @@ const secretPath = z.string().superRefine((path, context) => {
   }
 });
 
-/** What every engine has. `optional` enrolments do not raise the wizard. */
+/** Keys that every engine has. The setup wizard is not shown for `optional` enrolments. */
 const common = { description: z.string().default("") };
 const scopes = z.array(z.string().min(1)).default([]);
 const text = z.string().min(1);
@@ -85,7 +85,7 @@ const engines = z.discriminatedUnion("engine", [
     client_id: text,
     scopes,
     audience: text.optional(),
-    /** Of the loopback address that the browser comes back to; 0 takes any (RFC 8252 section 7.3). */
+    /** Port of the loopback address that the browser returns to. 0 takes any free port (RFC 8252 section 7.3). */
     callback_port: z.int().min(0).max(65_535).default(0),
   }),
   z.strictObject({ engine: z.literal("databricks"), ...common, host: httpUrl, scopes }),

@@ -4,7 +4,7 @@ const LABEL = "[A-Za-z0-9_-]+";
 const ADDRESS = String.raw`\[[0-9A-Fa-f:.]+\]`;
 /** A host name or bracketed IPv6 address, and perhaps a port. Nothing else that a URL could hold. */
 const HOST = new RegExp(String.raw`^(${LABEL}(?:\.${LABEL})*|${ADDRESS})${PORT}$`);
-/** A host of `git_credentials`: a host as git names it, in which `*` stands for one label. */
+/** A host of `git_credentials`: a host as git names it, in which `*` matches one label. */
 export const GIT_HOST_PATTERN = new RegExp(
   String.raw`^((?:\*|${LABEL})(?:\.(?:\*|${LABEL}))*|${ADDRESS})${PORT}$`,
 );
@@ -19,7 +19,7 @@ interface HostAndPort {
 
 /**
  * Whether a host of `git_credentials` covers what git asks for. This is how git compares `credential.URL` of its own
- * configuration: the port must be equal, a missing one is the protocol's, and `*` stands for exactly one label.
+ * configuration: the port must be equal, a missing one is the protocol's, and `*` matches exactly one label.
  * Plain http counts for loopback hosts only: a password must not go in the clear.
  * @param protocol and host: as git sends them, unchecked
  */

@@ -9,7 +9,7 @@ const MIN_REFRESH_MS = 60_000;
 const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 const KEY_BYTES = 32;
 
-/** Where rules and enrolments of a fleet come from. */
+/** Source of the rules and enrolments of a fleet. */
 export const remoteSection = z
   .strictObject({
     url: httpUrl,

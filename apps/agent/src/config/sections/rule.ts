@@ -5,9 +5,9 @@ import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { duration } from "@devplat/config";
 
-/** A rule's name stands in file names, URLs and command lines. */
+/** The name of a rule is used in file names, URLs and command lines. */
 const RULE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
-/** What a template can write as `.name`. */
+/** A name that a template can write as `.name`. */
 const TEMPLATE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const MODE = /^0?[0-7]{3}$/;
 /** A rule's command is killed at the latest after this, in milliseconds: a cycle waits for it. */
@@ -143,7 +143,7 @@ export function ownsWholeFile(rule: Rule): boolean {
   return rule.target.format === "text" || rule.target.merge === "replace";
 }
 
-/** What is wrong with a configured path, or undefined. Where it leads is checked when it is used. */
+/** The fault of a configured path, or undefined. The file behind it is checked when it is used. */
 export function targetPathFault(path: string): string | undefined {
   if (path.includes("\0")) return "must not hold a NUL";
   if (/^~[^/]/.test(path)) return "expected ~/… or an absolute path (another user's home is not supported)";

@@ -6,7 +6,7 @@ const OIDC_CALLBACK_PORT = 8250;
 /** A week: long enough that a host which is switched off over holidays still renews in time. */
 const REISSUE_BEFORE = "168h";
 
-/** How one signs in; `+tpm` seals what is kept on disk to this host's TPM. The first value is the default. */
+/** Login methods. With `+tpm` the files on disk are sealed to this host's TPM. The first value is the default. */
 const AUTH_METHODS = [
   "token",
   "oidc",

@@ -59,7 +59,7 @@ export const sshAgentSection = z.strictObject({
   relay: z.array(path).default([]),
 });
 
-/** One line as it stands in an authorized_keys file: type, key, perhaps a comment; a certificate is no authority. */
+/** One line of an authorized_keys file: type, key, and optionally a comment. A certificate cannot be an authority. */
 const PUBLIC_KEY =
   /^(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]+={0,2}(?: [^\r\n]*)?$/;
 
@@ -80,7 +80,7 @@ const MIN_EXPORT_INTERVAL_MS = 10_000;
 /** Figures and traces by OpenTelemetry's OTLP. */
 export const observabilitySection = z.strictObject({
   enabled: notYet,
-  /** Of the collector; its paths `/v1/metrics` and `/v1/traces` are added. */
+  /** Address of the collector, to which the paths `/v1/metrics` and `/v1/traces` are added. */
   endpoint: httpUrl.optional(),
   protocol: z.enum(["http/protobuf", "http/json"]).default("http/protobuf"),
   headers: z.record(z.string().min(1), z.string()).default({}),
@@ -88,7 +88,7 @@ export const observabilitySection = z.strictObject({
   interval: duration({ min: MIN_EXPORT_INTERVAL_MS }).prefault("1m"),
 });
 
-/** What `agent git-credential` answers for a host. */
+/** The credential that `agent git-credential` gives for a host. */
 export const gitCredential = z.strictObject({
   host: z.string().regex(GIT_HOST_PATTERN, {
     message: "expected a host name, such as git.example.com, git.example.com:8443 or *.example.com",

@@ -82,7 +82,7 @@ export function testLogin(view: MemoryView, options: TestLoginOptions = {}): Web
     },
     token: async (token) => {
       if (token.reveal() === FOREIGN_TOKEN) {
-        throw new AgentError("identity_refused", "the token stands for another identity than the last one", {
+        throw new AgentError("identity_refused", "the token belongs to another identity than the last one", {
           hint: "If that is meant, run 'agent login --switch'.",
         });
       }

@@ -26,7 +26,7 @@ export class PlaceMarks {
     this.#pattern = new RegExp(`("?)${this.#prefix}(\\d{${INDEX_DIGITS}})("?)`, "g");
   }
 
-  /** What to print in place of a value. */
+  /** The mark that is printed in place of a value. */
   markFor(index: number): string {
     const mark = this.#prefix + String(index).padStart(INDEX_DIGITS, "0");
     const { isQuoted = false, indent = 0 } = this.#places[index] ?? {};
@@ -38,7 +38,7 @@ export class PlaceMarks {
     return [...text.matchAll(this.#pattern)].map((match) => Number(match[2]));
   }
 
-  /** The text with each mark replaced by what stands for it. Default: the printed values themselves. */
+  /** The text with each mark replaced. Default: by the printed value. */
   fill(text: string, valueOf: (place: PlacedValue) => string = ({ value }) => value): string {
     return text.replace(this.#pattern, (match, open: string, digits: string, close: string, at: number) => {
       const place = this.#places[Number(digits)];

@@ -7,7 +7,7 @@ import { formatOf } from "./target-format.ts";
 import type { Printed } from "./printed-value.ts";
 import type { RuleTemplate, TemplateSurroundings } from "./rule-template.ts";
 
-/** What a rule's content is made from and what came of it. */
+/** Rendered content of a rule, with its sources. */
 export type Rendered =
   | {
       readonly kind: "content";
@@ -153,7 +153,7 @@ function dataOf(rule: Rule, documents: ReadonlyMap<string, SecretDocument>): Rea
   return new Map(Object.entries(rule.keys).map(([name, path]) => [name, fields(path)]));
 }
 
-/** What the content was made from. */
+/** Sources of the content. */
 function madeFrom(documents: ReadonlyMap<string, SecretDocument>): {
   inputs: Record<string, string>;
   version: number | null;

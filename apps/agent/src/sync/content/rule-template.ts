@@ -11,7 +11,7 @@ import { BRAND } from "../../brand.ts";
 /** One action that printed a value; its line counts from 1, in the template. */
 export type Interpolation = ValueContext;
 
-/** What a template can reach. */
+/** Data and functions of a template. */
 export interface TemplateSurroundings {
   readonly data: ReadonlyMap<string, FieldValue>;
   readonly username: string;
@@ -39,7 +39,7 @@ export class RuleTemplate {
 
   /**
    * @param onValue sees each printed value and gives what is printed instead
-   * @throws TemplateError, and whatever `onValue` throws
+   * @throws TemplateError, and the errors of `onValue`
    */
   execute(
     surroundings: TemplateSurroundings,

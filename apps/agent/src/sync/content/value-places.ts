@@ -9,7 +9,7 @@ import { AgentError } from "../../errors.ts";
 import { PlaceMarks } from "./place-marks.ts";
 import { placedValue, STRUCTURED_FORMATS, type PlacedValue, type Printed } from "./printed-value.ts";
 
-/** What a template printed, and a way to print other texts in place of its values. */
+/** Output of a template, which can be printed again with other texts in place of the values. */
 export interface Rendering {
   readonly text: string;
   readonly printed: readonly Printed[];
@@ -17,9 +17,9 @@ export interface Rendering {
 }
 
 const LINE_BREAK_OR_NUL = /[\r\n\0]/;
-/** Stands for itself in every format and between any quotes; two slashes begin a comment of JSON. */
+/** Text that is read unchanged in every format and between any quotes. Two slashes begin a comment of JSON. */
 const HARMLESS = /^(?!.*\/\/)[A-Za-z0-9_][A-Za-z0-9_.@+/=-]*$/;
-/** For the message only: it takes one rendering each to find the value at fault. */
+/** Number of values that are tried to find the one at fault, for the message. Each try renders the template once. */
 const MAX_ASKED = 50;
 const DATE = /^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[Tt ])/;
 

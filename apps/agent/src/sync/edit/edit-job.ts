@@ -3,7 +3,7 @@ import { mergePieces, type MergeContext, type MergedFile, type Piece } from "./f
 import { packError, type PackedError } from "./packed-error.ts";
 import { previewText, type ChangedFile } from "./preview-text.ts";
 
-/** What names a format to another thread. */
+/** Name of a format for another thread. */
 interface FormatKey {
   readonly name: FormatName;
   readonly dialect?: IniDialect | undefined;
@@ -37,7 +37,7 @@ type Applied = Extract<
   { kind: "applied" }
 >;
 
-/** What each kind of job gives. */
+/** Result of each kind of job. */
 export interface EditResults {
   readonly merge: {
     readonly content: Bytes | "remove" | undefined;
@@ -49,7 +49,7 @@ export interface EditResults {
   readonly diff: string;
 }
 
-/** What the thread says of a job. */
+/** Message of the thread about a job. */
 export type EditAnswer =
   | { readonly result: EditResults[EditJob["kind"]] }
   | { readonly failure: PackedError };

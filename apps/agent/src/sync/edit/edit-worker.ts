@@ -1,4 +1,4 @@
-/** What the thread for large files runs: one job after the other, each answered with one message. */
+/** Code of the thread for large files: it runs one job after the other, and sends one message for each. */
 import { parentPort } from "node:worker_threads";
 import { doEditJob, type EditAnswer, type EditJob } from "./edit-job.ts";
 import { packError } from "./packed-error.ts";

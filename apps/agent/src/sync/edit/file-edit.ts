@@ -2,7 +2,7 @@ import type { DocumentFormat, EditMap, EditOptions, LeafPath } from "@devplat/do
 import { AgentError } from "../../errors.ts";
 import { foundLeaves } from "./found-leaves.ts";
 
-/** What one rule wants of a file. */
+/** Changes of one rule to a file. */
 export interface Piece {
   readonly rule: string;
   /** The new content; undefined: only take away what was ours (a removed rule, a deleted secret). */
@@ -14,11 +14,11 @@ export interface Piece {
   readonly foundBefore: readonly LeafPath[];
   /** Whether leaves that are no longer wanted are removed or left behind. */
   readonly clean: boolean;
-  /** Format text: an existing file of somebody else may be replaced. */
+  /** Format text: an existing file that this program has not written may be replaced. */
   readonly overwrite: boolean;
 }
 
-/** What became of a piece. */
+/** Result of a piece. */
 export type PieceOutcome =
   | {
       readonly kind: "applied";
@@ -66,7 +66,7 @@ export function mergePieces(
   const kept = [...wanted.values(), ...context.others.values()].flat();
   const leaving = pieces.filter(({ content }) => content === undefined).flatMap(ownLeaves);
   let result = text;
-  // What is set comes before what goes: a leaf that moved from one rule to another must not lose its place.
+  // Leaves are set before others are removed: a leaf that moved from one rule to another keeps its place.
   for (const piece of pieces.toSorted(
     (a, b) => Number(a.content === undefined) - Number(b.content === undefined),
   )) {
@@ -107,7 +107,7 @@ function mergeWhole(
   for (const piece of pieces) {
     try {
       if (piece.content === undefined) {
-        // A file that somebody has changed since is no longer ours to delete.
+        // A file that another program has changed since is not deleted.
         const goes =
           piece.clean && existing !== undefined && context.isOurs(existing) && content === undefined;
         if (goes) content = "remove";

@@ -6,7 +6,7 @@ import {
   type LeafPath,
 } from "@devplat/document-edit";
 
-/** What a rule knew of its leaves before an edit. */
+/** Leaves of a rule before an edit. */
 export interface KnownLeaves {
   readonly managed: readonly LeafPath[];
   /** Those of them that were in the file before the rule; see {@link foundLeaves}. */

@@ -20,7 +20,7 @@ export type PackedError =
     }
   | { readonly kind: "internal"; readonly name: string };
 
-/** Of a fault in the program only the name crosses: its message could quote a value. */
+/** For a fault in the program only its name is sent, because its message could quote a value. */
 export function packError(error: unknown): PackedError {
   if (error instanceof DocumentEditError) {
     const { code, message, line, column } = error;

@@ -11,7 +11,7 @@ export interface ChangedFile {
 }
 
 /**
- * What a cycle would change in one file, as a unified diff; empty if nothing.
+ * Changes that a cycle would make in one file, as a unified diff; empty for none.
  * @param reveal show values; else every value is masked, and of a text file only the size is told
  */
 export function previewText({ path, format, existing, next }: ChangedFile, reveal: boolean): string {

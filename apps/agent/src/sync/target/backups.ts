@@ -13,7 +13,7 @@ export interface Backup {
   readonly content: Buffer;
 }
 
-/** `<state>/backups/<rule>/<hash of the path>`: kept once, never replaced, 0600 whatever the file's own mode. */
+/** `<state>/backups/<rule>/<hash of the path>`: kept once, never replaced, always with mode 0600. */
 export class Backups {
   readonly #folder: string;
 

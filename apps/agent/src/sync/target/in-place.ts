@@ -32,7 +32,7 @@ export class InPlaceJournal {
     await ifExists(unlink(this.copyOf(file) + PATH_SUFFIX));
   }
 
-  /** What the file held before a write that did not finish; undefined if there was none. */
+  /** Content of the file before a write that did not finish; undefined if there was no such write. */
   async read(file: string): Promise<Buffer | undefined> {
     return await ifExists(readFile(this.copyOf(file)));
   }
@@ -50,7 +50,7 @@ export class InPlaceJournal {
     return files;
   }
 
-  /** Where the old content is kept. */
+  /** Path of the copy of the old content. */
   copyOf(file: string): string {
     return join(this.#folder, createHash("sha256").update(file).digest("hex"));
   }
@@ -119,7 +119,7 @@ async function openInPlace(file: string): Promise<FileHandle> {
 
 async function overwrite(handle: FileHandle, content: Buffer): Promise<void> {
   const { size } = await handle.stat();
-  // What makes the file longer comes first: a full disk is met before anything is overwritten.
+  // The part that makes the file longer is written first: a full disk shows before anything is overwritten.
   await writeRange(handle, content, size, content.length);
   await writeRange(handle, content, 0, Math.min(size, content.length));
   await handle.truncate(content.length);

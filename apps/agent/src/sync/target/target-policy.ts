@@ -15,7 +15,7 @@ export const MAX_TARGET_BYTES = 16 * 1024 * 1024;
 /** The sticky bit (`S_ISVTX`). */
 const STICKY = 0o1000;
 
-/** What shells and sessions run by themselves, below the home folder: closed to rules from elsewhere. */
+/** Files below the home folder that shells and sessions run by themselves. Rules from a server may not write them. */
 const LOGIN_FILES: readonly string[] = [
   ".profile",
   ".login",
@@ -50,7 +50,7 @@ const LOGIN_FOLDERS: readonly string[] = [
   "bin",
 ];
 
-/** Where a rule's path really leads. */
+/** The real file behind a rule's path. */
 export interface ResolvedTarget {
   /** The final file, all links followed. */
   readonly file: string;
@@ -78,7 +78,7 @@ export class TargetPolicy {
 
   /**
    * @param allowed `sync.allowed_targets`
-   * @param ownFiles more files of ours that no rule may write: the configuration in use
+   * @param ownFiles other files of this program that no rule may write: the configuration in use
    */
   constructor(places: Places, allowed: readonly string[], ownFiles: readonly string[]) {
     this.#places = places;
@@ -105,7 +105,7 @@ export class TargetPolicy {
     return target;
   }
 
-  /** As {@link resolve}, but looks only at where the path leads, not at whose the folders and the file are. */
+  /** As {@link resolve}, but without the checks of the owners of folders and file. */
   async place(path: string, remote = false): Promise<ResolvedTarget> {
     const full = expandHome(path, this.#places.home);
     const target = await followLinks(full);
@@ -162,7 +162,7 @@ export class TargetPolicy {
     }
   }
 
-  /** Whoever can write a folder on the way can put another one, or a link, in its place. */
+  /** A user who can write a folder on the way can replace it by another one or by a link. */
   async #checkFolders(path: string, nearest: string): Promise<void> {
     if (this.#uid === undefined) return;
     for (let folder = nearest; ; folder = dirname(folder)) {
@@ -190,7 +190,7 @@ export class TargetPolicy {
     if (existing.isDirectory()) throw refused(path, "it is a folder");
     if (!existing.isFile()) throw refused(path, "it is not a regular file");
     if (existing.size > MAX_TARGET_BYTES) throw refused(path, "it is larger than 16 MiB");
-    // Root may write a file of somebody else's; its owner is kept.
+    // Root may write a file of another user. The file keeps its owner.
     if (this.#uid !== undefined && this.#uid !== 0 && existing.uid !== this.#uid) {
       throw refused(path, "it belongs to another user");
     }

@@ -21,7 +21,7 @@ export interface TargetWatchParts {
   readonly logger: Logger;
 }
 
-/** Notices when somebody changes or removes a file that rules manage, so that it is right again at once. */
+/** Notices when another program changes or removes a file that rules manage, so that it is corrected immediately. */
 export class TargetWatch {
   readonly #parts: TargetWatchParts;
   readonly #folders = new Map<string, Watched>();
@@ -58,7 +58,7 @@ export class TargetWatch {
       // A folder that is gone, or one watch more than the system has: the poll sees to it.
       watcher.on("error", () => this.#drop(folder));
       this.#folders.set(folder, { watcher, identity: identityOf(folder) });
-      // What was changed after it was written and before it was watched makes no event.
+      // A change after the write and before the watch makes no event.
       this.#look();
     } catch {
       this.#parts.logger.debug(
@@ -89,7 +89,7 @@ export class TargetWatch {
     for (const file of this.#files) {
       if (!(await this.#parts.isTouched(file))) continue;
       this.#lastAt = this.#parts.clock.monotonic();
-      this.#parts.logger.debug({ path: file }, "target changed by somebody else");
+      this.#parts.logger.debug({ path: file }, "target changed by another program");
       this.#parts.onTouched();
       return;
     }

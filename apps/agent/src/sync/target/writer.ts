@@ -11,8 +11,8 @@ import { MAX_TARGET_BYTES, type ResolvedTarget } from "./target-policy.ts";
 const MAX_TRIES = 5;
 
 /**
- * What is to become of a file's content, or undefined to leave it as it is; called again if somebody else changed
- * the file meanwhile.
+ * Gives the new content of a file, or undefined to leave it as it is. Called again if another program has changed
+ * the file since.
  */
 export type Merge = (existing: Buffer | undefined) => Buffer | undefined | Promise<Buffer | undefined>;
 
@@ -35,20 +35,20 @@ export interface WriteResult {
   readonly changed: boolean;
   /** The file could not be replaced by renaming (it is a mount point or has hard links) and was written in place. */
   readonly inPlace: boolean;
-  /** What the file holds now; undefined if there is none. */
+  /** Content of the file now; undefined if there is no file. */
   readonly content: Buffer | undefined;
-  /** See {@link fileSignature}: of exactly this content, also if somebody has changed the file since. */
+  /** The {@link fileSignature} for exactly this content, also if another program has changed the file since. */
   readonly signature: string | undefined;
 }
 
 /**
  * Brings a file to the content that `merge` gives, and touches it only when that differs.
  *
- * A reader sees the old or the new content whole: written aside in the same folder, fsync, rename, fsync of the
+ * A reader sees the complete old or new content: a temporary file in the same folder, fsync, rename, fsync of the
  * folder. Where a rename is impossible (EBUSY) or would cut hard links, a copy of the old content is kept in a
  * journal, and the file is written in place; what fails is taken back, after a crash by the next cycle.
  *
- * @throws AgentError `target_busy` | `target_refused` | `target_unwritable`, and whatever `merge` throws
+ * @throws AgentError `target_busy` | `target_refused` | `target_unwritable`, and the errors of `merge`
  */
 export async function writeTarget(request: WriteRequest, journal: InPlaceJournal): Promise<WriteResult> {
   try {
@@ -64,7 +64,7 @@ export async function writeTarget(request: WriteRequest, journal: InPlaceJournal
   }
 }
 
-/** Removes what a crash left beside these files: written aside, never renamed. Only the writer may call it. */
+/** Removes temporary files that a crash has left beside these files. Only the holder of the writer lock may call it. */
 export async function removeLeftovers(files: readonly string[]): Promise<void> {
   const byFolder = Map.groupBy(files, dirname);
   for (const [folder, inFolder] of byFolder) {
@@ -86,7 +86,7 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
     if (!announced) await request.beforeChange?.(existing);
     announced = true;
   };
-  /** What an editor saved while we were writing `ours`: the next merge starts from it, unless it saved once more. */
+  /** Content that an editor has saved during the write of `ours`. The next merge starts from it, unless it saved again. */
   let raced: { readonly ours: Buffer; readonly saved: Buffer } | undefined;
   let wrote = false;
   for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
@@ -108,7 +108,7 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
       const signature = await tightenUnchanged(request, current);
       return { changed: wrote, inPlace: false, content, signature };
     }
-    // A large file takes seconds to merge, and what is written in place asks nobody what it replaces.
+    // A large file takes seconds to merge, and a write in place does not check the content that it replaces.
     if ((await fileSignature(target.file)) !== current.signature) continue;
     await announce({ content: base, mode: current.stats.mode });
     const outcome: Replaced =
@@ -124,9 +124,13 @@ async function tryWrite(request: WriteRequest, journal: InPlaceJournal): Promise
       return { changed: true, inPlace: false, content, signature: outcome.signature };
     raced = { ours: content, saved: outcome.content };
   }
-  throw new AgentError("target_busy", `cannot write ${path}: it changed ${MAX_TRIES} times meanwhile`, {
-    remedy: "retry",
-  });
+  throw new AgentError(
+    "target_busy",
+    `cannot write ${path}: it changed ${MAX_TRIES} times during the write`,
+    {
+      remedy: "retry",
+    },
+  );
 }
 
 interface Existing {
@@ -136,8 +140,8 @@ interface Existing {
 }
 
 /**
- * `busy`: it cannot be renamed over; `again`: somebody replaced or removed it just then, and nothing was written;
- * `saved`: somebody saved this between our read and the rename.
+ * `busy`: it cannot be replaced by a rename. `again`: another program replaced or removed it, and nothing was written.
+ * `saved`: another program saved this content between the read and the rename.
  */
 type Replaced =
   | { readonly kind: "done"; readonly signature: string }
@@ -165,28 +169,28 @@ async function readExisting(file: string): Promise<Existing | undefined> {
   }
 }
 
-/** Makes the file and gives its signature; undefined if one appeared meanwhile. */
+/** Makes the file and gives its signature; undefined if another program has made one since. */
 async function createNew(request: WriteRequest, content: Buffer): Promise<string | undefined> {
   const { target, mode, dirMode, path } = request;
   checkFolder(request);
   for (const folder of target.missingFolders) {
-    // Not recursive: a folder that appeared meanwhile was not checked.
+    // Not recursive: a folder that has appeared since was not checked.
     await mkdir(folder, { mode: dirMode }).catch((error: unknown) => {
       if (systemCode(error) === "EEXIST") throw changedUnderneath(path);
       throw error;
     });
     await chmod(folder, dirMode);
   }
-  const { aside, signature } = await writeAside(target.file, content, mode, undefined);
+  const { temporary, signature } = await writeTemporary(target.file, content, mode, undefined);
   try {
-    // A link, unlike a rename, does not replace a file that appeared meanwhile.
-    linkSync(aside, target.file);
+    // A link, unlike a rename, does not replace a file that has appeared since.
+    linkSync(temporary, target.file);
   } catch (error) {
     if (systemCode(error) === "EEXIST") return undefined;
     if (!noHardLinks(error)) throw error;
-    renameSync(aside, target.file);
+    renameSync(temporary, target.file);
   } finally {
-    await unlink(aside).catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
   }
   await syncFolder(dirname(target.file));
   return signature;
@@ -196,7 +200,7 @@ async function createNew(request: WriteRequest, content: Buffer): Promise<string
 async function replace(request: WriteRequest, current: Existing, content: Buffer): Promise<Replaced> {
   const { file } = request.target;
   const { stats } = current;
-  const { aside, signature } = await writeAside(file, content, modeFor(request, stats.mode), stats);
+  const { temporary, signature } = await writeTemporary(file, content, modeFor(request, stats.mode), stats);
   const linked = temporaryPath(file);
   let haveLink = true;
   try {
@@ -216,30 +220,30 @@ async function replace(request: WriteRequest, current: Existing, content: Buffer
       }
     }
     try {
-      renameSync(aside, file);
+      renameSync(temporary, file);
     } catch (error) {
       if (systemCode(error) === "EBUSY") return { kind: "busy" };
       throw error;
     }
     await syncFolder(dirname(file));
     if (!haveLink) return { kind: "done", signature };
-    // Whoever saved since our read did so into the file that this link still names.
+    // A program that has saved since the read did so into the file that this link still names.
     const old = await readFile(linked);
     return old.equals(current.content) ? { kind: "done", signature } : { kind: "saved", content: old };
   } finally {
-    await unlink(aside).catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
     if (haveLink) await unlink(linked).catch(() => undefined);
   }
 }
 
-async function writeAside(
+async function writeTemporary(
   file: string,
   content: Buffer,
   mode: number,
   owner: Stats | undefined,
-): Promise<{ aside: string; signature: string }> {
-  const aside = temporaryPath(file);
-  const handle = await createTemporaryFile(aside, mode & 0o700);
+): Promise<{ temporary: string; signature: string }> {
+  const temporary = temporaryPath(file);
+  const handle = await createTemporaryFile(temporary, mode & 0o700);
   try {
     const own = await handle.stat();
     if (owner !== undefined && (owner.uid !== own.uid || owner.gid !== own.gid)) {
@@ -248,9 +252,9 @@ async function writeAside(
     await handle.chmod(mode);
     await handle.writeFile(content);
     await handle.sync();
-    return { aside, signature: signatureOf(await handle.stat({ bigint: true })) };
+    return { temporary, signature: signatureOf(await handle.stat({ bigint: true })) };
   } catch (error) {
-    await unlink(aside).catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
     throw error;
   } finally {
     await handle.close();
@@ -285,9 +289,13 @@ function checkFolder({ path, target }: WriteRequest): void {
 }
 
 function changedUnderneath(path: string): AgentError {
-  return new AgentError("target_busy", `cannot write ${path}: a folder on the way was replaced meanwhile`, {
-    remedy: "retry",
-  });
+  return new AgentError(
+    "target_busy",
+    `cannot write ${path}: a folder on the way was replaced during the write`,
+    {
+      remedy: "retry",
+    },
+  );
 }
 
 /** File systems without hard links (FAT, some network shares) say so in several ways. */
