@@ -115,7 +115,7 @@ describe("pages of logins, accounts and apps in Chromium", { timeout: 480_000 },
     await signIn(page);
     await page.goto(`${svc.url}/admin/tokens`);
     await page.getByLabel("Repository").fill("acme/tools");
-    await page.getByLabel("Stands for").selectOption({ index: 1 });
+    await page.getByLabel("Acts for").selectOption({ index: 1 });
     await page.getByText("More rights").click();
     await page.getByLabel("secrets", { exact: true }).selectOption("write");
     await page.getByRole("button", { name: "Create token" }).click();

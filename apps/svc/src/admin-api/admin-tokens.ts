@@ -41,7 +41,7 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       id: "createAdminToken",
       summary: "Create an administration token",
       description:
-        "It acts as the admin who made it, until it expires, is revoked, or that login is no admin any more.",
+        "It acts as the admin who made it, until it expires, is revoked, or that login is not an admin any more.",
       body: adminTokenRequestSchema,
       result: newAdminTokenSchema,
       successStatus: 201,
@@ -88,7 +88,7 @@ export function adminTokenOperations(tokens: AdminTokens, address: OwnAddress): 
       method: "DELETE",
       path: `${PATH}/{id}`,
       id: "revokeAdminToken",
-      summary: "Revoke an administration token at once",
+      summary: "Revoke an administration token immediately",
       query: mintedTokensQuery("Default keep"),
       refusals: { 404: "No administration token has this id" },
       handle: async ({ actor, id, query }) => tokens.revoke(actor, id, query.tokens),

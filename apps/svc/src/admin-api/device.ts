@@ -11,7 +11,7 @@ const CODE_PATH = "/auth/device/code";
 const TOKEN_PATH = "/auth/device/token";
 const METADATA_PATH = "/.well-known/oauth-authorization-server";
 const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
-/** Names of clients are shown to people: no blanks, nothing that could pose as something else. */
+/** Pages show names of clients, so these have no blanks and no markup. */
 const CLIENT_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export interface DeviceEndpoints {
@@ -21,9 +21,9 @@ export interface DeviceEndpoints {
 }
 
 /**
- * The device flow's endpoints (RFC 8628 sections 3.1 and 3.4) and where to find them (RFC 8414). Forms in, JSON out, and
- * errors in OAuth's words (RFC 6749 section 5.2), because that is what such clients read. Any client name will do: it gives
- * nothing, a person's approval does.
+ * The endpoints of the device flow (RFC 8628 sections 3.1 and 3.4) and their metadata (RFC 8414). Requests are forms, responses
+ * are JSON with the errors of OAuth (RFC 6749 section 5.2), as its clients expect. Any client name is accepted: access comes
+ * from the approval of a person.
  */
 export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceEndpoints): void {
   app.get(METADATA_PATH, (context) => {
@@ -45,7 +45,7 @@ export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceE
       limits.login(client.address);
       const clientId = form.get("client_id") ?? "";
       if (!CLIENT_ID.test(clientId)) throw new OauthError("invalid_client", "client_id: a short name");
-      // Other words mean something elsewhere (RFC 8628 section 3.1, RFC 6749 section 3.3), and nothing here.
+      // Other scopes have no meaning here, and are not an error (RFC 8628 section 3.1, RFC 6749 section 3.3).
       const wantsAdmin = (form.get("scope") ?? "").split(" ").includes("admin");
       const code = await flow.begin(clientId, client, wantsAdmin);
       const page = address.baseUrl + DEVICE_PAGE_PATH;
@@ -68,7 +68,7 @@ export function addDeviceEndpoints(app: Hono, { flow, limits, address }: DeviceE
       }
       const found = await flow.poll(form.get("device_code") ?? "", form.get("client_id") ?? "", client);
       if (found.kind === "error") {
-        // Those that wait are slowed down by their own interval; guessing is bounded by address.
+        // A waiting program is slowed down by its interval. Guesses are limited by address.
         if (["expired_token", "invalid_grant"].includes(found.error)) limits.login(client.address);
         throw new OauthError(found.error, DESCRIPTIONS[found.error]);
       }
@@ -98,7 +98,7 @@ const DESCRIPTIONS = {
   authorization_pending: "Nobody has approved the code yet",
   slow_down: "Ask less often",
   access_denied: "The person declined",
-  expired_token: "The code is over, or was never given out",
+  expired_token: "The code has expired, or was never issued",
   invalid_grant: "The code is not this client's, or was used",
 } as const;
 

@@ -1,15 +1,15 @@
 import { encodeCursor, keyOf } from "../administration/paging.ts";
 
 /**
- * A page of a sorted list. The cursor names the last item seen, so that records added or removed between two pages
- * neither repeat nor hide others.
+ * A page of a sorted list. The cursor names the last item of the page before, so that records that are added or removed
+ * between two pages neither repeat nor hide others.
  */
 export function pageOf<T>(
   sorted: readonly T[],
   query: { readonly limit?: string | undefined; readonly cursor?: string | undefined },
   list: {
     readonly url: string;
-    /** What else the query asked for, to be asked for on the next page as well. */
+    /** Other parameters of the query, which the next page needs as well. */
     readonly filter?: Readonly<Record<string, string | undefined>>;
     readonly key: (item: T) => string;
     /** Whether the list is sorted by falling keys. Default false. */

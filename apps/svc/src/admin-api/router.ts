@@ -18,7 +18,7 @@ export interface RouterParts {
 /** Serves the operations, and 405 with `Allow` for another method of their paths. */
 export function addOperations(app: Hono, operations: readonly Operation[], parts: RouterParts): void {
   const paths = [...new Set(operations.map(({ path }) => path))];
-  // A path of fixed words goes before one with a parameter that would match it: /api/tokens/revoke is no token.
+  // A path of fixed words comes before a path with a parameter that matches it: /api/tokens/revoke is not a token.
   for (const path of paths.toSorted((a, b) => Number(a.includes("{")) - Number(b.includes("{")))) {
     const ofPath = operations.filter((each) => each.path === path);
     for (const each of ofPath) addOperation(app, each, parts);

@@ -60,7 +60,7 @@ describe("POST /api/scopes/explain", () => {
     [
       "an id",
       { url: "/repositories/5" },
-      { allowed: false, message: "It depends on what the id stands for, which only the code host knows" },
+      { allowed: false, message: "It depends on the value of the id, which only the code host knows" },
     ],
     [
       "a clone",

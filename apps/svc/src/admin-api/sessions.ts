@@ -15,7 +15,7 @@ const callerSchema = z
     role: z.enum(["user", "admin"]),
     session_id: z.string(),
     account: z.enum(["connected", "expired", "none"]).meta({
-      description: "The user's code-host account: its credential stands behind proxy tokens",
+      description: "The user's code-host account: proxy tokens use its credential",
     }),
   })
   .meta({ id: "Caller" });
@@ -105,7 +105,7 @@ export function sessionOperations(sessions: SessionUseCases, address: OwnAddress
       method: "DELETE",
       path: "/api/sessions/{id}",
       id: "endSession",
-      summary: "End a session at once",
+      summary: "End a session immediately",
       query: mintedTokensQuery("Default revoke for the session of a program, keep for a browser's"),
       refusals: { 404: "No session of yours has this id" },
       handle: async ({ actor, id, query }) => void (await sessions.end(actor, id, query.tokens)),

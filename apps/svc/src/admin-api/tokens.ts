@@ -32,7 +32,7 @@ export const tokenSchema = z
     token_start: z.string().meta({ description: "The first 12 characters" }),
     username: z.string().meta({ description: "Who made it" }),
     ip_allow: z.array(z.string()),
-    requests_per_minute: z.int().nullable().meta({ description: "Its own bound; null: none" }),
+    requests_per_minute: z.int().nullable().meta({ description: "Its own limit; null: none" }),
     minted_by: z.string().nullable().meta({
       description: "Id of the session or administration token that it was made with",
     }),
@@ -79,7 +79,7 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       path: PATH,
       id: "listTokens",
       summary: "List your tokens; an admin sees all",
-      description: `Newest first, at most ${MAX_LISTED} at once; a \`Link\` header leads to the next page.`,
+      description: `Newest first, maximum ${MAX_LISTED} in a page; a \`Link\` header leads to the next page.`,
       query: z.strictObject({
         ...timePagingQuery,
         limit: timePagingQuery.limit.meta({ description: `Default ${MAX_LISTED}` }),
@@ -116,7 +116,7 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       method: "DELETE",
       path: `${PATH}/{id}`,
       id: "revokeToken",
-      summary: "Revoke a token at once",
+      summary: "Revoke a token immediately",
       refusals: { 404: "No token of yours has this id" },
       handle: async ({ actor, id }) => tokens.revoke(actor, id),
     }),
@@ -125,7 +125,7 @@ export function tokenOperations(tokens: Tokens, sessions: SessionUseCases, addre
       method: "POST",
       path: `${PATH}/revoke`,
       id: "revokeTokenByValue",
-      summary: "Revoke a leaked token by its value, whoever minted it",
+      summary: "Revoke a leaked token of any user by its value",
       description:
         "Proxy and agent tokens; sessions and administration tokens, too, with every token that was made with them.",
       body: tokenValueSchema,

@@ -4,7 +4,7 @@ import { positionOf } from "../storage/time-cursor.ts";
 
 const CURSOR = { description: "From the `Link` header of the page before" };
 const CURSOR_FAULT = "must be from the Link header of the page before";
-/** What lists are sorted by: an id, or an owner and a name of at most 100 characters each. */
+/** The key of a sorted list: an id, or an owner and a name with a maximum of 100 characters each. */
 const KEY = /^[\w./-]{1,201}$/;
 
 /** The query parameters of a list that comes in pages. */

@@ -31,7 +31,7 @@ export function validateBody<T>(schema: z.ZodType<T>, body: unknown): T {
   if (issues.some((issue) => issue.path.length === 0 && issue.code === "invalid_type")) {
     throw new ProblemError({ code: "malformed_body", detail: "The body must be a JSON object" });
   }
-  // A field that is wrong in two ways is told one of them.
+  // One fault is reported for each field.
   const faults = new Map(
     issues
       .map(faultOf)
@@ -80,7 +80,7 @@ export function validateQuery<T>(schema: z.ZodType<T>, query: URLSearchParams): 
 
 const UNSTORABLE = "must not hold U+0000 or half a character";
 
-/** Where texts stand that no database takes (Postgres), or takes as others. */
+/** Paths of strings that a database refuses or changes (Postgres). */
 function unstorableTexts(value: unknown, path: readonly PropertyKey[] = []): (readonly PropertyKey[])[] {
   if (typeof value === "string") return value.includes("\0") || !value.isWellFormed() ? [path] : [];
   if (typeof value !== "object" || value === null) return [];

@@ -30,7 +30,7 @@ export const FORWARDED: ReadonlySet<string> = new Set([
   "x-github-api-version",
   "x-github-next-global-id",
 ]);
-/** One-time passwords belong to the credential beside them: they go only with one of the caller's own. */
+/** One-time passwords belong to the caller's own credential, and are sent on only with it. */
 export const FORWARDED_WITH_OWN: ReadonlySet<string> = new Set([
   "x-forgejo-otp",
   "x-gitea-otp",
@@ -86,7 +86,7 @@ export const RELAYED: ReadonlySet<string> = new Set([
   "x-total",
   "x-total-count",
 ]);
-/** What the code host says of the credential: for callers who sent it themselves. */
+/** Headers about the credential, for callers who sent their own. */
 export const RELAYED_TO_OWN: ReadonlySet<string> = new Set([
   EXPIRATION,
   SINGLE_SIGN_ON,
@@ -100,7 +100,7 @@ export const RELAYED_TO_OWN: ReadonlySet<string> = new Set([
 
 export type ApiHeaders = Record<string, string | string[]>;
 
-/** @param ownCredential whether the credential is the caller's own; false: a token of ours was swapped for it */
+/** @param ownCredential whether the credential is the caller's own; false: it replaced a token of this service */
 export function forwardedHeaders(
   incoming: IncomingHttpHeaders,
   authorization: string | undefined,
@@ -119,7 +119,7 @@ export function forwardedHeaders(
 /**
  * The headers of a relayed answer, its addresses as the client sees them.
  *
- * @param token limits of the token of ours that the request came with: the answer tells about it, not about the credential
+ * @param token limits of the token of this service in the request: the response is about it, not about the credential
  * behind it. Undefined: the credential is the caller's own
  */
 export function answeredHeaders(
@@ -145,7 +145,7 @@ export function answeredHeaders(
 }
 
 /**
- * What an answer tells of a token of ours. Its scopes have a header of their own: `gh` takes `X-OAuth-Scopes` for the scopes of
+ * Headers about a token of this service. Its scopes have a header of their own: `gh` takes `X-OAuth-Scopes` for the scopes of
  * OAuth, and a token without `repo` among them for one that is not good. Fine-grained tokens of the code host have none either.
  */
 function tokenHeaders({ scopes, expiresAt }: TokenLimits, upstream: IncomingHttpHeaders): ApiHeaders {

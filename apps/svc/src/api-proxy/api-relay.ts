@@ -23,7 +23,7 @@ export class ApiRelay implements AnswerSink {
   status: number | undefined;
 
   /**
-   * @param token limits of the token of ours that the request came with; undefined: the credential is the caller's own
+   * @param token limits of the token of this service in the request; undefined: the credential is the caller's own
    * @param holdsUnauthorized whether a 401 stays here, and only its words are kept
    */
   constructor(

@@ -226,7 +226,7 @@ export class ApiRoutes implements ApiHandler {
   }
 }
 
-/** Without a token of ours, or with one for everything: nothing is looked at. */
+/** A request without a token of this service, or with one for everything, is not checked. */
 function asItCame({ request }: RequestContext, target: ApiTarget): Admitted {
   return {
     kind: "admitted",
@@ -245,7 +245,7 @@ interface Fault {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What is wrong with a request, whoever sends it. */
+/** The fault of a request, for every caller. */
 function requestFault(
   { request }: RequestContext,
   target: ApiTarget,
@@ -264,12 +264,12 @@ function requestFault(
   if (
     [target.path, target.query].some((text) => carriesOwnToken(text) || carriesOwnToken(decodeLoosely(text)))
   ) {
-    return { status: 400, message: "A token of this service stands in the address; nothing was forwarded" };
+    return { status: 400, message: "A token of this service is in the address; nothing was forwarded" };
   }
   if (given.some(carriesOwnToken)) {
     return {
       status: 400,
-      message: "A token of this service stands outside of Authorization; nothing was forwarded",
+      message: "A token of this service is outside of Authorization; nothing was forwarded",
     };
   }
   return undefined;

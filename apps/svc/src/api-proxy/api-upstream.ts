@@ -9,11 +9,11 @@ import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
 import type { ApiHeaders } from "./api-headers.ts";
 import { ApiError } from "./errors.ts";
 
-/** Connections to one origin of the API at once; further requests wait. */
+/** Concurrent connections to one origin of the API. Further requests wait. */
 const MAX_CONNECTIONS = 256;
 /** Milliseconds without a byte from the code host, or to it; it ends its own requests long before. */
 const API_IDLE_MS = 120_000;
-/** Bytes of an answer to a question of our own. */
+/** Maximum bytes of a response to a request of the service. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
 export interface ApiRequest {
@@ -95,7 +95,7 @@ export class ApiUpstream {
     }
   }
 
-  /** Asks a question of our own. @throws ApiError; undefined where the answer is no JSON with status 200 */
+  /** Sends a request of the service. Undefined: the response is not JSON with status 200. @throws ApiError */
   async ask(request: ApiRequest): Promise<unknown> {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -121,7 +121,7 @@ export class ApiUpstream {
   }
 
   async close(): Promise<void> {
-    // What could not be made, its requests were told.
+    // The requests of a failed connection got its error.
     await Promise.allSettled(
       [...this.#pools.values()].map(async ({ connections }) => (await connections).destroy()),
     );

@@ -1,4 +1,4 @@
-/** Addresses of the API as the client sees them: it may know the API under a path of ours. */
+/** Addresses of the API as the client sees them: it may use the API under a path of this service. */
 export interface ApiView {
   /** A `Link` header (RFC 8288). */
   links(value: string): string;
@@ -10,7 +10,7 @@ export interface ApiView {
 export const SAME_VIEW: ApiView = { links: (value) => value, location: (value) => value };
 
 /**
- * For clients that use the API under a path of ours.
+ * For clients that use the API under a path of this service.
  *
  * @param bases pairs of the code host's address and ours, both without a final slash; the first that fits counts
  */

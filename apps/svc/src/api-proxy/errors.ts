@@ -1,14 +1,14 @@
 import { AppError, type Remedy } from "@devplat/base";
 
 /**
- * Why a request of the API ends without the code host's answer:
- * - `upstream_unreachable`: no connection, or it broke before an answer came (502).
+ * Reasons why a request of the API ends without the code host's response:
+ * - `upstream_unreachable`: no connection, or it broke before a response came (502).
  * - `upstream_timeout`: the code host sent nothing for the idle time-out (504).
- * - `body_too_large`: a body that must be read whole is over the limit (413).
- * - `body_malformed`: it is not what it must be (400, 415).
+ * - `body_too_large`: a body that must be read completely is over the limit (413).
+ * - `body_malformed`: the body has another form than the operation needs (400, 415).
  * - `body_too_slow`: it stalled (408).
  * - `busy`: too many large bodies are being checked (503).
- * - `client_gone`: nobody reads the answer any more.
+ * - `client_gone`: the client does not read the response any more.
  */
 export type ApiErrorCode =
   | "upstream_unreachable"

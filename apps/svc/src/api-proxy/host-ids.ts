@@ -10,12 +10,12 @@ import type { ApiUpstream } from "./api-upstream.ts";
 import type { WorkflowComparison } from "../scopes/workflow-writes.ts";
 import { WorkflowFiles } from "./workflow-files.ts";
 
-/** Milliseconds that an answer stands: a repository may be renamed, an issue transferred. */
+/** Milliseconds that a response is remembered: a repository may be renamed, an issue transferred. */
 const KEPT_MS = 60_000;
 /** Answers that are remembered, of each kind. */
 const MAX_KEPT = 10_000;
 
-/** Questions about a token's repositories at once. */
+/** Concurrent requests about a token's repositories. */
 const MAX_ASKED_AT_ONCE = 10;
 /** Milliseconds of which a refused id takes a whole number: how long the code host thought about it stays its own. */
 const EVEN_MS = 250;
@@ -38,7 +38,7 @@ const REPOSITORY_OF: readonly (readonly [type: string, path: readonly string[]])
   ["DiscussionComment", ["discussion", "repository"]],
 ];
 
-/** The question about ids; each place under an alias of its own, because some may be null and others not. */
+/** The query for ids. Each field has an alias, because some types allow null and others do not. */
 export const NODES_QUERY = `query($ids: [ID!]!) { nodes(ids: $ids) { __typename ... on Repository { nameWithOwner } \
 ... on IssueComment { pullRequest { id } } ... on PullRequest { number } ${REPOSITORY_OF.map(
   ([type, path], index) =>
@@ -82,8 +82,8 @@ export class HostIds {
    * The answers for one caller.
    *
    * @param limits of the caller's token
-   * @param authorization asked for when a question has to go to the code host
-   * @throws ApiError from the questions
+   * @param authorization called when a request to the code host is needed
+   * @throws ApiError from the requests
    */
   as(
     limits: TokenLimits,
@@ -138,7 +138,7 @@ export class HostIds {
     return outcome;
   }
 
-  /** Asks which numbers the token's own repositories have, not what the number stands for. */
+  /** Asks for the numbers of the token's own repositories, not for the repository of the number. */
   async #amongListed(
     id: string,
     names: readonly string[],

@@ -25,7 +25,7 @@ export interface Admitted {
   readonly kind: "admitted";
   /** Below the interface's base: rebuilt from the checked request, or as the client sent it. */
   readonly path: string;
-  /** Without its question mark; rebuilt as `path` is. */
+  /** Without the leading `?`; rebuilt as `path` is. */
   readonly query: string;
   /** Content type of the body; undefined: as the client says. */
   readonly contentType?: string;

@@ -7,7 +7,7 @@ import { ApiError } from "./errors.ts";
 const BODY_IDLE_MS = 60_000;
 /** Bytes of a body that must be read completely to be checked; the code host's own limit for GraphQL is smaller. */
 const MAX_BODY_BYTES = 1024 * 1024;
-/** Bytes of such bodies that are held at once, over all requests. Parsed, one may take twenty times as much. */
+/** Maximum bytes of such bodies in memory, over all requests. A parsed one may take twenty times as much. */
 export const MAX_HELD_BODY_BYTES = 128 * MAX_BODY_BYTES;
 
 /**

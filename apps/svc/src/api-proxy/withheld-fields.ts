@@ -53,7 +53,7 @@ export class WithheldFields implements AnswerSink {
   }
 }
 
-/** Undefined: it is no JSON object. An answer to HEAD has no body, and none is made up. */
+/** Undefined: the body is not a JSON object. A response to HEAD has no body. */
 function withoutFields(body: Buffer, isWithheld: (field: string) => boolean): Buffer | undefined {
   if (body.length === 0) return body;
   try {

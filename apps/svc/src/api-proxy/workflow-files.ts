@@ -2,7 +2,7 @@ import { jsonMember, stringMember } from "@devplat/base/json-member";
 import type { AddedContent, WorkflowComparison } from "../scopes/workflow-writes.ts";
 import { WORKFLOW_FOLDERS, isWorkflowPath } from "../scopes/workflow-writes.ts";
 
-/** Files of a pull request in one answer, and answers at most; the code host lists no more than 3000. */
+/** Files of a pull request in one response, and maximum responses. The code host lists up to 3000 files. */
 const FILES_PER_PAGE = 100;
 const MAX_PAGES = 30;
 /** An object's id: SHA-1 or SHA-256. */
@@ -61,7 +61,7 @@ export class WorkflowFiles implements WorkflowComparison {
     return !(await this.#isBranch(repository, revision));
   }
 
-  /** What tells the workflows of a revision from others; undefined: it cannot be told. */
+  /** Digest of the workflows of a revision; undefined: unknown. */
   async #workflowsAt(repository: string, revision: string): Promise<string | undefined> {
     const root = await this.#tree(repository, revision);
     if (root === undefined) return undefined;

@@ -30,7 +30,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 export type AuditOutcome = "allowed" | "denied" | "failed";
 
-/** Who did it; no field ever holds a secret. */
+/** The caller. No field holds a secret. */
 export interface AuditActor {
   readonly kind:
     | "anonymous"
@@ -50,7 +50,7 @@ export interface AuditEvent {
   readonly action: AuditAction;
   readonly outcome: AuditOutcome;
   readonly actor: AuditActor;
-  /** What it was done to: `owner/name`, a token's id, a login, an API path without query. */
+  /** Object of the action: `owner/name`, a token's id, a login, an API path without query. */
   readonly target?: string | undefined;
   readonly remoteAddress?: string | undefined;
   readonly requestId?: string | undefined;
@@ -59,8 +59,8 @@ export interface AuditEvent {
 }
 
 /**
- * Takes events from every part. Never throws and never waits: a database that is away must not stop the work, so the
- * events are written in batches behind the requests, and the log line is written at once.
+ * Takes events from every part. It never throws and never waits: a database that does not answer must not stop the work. So
+ * the log line is written immediately, and the events are stored in batches after the requests.
  */
 export interface AuditTrail {
   record(event: AuditEvent): void;

@@ -6,31 +6,31 @@ import type { AuditEvent, AuditTrail } from "./audit-event.ts";
 import { auditText } from "./audit-text.ts";
 import { DenialLimits } from "./denial-limits.ts";
 
-/** Milliseconds between two writes: what a killed process may lose of the stored trail; its log has it all. */
+/** Milliseconds between two writes. A killed process loses up to this much of the stored trail; the log is complete. */
 const WRITE_INTERVAL_MS = 1000;
 /** Records of one write. */
 const BATCH = 500;
-/** Records that wait for a database that is away, about 500 bytes each; more are dropped, and counted. */
+/** Maximum records that wait for a database that does not answer, about 500 bytes each. More are dropped and counted. */
 const MAX_WAITING = 20_000;
-/** Milliseconds between two complaints about a database that is away. */
+/** Milliseconds between two warnings about a database that does not answer. */
 const COMPLAIN_EVERY_MS = 60_000;
 
-/** Added to the last denial that is written down in a minute. */
+/** Added to the last denial that is recorded in a minute. */
 const LAST_DENIAL = "further denials within the minute are in the access log only";
 
 export interface AuditRecorderOptions {
   readonly store: AuditStore;
-  /** Gets one line per event, at once. */
+  /** Gets one line per event immediately. */
   readonly auditLog: Logger;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Told of each event that is written down. */
+  /** Called with each recorded event. */
   readonly onRecorded?: (event: AuditEvent) => void;
-  /** Told of records that are lost to the store. */
+  /** Called with the number of lost records. */
   readonly onDropped?: (count: number) => void;
 }
 
-/** Writes events down: a log line at once, and rows in batches behind the requests. */
+/** Records events: a log line immediately, and rows in batches after the requests. */
 export class AuditRecorder implements AuditTrail {
   readonly #options: AuditRecorderOptions;
   #waiting: AuditRecord[] = [];
@@ -71,7 +71,7 @@ export class AuditRecorder implements AuditTrail {
     else this.#lose(1);
   }
 
-  /** Writes now and then until the signal fires, and then what is left. */
+  /** Writes regularly until the signal fires, and then writes the rest. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#options.clock.sleep(WRITE_INTERVAL_MS, signal).catch(() => undefined);
@@ -81,7 +81,7 @@ export class AuditRecorder implements AuditTrail {
     if (this.#waiting.length > 0) this.#lose(this.#waiting.splice(0).length);
   }
 
-  /** Writes what waits. Never rejects; what the database does not take waits on. */
+  /** Writes the waiting records. Never rejects; records that the database refuses wait for the next write. */
   async flush(): Promise<void> {
     // One after the other, so that no record is written twice or out of turn.
     await this.#writes.run(() => this.#write());
@@ -91,7 +91,7 @@ export class AuditRecorder implements AuditTrail {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, BATCH);
       try {
-        // A batch that was written though the answer got lost comes again: the store takes each id once.
+        // A batch whose response was lost is written again: the store takes each id once.
         await this.#options.store.append(batch);
       } catch (error) {
         this.#complain(error);

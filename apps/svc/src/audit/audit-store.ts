@@ -19,19 +19,19 @@ export interface AuditQuery {
   readonly from?: number | undefined;
   /** Before. */
   readonly to?: number | undefined;
-  /** {@link AuditPage.next} of the page before; a text that is none gives an empty page. */
+  /** {@link AuditPage.next} of the page before; any other text gives an empty page. */
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
 
 export interface AuditPage {
   readonly records: readonly AuditRecord[];
-  /** Undefined: there is no more. */
+  /** Undefined: this is the last page. */
   readonly next: string | undefined;
 }
 
 export interface AuditStore {
-  /** All or none; one whose id is there already is left as it is, so that a batch may be sent again. */
+  /** Appends all or none. A record whose id exists is left unchanged, so that a batch can be sent again. */
   append(records: readonly AuditRecord[]): Promise<void>;
   /** Newest first. */
   query(query: AuditQuery): Promise<AuditPage>;

@@ -2,11 +2,11 @@ import { withoutCredentials } from "../credentials/token-format.ts";
 
 /** Characters of one text of an audit record: names and paths are far shorter. */
 const MAX_TEXT = 300;
-/** What databases do not take in a text, or a reader's terminal would trip over. */
+/** Characters that databases refuse in a text, or that a terminal obeys. */
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 
-/** A text as it is written down: whole characters only, no control characters, no token, bounded. */
+/** A text as it is recorded: complete characters, no control characters, no token, limited length. */
 export function auditText(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const clean = text.toWellFormed().replaceAll(CONTROL, "\uFFFD");

@@ -2,7 +2,7 @@ import type { Actor, Identity, Principal } from "./principal.ts";
 import type { Client } from "./client.ts";
 import type { AuditAction, AuditActor, AuditEvent } from "../audit/audit-event.ts";
 
-/** Who made a management request, and from where, in the form of an audit event. */
+/** The caller of a management request, in the form of an audit event. */
 export function managementSource(
   identity: Identity | undefined,
   client: Client,
@@ -29,7 +29,7 @@ export function actionEvent(
   return { action, outcome: "allowed", target, ...source, ...(details === undefined ? {} : { details }) };
 }
 
-/** Who stands behind a request to the code host, in the form of an audit event. */
+/** The caller of a request to the code host, in the form of an audit event. */
 export function principalActor(principal: Principal | undefined): AuditActor {
   if (principal === undefined) return { kind: "anonymous" };
   return { kind: principal.kind, login: principal.login, credentialId: principal.tokenId };

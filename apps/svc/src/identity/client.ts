@@ -1,4 +1,4 @@
-/** Where a request comes from, for lists of sessions, bounds on tries and the audit; nothing of it is proof of anything. */
+/** Origin of a request, for lists of sessions, limits on tries and the audit. It is not authenticated. */
 export interface Client {
   /** Empty: not known. */
   readonly address: string;
@@ -6,12 +6,12 @@ export interface Client {
   readonly requestId: string | undefined;
 }
 
-/** Of a `User-Agent`, what a list can show, in characters. */
+/** Maximum characters of a stored `User-Agent`. */
 const MAX_USER_AGENT = 120;
 
 export const NO_CLIENT: Client = { address: "", userAgent: undefined, requestId: undefined };
 
-/** A `User-Agent` as it is kept: short, and without what a log line or a page could trip over. */
+/** A `User-Agent` as it is stored: short, and without control characters. */
 export function shortUserAgent(header: string | undefined): string | undefined {
   const text = (header ?? "").replaceAll(/[^\x20-\x7e]/g, "").trim();
   return text === "" ? undefined : text.slice(0, MAX_USER_AGENT);

@@ -1,7 +1,7 @@
 import type { Role, SessionRecord } from "../storage/store.ts";
 import type { Client } from "./client.ts";
 
-/** Who stands behind an admitted request, for the access log; never a secret. */
+/** The caller of an admitted request, for the access log. It has no secret. */
 export interface Principal {
   readonly kind: "anonymous" | "foreign" | "proxy_token" | "agent_token";
   /** Login of the user whose credential is used, where it is known. */

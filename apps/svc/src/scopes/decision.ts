@@ -38,9 +38,9 @@ export interface NodeFacts {
   readonly type: string;
   /** `owner/name`; undefined: it belongs to no repository. */
   readonly repository: string | undefined;
-  /** Of a pull request. */
+  /** Number of a pull request. */
   readonly number?: string;
-  /** A comment, of a pull request rather than an issue. */
+  /** Whether a comment belongs to a pull request, not to an issue. */
   readonly onPullRequest?: boolean;
 }
 

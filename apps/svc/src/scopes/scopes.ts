@@ -28,7 +28,7 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 
 const ALIASES: ReadonlyMap<string, Resource> = new Map([["pulls", "pull_requests"]]);
-/** What is shown of a name that is not known: letters, as every resource has. Anything else may be a token in the wrong place. */
+/** Unknown names that a message may quote: letters, as every resource has. Anything else may be a token in the wrong place. */
 const RESOURCE_FORM = /^[A-Za-z_-]{1,30}$/;
 /** Stands for every resource; only where unrestricted tokens are allowed. */
 export const EVERYTHING = "*";
@@ -38,13 +38,13 @@ export type Scopes = Readonly<Record<string, Level>>;
 export interface ParsedScopes {
   /** In the order of {@link RESOURCES}; `metadata` is always there. */
   readonly scopes: Scopes;
-  /** What is wrong, one sentence each; empty: nothing. */
+  /** Faults, one sentence each. */
   readonly faults: readonly string[];
 }
 
 /**
  * Reads `<resource>:<level>[,<resource>:<level>…]`, or `*` for everything. A resource named twice gets the higher level.
- * A fault may quote a resource's name: it is no secret, and the caller must see which one is meant.
+ * A fault may quote a resource's name: it is not secret, and the caller must see which one is wrong.
  */
 export function parseScopes(text: string): ParsedScopes {
   const levels = new Map<string, Level>([["metadata", "read"]]);

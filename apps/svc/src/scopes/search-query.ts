@@ -17,7 +17,7 @@ export function repositoriesOfSearch(query: string): readonly string[] | string 
     if (/[()]/.test(word)) return "it has parentheses";
     if (/^(?:OR|NOT|AND)$/i.test(word)) return "it has a boolean operator";
     const [, qualifier = "", value = ""] = /^([^":]*):(.*)$/s.exec(word) ?? [];
-    // Letters that only some take for the ones of a qualifier's name.
+    // Some servers fold such letters into those of a qualifier's name.
     if (/[^\x21-\x7e]/.test(qualifier)) return "it has a qualifier that is not ASCII";
     const name = qualifier.toLowerCase();
     if (WIDENING.has(name)) return `it has the qualifier ${name}:`;
@@ -30,12 +30,12 @@ export function repositoriesOfSearch(query: string): readonly string[] | string 
   return repositories.length > 0 ? repositories : "it has no repo: qualifier";
 }
 
-/** Which kinds of issues a search gives: both, unless it says which. */
+/** Kinds of issues in the result of a search: both, unless a qualifier selects one. */
 export function issueKindsOfSearch(query: string): ("issues" | "pull_requests")[] {
   const found = wordsOf(query.toLowerCase());
   const words = new Set(typeof found === "string" ? [] : found.values());
   const issues = words.has("is:issue") || words.has("type:issue");
-  // Only pull requests have reviews, and `gh pr status` asks by nothing else.
+  // Only pull requests have reviews, and `gh pr status` uses only these qualifiers.
   const reviewed = [...words].some((word) =>
     /^(?:review-requested|reviewed-by|team-review-requested):./.test(word),
   );
@@ -45,16 +45,15 @@ export function issueKindsOfSearch(query: string): ("issues" | "pull_requests")[
 }
 
 /**
- * The words of a query that are no plain quotation, each with its quoted parts. What is between quotation marks is text,
- * whatever it looks like.
+ * The words of a query, with their quoted parts, without pure quotations. Text in quotation marks is never a qualifier.
  *
- * @returns a text: why it might be read differently elsewhere
+ * @returns a text: the reason why the code host may read it differently
  */
 function wordsOf(query: string): readonly string[] | string {
   if ((query.match(/"/g) ?? []).length % 2 !== 0) return "it has an unclosed quotation mark";
   if (query.includes("\\")) return "it has a backslash";
-  // To some a word ends there, to others it does not.
-  if (/[^\S ]|\p{C}/u.test(query)) return "it has a blank that is no plain space, or a control character";
+  // Servers differ in whether such a character ends a word.
+  if (/[^\S ]|\p{C}/u.test(query)) return "it has a blank that is not a space, or a control character";
   const words = query.match(/(?:"[^"]*"|[^ "])+/g) ?? [];
   if (!words.every((word) => WORD.test(word))) return "it has a quotation mark within a word";
   return words.filter((word) => !word.startsWith('"'));

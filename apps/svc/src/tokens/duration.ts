@@ -1,11 +1,11 @@
 import { parseDuration } from "@devplat/base";
 
-/** Shortest life of a token, in milliseconds (spec/svc.md section 4). */
+/** Shortest lifetime of a token, in milliseconds (spec/svc.md section 4). */
 const MIN_DURATION_MS = 60_000;
 /** Numbers with the units s, m, h, d, w; compound allowed. */
 const DURATION_FORM = /^(?:\d+(?:\.\d+)?[smhdw])+$/;
 
-/** The life that is asked for, in milliseconds; a text says what is wrong with it. */
+/** The requested lifetime in milliseconds, or a sentence about its fault. */
 export function lifetimeOf(text: string, maxMs: number): number | string {
   const ms = DURATION_FORM.test(text) ? parseDuration(text) : undefined;
   if (ms === undefined) return "expected a number with a unit s, m, h, d or w, such as 30m, 12h or 1h30m";
@@ -22,7 +22,7 @@ const UNITS = [
   ["m", 60_000],
 ] as const;
 
-/** In the longest unit that it is a whole number of, as people write such bounds: `365d`, not `52w1d`. */
+/** A lifetime in one unit, as people write limits: `365d`, not `52w1d`. */
 function lengthText(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => ms % each === 0) ?? (["s", 1000] as const);
   return `${ms / length}${unit}`;

@@ -23,7 +23,7 @@ export interface ForeignCredentialRules {
   readonly allowedOwners: readonly string[];
 }
 
-const BLOCKED = "Credentials of this kind are not taken here: mint a token of this service";
+const BLOCKED = "Credentials of this kind are not accepted here: create a token of this service";
 
 /** Applies the rules to requests without a token of this service. The check of tokens decides on the others. */
 export class ForeignCredentialPolicy implements CredentialCheck {

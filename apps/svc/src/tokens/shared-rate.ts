@@ -9,11 +9,11 @@ const WINDOW_MS = 60_000;
 const PART = 1 / 20;
 /** Milliseconds that a request waits for the database before the local limit alone decides. */
 const ASK_MS = 1000;
-/** Milliseconds without questions after the database failed. */
+/** Milliseconds without requests to the database after it failed. */
 const REST_MS = 5000;
 /** Tries to change a count that other instances change too. */
 const MAX_TRIES = 20;
-/** Milliseconds between two tries, at most: random, so that those who met once do not meet again. */
+/** Maximum milliseconds between two tries. The time is random, so that two instances do not collide again. */
 const MAX_PAUSE_MS = 10;
 /** Tokens remembered in a window. */
 const MAX_REMEMBERED = 10_000;
@@ -32,7 +32,7 @@ interface Share {
 }
 
 /**
- * Bounds the requests of a token over all instances: they take parts of a minute's budget from a count in the database. Most
+ * Limits the requests of a token over all instances: they take parts of a minute's budget from a count in the database. Most
  * requests ask nobody; a token that stays below a twentieth of its limit never does. Instances with equal clocks admit in a
  * minute at most the limit and a twentieth for each instance. While the database fails the caller's own limit is all there is.
  */
@@ -112,7 +112,7 @@ export class SharedRate {
     }
   }
 
-  /** Takes up to `wanted` from the window's budget. @returns how many there were, and how many are left */
+  /** Takes up to `wanted` from the window's budget. @returns how many it got, and how many are left */
   async #grant(
     key: string,
     window: number,

@@ -53,7 +53,7 @@ export class TokenCheck implements Pick<CredentialCheck, "authenticate"> {
     if (presented.kind === "foreign") return externalCaller("foreign", authorization);
     if (presented.kind === "garbled") return unauthorized("The credential is not a token of this service");
     if (presented.tokenKind === "session") {
-      return refuse(403, "Session and administration tokens do not open repositories: mint a proxy token");
+      return refuse(403, "Session and administration tokens do not open repositories: create a proxy token");
     }
     return this.#known(presented.token, remoteAddress);
   }
@@ -131,7 +131,7 @@ export class TokenCheck implements Pick<CredentialCheck, "authenticate"> {
     };
   }
 
-  /** The credential of the user who minted the token. */
+  /** The credential of the user who made the token. */
   async #account(token: KnownToken, principal: Principal, form: CredentialForm): Promise<Admission> {
     const { accounts, address, logger } = this.#parts;
     const { userId } = token.record;

@@ -17,7 +17,7 @@ export interface KnownToken {
   readonly addresses: AddressList | undefined;
 }
 
-/** Finds tokens by value; remembers them for a second, and forgets at once what changes here. */
+/** Finds tokens by value. It remembers them for a second, or until they change in this instance. */
 export class TokenLookup {
   readonly #store: Store;
   readonly #clock: Clock;

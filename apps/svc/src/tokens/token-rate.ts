@@ -5,15 +5,15 @@ import type { SharedRate } from "./shared-rate.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Bounds the requests of each token, by its own bound or the common one, the lower of both: a bucket of a minute's worth that
- * refills evenly, and over all instances a minute's worth in each minute of the clock.
+ * Limits the requests of each token, by its own limit or the common one, the lower of both: a bucket of a minute's requests that
+ * refills evenly, and over all instances the requests of one minute in each minute of the clock.
  */
 export class TokenRate {
   #perMinute: number;
   readonly #shared: SharedRate | undefined;
   readonly #buckets: TokenBucket;
 
-  /** @param perMinute requests per minute and token; 0: no bound @param shared undefined: instances do not count together */
+  /** @param perMinute requests per minute and token; 0: no limit @param shared undefined: instances do not count together */
   constructor(perMinute: number, clock: Clock, shared?: SharedRate) {
     this.#shared = shared;
     this.#perMinute = perMinute;
@@ -27,7 +27,7 @@ export class TokenRate {
   /**
    * Takes one request of the token.
    *
-   * @param own the token's own bound, if it has one
+   * @param own the token's own limit, if it has one
    * @returns seconds to wait when it has none left; a promise where the database has to be asked
    */
   take(id: string, own?: number): number | undefined | Promise<number | undefined> {
@@ -36,7 +36,7 @@ export class TokenRate {
     const refill = this.#buckets.take(id, perMinute);
     if (refill > 0) return Math.max(refill, this.#shared?.wait(id) ?? 0);
     const wait = this.#shared?.take(id, perMinute);
-    // What another instance has used up was not used here.
+    // Requests that another instance counted do not count here.
     const refund = (seconds: number | undefined): number | undefined => {
       if (seconds !== undefined) this.#buckets.giveBack(id);
       return seconds;

@@ -1,7 +1,7 @@
 import type { Clock, Logger } from "@devplat/base";
 import type { TokenStore, TokenUse } from "../storage/store.ts";
 
-/** Milliseconds between two writes of the counters: a busy token must not mean a write per request. */
+/** Milliseconds between two writes of the counters: a busy token must not cause a write per request. */
 const WRITE_INTERVAL_MS = 2000;
 
 /** Counts the uses of tokens in memory and writes the sums now and then; the last ones when stopped. */
@@ -22,7 +22,7 @@ export class TokenUses {
     this.#pending.set(id, { id, uses, lastUsedAt: this.#clock.now(), lastIp: remoteAddress });
   }
 
-  /** Runs until the signal fires, and then writes what is left. */
+  /** Runs until the signal fires, and then writes the rest. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.sleep(WRITE_INTERVAL_MS, signal).catch(() => undefined);

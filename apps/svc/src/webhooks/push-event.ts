@@ -30,7 +30,7 @@ export function isSigned(
   return found;
 }
 
-/** The repository that a push event is about; undefined: the body tells none. */
+/** The repository of a push event; undefined: the body names none. */
 export function pushedRepository(
   body: unknown,
 ): { readonly owner: string; readonly name: string } | undefined {

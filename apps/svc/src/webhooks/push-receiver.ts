@@ -31,7 +31,7 @@ export interface PushReceiverOptions {
 }
 
 /**
- * Takes push events of the code host, so that a cached repository is fetched at once instead of with the next request.
+ * Receives push events of the code host, so that a cached repository is fetched immediately instead of with the next request.
  * Only a help: what callers get is still what the code host says to them. Answers 202 with what became of it.
  */
 export class PushReceiver {

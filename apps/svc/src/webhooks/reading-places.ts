@@ -41,7 +41,7 @@ export class ReadingPlaces {
       if (slowest === undefined || now - slowest.since < KEPT_MS) {
         throw new ProblemError({
           code: "busy",
-          detail: "Too many deliveries at once",
+          detail: "Too many concurrent deliveries",
           headers: { "Retry-After": "5", Connection: "close" },
         });
       }

@@ -21,7 +21,7 @@ export interface AccountPageOptions {
   readonly done?: string | undefined;
 }
 
-/** What a user has here: the connected account of the code host, and sessions. */
+/** The connected code-host account and the sessions of a user. */
 export function accountPage(options: AccountPageOptions): Page {
   const { identity, sessions, tokens, now } = options;
   return {

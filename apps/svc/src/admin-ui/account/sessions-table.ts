@@ -21,7 +21,7 @@ function tokensText(count: number): string {
   return `${count} ${count === 1 ? "token" : "tokens"}`;
 }
 
-/** What the page after the end of a session says. @param revoked how many tokens ended with it, as the address has it */
+/** Message after the end of a session. @param revoked number of revoked tokens, from the address */
 export function sessionEnded(revoked: string | undefined): string {
   const count = Number(/^\d{1,6}$/.exec(revoked ?? "")?.[0] ?? 0);
   if (count === 0) return "The session was ended.";

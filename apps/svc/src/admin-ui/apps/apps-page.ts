@@ -36,8 +36,8 @@ export function appsPage(options: AppsPageOptions): Page {
   return {
     title: "Apps",
     section: "/admin/apps",
-    lead: html`An app of the code host stands behind agent tokens and cache warming: its installations say
-    which repositories they reach.`,
+    lead: html`Agent tokens and cache warming use an app of the code host. Its installations say which
+    repositories they reach.`,
     content: html`${doneBanner(done)} ${checked === undefined ? "" : checkedCard(checked)}
     ${
       codeHost.apps === undefined

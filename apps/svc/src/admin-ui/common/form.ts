@@ -1,12 +1,12 @@
 import { html, sentence, type Html } from "@devplat/web-kit";
 import { FieldError, SvcError } from "../../errors.ts";
 
-/** What was typed into a form, by field name, and what is wrong with it. */
+/** The typed values of a form and their faults. */
 export interface FormState {
   readonly values: Readonly<Record<string, string>>;
   /** By field name. */
   readonly faults: Readonly<Record<string, string>>;
-  /** What is wrong with the whole. */
+  /** Fault of the form as a unit. */
   readonly message?: string | undefined;
 }
 
@@ -15,7 +15,7 @@ export const EMPTY_FORM: FormState = { values: {}, faults: {} };
 /**
  * The state of a form that was refused, or undefined if the error is not one about its input.
  *
- * @param fields names of the form's fields; a fault of another one goes into the message
+ * @param fields names of the form's fields; a fault of another field becomes part of the message
  */
 export function refusedForm(
   error: unknown,
@@ -54,12 +54,12 @@ export interface FieldOptions {
   readonly required?: boolean;
   readonly placeholder?: string;
   readonly autocomplete?: string;
-  /** Takes the focus when the page is loaded; at most one of a page. */
+  /** Takes the focus when the page is loaded. Only one field of a page can. */
   readonly autofocus?: boolean;
   readonly form: FormState;
 }
 
-/** A labelled input; a fault is shown beside it, and read out with it. */
+/** A labelled input. A fault is shown with it, and read out with it. */
 export function textField(options: FieldOptions): Html {
   const { id, name, label, form } = options;
   const fault = form.faults[name];

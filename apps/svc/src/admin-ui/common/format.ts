@@ -27,7 +27,7 @@ export function breakableName(name: string): Html {
   return html`${first}${rest.map((part) => html`/<wbr />${part}`)}`;
 }
 
-/** An IPv6 address may break at its colons, and nowhere else. */
+/** An IPv6 address breaks only at its colons. */
 export function breakableAddress(address: string): Html {
   const groups = address.split(":");
   return html`${groups.map((group, index) => (index === 0 ? group : html`:<wbr />${group}`))}`;
@@ -53,7 +53,7 @@ export function formatInstant(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
 }
 
-/** What browsers call themselves, the more particular first: each claims to be those below it, too. */
+/** Names in user agents, the more specific first: a browser also names those below it. */
 const BROWSERS = [
   ["Edge", /\bEdg\/(\d+)/],
   ["Opera", /\bOPR\/(\d+)/],
@@ -71,7 +71,7 @@ const SYSTEMS = [
   ["Linux", /Linux/],
 ] as const;
 
-/** A `User-Agent` for people: `Firefox 140 on Linux`; of what is no browser, as it stands. */
+/** A `User-Agent` for people: `Firefox 140 on Linux`. That of a program is unchanged. */
 export function formatProgram(userAgent: string | undefined): string {
   if (userAgent === undefined || userAgent === "") return "unknown";
   if (!userAgent.startsWith("Mozilla/")) return userAgent;

@@ -3,17 +3,17 @@ import { html, type Html } from "@devplat/web-kit";
 /** Entries of a list on one page. */
 export const ENTRIES_PER_PAGE = 100;
 
-/** What a page shows of a list. */
+/** The part of a list that a page shows. */
 export interface PagedList<T> {
   readonly items: readonly T[];
-  /** What was searched for; empty: nothing. */
+  /** The search text; empty: none. */
   readonly search: string;
   /** From 1. */
   readonly page: number;
   readonly pages: number;
-  /** How many fit the search, over all pages. */
+  /** Number of items that match the search, over all pages. */
   readonly found: number;
-  /** How many there are. */
+  /** Number of all items. */
   readonly all: number;
 }
 
@@ -26,7 +26,7 @@ export interface PagedListRequest {
 /**
  * The part of a list that a page shows. A number beyond the last page gives the last.
  *
- * @param textOf what the search is in, in any case of letters
+ * @param textOf the searched text of an item; the case of letters does not matter
  */
 export function pagedList<T extends { readonly id: string }>(
   all: readonly T[],
@@ -44,12 +44,12 @@ export function pagedList<T extends { readonly id: string }>(
   return { items, search: search.trim(), page, pages, found: found.length, all: all.length };
 }
 
-/** A page's number as it stands in an address; undefined: none. */
+/** A page's number from an address; undefined: none. */
 export function pageNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
-/** How many there are, or fit the search. */
+/** Number of items, and of those that match the search. */
 export function listCount({ search, found, all }: PagedList<unknown>): Html {
   return html`<span class="badge">${search === "" ? all : `${found} of ${all}`}</span>`;
 }
@@ -57,7 +57,7 @@ export function listCount({ search, found, all }: PagedList<unknown>): Html {
 export interface SearchOptions {
   /** Address of the page. */
   readonly path: string;
-  /** What is searched by: `owner or name`. */
+  /** The searched fields: `owner or name`. */
   readonly by: string;
 }
 
@@ -72,7 +72,7 @@ export function listSearch(list: PagedList<unknown>, { path, by }: SearchOptions
   </form>`;
 }
 
-/** Leads to the pages before and after, where there are any. @param to the address of a page */
+/** Links to the pages before and after, where there are any. @param to the address of a page */
 export function listPager(
   { page, pages }: PagedList<unknown>,
   name: string,

@@ -7,7 +7,7 @@ import type { Health } from "../../health.ts";
 import type { Activity } from "../../telemetry/activity.ts";
 import { DASHBOARD_ID, dashboardContent, type DashboardState } from "./dashboard-page.ts";
 
-/** Milliseconds between two looks: what people take for live. */
+/** Milliseconds between two updates: short enough to look live. */
 const REFRESH_MS = 2000;
 const CHANNEL = "dashboard";
 
@@ -20,11 +20,11 @@ export interface LiveDashboardOptions {
   readonly logger: Logger;
 }
 
-/** Keeps open dashboards current: what changed goes out as one part of the page, and nothing is rendered for nobody. */
+/** Keeps open dashboards current: a change is sent as one part of the page. Without an open dashboard nothing is rendered. */
 export class LiveDashboard {
   readonly #options: LiveDashboardOptions;
   readonly #streams = new EventStreams();
-  /** Whether somebody may still see it, by the session that a stream was opened under. */
+  /** Whether the session that opened a stream may still see it, by its id. */
   readonly #mayWatch = new Map<string, () => Promise<boolean>>();
   #closed = false;
   #sent = "";
@@ -70,7 +70,7 @@ export class LiveDashboard {
     }
   }
 
-  /** Ends the streams of those whose session is over, and sends the others what changed since the last time. */
+  /** Ends the streams of ended sessions, and sends the changes since the last update to the others. */
   async refresh(): Promise<void> {
     for (const [session, mayWatch] of this.#mayWatch) {
       if (await mayWatch()) continue;

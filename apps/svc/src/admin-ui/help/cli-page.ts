@@ -7,12 +7,12 @@ export interface CliPageOptions {
   readonly hostUrl: string;
 }
 
-/** What a person types to use this service, with its own address in it. */
+/** Commands to use this service, with its address. */
 export function cliPage({ baseUrl, hostUrl }: CliPageOptions): Page {
   const parts: readonly (readonly [title: string, text: string, commands: readonly string[]])[] = [
     [
       "Clone through it",
-      "Any git will do. Your credential for the code host goes along as it would there, and is not kept.",
+      "Any git works. Your credential for the code host is sent on, and is not stored.",
       [
         `git clone ${baseUrl}/OWNER/NAME.git`,
         `git config --global url.${baseUrl}/.insteadOf ${hostUrl}/   # for every repository`,

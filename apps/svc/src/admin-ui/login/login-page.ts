@@ -69,7 +69,7 @@ function developmentForm(form: FormState, returnTo: string, isSecond: boolean): 
         label: "Code-host token",
         unit: "(optional)",
         type: "password",
-        hint: "Stands behind the proxy tokens that you mint. Stored encrypted.",
+        hint: "Your proxy tokens use it. Stored encrypted.",
         form,
       })}
       <div class="form-actions"><button class="primary">Sign in</button></div>

@@ -20,7 +20,7 @@ import { listCount, listPager, listSearch, type PagedList } from "../common/page
 const DONE: ReadonlyMap<string, string> = new Map(
   Object.entries({
     added: "The repository was added. Its next clone fills the cache.",
-    saved: "The change was saved and counts at once.",
+    saved: "The change was saved and is in effect.",
     enabled: "Caching is on again for the repository.",
     disabled: "Caching is off for the repository; requests go to the code host.",
     purged: "The cached data is being removed.",

@@ -17,10 +17,10 @@ const SCOPES = [
   ["contents:read", "Read: clone and fetch"],
   ["contents:write", "Write: also push"],
 ] as const;
-/** What the choice above does not cover; reading metadata is always included. */
+/** Resources besides the choice above; reading metadata is always included. */
 export const OTHER_RESOURCES = RESOURCES.filter((resource) => !["contents", "metadata"].includes(resource));
 
-/** Where the name in the scope is not what people call it. */
+/** Names of resources that differ from the name in the scope. */
 const RESOURCE_NAMES: Readonly<Record<string, string>> = { repository_hooks: "webhooks" };
 
 /** Name of a resource's field in the form. */
@@ -47,7 +47,7 @@ export interface TokensPageOptions {
   /** Whether tokens of all users are shown. */
   readonly everybody: boolean;
   readonly tokens: TokenPage;
-  /** Of those who made the tokens, by their ids. */
+  /** Logins of the users who made the tokens, by user id. */
   readonly logins: ReadonlyMap<string, string>;
   /** Whether newer ones are on a page before. */
   readonly isLater: boolean;
@@ -55,7 +55,7 @@ export interface TokensPageOptions {
   readonly now: number;
   readonly done?: string | undefined;
   readonly form?: FormState;
-  /** A token that was minted by this request: shown here, and never again. */
+  /** A token that this request created. It is not shown again. */
   readonly minted?: { readonly value: string; readonly repository: string } | undefined;
 }
 
@@ -141,7 +141,7 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
           form,
         })}
         ${selectField({ id: "mint-scopes", name: "scopes", label: "Access", choices: SCOPES, form })}
-        ${apps.length === 0 ? "" : selectField({ id: "mint-app", name: "app", label: "Stands for", choices: standsFor, form })}
+        ${apps.length === 0 ? "" : selectField({ id: "mint-app", name: "app", label: "Acts for", choices: standsFor, form })}
         ${selectField({ id: "mint-duration", name: "duration", label: "Lifetime", choices: DURATIONS, form })}
         ${textField({ id: "mint-description", name: "description", label: "Description", unit: "(optional)", form })}
       </div>
@@ -154,7 +154,7 @@ function mintCard(form: FormState, apps: readonly AppRecord[]): Html {
   </section>`;
 }
 
-/** Every other resource, for tokens that also use the code host's API. Open when something in it is chosen. */
+/** All other resources, for tokens that also use the code host's API. Open when something in it is chosen. */
 function moreRights(form: FormState): Html {
   const fault = form.faults["scopes"];
   const chosen = OTHER_RESOURCES.some((resource) => (form.values[scopeField(resource)] ?? "") !== "");
@@ -176,7 +176,7 @@ function moreRights(form: FormState): Html {
   </details>`;
 }
 
-/** Who may use it, and how much. Open when something in it is given. */
+/** Addresses and rate of a token. Open when something in it is given. */
 function limits(form: FormState): Html {
   const given = ["ip_allow", "requests_per_minute"].some(
     (name) => form.faults[name] !== undefined || (form.values[name] ?? "") !== "",

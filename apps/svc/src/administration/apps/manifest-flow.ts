@@ -36,15 +36,15 @@ export interface ManifestFlowParts {
   readonly clock: Clock;
 }
 
-/** What the browser posts to the code host. */
+/** The form that the browser posts to the code host. */
 export interface ManifestForm {
   readonly action: string;
   readonly manifest: string;
 }
 
 /**
- * Registers an app by the code host's manifest flow: a form that is filled in, one click there, and a code that comes
- * back for the app's key. The code is taken only with the state that was given to the same session.
+ * Registers an app by the code host's manifest flow. The user fills in a form here and confirms it at the code host, which
+ * returns a code for the app's key. The code is accepted only with the state of the same session.
  */
 export class ManifestFlow {
   readonly #parts: ManifestFlowParts;
@@ -99,7 +99,7 @@ export class ManifestFlow {
   }
 }
 
-/** Addresses that pages may post the manifest to, beside our own. */
+/** The foreign origin that the page of the manifest may post to. */
 export function registrationOrigin(codeHost: CodeHost): string {
   return new URL(codeHost.url).origin;
 }

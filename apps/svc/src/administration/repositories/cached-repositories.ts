@@ -10,9 +10,9 @@ import { requireVersion, versionMismatch, type ExpectedVersions } from "../recor
 export const DEFAULT_TIMEOUT_SECONDS = 30;
 /** The mission's maximum. */
 export const MAX_TIMEOUT_SECONDS = 3600;
-/** A tebibyte in mebibytes: more than a disk of today, and far from where numbers lose exactness. */
+/** A tebibyte in mebibytes: more than a disk of today, and exact as a number. */
 export const MAX_CACHE_SIZE_MB = 1_048_576;
-/** Tries of a change without a version, when others change the same record at the same time. */
+/** Maximum tries of a change without a version while other instances change the same record. */
 const MAX_CHANGE_TRIES = 5;
 
 export interface NewCachedRepository {
@@ -28,12 +28,12 @@ export interface NewCachedRepository {
 /** Absent keys stay as they are; undefined resets a value to its default. */
 export type CachedRepositoryChange = Partial<Omit<NewCachedRepository, "owner" | "name">>;
 
-/** Milliseconds between two looks at what other instances changed. */
+/** Milliseconds between two reads of the changes of other instances. */
 const REREAD_MS = 5000;
 
 /**
- * The list of cached repositories: a copy of the store in memory, so that the git routes ask without I/O, and a change
- * counts from the moment that it is answered; one that another instance made, some seconds later.
+ * The list of cached repositories: a copy of the store in memory, which the git routes read without I/O. A change is in
+ * effect before its response. A change of another instance takes some seconds.
  */
 export class CachedRepositories implements CachePolicies {
   readonly #store: CachedRepositoryStore;
@@ -56,22 +56,22 @@ export class CachedRepositories implements CachePolicies {
     return repositories;
   }
 
-  /** Names who is told of each record that was changed, here or by another instance, and of those that another removed. */
+  /** Sets the observers of changed records, also of other instances, and of records that another instance removed. */
   observe(changed: (policy: CachePolicy) => void, removed?: (policy: CachePolicy) => void): void {
     this.#changed = changed;
     if (removed !== undefined) this.#removed = removed;
   }
 
-  /** Takes up what other instances changed, until the signal fires. */
+  /** Reads the changes of other instances until the signal fires. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.sleep(REREAD_MS, signal).catch(() => undefined);
-      // While the database is away the list stays as it was.
+      // While the database does not answer, the list stays unchanged.
       if (!signal.aborted) await this.refresh().catch(() => undefined);
     }
   }
 
-  /** Takes up what other instances changed. @throws SvcError `database_unavailable` */
+  /** Reads the changes of other instances. @throws SvcError `database_unavailable` */
   async refresh(): Promise<void> {
     const before = this.#byId;
     const known = new Map([...before].map(([id, { version }]) => [id, version]));
@@ -161,7 +161,7 @@ export class CachedRepositories implements CachePolicies {
     this.#byKey.set(keyOf(record.owner, record.name), policyOf(record));
   }
 
-  /** False: something was changed here meanwhile, and the list that was read is older than that. */
+  /** False: a change of this instance came during the read, so the list that was read is older. */
   async #reload(): Promise<boolean> {
     const changes = this.#changes;
     const records = await this.#store.list();

@@ -4,7 +4,7 @@ import { BRAND } from "../../brand.ts";
 import type { CodeHost } from "../../code-host/code-host.ts";
 import { SvcError } from "../../errors.ts";
 
-/** Milliseconds for the whole question: somebody waits in front of a form. */
+/** Milliseconds for the complete request: a person waits for the page. */
 const TIMEOUT_MS = 10_000;
 const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 
@@ -12,7 +12,7 @@ const ADVERTISEMENT = "application/x-git-upload-pack-advertisement";
 export interface RepositoryProbe {
   /**
    * - `readable`: the code host gave its refs
-   * - `refused`: it said 401, 403 or 404
+   * - `refused`: it responded with 401, 403 or 404
    * - `moved`: it redirects to another address
    *
    * @throws SvcError `host_unreachable` for everything else
@@ -20,7 +20,7 @@ export interface RepositoryProbe {
   ask(owner: string, name: string, credential: Secret | undefined): Promise<"readable" | "refused" | "moved">;
 }
 
-/** The question as git asks it: `GET info/refs`, so that any smart-HTTP server can answer. */
+/** Sends the request that git sends, `GET info/refs`, which any smart-HTTP server can answer. */
 export class GitRepositoryProbe implements RepositoryProbe {
   readonly #host: Pick<CodeHost, "url" | "gitAuthorization">;
   readonly #http: HttpClient;

@@ -21,7 +21,7 @@ export const testLoginSchema = z
     username: usernameSchema.meta({ example: "alice" }),
     role: z.enum(["user", "admin"]).optional().meta({ description: "Default user" }),
     host_token: z.string().min(1).max(4096).optional().meta({
-      description: "Code-host token that stands behind the user's proxy tokens; default dev.host_token",
+      description: "Code-host token that the user's proxy tokens use; default dev.host_token",
     }),
   })
   .meta({ id: "TestLogin" });

@@ -5,7 +5,7 @@ import type { AuditTrail } from "../../audit/audit-event.ts";
 import type { SessionRecord, SessionStore } from "../../storage/store.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** What becomes of the tokens that were made with a session or an administration token, when that ends. */
+/** Fate of the tokens that were made with a session or an administration token, when that ends. */
 export type MintedTokens = "revoke" | "keep";
 
 export interface DerivedTokensParts {
@@ -63,7 +63,7 @@ export class DerivedTokens {
   }
 }
 
-/** Ids of the administration tokens that were made with it, and with those. */
+/** Ids of the administration tokens that were made with it, directly or by another of them. */
 function descendants(id: string, made: readonly SessionRecord[]): readonly string[] {
   const children = made.filter(({ mintedBy }) => mintedBy === id).map((record) => record.id);
   return [...children, ...children.flatMap((child) => descendants(child, made))];

@@ -12,7 +12,7 @@ import type { IdResolver, Decision } from "../../scopes/decision.ts";
 import { hasContentInBody } from "../../scopes/workflow-writes.ts";
 import type { ScopeAuthorizers } from "../../scopes/scope-authorizers.ts";
 
-/** The request that is asked about. */
+/** The request to be explained. */
 export type ExplainedRequest =
   | { readonly kind: "graphql"; readonly body: unknown }
   /** An address at the code host or here, or a path: of its API, else of a repository. */
@@ -20,7 +20,7 @@ export type ExplainedRequest =
 
 export interface Explanation {
   readonly allowed: boolean;
-  /** What was looked up: `GET /repos/{owner}/{repo}/issues`, `git receive-pack`, `mutation createIssue`. */
+  /** The entry of the table: `GET /repos/{owner}/{repo}/issues`, `git receive-pack`, `mutation createIssue`. */
   readonly rule: string;
   /** `issues:write`; all of them are needed. */
   readonly needs: readonly string[];
@@ -28,7 +28,7 @@ export interface Explanation {
   readonly message: string;
 }
 
-/** Says whether a token with given limits may make a request, and by which rule, without making it. */
+/** Explains whether a token with given limits may make a request, and by which rule, without making it. */
 export class ScopeExplainer {
   readonly #authorizers: ScopeAuthorizers;
   readonly #host: CodeHost;
@@ -57,7 +57,7 @@ export class ScopeExplainer {
     }
     if (decision.kind === "refused") {
       const message = asked.ids
-        ? "It depends on what the id stands for, which only the code host knows"
+        ? "It depends on the value of the id, which only the code host knows"
         : decision.message;
       return { allowed: false, rule: decision.rule, needs: [], repositories: [], message };
     }
@@ -105,7 +105,7 @@ export class ScopeExplainer {
     return authorizer.decide(request, limits, resolver);
   }
 
-  /** The part of an address that is below the base of REST; undefined: it is not REST's. */
+  /** The part of an address below the base of REST; undefined: the address is not REST's. */
   #apiPath(url: URL | null, target: string): string | undefined {
     const here = this.#addresses.find("management", target);
     if (here !== undefined && here.kind !== "graphql") return joined(here);
@@ -113,7 +113,7 @@ export class ScopeExplainer {
       const there = this.#addresses.find("code_host_api", target);
       if (there !== undefined) return joined(there);
     }
-    // A bare path is the API's, if it begins as most of its paths do, and no git server's would.
+    // A path without a host belongs to the API, unless it has the form of a git request.
     const isBare = url === null && !/\.git(?:\/|$)|\/info\/refs|\/git-(?:upload|receive)-pack$/.test(target);
     return isBare ? target : undefined;
   }
@@ -129,7 +129,7 @@ function gitDecision(method: string, target: Target, pushNeedsWorkflows: boolean
   const writes =
     tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
   const action = tail.kind === "lfs" ? lfsDeed(method, target.upstreamPath) : writes ? "write" : "read";
-  if (action === undefined) return refused("git lfs", "This is no request of LFS");
+  if (action === undefined) return refused("git lfs", "This is not a request of LFS");
   const level = action === "read" ? "read" : "write";
   const required = gitPermissions({ owner, name, resource: "contents", level }, pushNeedsWorkflows);
   return { kind: "requires", rule: `git ${tail.kind.replaceAll("_", "-")}`, required };
@@ -139,7 +139,7 @@ function refused(rule: string, message: string): Decision {
   return { kind: "refused", rule, message };
 }
 
-/** Nobody is asked; that somebody would have to be is noted. */
+/** Resolves no id, and notes that the decision depends on one. */
 function unknownIds(asked: { ids: boolean }): IdResolver {
   return {
     repositoryById: async () => {

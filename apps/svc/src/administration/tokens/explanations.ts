@@ -37,7 +37,7 @@ export const explainRequestSchema = z
       .min(1)
       .max(2000)
       .optional()
-      .meta({ description: "In its place: what it would be minted with" }),
+      .meta({ description: "In its place: the scopes of a token that does not exist yet" }),
     repositories: z.array(z.string().min(1).max(201)).min(1).max(MAX_REPOSITORIES).optional(),
     method: z
       .string()

@@ -12,7 +12,7 @@ const MAX_REQUESTS_PER_MINUTE = BOUNDS.requestsPerMinute.max;
 
 const repository = z.string().min(1).max(201);
 
-/** What a new token is for. */
+/** A new proxy or agent token. */
 export const tokenRequestSchema = z
   .strictObject({
     repository: repository.optional().meta({ description: "<owner>/<repo>", example: "acme/widgets" }),
@@ -48,7 +48,7 @@ export const tokenRequestSchema = z
       description: "Addresses and networks that may use it; default every one",
     }),
     requests_per_minute: z.int().min(1).max(MAX_REQUESTS_PER_MINUTE).optional().meta({
-      description: "Requests a minute, git and API together; tokens.requests_per_minute bounds it, too",
+      description: "Requests a minute, git and API together; tokens.requests_per_minute limits it, too",
     }),
   })
   .superRefine((body, context) => {

@@ -28,9 +28,9 @@ export interface TokensParts {
   readonly lookup: TokenLookup;
   readonly probe: RepositoryProbe;
   readonly accounts: Pick<HostAccounts, "accessToken">;
-  /** Whether the code host has apps, for agent tokens to stand for. */
+  /** Whether the code host has apps, which agent tokens need. */
   readonly knowsApps: boolean;
-  /** Undefined: agent tokens are not checked with the code host when they are minted. */
+  /** Undefined: agent tokens are not checked with the code host when they are issued. */
   readonly installations: InstallationCredentials | undefined;
   readonly audit: AuditTrail;
   readonly clock: Clock;
@@ -133,7 +133,7 @@ export class Tokens {
     return { token, record };
   }
 
-  /** The caller's tokens; for an admin all of them, unless only their own are asked for. Newest first, without revoked ones. */
+  /** The caller's tokens, and for an admin all tokens, unless `mine` is set. Newest first, without revoked ones. */
   async list(
     caller: Identity,
     query: { readonly limit?: number; readonly cursor?: string | undefined; readonly mine?: boolean } = {},
@@ -144,7 +144,7 @@ export class Tokens {
     return this.#parts.store.tokens.list({ userId, limit, cursor });
   }
 
-  /** Logins of those who made the tokens, by their ids. */
+  /** Logins of the users who made the tokens, by user id. */
   async loginsOf(
     caller: Identity,
     records: readonly Pick<TokenRecord, "userId">[],
@@ -154,7 +154,7 @@ export class Tokens {
     return new Map((await this.#parts.store.users.list()).map(({ id, login }) => [id, login]));
   }
 
-  /** How many tokens that are good now were made with each of the sessions; those with none are left out. */
+  /** Number of valid tokens that were made with each session. Sessions without any are left out. */
   async countMintedBy(sessionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return this.#parts.store.tokens.countMintedBy(sessionIds, this.#parts.clock.now());
   }
@@ -184,7 +184,7 @@ export class Tokens {
   }
 
   /**
-   * Revokes every token that was made with the session, or administration token, and is good now.
+   * Revokes every valid token that was made with the session or administration token.
    *
    * @returns how many
    */
@@ -273,7 +273,7 @@ function noApp(): SvcError {
   });
 }
 
-/** What an agent token has besides: whose installation of which app gives its credential. */
+/** Additional fields of an agent token: the app and the account of the installation that gives its credential. */
 function agentPart(
   request: TokenRequest,
   repositories: readonly string[],
@@ -293,7 +293,7 @@ function agentPart(
     const message = asked === undefined ? "no app is the default: name one" : "no such app is registered";
     faults.push({ pointer: "/app_id", message });
   }
-  // An installation is of one account: its token cannot reach into another's repositories.
+  // An installation is for one account: its token does not open repositories of another.
   const owners = new Set(repositories.map((each) => foldCase(each.split("/", 1)[0] ?? "")));
   if (owners.size > 1) {
     faults.push({
@@ -302,7 +302,7 @@ function agentPart(
     });
   }
   if (repositories.includes(EVERYTHING) && request.installation === undefined) {
-    faults.push({ pointer: "/installation", message: "required with *: whose repositories are meant?" });
+    faults.push({ pointer: "/installation", message: "required with *: name the account" });
   }
   const installation = request.installation ?? repositories[0]?.split("/", 1)[0];
   return { appId: app?.id, installation, faults };

@@ -14,7 +14,7 @@ const REREAD_MS = 1000;
 const MAX_REMEMBERED = 10_000;
 /** Milliseconds that a renewal may hold its lease: twice the longest exchange with the code host. */
 const LEASE_MS = 20_000;
-/** Milliseconds between two looks whether another instance is done with its renewal. */
+/** Milliseconds between two checks whether another instance has finished its renewal. */
 const WAIT_STEP_MS = 200;
 
 export interface AccountsOptions {
@@ -25,7 +25,7 @@ export interface AccountsOptions {
   readonly logger: Logger;
 }
 
-/** How a user's account at the code host stands. */
+/** State of a user's account at the code host. */
 export type AccountState = "connected" | "expired" | "none";
 
 /** The code-host accounts of users, kept in the store and renewed there. */
@@ -73,16 +73,16 @@ export class Accounts implements HostAccounts {
     this.#remembered.delete(userId);
   }
 
-  /** Forgets the credential, and gives it back at the code host where that is possible. False: there was none. */
+  /** Deletes the credential, and revokes it at the code host where that is possible. False: there was none. */
   async disconnect(userId: string): Promise<boolean> {
     const { store, oauth, logger } = this.#options;
     const credential = await store.users.credential(userId);
     const removed = await store.users.removeCredential(userId);
     this.#remembered.delete(userId);
     if (credential !== undefined && oauth !== undefined) {
-      // What counts is that it is gone here; a code host that does not answer must not keep it.
+      // The credential is deleted here even if the code host does not answer.
       await oauth.revoke(credential.accessToken).catch((error: unknown) => {
-        logger.warn({ err: error, user_id: userId }, "a credential could not be given back at the code host");
+        logger.warn({ err: error, user_id: userId }, "a credential could not be revoked at the code host");
       });
     }
     return removed;
@@ -103,7 +103,7 @@ export class Accounts implements HostAccounts {
     return credential;
   }
 
-  /** Renews the credential that has this access token, unless another did; gives what is stored in the end. */
+  /** Renews the credential that has this access token, unless another instance did. @returns the stored credential */
   async #renew(userId: string, from: Secret): Promise<HostCredential | undefined> {
     const running = this.#renewals.get(userId);
     if (running !== undefined) return running;
@@ -118,7 +118,7 @@ export class Accounts implements HostAccounts {
     const end = clock.monotonic() + LEASE_MS;
     for (;;) {
       const held = await store.leases.acquire(lease, this.#instance, LEASE_MS, clock.now());
-      // Read after the lease is held: a refresh token that another instance used is void, and must not be used again.
+      // Read under the lease: a refresh token that another instance used is invalid, and must not be used again.
       const stored = await store.users.credential(userId);
       this.#remembered.set(userId, { credential: stored });
       const isDone = stored === undefined || !isSame(stored.accessToken, from);

@@ -1,7 +1,7 @@
 import { createPrivateKey, createSign, type KeyObject } from "node:crypto";
 import { Secret } from "@devplat/base";
 
-/** Seconds that a JWT is good for; the code host takes ten minutes at most. */
+/** Seconds that a JWT is valid. The maximum of the code host is ten minutes. */
 const LIFETIME_SECONDS = 540;
 /** Seconds that it is dated back: the code host takes none from the future, and clocks differ. */
 const BACKDATED_SECONDS = 60;
@@ -26,7 +26,7 @@ export function readAppKey(text: Secret): KeyObject | string {
   return bits < MIN_RSA_BITS ? `has ${bits} bits, and ${MIN_RSA_BITS} are needed` : key;
 }
 
-/** What an app shows of itself: a JWT (RFC 7519) signed with its key. */
+/** Credential of an app: a JWT (RFC 7519) signed with its key. */
 export function appJwt(appId: string, key: KeyObject, now: number): Secret {
   const seconds = Math.floor(now / 1000);
   const claims = { iss: appId, iat: seconds - BACKDATED_SECONDS, exp: seconds + LIFETIME_SECONDS };

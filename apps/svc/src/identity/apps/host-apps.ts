@@ -31,7 +31,7 @@ export interface Installation {
   readonly permissions: Permissions;
 }
 
-/** What a manifest becomes. */
+/** The app that the code host made out of a manifest. */
 export interface ConvertedApp extends AppCredentials {
   readonly slug: string;
   readonly name: string;
@@ -121,7 +121,7 @@ export class HostAppsClient {
     return { kind: "token", token: new Secret(token), expiresAt };
   }
 
-  /** Ends an installation token. False: it was over before. */
+  /** Revokes an installation token. False: it was not valid any more. */
   async revoke(token: Secret): Promise<boolean> {
     const { status } = await this.#client.ask("DELETE", `${this.#host.apiUrl}/installation/token`, {
       authorization: this.#host.apiAuthorization(token),

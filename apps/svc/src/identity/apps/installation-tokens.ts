@@ -12,7 +12,7 @@ import { missingPermissions, permissionsFor } from "./permissions.ts";
 
 /** Milliseconds before its end that an installation token is not used any more (spec/svc.md section 5). */
 const UNUSED_AHEAD_MS = 5 * 60_000;
-/** Milliseconds that a no is remembered, so that a loop of refused requests does not become one at the code host. */
+/** Milliseconds that a refusal is remembered, so that a loop of refused requests does not reach the code host. */
 const REMEMBER_NO_MS = 30_000;
 /** Agent tokens and warmed repositories remembered here. */
 const MAX_REMEMBERED = 10_000;
@@ -191,7 +191,7 @@ export class InstallationTokens implements InstallationCredentials {
       target: record.id,
       details: { app_id: app.appId, installation: installation.id, account: installation.account },
     });
-    // Whoever ended it meanwhile found nothing to revoke. Asked after it was kept, so that one of the two sees the other.
+    // A concurrent revocation found nothing to revoke. Checked after the token is stored, so that one of the two sees the other.
     if (await this.#isOver(record, app)) {
       await this.revokeFor(record.id);
       return { kind: "refused", message: "The agent token was revoked, or its app removed" };

@@ -1,7 +1,7 @@
 import type { Level } from "../../storage/store.ts";
 import { EVERYTHING, type Scopes } from "../../scopes/scopes.ts";
 
-/** What an installation may do, in the code host's words. */
+/** Permissions of an installation, in the terms of the code host. */
 export type Permissions = Readonly<Record<string, string>>;
 
 /** Where the code host's name of a permission is not that of our resource. */
@@ -23,7 +23,7 @@ export function permissionsFor(scopes: Scopes): Record<string, Level> | undefine
   return asked;
 }
 
-/** What is asked for and not granted, as `contents:write`. */
+/** Requested permissions that are not granted, as `contents:write`. */
 export function missingPermissions(asked: Permissions, granted: Permissions): string[] {
   return Object.entries(asked)
     .filter(([name, level]) => RANK.indexOf(granted[name] ?? "") < RANK.indexOf(level))

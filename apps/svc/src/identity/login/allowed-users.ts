@@ -4,7 +4,7 @@ import type { HostAccounts } from "../../code-host/host-account.ts";
 import type { HostOauth } from "../../code-host/host-oauth.ts";
 import { SvcError } from "../../errors.ts";
 
-/** Milliseconds after which a no, or a question that the code host did not answer, is asked again. */
+/** Milliseconds after which a refusal or a failed request is repeated. */
 const ASK_AGAIN_MS = 60_000;
 /** Users remembered; past that the one asked for longest ago is asked for again. */
 const MAX_REMEMBERED = 10_000;
@@ -12,7 +12,7 @@ const MAX_REMEMBERED = 10_000;
 /** Who may use the service; both lists empty: everybody with an account of the code host. */
 export interface AllowedLogins {
   readonly users: readonly string[];
-  /** Whose members may. */
+  /** Organizations whose members may sign in. */
   readonly organizations: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export interface AllowedUsersOptions {
   readonly accounts: Pick<HostAccounts, "accessToken">;
   readonly isAdmin: (login: string) => boolean;
   readonly allowed: AllowedLogins;
-  /** Milliseconds that a yes of the code host about a membership stands; undefined: users are asked about at logins only. */
+  /** Milliseconds that a confirmed membership is valid; undefined: memberships are checked only at logins. */
   readonly recheckMs: number | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -45,7 +45,7 @@ export class AllowedUsers {
   #recheckMs: number | undefined;
   #users: ReadonlySet<string> = new Set();
   #organizations: ReadonlySet<string> = new Set();
-  /** Memberships by user id, the oldest first. One whose time is over still counts while the code host does not answer. */
+  /** Memberships by user id, the oldest first. An expired one is still valid while the code host does not answer. */
   #answers = new BoundedMap<string, Answer>({ max: MAX_REMEMBERED });
   readonly #asking = new Map<string, Promise<boolean>>();
 
@@ -55,7 +55,7 @@ export class AllowedUsers {
     this.setAllowed(options.allowed);
   }
 
-  /** Counts from the next request on. @param recheckMs where users are asked about beside logins */
+  /** Takes effect with the next request. @param recheckMs undefined: memberships are checked only at logins */
   setAllowed({ users, organizations }: AllowedLogins, recheckMs = this.#recheckMs): void {
     if (this.#recheckMs !== undefined) this.#recheckMs = recheckMs;
     this.#users = folded(users);
@@ -73,14 +73,14 @@ export class AllowedUsers {
     return this.#byName(login) ?? this.#isMember(accessToken);
   }
 
-  /** Notes a login that was allowed, so that the code host is not asked at once again, and a no before it counts no more. */
+  /** Records an allowed login. It replaces an earlier refusal, and the next check does not ask the code host again. */
   confirm(userId: string): void {
     const until = this.#options.clock.monotonic() + (this.#recheckMs ?? 0);
     this.#answers.set(userId, { allowed: true, until });
   }
 
   /**
-   * With each use of a session or token: the names at once, memberships as often as is configured, with the user's own
+   * With each use of a session or token: the names always, memberships as often as is configured, with the user's own
    * credential. A code host that does not answer says nothing: who was allowed stays so until it does. Without a
    * credential there is nobody to ask about: the user must sign in again.
    */

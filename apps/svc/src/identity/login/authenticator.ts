@@ -12,7 +12,7 @@ export function sessionCookieName({ isHttps }: Pick<OwnAddress, "isHttps">): str
   return hostCookieName(SESSION_COOKIE, isHttps);
 }
 
-/** What a management request shows of its sender. */
+/** Headers of a management request that identify its sender. */
 export interface RequestFacts {
   readonly method: string;
   readonly authorization: string | undefined;
@@ -22,8 +22,8 @@ export interface RequestFacts {
 }
 
 /**
- * - `identity`: somebody
- * - `nobody`: no credential at all, or a session that is over (401)
+ * - `identity`: a known caller
+ * - `nobody`: no credential, or an expired session (401)
  * - `refused`: a credential that is never taken here (403)
  */
 export type Caller =
@@ -33,7 +33,7 @@ export type Caller =
 
 const SAFE_METHODS: readonly string[] = ["GET", "HEAD"];
 
-/** Finds out who makes a management request: by a bearer session token, else by the session cookie. */
+/** Identifies the caller of a management request: by a bearer session token, else by the session cookie. */
 export class Authenticator {
   readonly #sessions: Sessions;
   readonly #address: OwnAddress;
@@ -57,7 +57,7 @@ export class Authenticator {
     return this.#bySession(presented.token);
   }
 
-  /** Whether a browser sent the request from a page that is not ours. A missing Origin is no browser's mutation. */
+  /** Whether a browser sent the request from a foreign page. A browser sends an Origin with each change. */
   isForeignPage(facts: RequestFacts): boolean {
     return facts.origin !== undefined && !isOwnOrigin(facts.origin, this.#address.origins(facts.host));
   }
@@ -66,7 +66,7 @@ export class Authenticator {
     const token = readCookie(facts.cookie, sessionCookieName(this.#address));
     if (token === undefined)
       return { kind: "nobody", message: "A session or administration token is needed" };
-    // The cookie comes along whoever made the page: only our own pages may change something with it.
+    // A browser sends the cookie from every page. Only pages of this service may change something with it.
     const own = isOwnOrigin(facts.origin, this.#address.origins(facts.host));
     if (!SAFE_METHODS.includes(facts.method) && !own) {
       return {
@@ -75,15 +75,15 @@ export class Authenticator {
       };
     }
     const caller = await this.#bySession(token);
-    // A program has no browser: a session of its that comes as a cookie was put there by somebody.
+    // A program has no browser: somebody copied its session into a cookie.
     return caller.kind === "identity" && caller.identity.device !== undefined
-      ? { kind: "nobody", message: "The session of a program is no session of a browser" }
+      ? { kind: "nobody", message: "The session of a program is not valid in a browser" }
       : caller;
   }
 
   async #bySession(token: string): Promise<Caller> {
     const identity = await this.#sessions.authenticate(token);
-    if (identity === undefined) return { kind: "nobody", message: "The session is unknown or over" };
+    if (identity === undefined) return { kind: "nobody", message: "The session is unknown or has ended" };
     return (await this.#allowed.isStillAllowed(identity))
       ? { kind: "identity", identity }
       : { kind: "nobody", message: "This account may not use the service any more; sign in again if it may" };

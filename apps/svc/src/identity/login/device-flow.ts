@@ -9,17 +9,17 @@ import type { Sessions, StartedSession } from "./sessions.ts";
 
 /** Milliseconds that a code is good for (RFC 8628 section 3.2): time to find the page, and to sign in there first. */
 const LIFETIME_MS = 15 * 60_000;
-/** Seconds between two questions of a device, and what they grow by when it is faster (section 3.5). */
+/** Seconds between two polls of a device, and their increase when it polls too early (section 3.5). */
 const INTERVAL_SECONDS = 5;
 const SLOW_DOWN_SECONDS = 5;
-/** Milliseconds that a device may be early: timers and networks jitter. */
+/** Milliseconds that a device may poll early: timers and networks jitter. */
 const EARLY_MS = 500;
 /** Path of the page where a person approves a program. */
 export const DEVICE_PAGE_PATH = "/auth/device";
 const DEVICE_KIND = "device_code";
 const USER_KIND = "user_code";
 
-/** A code that was given out, in the terms of the answer (section 3.2). */
+/** An issued code, with the fields of the response (section 3.2). */
 export interface DeviceCode {
   readonly deviceCode: string;
   readonly userCode: string;
@@ -27,7 +27,7 @@ export interface DeviceCode {
   readonly intervalSeconds: number;
 }
 
-/** Who asks for access, for the person who is to approve it. */
+/** A request for access, for the person who decides on it. */
 export interface DeviceRequest {
   readonly userCode: string;
   readonly clientId: string;
@@ -37,10 +37,10 @@ export interface DeviceRequest {
   readonly wantsAdmin: boolean;
 }
 
-/** A person's answer: no, or yes with the role that the program gets. */
+/** A person's decision: a refusal, or the role that the program gets. */
 export type DeviceDecision = "deny" | Role;
 
-/** What a question of a device is answered with; the words of section 3.5 for those that are no session. */
+/** Response to a poll of a device: a session, or an error of section 3.5. */
 export type DeviceAnswer =
   | { readonly kind: "session"; readonly session: StartedSession }
   | {
@@ -75,7 +75,7 @@ export interface DeviceFlowOptions {
 
 /**
  * The device authorization grant (RFC 8628): a program without a browser gets a session that a person approves, signed
- * in elsewhere. Codes are stored as digests; of racing questions exactly one gets the session.
+ * in elsewhere. Codes are stored as digests. Of concurrent polls exactly one gets the session.
  */
 export class DeviceFlow {
   readonly #options: DeviceFlowOptions;
@@ -112,7 +112,7 @@ export class DeviceFlow {
     };
   }
 
-  /** The request that a typed code is for; undefined: none that waits for an answer. */
+  /** The waiting request of a typed code; undefined: none. */
   async find(typed: string): Promise<DeviceRequest | undefined> {
     const found = await this.#waiting(typed);
     if (found === undefined) return undefined;
@@ -120,10 +120,10 @@ export class DeviceFlow {
   }
 
   /**
-   * A person's answer. From then on the code is used.
+   * Records a person's decision, which uses up the code.
    *
    * @param answer `admin` counts only from an admin
-   * @throws SvcError `not_found`: no request waits under this code; `forbidden`: it is no person who answers
+   * @throws SvcError `not_found`: no request waits under this code; `forbidden`: the caller is not a person
    */
   async decide(
     typed: string,
@@ -132,7 +132,7 @@ export class DeviceFlow {
     client: Client,
   ): Promise<DeviceRequest> {
     const { store, audit, clock } = this.#options;
-    // Else whoever got one session out of a person would have as many as they like, for ever.
+    // Otherwise a program with one session could approve more of them without end.
     if (identity.kind !== "session" || identity.device !== undefined) {
       throw new SvcError("forbidden", "Programs are approved by people, signed in in a browser");
     }
@@ -142,7 +142,7 @@ export class DeviceFlow {
     const decision: Kept["decision"] =
       answer === "deny" ? { kind: "denied" } : { kind: "approved", userId: identity.userId, role };
     const now = clock.now();
-    // The person wins over a question of the device that comes at the same moment; of two persons, the first.
+    // The decision wins over a concurrent poll of the device. Of two decisions, the first wins.
     for (let entry: OneTimeRecord | undefined = found.entry; ;) {
       const kept = entry === undefined ? undefined : (JSON.parse(entry.value) as Kept);
       if (entry === undefined || kept?.decision.kind !== "pending") throw unknownCode();
@@ -164,13 +164,13 @@ export class DeviceFlow {
     return request;
   }
 
-  /** A device's question. */
+  /** Answers a poll of a device. */
   async poll(deviceCode: string, clientId: string, client: Client): Promise<DeviceAnswer> {
     const { store, sessions, clock } = this.#options;
     const key = digest(deviceCode);
     const now = clock.now();
     const entry = await store.oneTime.get(DEVICE_KIND, key, now);
-    // One that was never given out and one whose time is over look alike here: only digests were kept.
+    // A code that was never issued and an expired one cannot be distinguished: only digests are stored.
     if (entry === undefined) return refusal("expired_token");
     const kept = JSON.parse(entry.value) as Kept;
     if (kept.clientId !== clientId) return refusal("invalid_grant");

@@ -7,7 +7,7 @@ export function randomText(): string {
   return randomBytes(BYTES).toString("base64url");
 }
 
-/** What is stored of a text that must be shown again, and of a PKCE verifier (RFC 7636 section 4.2). */
+/** Stored digest of a secret that a client shows later, also of a PKCE verifier (RFC 7636 section 4.2). */
 export function digest(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
 }

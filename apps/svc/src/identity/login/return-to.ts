@@ -1,7 +1,7 @@
 /** Where a login may lead back to; everything else is not ours to send a browser to. */
 const PAGES = /^\/(?:admin|ui|auth\/device)(?:[/?]|$)/;
 const HOME = "/ui";
-/** Longer ones are no address of ours, in characters. */
+/** Maximum characters of a path of this service. */
 const MAX_LENGTH = 500;
 
 /**

@@ -9,7 +9,7 @@ import { createToken, isWellFormed, tokenHash, tokenStart } from "../../credenti
 /** Life of a login session, in milliseconds: 30 days (spec/svc.md section 5). */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Milliseconds between two notes of when a session was last seen: a write per request would be too much. */
+/** Milliseconds between two writes of the time when a session was last seen. */
 const SEEN_STEP_MS = 60_000;
 
 export interface StartedSession {
@@ -19,7 +19,7 @@ export interface StartedSession {
   readonly identity: Identity;
 }
 
-/** A session with whose it is, and the role that it has now. */
+/** A session with its user, and the role that it has now. */
 export interface ListedSession {
   readonly record: SessionRecord;
   readonly identity: Identity;
@@ -34,9 +34,9 @@ export class Sessions {
   readonly #recordedRoles: boolean;
 
   /**
-   * @param admins logins that are admins, whatever their sessions say
+   * @param admins logins that are admins, whatever the role of their sessions
    * @param recordedRoles whether the role that a session began with counts as well: only in development mode, whose
-   *   test login gives any. Elsewhere a login that is taken off `admins` is no admin any more, from the next request on
+   *   test login gives any. Elsewhere a login that is removed from `admins` loses the role with the next request
    */
   constructor(
     store: Store,
@@ -49,7 +49,7 @@ export class Sessions {
     this.#recordedRoles = options.recordedRoles;
   }
 
-  /** Counts from the next request on, for sessions that run too. */
+  /** Takes effect with the next request, also of running sessions. */
   setAdmins(admins: readonly string[]): void {
     this.#admins = lowerCaseSet(admins);
   }
@@ -81,7 +81,7 @@ export class Sessions {
     return { token, record, identity: this.#identity(record, user.login) };
   }
 
-  /** Whose session the token is; undefined: not one, or over. */
+  /** The user of a session token; undefined: it is not a session token, or it has expired. */
   async authenticate(token: string): Promise<Identity | undefined> {
     if (!isWellFormed(token)) return undefined;
     const record = await this.#store.sessions.findByHash(tokenHash(token));

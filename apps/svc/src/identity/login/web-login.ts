@@ -29,7 +29,7 @@ export interface WebLoginOptions {
   readonly clock: Clock;
 }
 
-/** What the browser that begins a login is told. */
+/** Response to the browser that begins a login. */
 export interface BegunLogin {
   /** The code host's page. */
   readonly location: string;
@@ -45,7 +45,7 @@ export interface LoginCallback {
   readonly issuer: string | null;
 }
 
-/** What is kept between the two halves of a login, encrypted. */
+/** State between the two requests of a login, stored encrypted. */
 interface LoginState {
   readonly verifier: string;
   /** Digest of the cookie's value. */

@@ -51,7 +51,7 @@ class Operation {
   readonly #ids = new Set<string>();
   readonly #written = new Set<Right>();
   readonly #adds: ContentOfMutation[] = [];
-  /** Ids whose type says which resource is written. */
+  /** Ids whose type determines the written resource. */
   readonly #subjects = new Set<string>();
 
   constructor(schema: GraphqlTypes, selected: SelectedOperation, given: Readonly<Record<string, unknown>>) {
@@ -84,7 +84,7 @@ class Operation {
     });
     const repositories = [...new Set(this.#repositories).values()];
     const required = { needs, repositories };
-    // Nothing of any repository was asked: people's profiles, the schema, the rate limit.
+    // The request concerns no repository: profiles of people, the schema, the rate limit.
     const anyRepository = !isMutation && repositories.length === 0 && needs.length === 0;
     return {
       kind: "requires",
@@ -174,7 +174,7 @@ class Operation {
     const type = String(values.get("type"));
     if (type.startsWith("ISSUE")) for (const kind of issueKindsOfSearch(query)) this.#walk.read.add(kind);
     else if (type === "DISCUSSION") this.#walk.read.add("discussions");
-    // It looks into the README, and whether the repository is found tells what stands there.
+    // The search covers the README, so a match reveals its content.
     else if (type === "REPOSITORY") this.#walk.read.add("contents");
     else throw new GraphqlRefusal("Query.search searches beyond single repositories");
   }
@@ -192,7 +192,7 @@ class Operation {
     return values;
   }
 
-  /** Finds the repository of every id. What is not within the token is not told apart from what is not there. */
+  /** Finds the repository of every id. An id outside of the token is refused as an unknown one is. */
   async #resolve(
     limits: TokenLimits,
     resolver: IdResolver,
@@ -214,7 +214,7 @@ class Operation {
     return found;
   }
 
-  /** `node(id:) { __typename }` tells that something is there, and what. */
+  /** `node(id:) { __typename }` reveals the existence and type of a value. */
   #found({ type }: NodeFacts): void {
     const facts = this.#schema.types.get(type);
     if (facts?.resource !== undefined && !facts.inherits) this.#walk.read.add(facts.resource);

@@ -7,7 +7,7 @@ import {
 } from "graphql/language";
 import type { GraphqlRequest } from "./graphql-request.ts";
 
-/** Tokens of a document at most; the largest query of `gh` has under 1000. */
+/** Maximum tokens of a document. The largest query of `gh` has under 1000. */
 const MAX_TOKENS = 15_000;
 /** Parsed documents that are kept: programs send the same few again and again. */
 const MAX_KEPT = 200;

@@ -2,7 +2,7 @@ import type { InputField } from "./graphql-table.ts";
 import type { GraphqlTypes } from "./graphql-types.ts";
 import { GraphqlRefusal } from "./graphql-walk.ts";
 
-/** What the input of a mutation names. */
+/** Ids and repositories that the input of a mutation names. */
 export interface NamedByInput {
   readonly ids: string[];
   /** `owner/name` each. */
@@ -23,7 +23,7 @@ export function collectNames(schema: GraphqlTypes, type: string, value: unknown,
     const kind = fields.get(name);
     if (kind === undefined) throw new GraphqlRefusal(`${type} has a field that is not in the schema`);
     if (kind === "plain" || given === null || given === undefined) continue;
-    // A single value stands for a list of one.
+    // A single value is a list of one.
     for (const each of (Array.isArray(given) ? given : [given]).flat())
       collectOne(schema, kind, name, each, into);
   }

@@ -27,7 +27,7 @@ const type = z.discriminatedUnion("kind", [
  * How a field of the schema's root is decided.
  * - `repository`: its arguments name a repository. `node`: they hold ids. `search`: they hold a query that names repositories.
  * - `account`: it leads to a profile, and to one repository of it by name. `profile`: to the caller's own.
- * - `open`: it tells nothing of any repository.
+ * - `open`: the response has nothing of any repository.
  */
 export const queryKindSchema = z.enum(["repository", "node", "search", "profile", "account", "open"]);
 
@@ -61,7 +61,7 @@ export type GraphqlTable = z.infer<typeof graphqlTableSchema>;
 export type QueryKind = z.infer<typeof queryKindSchema>;
 
 /**
- * What a mutation needs and takes.
+ * Rights and types of a mutation.
  * - `needs`: all of these rights at level write. `needsRightOf`: the right of the value that this input field names.
  * - `payload`, `input`: types of its result and its argument.
  */

@@ -27,7 +27,7 @@ export function argumentValues(
   return values;
 }
 
-/** A value as JSON would have it; an object that has a field twice becomes something that is no value at all. */
+/** A value as in JSON. An object that has a field twice becomes a symbol, which no check accepts. */
 function valueOf(node: ValueNode, variables: ReadonlyMap<string, unknown>): unknown {
   switch (node.kind) {
     case "Variable":

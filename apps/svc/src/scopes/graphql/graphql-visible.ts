@@ -1,6 +1,6 @@
 import type { Resource } from "../scopes.ts";
 
-// What may be selected on values that nothing guards, or that may belong to another repository; kept by hand. The rules for
+// Fields that may be selected on values without a rule, or of another repository; kept by hand. The rules for
 // everything else are in the files below rules/.
 
 /**
@@ -9,16 +9,16 @@ import type { Resource } from "../scopes.ts";
  */
 export const OPEN_EDGES: readonly string[] = ["Repository.defaultBranchRef"];
 
-/** What it takes to learn which kind of value, or whether any, stands behind an abstract type that nothing guarded led to. */
+/** Resources needed to learn the existence or type of a value of an abstract type that no guarded field led to. */
 export const ROOTED_ABSTRACT: Readonly<Record<string, readonly Resource[]>> = {
   GitObject: ["contents"],
   IssueOrPullRequest: ["issues", "pull_requests"],
 };
 
-/** What a value of another repository, or one beside what the token may read, may show: names, addresses and little more. */
+/** Visible fields of a value of another repository, or of one that the token may not read: mostly names and addresses. */
 export const REFERENCE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "*": ["__typename", "id", "number", "oid", "abbreviatedOid", "url", "resourcePath"],
-  // As the REST API shows of a fork's parent to whoever reads the fork; `gh` asks for it before it opens an issue.
+  // The REST API shows these fields of a fork's parent with the fork. `gh` needs them before it opens an issue.
   Repository: [
     "name",
     "nameWithOwner",
@@ -41,7 +41,7 @@ export const REFERENCE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   Topic: ["name"],
 };
 
-/** What is shown of people, teams and organizations. */
+/** Visible fields of people, teams and organizations. */
 export const PROFILE_FIELDS: readonly string[] = [
   "__typename",
   "avatarUrl",

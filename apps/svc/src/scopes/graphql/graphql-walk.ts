@@ -3,13 +3,13 @@ import { OPEN_EDGES, PROFILE_FIELDS, REFERENCE_FIELDS, ROOTED_ABSTRACT } from ".
 import type { GraphqlTypes, TypeFacts } from "./graphql-types.ts";
 import type { Right } from "../rights.ts";
 
-/** Fields that are looked at in one request, those of fragments once for each place; `gh` comes to 300. */
+/** Maximum fields of one request, with those of fragments for each use; `gh` has up to 300. */
 const MAX_FIELDS = 20_000;
 /** Selections within selections; the deepest query of `gh` has 12. */
 const MAX_DEPTH = 40;
 
 /**
- * Whose value a selection is made on.
+ * Origin of the value of a selection.
  * - `same`: one of the checked repository. `other`: perhaps one of another repository, of which only names may be
  *   seen. `profile`: a person or team.
  */
@@ -27,9 +27,9 @@ export class GraphqlRefusal extends Error {
   }
 }
 
-/** Walks selections and notes which resources they read. Directives are taken as present: what is skipped asks for less. */
+/** Walks selections and collects the rights that they need. Directives are ignored: a skipped field needs less. */
 export class GraphqlWalk {
-  /** What is read, by the right that opens it. */
+  /** Rights of the values that are read. */
   readonly read = new Set<Right>();
   readonly #schema: GraphqlTypes;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
@@ -47,7 +47,7 @@ export class GraphqlWalk {
     this.#variables = variables;
   }
 
-  /** Every field of a selection with those of its fragments, as if they stood in it. @throws GraphqlRefusal */
+  /** The fields of a selection, with those of its fragments. @throws GraphqlRefusal */
   *fieldsOf(selections: SelectionSetNode | undefined, depth = 0): Generator<FieldNode> {
     for (const selection of selections?.selections ?? []) {
       this.#count(depth);
@@ -62,7 +62,7 @@ export class GraphqlWalk {
   }
 
   /**
-   * Notes what is selected on a value of the type.
+   * Collects the rights of a selection on a value of the type.
    *
    * @param rooted whether nothing that needs a resource led to it: then that it is there at all is the resource's business
    * @throws GraphqlRefusal
@@ -113,14 +113,14 @@ export class GraphqlWalk {
     this.walk(node.selectionSet, field.target, next, follows, depth + 1);
   }
 
-  /** What it takes to learn that a value which nothing guarded led to is there, how many there are, and what they are called. */
+  /** Rights needed to learn the existence, the number and the names of values that no guarded field led to. */
   #arrived(facts: TypeFacts): void {
     if (facts.kind === "type" && facts.resource !== undefined) this.read.add(facts.resource);
     for (const resource of ROOTED_ABSTRACT[facts.name] ?? []) this.read.add(resource);
     if (facts.kind === "wrapper") for (const inner of this.#contained(facts)) this.#arrived(inner);
   }
 
-  /** A figure of a connection (`totalCount`) tells something of what is in it. */
+  /** A number of a connection (`totalCount`) reveals something of its values. */
   #figure(facts: TypeFacts): void {
     for (const { resource, inherits } of this.#contained(facts)) {
       if (resource !== undefined && !inherits) this.read.add(resource);

@@ -78,7 +78,7 @@ function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
-/** A single value stands for a list of one. */
+/** A single value is a list of one. */
 function listOf(value: unknown): readonly unknown[] {
   return value === undefined || value === null ? [] : [value].flat();
 }

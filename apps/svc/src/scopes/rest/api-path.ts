@@ -1,10 +1,10 @@
-/** A path of the API, understood. */
+/** A parsed path of the API. */
 export interface ApiPath {
   /** Decoded; the first after the leading slash. */
   readonly segments: readonly string[];
-  /** The same where encoded slashes separate, too; equal to `segments` where there is none. */
+  /** The same with encoded slashes as separators; equal to `segments` where there are none. */
   readonly unfolded: readonly string[];
-  /** Rebuilt from what was understood: what the code host is asked for. */
+  /** Rebuilt from the segments, for the request to the code host. */
   readonly normalised: string;
 }
 
@@ -12,7 +12,7 @@ export interface ApiPath {
  * Reads a path below the API's base: percent-encoding is undone once; dot segments, empty segments, backslashes and
  * control characters are refused, also behind encoded slashes.
  *
- * @returns what is wrong with it, as text
+ * @returns a sentence about the fault
  */
 export function parseApiPath(path: string): ApiPath | string {
   if (path === "" || path === "/") return { segments: [], unfolded: [], normalised: "/" };
@@ -29,7 +29,7 @@ export function parseApiPath(path: string): ApiPath | string {
   for (const part of unfolded) {
     if (part === "") return "the path has an empty segment";
     if (part === "." || part === "..") return "the path has a dot segment";
-    // A second decoding by anything behind us must find nothing new.
+    // A second decoding by a server behind this one must change nothing.
     if (/%(?:2e|2f|5c|00)/i.test(part)) return "the path is encoded twice";
     // eslint-disable-next-line no-control-regex
     if (/[\u0000-\u001f\u007f\\;]/.test(part)) return "the path has a character that is not allowed";

@@ -39,7 +39,7 @@ export class RestRoutes {
   }
 
   /**
-   * The operation that the path is; a literal segment goes before a parameter.
+   * The operation of a path. A literal segment is preferred to a parameter.
    *
    * @param method HEAD counts as GET
    * @param segments of the path below the API's base, decoded

@@ -4,7 +4,7 @@ import { permissionOf, type Right } from "../rights.ts";
 
 export type RestMethod = "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
 
-/** What a rule demands: {@link RestAccess}, with rights whose level may depend on the method. */
+/** The access of a rule: {@link RestAccess}, with rights whose level may depend on the method. */
 export type AccessRule =
   | {
       readonly kind: "repository" | "every_repository";
@@ -16,18 +16,18 @@ export type AccessRule =
   | { readonly kind: "issue_or_pull_request" }
   | Extract<RestAccess, { readonly kind: "search" | "open" | "refused" }>;
 
-/** What documented operations need. In a list of rules, the first that is for an operation counts. */
+/** A rule for documented operations. In a list of rules, the first match for an operation counts. */
 export interface RestRule {
   /** `writes`: all but GET. */
   readonly methods: RestMethod | "all" | "writes";
   /** A path template: `/repos/{owner}/{repo}/issues`. */
   readonly path: string;
-  /** Whether the rule is for the path alone, and not for what is below it. */
+  /** Whether the rule is for the path alone, without the paths below it. */
   readonly exact: boolean;
   readonly access: AccessRule;
 }
 
-// Which operations a rule is for. Each takes the path and everything below it.
+// The operations of a rule: the path and everything below it.
 
 export const all = ruleFor("all");
 export const writes = ruleFor("writes");
@@ -49,14 +49,14 @@ export function inRepository(...rules: readonly RestRule[]): RestRule[] {
   return rules.map((rule) => ({ ...rule, path: `/repos/{owner}/{repo}${rule.path}` }));
 }
 
-// What an operation needs.
+// The access of an operation.
 
 /** Every one of the rights, for the repository in the path: at level read for GET, else write. */
 export function needs(...rights: readonly Right[]): AccessRule {
   return { kind: "repository", rights };
 }
 
-/** Every one of the rights, at level read whatever the method is. */
+/** All of the rights, at level read for every method. */
 export function needsRead(...rights: readonly Right[]): AccessRule {
   return { kind: "repository", rights, level: "read" };
 }
@@ -69,10 +69,10 @@ export function needsForEveryRepository(right: Right): AccessRule {
 /** `issues`, or `pull_requests` where the path's `{issue_number}` is the number of a pull request. */
 export const NEEDS_ISSUE_OR_PULL_REQUEST: AccessRule = { kind: "issue_or_pull_request" };
 
-/** Nothing: the operation tells nothing of any repository. */
+/** No right: the response has nothing of any repository. */
 export const OPEN: AccessRule = { kind: "open" };
 
-/** As the query says, which must name repositories. */
+/** The repositories of the query, which must name them. */
 export function search(what: Extract<RestAccess, { readonly kind: "search" }>["what"]): AccessRule {
   return { kind: "search", what };
 }
@@ -82,7 +82,7 @@ export function refused(reason: string): AccessRule {
   return { kind: "refused", reason };
 }
 
-/** What an operation needs by the first rule that is for it; undefined: none is. */
+/** The access of an operation by the first rule for it; undefined: no rule is for it. */
 export function accessOf(
   rules: readonly RestRule[],
   method: string,

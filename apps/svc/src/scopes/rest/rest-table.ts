@@ -30,12 +30,12 @@ export const restTableSchema = z.record(
 );
 
 /**
- * What an operation takes of a limited token.
+ * The access that an operation needs with a limited token.
  * - `repository`: all of `needs`, for the repository in the path.
  * - `every_repository`: all of `needs`, and a token for every repository, because the operation concerns an account.
  * - `issue_or_pull_request`: `issues`, or `pull_requests` where `{issue_number}` is the number of a pull request.
  * - `search`: depends on the query, which must name repositories.
- * - `open`: nothing, because it tells nothing of any repository.
+ * - `open`: none, because the response has nothing of any repository.
  * - `refused`: no limited token may do it.
  */
 export type RestAccess = z.infer<typeof access>;
