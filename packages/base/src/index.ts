@@ -2,16 +2,15 @@ export { AppError, messageOf, systemCode, type AppErrorOptions, type Remedy } fr
 export { systemClock, type Clock } from "./clock.ts";
 export { Secret } from "./secret.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
-export { bindLocalhost, type BoundLocalhost } from "./localhost.ts";
+export { bindLocalhost } from "./localhost.ts";
 export { exists, ifExists } from "./if-exists.ts";
-export { backoffMs, retry, type BackoffOptions, type RetryOptions } from "./retry.ts";
+export { backoffMs, retry, type BackoffOptions } from "./retry.ts";
 export {
   TEMPORARY_SUFFIX,
   temporaryPath,
   createTemporaryFile,
   syncFolder,
   writeAtomically,
-  type WriteAtomicallyOptions,
 } from "./atomic-file.ts";
 export {
   LOG_FORMATS,

@@ -1,9 +1,7 @@
 export { completionCommand, versionCommand } from "./common-commands.ts";
 export {
   UsageError,
-  type CommandEntry,
   type CommandSpec,
-  type CommandTable,
   type Invocation,
   type Options,
   type OptionSpec,

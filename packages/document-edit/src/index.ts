@@ -9,10 +9,9 @@ export {
   type FormatName,
   type IniDialect,
   type LeafPath,
-  type ValueRules,
 } from "./contract.ts";
 export { DocumentEditError, type DocumentEditErrorCode } from "./errors.ts";
 export { isListEntryLeaf } from "./core/merge.ts";
 export { equalValues, sameShape } from "./core/value.ts";
 export { iniDialectOf } from "./ini/dialect.ts";
-export { documentFormat, type FormatOptions } from "./formats.ts";
+export { documentFormat } from "./formats.ts";

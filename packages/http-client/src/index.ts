@@ -9,6 +9,6 @@ export {
   type TlsSettings,
 } from "./client.ts";
 export { findProxy } from "./find-proxy.ts";
-export { HttpClientError, type HttpClientErrorCode } from "./errors.ts";
+export { HttpClientError } from "./errors.ts";
 export { proxyText, readProxy, type Proxy } from "./proxy-address.ts";
 export type { Environment } from "./proxy-setting.ts";

@@ -1,7 +1,2 @@
-export {
-  OauthClient,
-  type DeviceAuthorization,
-  type OauthClientOptions,
-  type OauthTokens,
-} from "./oauth-client.ts";
-export { OauthError, type OauthErrorCode } from "./errors.ts";
+export { OauthClient, type OauthClientOptions, type OauthTokens } from "./oauth-client.ts";
+export { OauthError } from "./errors.ts";
