@@ -281,7 +281,7 @@ describe("the local API socket, where it is configured", { timeout: TIMEOUT_MS }
         await symlink(join(folder.path, "precious"), join(folder.path, "links/a.sock"));
         await configure('{ enabled: true, unix: { path: "~/links/a.sock" } }');
       },
-      /cannot open the socket .*: something else than a socket lies there/,
+      /cannot open the socket .*: there is a file that is not a socket/,
     ],
     [
       "a folder that others can reach",

@@ -115,7 +115,7 @@ const COMMANDS: readonly CommandSpec[] = [
   {
     name: "secrets rm",
     usage: "KEY",
-    summary: "Remove a secret with every version; there is no undelete.",
+    summary: "Remove a secret with every version. This cannot be undone.",
     options: { yes: { type: "boolean", description: "Do not ask." }, force, "no-wait": noWait },
     arguments: { min: 1, max: 1 },
     load: async () => (await import("./secrets.ts")).remove,

@@ -257,11 +257,11 @@ export const remove: RunCommand = (invocation) => {
   });
 };
 
-/** There is no undelete, so the name has to be typed. */
+/** The secret cannot be restored, so its name has to be typed. */
 async function confirm(path: string): Promise<void> {
   if (!process.stdin.isTTY) {
     throw new AgentError("confirmation_needed", `refused to remove ${path} without being asked`, {
-      hint: "Use --yes; there is no undelete.",
+      hint: "Use --yes. The secret cannot be restored.",
     });
   }
   const typed = await ask(`This removes every version of ${path} for good. Type its name: `, {

@@ -22,7 +22,7 @@ export function createBoundedServer(maxConnections = MAX_CONNECTIONS): Server {
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_SWEEP_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // Node's own refusal would go out without our headers: whoever serves refuses a missing Host itself.
+    // Node's own refusal would lack the security headers: the surface refuses a missing Host itself.
     requireHostHeader: false,
   });
   // The same for an Expect header that Node does not know: it may be ignored (RFC 9110 section 10.1.1).

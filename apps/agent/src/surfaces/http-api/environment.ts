@@ -8,12 +8,12 @@ import type { LocalActions } from "../peer-actions/local-actions.ts";
 import type { SecretEditor } from "../../secrets/secret-editor.ts";
 import type { DaemonView } from "../../status.ts";
 
-/** What Hono's handlers find in their context: Node's own request and response. */
+/** Context of Hono's handlers: Node's own request and response. */
 export interface Environment {
   Bindings: HttpBindings;
 }
 
-/** Who may come in over the surface that answers. */
+/** Access check of the surface that responds. */
 export interface ApiGate {
   /** Whether the request carries what the surface asks for beyond being reached. */
   isUnlocked(request: IncomingMessage): boolean;
@@ -30,10 +30,10 @@ export interface ApiParts {
   readonly gate: ApiGate;
   readonly csrf: CsrfTokens;
   readonly streams: EventStreams;
-  /** What a stream begins with: the state now. */
+  /** First events of a stream: the state now. */
   readonly live: { apiFrames(): EventFrame[] };
   readonly logger: Logger;
-  /** What peers may ask of this host's desktop. */
+  /** Actions on this host's desktop that peers may request. */
   readonly actions: LocalActions;
   /** `http://host:port` of the listener that answers; undefined on a socket. */
   readonly origin: () => string | undefined;

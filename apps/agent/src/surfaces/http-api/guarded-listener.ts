@@ -20,7 +20,7 @@ export function guardedListener(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const next = getRequestListener(app.fetch);
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    // Set before anything can answer, so that no answer goes out without them.
+    // Set first, so that every response has them.
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
     try {
       const refusal = await refusalOf(request);

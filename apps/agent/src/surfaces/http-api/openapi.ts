@@ -10,7 +10,7 @@ import { NOTIFICATION_LEVELS } from "../../desktop/notification.ts";
 import { agentStatusSchema, cycleResultSchema, publicStatusSchema, ruleViewSchema } from "../../status.ts";
 import { PROBLEM_TYPES } from "./problem.ts";
 
-/** What an operation has besides its name; what it needs not say is the same for all of them. */
+/** Description of an operation. Left out: everything that is the same for all of them. */
 type Details = Pick<DescribedOperation, "parameters" | "query" | "body"> & {
   readonly headers?: z.ZodRawShape;
 };
@@ -171,7 +171,7 @@ const OPERATIONS: readonly DescribedOperation[] = [
   operation(
     "DELETE",
     "/api/v1/secrets/{path}",
-    "Deletes a secret with every version; there is no undelete",
+    "Deletes a secret with every version. This cannot be undone",
     { 200: { description: "Deleted", schema: z.object({ path: text }) } },
     {
       parameters: secretPath,

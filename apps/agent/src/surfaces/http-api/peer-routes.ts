@@ -10,14 +10,14 @@ import { answerProblem } from "./answer.ts";
 import type { ApiParts, Environment } from "./environment.ts";
 import { PROBLEMS } from "./problem.ts";
 
-/** What the answer to an action that was done says. */
+/** Response to an action that was done. */
 const DONE: Readonly<Record<ActionKind, string>> = {
   browse: "opened",
   notify: "raised",
   clipboard: "copied",
 };
 
-/** What the peer actions work with. */
+/** Parts of the peer actions. */
 export interface PeerRouteParts extends Pick<ApiParts, "gate" | "origin"> {
   readonly actions: LocalActions;
   /** The surface, for the log. */

@@ -10,7 +10,7 @@ export const PROBLEM_TYPES = {
   already_signed_in: {
     status: 409,
     title: "The daemon holds a token already.",
-    hint: "Sign out first to sign in as somebody else.",
+    hint: "Sign out first to sign in as another user.",
   },
   login_refused: { status: 403, title: "There is no login here, or none under way." },
   not_signed_in: {
@@ -97,7 +97,7 @@ export const PROBLEM_TYPES = {
 export type ProblemCode = keyof typeof PROBLEM_TYPES;
 export type ProblemStatus = (typeof PROBLEM_TYPES)[ProblemCode]["status"];
 
-/** What was refused and why, and what to do about it. */
+/** A refused request: the reason, and what to do. */
 export type Problem = CommonProblem<ProblemCode>;
 
 /** The problem document. `error` is the same as `detail`: clients from before RFC 9457 read it. */
@@ -112,7 +112,7 @@ export const PROBLEMS = {
     code: "already_signed_in",
   },
   noLogin: {
-    detail: "The configured store asks nobody to sign in.",
+    detail: "The configured store needs no sign-in.",
     code: "login_refused",
   },
   noLoginUnderWay: {
@@ -125,7 +125,7 @@ export const PROBLEMS = {
     code: "not_signed_in",
   },
   unlockRequired: {
-    detail: "This browser or program has not been let in yet.",
+    detail: "This browser or program is not unlocked yet.",
     code: "unlock_required",
   },
   otherUser: {

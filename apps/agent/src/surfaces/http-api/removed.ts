@@ -9,7 +9,7 @@ const REMOVED: readonly (readonly [path: RegExp, replacement: string])[] = [
   [/^\/api\/v1\/enrol(?:\/.*)?$/, "/setup/ and /ui/enrolments/"],
 ];
 
-/** The answer for a path that is no longer served, or undefined. */
+/** The response for a path that is no longer served, or undefined. */
 export function removedEndpoint(path: string): Problem | undefined {
   const entry = REMOVED.find(([pattern]) => pattern.test(path));
   if (entry === undefined) return undefined;

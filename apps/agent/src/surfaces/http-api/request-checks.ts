@@ -5,7 +5,7 @@ import { PROBLEMS, type Problem } from "./problem.ts";
 /** A request body may have this many bytes (spec/agent.md section 6). */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** What is wrong with a request on any surface: its target, or the host that it is meant for. */
+/** Fault of a request on any surface: its target, or the host that it is meant for. */
 export function requestFault(request: IncomingMessage): Problem | undefined {
   const fault = targetFault(request.url ?? "");
   if (fault !== undefined) return { detail: `The request was refused: ${fault}.`, code: "bad_request" };
@@ -31,7 +31,7 @@ export function isFromOwnPage(request: IncomingMessage): boolean {
 
 /**
  * Whether a browser says that another site's page asks. Answers could not be read there, but a stream or a CSRF token
- * takes the place of one of ours. Another port of this host is same-site, so `same-site` is foreign too.
+ * replaces one of this daemon. Another port of this host is same-site, so `same-site` is foreign, too.
  */
 export function isFromForeignPage(request: IncomingMessage): boolean {
   const site = request.headers["sec-fetch-site"];

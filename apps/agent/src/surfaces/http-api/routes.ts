@@ -32,7 +32,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     return await next();
   };
 
-  // Ahead of the others' Origin check: a page of ours under another loopback name may ask for these.
+  // Before the Origin check of the other routes: a page of this daemon under another loopback name may request these.
   app.route("/", peerRoutes(parts));
   app.use("/api/*", unlockedOnly);
   app.use("/metrics", unlockedOnly);
@@ -41,7 +41,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
   app.get("/api/v1/csrf", headersOnly, (c) => c.json({ token: csrf.issue() }));
   app.get("/api/v1/rules", signedInOnly, (c) => c.json({ rules: view.rules() }));
 
-  // Made when it is asked for, so that a daemon that nobody asks holds no schemas of its documents.
+  // Made for the first request, so that a daemon without such a request holds no schemas in memory.
   app.get(OPENAPI_PATH, async (c) => {
     const { apiDocument } = await import("./openapi.ts");
     return c.json(apiDocument(VERSION));
@@ -90,7 +90,7 @@ export function apiRoutes(parts: ApiParts): Hono<Environment> {
     const { job, done } = view.syncNow();
     logger.info({ job, by: surface }, "sync requested");
     if (c.req.query("wait") !== "true") {
-      // Whoever does not wait reads the outcome from the status; the cycle logs its own failure.
+      // A client that does not wait reads the result from the status. The cycle logs its own failure.
       done.catch(() => undefined);
       return c.json({ job }, 202);
     }

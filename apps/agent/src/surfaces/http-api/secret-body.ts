@@ -29,7 +29,7 @@ export function parseSecretBody(contentType: string | undefined, body: ArrayBuff
 /** A version from `If-Match`, as a number or as our entity tag (`"3"`); undefined without the header. */
 export function parseIfMatch(header: string | undefined): Parsed<number | undefined> {
   if (header === undefined) return { value: undefined };
-  // Ten digits: more versions than anybody writes, and no loss in a JavaScript number.
+  // Ten digits: more versions than a store ever has, and exact as a JavaScript number.
   const version = /^"?([1-9]\d{0,9})"?$/.exec(header.trim())?.[1];
   return version === undefined ? { problem: PROBLEMS.badIfMatch } : { value: Number(version) };
 }

@@ -3,7 +3,7 @@ import type { AgentStatus, PublicStatus } from "../../status.ts";
 /** Streams of the API get the status as JSON, on this channel. */
 export const API_CHANNEL = "api";
 
-/** What the caller may see of the state: all of it when the daemon is signed in. */
+/** The state as the caller may see it: all of it when the daemon is signed in. */
 export function statusDocument(status: AgentStatus): AgentStatus | PublicStatus {
   if (status.authenticated) return status;
   const { version, time, auth, bootstrap } = status;

@@ -1,7 +1,7 @@
 import { SecretStoreError } from "@devplat/secret-store";
 import { PROBLEMS, type Problem } from "./problem.ts";
 
-/** What an error of the secrets store means to whoever asked for it; undefined if it is none of the store's. */
+/** The problem for an error of the secrets store; undefined for another error. */
 export function storeProblem(error: unknown): Problem | undefined {
   if (!(error instanceof SecretStoreError)) return undefined;
   switch (error.code) {

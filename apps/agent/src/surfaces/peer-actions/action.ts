@@ -20,7 +20,7 @@ export type PeerAction =
 /** An action, or why it is none: the end of a sentence, which quotes nothing. */
 export type Parsed = { readonly action: PeerAction } | { readonly fault: string };
 
-/** Where a kind of action is asked for. */
+/** Path of the requests for a kind of action. */
 export function actionPath(kind: ActionKind): string {
   return `/api/v1/remote/${kind}`;
 }
@@ -68,7 +68,7 @@ export function actionForm(action: PeerAction): string {
   }
 }
 
-/** What the log may know of it: a clipboard's length, a notification's level and lengths, the host of an address. */
+/** Facts of an action for the log: a clipboard's length, a notification's level and lengths, the host of an address. */
 export function actionFields(action: PeerAction): Record<string, unknown> {
   switch (action.kind) {
     case "browse":

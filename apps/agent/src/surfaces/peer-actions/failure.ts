@@ -39,7 +39,7 @@ interface Failure {
   readonly hint: string;
 }
 
-/** What to tell whoever asked for an action that this host's desktop has not done. */
+/** Message for an action that this host's desktop has not done. */
 export function failureOf(kind: ActionKind, outcome: Exclude<DesktopOutcome, "done">): Failure {
   return FAILURES[kind][outcome];
 }

@@ -1,4 +1,4 @@
-/** What a form may have at most, in bytes: the longest clipboard text with every byte percent-encoded, and its name. */
+/** Maximum size of a form, in bytes: the longest clipboard text with every byte percent-encoded, and its name. */
 export const MAX_FORM_BYTES = 256 * 1024;
 
 /** Whether a `Content-Type` names the encoding of the forms here. */
@@ -13,7 +13,7 @@ export type FormFields = ReadonlyMap<string, string | undefined>;
  * Reads a form as bytes (WHATWG URL standard, section 5.1). `URLSearchParams` would replace what is not UTF-8, and a
  * text that is to arrive byte for byte would arrive as another one.
  *
- * @returns undefined when a name is there twice, is not UTF-8, or a percent sign stands alone
+ * @returns undefined for a name that is there twice, text that is not UTF-8, or a single percent sign
  */
 export function parseForm(body: Uint8Array): FormFields | undefined {
   const fields = new Map<string, string | undefined>();

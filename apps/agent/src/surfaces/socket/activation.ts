@@ -30,7 +30,7 @@ export function activatedSockets(
 }
 
 /**
- * Where a Unix socket that this process holds lies in the file system; undefined for an abstract one, for another kind
+ * Path of a Unix socket that this process holds; undefined for an abstract one, for another kind
  * of descriptor, and where the system does not say.
  */
 export async function descriptorPath(descriptor: number): Promise<string | undefined> {

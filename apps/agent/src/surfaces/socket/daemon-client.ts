@@ -11,7 +11,7 @@ export interface DaemonAnswer {
   readonly body: unknown;
 }
 
-/** One way to the daemon. Rejects where nobody answers. */
+/** One way to the daemon. Rejects where no daemon answers. */
 type Way = (
   method: "GET" | "POST",
   path: string,
@@ -21,7 +21,7 @@ type Way = (
 
 const csrfSchema = z.object({ token: z.string() });
 
-/** How the command line asks the user's running daemon: over its API socket, else over its web port. */
+/** Sends requests of the command line to the user's running daemon: over its API socket, else over its web port. */
 export class DaemonClient {
   readonly #ways: readonly Way[];
 
@@ -57,7 +57,7 @@ export class DaemonClient {
       try {
         return await ask(way);
       } catch {
-        // Nobody there, or nobody of ours: the next way.
+        // No daemon, or not this user's: the next way.
       }
     }
     return undefined;

@@ -6,7 +6,7 @@ import { agentStatusSchema, type AgentStatus, type CommandStatus } from "../../s
 import { DaemonClient } from "./daemon-client.ts";
 import { apiSocketPath } from "./places.ts";
 
-/** Whoever is not signed in is told of the time alone. */
+/** Before a login the daemon tells only the time. */
 const statusSchema = agentStatusSchema
   .pick({ authenticated: true, uptime_seconds: true, sync: true, rules: true, peers: true })
   .extend({
@@ -15,10 +15,10 @@ const statusSchema = agentStatusSchema
   })
   .partial();
 
-/** What the running daemon says of itself. */
+/** Status that the running daemon tells. */
 export type DaemonWord = z.infer<typeof statusSchema>;
 
-/** What only the running daemon knows, and what of it shows from outside. */
+/** Facts that only the running daemon knows, and the sockets that can be seen without it. */
 export type DaemonLook = Pick<CommandStatus, "daemon" | "api" | "peers"> &
   Partial<Pick<AgentStatus, "uptime_seconds" | "sync" | "rules">> & {
     /** Why it cannot use the store, or why its files are stale. */

@@ -8,7 +8,7 @@ const linkSchema = z.object({ url: z.string() });
  * Asks the running daemon for a link that lets the user's browser in, for `agent open`: single use, 30 seconds.
  *
  * @param runtimeFolder the daemon's runtime folder
- * @param socketPath its API socket; without one, or where nobody answers on it, the web port is asked
+ * @param socketPath its API socket; without one, or without an answer on it, the web port is asked
  * @throws AgentError `daemon_unreachable` | `daemon_refused` when the daemon has no web UI
  */
 export async function requestOpenLink(runtimeFolder: string, socketPath?: string): Promise<string> {

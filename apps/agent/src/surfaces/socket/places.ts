@@ -7,13 +7,13 @@ import { expandHome } from "../../config/sections/rule.ts";
 const API_SOCKET = "api.sock";
 const PEER_SOCKET = "peer.sock";
 
-/** Where the API socket lies. @param api undefined where the configuration is not known */
+/** Path of the API socket. @param api undefined where the configuration is not known */
 export function apiSocketPath({ runtime, home }: Places, api?: ApiSection): string {
   const configured = api?.unix.path;
   return configured === undefined ? join(runtime, API_SOCKET) : expandHome(configured, home);
 }
 
-/** Where the peer socket lies; undefined when it is off. */
+/** Path of the peer socket; undefined when it is off. */
 export function peerSocketPath({ runtime, home }: Places, { enabled, peer }: ApiSection): string | undefined {
   if (!(peer.enabled ?? enabled)) return undefined;
   return peer.path === undefined ? join(runtime, PEER_SOCKET) : expandHome(peer.path, home);

@@ -36,7 +36,7 @@ export function apiSocketRoutes(parts: ApiParts): Hono<Environment> {
 }
 
 /**
- * The peer socket, which may be forwarded to another host: what is offered, and nothing else, because whoever is root
+ * The peer socket, which may be forwarded to another host. It serves only the offers, because the root user
  * there can use it as well.
  */
 export function peerSocketRoutes(

@@ -78,7 +78,7 @@ describe("listenOnPath", () => {
       await symlink(join(folder, target), path());
       await assert.rejects(listenOnPath(server(), path()), {
         code: "socket_refused",
-        message: /something else than a socket lies there/,
+        message: /there is a file that is not a socket/,
       });
       await rm(path());
     }

@@ -6,7 +6,7 @@ import { basename, dirname, join } from "node:path";
 import { systemCode } from "@devplat/base";
 import { AgentError } from "../../errors.ts";
 
-/** Whoever reaches a socket may do what its owner may. */
+/** A process that can open a socket has the rights of its owner. */
 const FOLDER_MODE = 0o700;
 const SOCKET_MODE = 0o600;
 /** Permissions of everybody but the owner. */
@@ -18,33 +18,33 @@ const PROBE_TIMEOUT_MS = 1000;
 
 /** A socket that has its place in the file system. */
 export interface PlacedSocket {
-  /** Takes the file away, unless another process has put its own there meanwhile. */
+  /** Removes the file, unless another process has replaced it. */
   remove(): Promise<void>;
 }
 
 /**
- * Has a server listen on a path, with mode 0600 in a folder with mode 0700. A socket that nobody listens on any more
- * is replaced. The name appears only when the mode is right: it is bound aside and renamed.
+ * Has a server listen on a path, with mode 0600 in a folder with mode 0700. A socket without a listener
+ * is replaced. The name appears only when the mode is right: the socket is bound under a temporary name and renamed.
  *
  * @param path absolute
- * @throws AgentError `socket_in_use` when somebody answers there | `socket_refused`
+ * @throws AgentError `socket_in_use` when another process answers there | `socket_refused`
  */
 export async function listenOnPath(server: Server, path: string): Promise<PlacedSocket> {
   if (process.platform === "win32") {
     throw refused(path, "there are no such sockets on Windows", "Use web.enabled there.");
   }
-  const aside = join(dirname(path), `.${randomBytes(4).toString("hex")}`);
-  if (Math.max(Buffer.byteLength(path), Buffer.byteLength(aside)) > MAX_PATH_BYTES) {
+  const temporary = join(dirname(path), `.${randomBytes(4).toString("hex")}`);
+  if (Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)) > MAX_PATH_BYTES) {
     throw refused(path, `its path is longer than ${MAX_PATH_BYTES} bytes`, "Choose a shorter one.");
   }
   await prepareFolder(path);
   await checkFree(path);
   try {
-    server.listen(aside);
+    server.listen(temporary);
     await once(server, "listening");
-    await chmod(aside, SOCKET_MODE);
-    const own = await lstat(aside);
-    await rename(aside, path);
+    await chmod(temporary, SOCKET_MODE);
+    const own = await lstat(temporary);
+    await rename(temporary, path);
     return {
       remove: async () => {
         const found = await lstat(path).catch(() => undefined);
@@ -53,14 +53,14 @@ export async function listenOnPath(server: Server, path: string): Promise<Placed
     };
   } catch (error) {
     server.close();
-    await rm(aside, { force: true });
+    await rm(temporary, { force: true });
     throw refused(path, systemCode(error) ?? "unknown error", "Check who owns its folder.", error);
   }
 }
 
 /**
  * Refuses a socket of a supervisor that others can reach.
- * @param path where it lies; undefined for one without a place, such as an abstract one, which every user can reach
+ * @param path of the socket; undefined for one without a path, such as an abstract one, which every user can reach
  * @throws AgentError `socket_refused`
  */
 export async function checkActivated(path: string | undefined): Promise<string> {
@@ -91,13 +91,13 @@ async function prepareFolder(path: string): Promise<void> {
   }
 }
 
-/** @throws AgentError unless nothing is there, or a socket of ours that nobody listens on */
+/** @throws AgentError unless the path is free, or has a socket of this user without a listener */
 async function checkFree(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return;
   // A link too: what it leads to is not ours to replace.
   if (!found.isSocket())
-    throw refused(path, "something else than a socket lies there", `Move ${basename(path)} away.`);
+    throw refused(path, "there is a file that is not a socket", `Move ${basename(path)} away.`);
   if (found.uid !== process.geteuid?.()) throw refused(path, "it belongs to another user");
   if (await isAnswering(path)) {
     throw new AgentError("socket_in_use", `another program answers on ${path}`, {

@@ -62,7 +62,7 @@ export class SocketServer implements Surface {
 
   async stop(): Promise<void> {
     this.#stopped.abort();
-    // The file first, so that nobody new connects.
+    // The file first, so that no new client connects.
     await this.#placed?.remove();
     await closeServer(this.#server, () => this.#options.streams?.closeAll());
   }

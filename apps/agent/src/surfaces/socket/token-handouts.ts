@@ -1,6 +1,6 @@
 import type { Clock, Logger } from "@devplat/base";
 
-/** How often the store token went to a peer, and when last. Each is logged. */
+/** Counts how often a peer got the store token, with the last time. Each time is logged. */
 export class TokenHandouts {
   readonly #clock: Clock;
   readonly #logger: Logger;

@@ -7,7 +7,7 @@ import type { Config } from "../../config/schema.ts";
 import type { DockerStatus } from "../../status.ts";
 import { expandHome } from "../../config/sections/rule.ts";
 
-/** Where Docker looks for plugins that register themselves by a file (its documentation, "Plugin discovery"). */
+/** Folder in which Docker looks for plugins that register themselves by a file (its documentation, "Plugin discovery"). */
 const PLUGIN_FOLDER = "/etc/docker/plugins";
 /** Names another folder, for tests and for engines that were built with one. */
 const FOLDER_VARIABLE = `${BRAND.environmentPrefix}_DOCKER_PLUGINS`;
@@ -15,8 +15,8 @@ const FOLDER_VARIABLE = `${BRAND.environmentPrefix}_DOCKER_PLUGINS`;
 const MAX_BYTES = 4096;
 
 /**
- * What the status says of container volumes; undefined where there is nothing to say: the section is off, and no
- * registration file sends Docker to a socket of ours that nobody serves.
+ * Status of container volumes; undefined where there is nothing to tell: the section is off, and no
+ * registration file sends Docker to a socket of this program that is not served.
  */
 export async function dockerStatus(
   { docker }: Config,
@@ -35,7 +35,7 @@ export async function dockerStatus(
   return { enabled: docker.enabled, socket, registration: { path, expected, state } };
 }
 
-/** Undefined if there is no file; empty for one that cannot be read, which then names no socket of ours. */
+/** Undefined if there is no file; empty for a file that cannot be read, which then names no socket of this program. */
 async function firstLine(path: string): Promise<string | undefined> {
   try {
     await using handle = await open(path, "r");

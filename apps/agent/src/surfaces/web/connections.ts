@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Connections that are let in; more are closed. A browser with its pages, streams and downloads needs tens. */
+/** Maximum number of accepted connections. More are closed. A browser with pages, streams and downloads needs tens. */
 const MAX_LET_IN = 256;
 /**
  * Connections of which it is not known yet whose they are, or that have shown no session or key. Other users can open as
@@ -13,7 +13,7 @@ const MAX_FOREIGN = 16;
 const FOREIGN_LIFETIME_MS = 5000;
 
 /**
- * All connections that there may be, including those that are being closed: a bound for descriptors that nobody reaches
+ * All connections that there may be, including those that are being closed: a limit for descriptors that no user reaches
  * by holding connections.
  */
 export const MAX_WEB_CONNECTIONS = 2 * (MAX_LET_IN + MAX_UNKNOWN + MAX_FOREIGN);

@@ -1,6 +1,6 @@
 import { AgentError } from "../../errors.ts";
 
-/** Where the web UI listens: always loopback. */
+/** Address of the web UI, which is always loopback. */
 export interface ListenAddress {
   /** `127.0.0.1` or `::1`: what to bind. `localhost`: every address of that name. */
   readonly address: string;

@@ -107,7 +107,7 @@ export class WebServer implements Surface {
       if ((await this.#guard.ownerOf(socket)) === "own") this.#connections.letIn(socket);
       else this.#connections.refuse(socket);
     };
-    // What serves needs the port, so requests wait for it; connections are looked up from the first one on.
+    // The routes need the port, so requests wait for them. The owner of a connection is checked from the first one on.
     const port = await this.#bind(() => {
       const server = createBoundedServer(MAX_WEB_CONNECTIONS);
       server.on("connection", (socket: Socket) => void accept(socket));

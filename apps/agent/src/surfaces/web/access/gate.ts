@@ -21,7 +21,7 @@ export interface GateOptions {
   readonly cookieName: string;
 }
 
-/** Who may come in. The checks that need no route run before routing; a route asks for the others by name. */
+/** Decides about requests to the web port. Checks without a route run before routing. A route names the other ones. */
 export class Gate implements ApiGate {
   readonly #options: GateOptions;
 

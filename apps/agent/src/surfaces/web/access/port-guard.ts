@@ -14,7 +14,7 @@ const MAX_LOOKS = 3;
 
 /**
  * - `own`: the other end belongs to the user that runs this daemon.
- * - `other`: it belongs to somebody else.
+ * - `other`: it belongs to another user.
  * - `unknown`: no record of it, or one of the ends has closed the connection already.
  */
 export type Owner = "own" | "other" | "unknown";
@@ -22,9 +22,9 @@ export type Owner = "own" | "other" | "unknown";
 /** IPv4 sockets, and IPv6 sockets; the latter may speak IPv4 with a mapped address. */
 export type SocketTable = "tcp" | "tcp6";
 
-/** Where the kernel lists the sockets, and who we are. Passed in, so that a test can be another user. */
+/** The socket lists of the kernel, and the user of this process. A parameter, so that a test can be another user. */
 export interface SocketOwners {
-  /** The sockets of this network namespace with that port at either end; rejects where there is no such list. */
+  /** Sockets of this network namespace with a port at either end. Rejects where there is no such list. */
   read(table: SocketTable, port: number): Promise<readonly SocketRecord[]>;
   /** Effective user id of this process; undefined where there is none. */
   readonly uid: number | undefined;
@@ -131,7 +131,7 @@ export class PortGuard {
 
 /** An accepted connection, as the kernel's lists name it. */
 interface Connection {
-  /** Of our end. */
+  /** Inode of this end. */
   readonly inode: number;
   readonly near: string;
   readonly far: string;

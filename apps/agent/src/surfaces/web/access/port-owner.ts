@@ -3,7 +3,7 @@ import { systemSocketOwners } from "./port-guard.ts";
 import { endpoint, TCP_STATE } from "./socket-table.ts";
 
 /**
- * Who listens on a port, in words: `process 4711 (vault)`, or `user 33` where the process cannot be looked into.
+ * The owner of a port, in words: `process 4711 (vault)`, or `user 33` where the process cannot be read.
  * Undefined where the system does not say (another platform, a sandbox).
  */
 export async function portOwner(address: string, port: number): Promise<string | undefined> {

@@ -6,13 +6,13 @@ import { BoundedMap } from "@devplat/base/bounded-map";
 export const LINK_LIFETIME_MS = 30_000;
 /** A session ends this long after it began, in milliseconds: a working day. */
 export const SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
-/** At most this many of each; the oldest goes first. A user has a browser or two. */
+/** Maximum number of each. The oldest is removed first. A user has a browser or two. */
 const MAX_LINKS = 32;
 const MAX_SESSIONS = 32;
 
 export type Redemption =
   | { readonly outcome: "opened"; readonly session: string }
-  /** The link was used before: somebody else has seen it. The session it opened has been ended. */
+  /** The link was used before: another person has seen it. The session that it opened has been ended. */
   | { readonly outcome: "used" }
   | { readonly outcome: "invalid" };
 

@@ -26,7 +26,7 @@ export class WebKey {
     await writeAtomically(join(this.#folder, WEB_URL_FILE), `${url}\n`, { mode: 0o600 });
   }
 
-  /** Removes the files, unless another daemon has put its own there meanwhile. */
+  /** Removes the files, unless another daemon has replaced them. */
   async withdraw(): Promise<void> {
     const current = await readWebAccess(this.#folder).catch(() => undefined);
     if (current?.key.reveal() !== this.#key) return;
@@ -41,7 +41,7 @@ export class WebKey {
   }
 }
 
-/** What a running daemon has published. Rejects with a system error if there is none. */
+/** Address and key that a running daemon has published. Rejects with a system error if there are none. */
 export async function readWebAccess(runtimeFolder: string): Promise<{ url: string; key: Secret }> {
   const url = await readFile(join(runtimeFolder, WEB_URL_FILE), "utf8");
   const key = await readFile(join(runtimeFolder, WEB_KEY_FILE), "utf8");

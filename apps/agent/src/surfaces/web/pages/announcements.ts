@@ -1,4 +1,4 @@
-/** What an action says when it is done. The browser asks for one by name, so an address cannot put words on a page. */
+/** Messages of finished actions. The browser requests one by name, so that an address cannot put words on a page. */
 const ANNOUNCEMENTS = {
   copied: "Copied to the clipboard of this host.",
   token_copied: "The store token is on the clipboard of this host.",

@@ -34,9 +34,9 @@ export const ANNOUNCE_ID = "announce";
 
 export interface SitePageOptions {
   readonly section: Section;
-  /** What the page follows live besides the header; see live-topics.ts. Default: nothing. */
+  /** Live topic of the page besides the header; see live-topics.ts. Default: none. */
   readonly live?: string;
-  /** What has just been done; shown once. */
+  /** Message of the action before; shown once. */
   readonly announcement?: Html | string | undefined;
   /** Leads elsewhere after a time, where scripting is off. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
@@ -100,7 +100,7 @@ export function sitePage(
   });
 }
 
-/** The token never goes to the browser: the daemon puts it on the clipboard. The embedded store has none. */
+/** The browser never gets the token: the daemon puts it on the clipboard. The embedded store has none. */
 function copyToken(status: AgentStatus): Html | string {
   if (status.auth.source === "embedded") return "";
   return html`<form
@@ -113,7 +113,7 @@ function copyToken(status: AgentStatus): Html | string {
   </form>`;
 }
 
-/** Where signing out would bring nothing (environment, certificate, peer, embedded store) it is not offered. */
+/** Not offered where signing out has no effect (environment, certificate, peer, embedded store). */
 function signOut(status: AgentStatus): Html | string {
   if (!canSignOut(status)) return "";
   return html`<form method="post" action="/ui/sign-out">
@@ -121,7 +121,7 @@ function signOut(status: AgentStatus): Html | string {
   </form>`;
 }
 
-/** Where a page has its live stream, for one topic. */
+/** Address of a page's live stream, for one topic. */
 export function liveStream(topic: string): Html {
   return html`<div hx-sse:connect="/ui/sse?show=${encodeURIComponent(topic)}" hx-swap="none"></div>`;
 }
@@ -129,7 +129,7 @@ export function liveStream(topic: string): Html {
 /** Shown by a script when the page no longer follows the daemon. */
 export function liveLost(href: string): Html {
   return html`<p class="banner warn" id="live-lost" role="alert" hidden>
-    This page is no longer live: the daemon does not answer, or you are signed out.
+    This page is no longer live: the daemon does not respond, or you are signed out.
     <a href="${href}">Load it again</a>
   </p>`;
 }
@@ -162,7 +162,7 @@ function storeLink(status: AgentStatus): Html {
   return html`<a class="small" href="${url.origin}" rel="noreferrer" target="_blank">${url.host}</a>`;
 }
 
-/** A page without the site's header that has typed text: for somebody who is not signed in any more. */
+/** A page with typed text and without the site's header, for a user who is no longer signed in. */
 export function plainDraftPage(assets: Assets, title: string, content: Html): Html {
   return page({
     title: `${title} · ${BRAND.command}`,

@@ -7,7 +7,7 @@ import { LIVE_NOTICE_ID, LIVE_STATE_ID, liveState } from "./layout.ts";
 import { storeNotice } from "./notices.ts";
 import { rulePartial, rulesPartial } from "./rules-page.ts";
 
-/** What the topics are made of. */
+/** Sources of the topics. */
 export interface LiveSources {
   readonly status: AgentStatus;
   readonly rules: readonly RuleView[];

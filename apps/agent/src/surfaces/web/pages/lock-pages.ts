@@ -35,8 +35,8 @@ export function linkRefusedPage(assets: Assets, used: boolean): Html {
     used
       ? html`<h1>This link was used before</h1>
           <p class="banner bad" role="alert">
-            Somebody has opened it already. If that was not you, somebody else has seen the link. The session
-            that it opened has been ended.
+            It was opened before. If that was not you, another person has seen the link. The session that it
+            opened has been ended.
           </p>
           <p>Get a new link with <code>${BRAND.command} open</code>.</p>`
       : html`<h1>This link does not work</h1>

@@ -17,7 +17,7 @@ export interface LoginPageModel {
   readonly text: Html | undefined;
 }
 
-/** `/` for somebody who is not signed in to the store: the form of the configured method. Without scripts. */
+/** `/` before the sign-in to the store: the form of the configured method. Without scripts. */
 export function loginPage(assets: Assets, { view, refusal, text }: LoginPageModel): Html {
   const { state, form, method } = view;
   const failure = refusal ?? (state?.kind === "failed" ? state.reason : undefined);
@@ -45,7 +45,7 @@ export function startingPage(assets: Assets): Html {
   return plainPage(assets, "Starting", content, { seconds: STARTING_REFRESH_SECONDS, url: "/" });
 }
 
-/** `/` while the store does not answer about a token that is at hand: nobody could sign in, and nobody may have to. */
+/** `/` while the store does not respond about a known token: a sign-in is not possible, and may not be needed. */
 export function storeAwayPage(assets: Assets, { reason }: Pick<LoginView, "reason">): Html {
   const content = html`<h1>Waiting for the store</h1>
     <p class="banner bad" role="alert">

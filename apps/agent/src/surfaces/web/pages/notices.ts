@@ -4,7 +4,7 @@ import { isOutstanding, needingUser } from "../state/setup-state.ts";
 import { ENROLMENTS_PREFIX } from "./enrolments/links.ts";
 import { timeText } from "./time-text.ts";
 
-/** What every page says while files cannot follow the store; empty otherwise. */
+/** Notice of every page while files cannot follow the store; empty otherwise. */
 export function storeNotice({ store, sync, time }: AgentStatus): Html | string {
   const lastCycle = sync.last_cycle_at;
   const since = lastCycle === null ? "" : html` since ${timeText(lastCycle, time)}`;
@@ -19,7 +19,7 @@ export function storeNotice({ store, sync, time }: AgentStatus): Html | string {
   return html`<p class="banner warn">No cycle has been completed${since}. Files stay as they are.</p>`;
 }
 
-/** What else the user should know or do, above everything else. */
+/** Other notices for the user, at the top of the page. */
 export function notices(status: AgentStatus): Html {
   const { config } = status;
   return html`${

@@ -3,7 +3,7 @@ import { documentOf, type Problem } from "../../http-api/problem.ts";
 import type { AgentStatus } from "../../../status.ts";
 import { plainPage, sectionOf, sitePage } from "./layout.ts";
 
-/** A problem for somebody in front of a browser who is not in the main site. */
+/** A problem as a page outside of the main site. */
 export function problemPage(assets: Assets, problem: Problem): Html {
   const title = titleOf(problem, "Not done");
   return plainPage(

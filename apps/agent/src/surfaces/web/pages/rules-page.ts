@@ -32,7 +32,7 @@ export function rulePartial(status: AgentStatus, rule: RuleView): Promise<string
 
 export interface RulePageModel {
   readonly rule: RuleView;
-  /** What the next cycle would do; undefined: not asked for. */
+  /** Change by the next cycle; undefined if it was not requested. */
   readonly next?: NextChange | undefined;
   readonly announcement?: string | undefined;
   /** Why what was asked for is not done. */
@@ -102,7 +102,7 @@ function facts(rule: RuleView, now: string): Html {
   </dl>`;
 }
 
-/** How the rule's command ended; its output is never kept. */
+/** Result of the rule's command. Its output is never kept. */
 function runFact(run: NonNullable<RuleView["run"]>, now: string): Html {
   const end = run.timed_out
     ? "timed out"

@@ -8,7 +8,7 @@ import { problemPage, siteProblemPage } from "../pages/problem-page.ts";
 import { unsavedPage } from "../pages/secrets/unsaved-page.ts";
 import type { RouteParts } from "./route-parts.ts";
 
-/** Of a form that no page of ours has sent. */
+/** Problem of a form that no page of this daemon has sent. */
 const NO_DRAFT: ReadonlySet<Problem["code"]> = new Set(["origin_refused", "bad_path"]);
 
 /** Answers with a problem: a document under /api/ and for the probes, a page elsewhere, with the site's header for whoever is in it,

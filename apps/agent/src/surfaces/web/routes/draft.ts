@@ -19,10 +19,13 @@ export function mayHoldDraft(c: Context<Environment>): boolean {
 
 /**
  * The draft that a request holds, if it holds one.
- * @param letIn whether the sender may use the pages. Only a small form is read of anybody else.
+ * @param hasAccess whether the sender may use the pages. From other senders only a small form is read.
  */
-export async function draftOf(c: Context<Environment>, letIn: boolean): Promise<Draft | undefined> {
-  if (!mayHoldDraft(c) || Number(c.req.header("Content-Length")) > (letIn ? MAX_FORM_BYTES : MAX_BODY_BYTES))
+export async function draftOf(c: Context<Environment>, hasAccess: boolean): Promise<Draft | undefined> {
+  if (
+    !mayHoldDraft(c) ||
+    Number(c.req.header("Content-Length")) > (hasAccess ? MAX_FORM_BYTES : MAX_BODY_BYTES)
+  )
     return undefined;
   const path = storePath(pathOf(c.env.incoming), SECRETS_PREFIX);
   const form = await c.req.text().then(

@@ -1,7 +1,7 @@
 import type { EnrolmentRunner } from "../../../enrol/runner.ts";
 import type { EnrolmentView } from "../pages/enrolments/card.ts";
 
-/** What the pages do with enrolments. */
+/** Actions of the pages on enrolments. */
 export type EnrolmentControl = Pick<
   EnrolmentRunner,
   "list" | "prompt" | "start" | "retry" | "answer" | "cancel" | "skip" | "look" | "onChange"

@@ -65,7 +65,7 @@ export class LiveUpdates {
     return [{ event: "status", data: JSON.stringify(statusDocument(status)) }];
   }
 
-  /** A stream was opened by somebody who was signed in, under one token; it ends with that. */
+  /** Ends streams with the token under which they were opened. */
   #endWithToken(): void {
     const { view, streams } = this.#parts;
     const token = this.#parts.token()?.reveal();
@@ -76,7 +76,7 @@ export class LiveUpdates {
 
   async #push(): Promise<void> {
     const { streams } = this.#parts;
-    // Nothing is rendered for nobody.
+    // Only for open streams.
     for (const channel of streams.channels()) {
       if (channel === API_CHANNEL) streams.send(channel, this.apiFrames());
       else {

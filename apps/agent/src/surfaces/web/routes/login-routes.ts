@@ -16,7 +16,7 @@ import type { WebLogin } from "../state/web-login.ts";
 
 type Ctx = Context<Environment>;
 
-/** The cookie of a login at the identity provider goes to these paths only. */
+/** The browser sends the cookie of a login at the identity provider to these paths only. */
 const OIDC_PATH = "/auth";
 
 /** Sign-in in the browser: plain forms and pages that load themselves again, without scripting. */
@@ -26,7 +26,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
   const ticketName = `${parts.cookieName}_oidc`;
 
   const readable = readableFormOnly(parts);
-  /** Before every post: from a page of ours, by whom we let in, and only while nobody is signed in. */
+  /** Checks of every post: it comes from a page of this daemon, has access, and no user is signed in. */
   const signedOutOnly: MiddlewareHandler<Environment> = async (c, next) => {
     if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
     if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
@@ -39,7 +39,7 @@ export function loginRoutes(parts: RouteParts): Hono<Environment> {
     return c.html(loginPage(assets, model), status);
   }
 
-  /** The login view again, with the reason why not. @throws what is no refusal */
+  /** The login view again, with the reason of the refusal. @throws errors that are not refusals */
   async function refused(c: Ctx, web: WebLogin, error: unknown): Promise<Response> {
     if (error instanceof AgentError) return await show(c, web, 403, publicMessage(error));
     const problem: Problem | undefined = storeProblem(error);

@@ -9,12 +9,12 @@ import type { Sessions } from "../access/sessions.ts";
 import type { SetupState } from "../state/setup-state.ts";
 import type { WebLogin } from "../state/web-login.ts";
 
-/** What the web port is given: the parts of the daemon that its pages and its API show and change. */
+/** Parts of the daemon that the pages and the API of the web port show and change. */
 export interface SiteParts extends Pick<
   ApiParts,
   "view" | "secrets" | "signIn" | "configuration" | "actions" | "logger"
 > {
-  /** Undefined for a store that asks nobody to sign in. */
+  /** Undefined for a store without a login. */
   readonly login: WebLogin | undefined;
   /** Takes the token away; undefined where there is none to take. */
   readonly signOut: (() => Promise<void>) | undefined;

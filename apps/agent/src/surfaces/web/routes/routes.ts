@@ -81,7 +81,7 @@ export function routes(parts: RouteParts): Hono<Environment> {
   return app;
 }
 
-/** Where `/` leads somebody who is signed in: the wizard until it was left or has done its work, else the main site. */
+/** The page behind `/` for a signed-in user: the wizard until it was left or is done, else the main site. */
 async function firstPage(
   { enrolments, setup }: RouteParts,
   signal: AbortSignal,
@@ -107,7 +107,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     if (!isFromOwnPage(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.originRefused);
     return await next();
   };
-  /** Fragments, streams and forms: no redirect, because nobody would see where it leads. */
+  /** Fragments, streams and forms: no redirect, because the user would not see its target. */
   const letInOnly: MiddlewareHandler<Environment> = async (c, next) => {
     if (!gate.isUnlocked(c.env.incoming)) return await answerProblem(c, parts, PROBLEMS.unlockRequired);
     if (!view.status().authenticated) return await answerProblem(c, parts, PROBLEMS.notSignedIn);
@@ -163,7 +163,7 @@ function browserRoutes(parts: RouteParts): Hono<Environment> {
     return RESPONSE_ALREADY_SENT;
   });
 
-  // Whatever else is asked for below /ui/: who is not let in is sent to where one signs in, and learns nothing else.
+  // Other paths below /ui/: without access or sign-in there is a redirect to the sign-in, and no other information.
   app.get("/ui/*", async (c, next) => {
     const letIn = gate.isUnlocked(c.env.incoming) && view.status().authenticated;
     if (letIn) return await next();

@@ -11,7 +11,7 @@ import { rulePage, rulesPage } from "../pages/rules-page.ts";
 
 const BY_CONFIGURATION = "Not resumed: the configuration pauses this rule. Remove its paused: true there.";
 
-/** Pages below /ui/rules/. Who is let in has been asked before. They work without scripting. */
+/** Pages below /ui/rules/. Access was checked before. They work without scripts. */
 export function ruleRoutes(parts: RouteParts): Hono<Environment> {
   const { view, assets, ruleControl, logger } = parts;
   const app = new Hono<Environment>();

@@ -57,7 +57,7 @@ const EDIT_REFUSALS: Readonly<Record<EditRefusal, Problem>> = {
 };
 
 /**
- * What the forms of the secrets' pages do. After each that changes something the page is loaded anew.
+ * Actions of the forms on secrets' pages. After a change the page is loaded again.
  * @param secrets the secrets for one request, with its limit of time
  */
 export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx) => Promise<Response> {
@@ -130,7 +130,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     return (await write(path, outcome.fields, version)) ? saved() : await stale();
   }
 
-  /** Whether the try before this one was carried out, although its answer did not come in time. */
+  /** Whether the try before this one was carried out, although its response did not arrive in time. */
   async function isSavedAlready(
     path: string,
     version: number,
@@ -193,7 +193,7 @@ export function secretActions(parts: RouteParts, secrets: SecretEditor): (c: Ctx
     return action === "save" ? changeField(fields, { original, name, text }) : removeField(fields, original);
   }
 
-  /** False if somebody was quicker. */
+  /** False if another client was faster. */
   async function write(path: string, fields: Fields, version: number): Promise<boolean> {
     try {
       await secrets.replace(path, fields, version, "page");
@@ -221,7 +221,7 @@ const COPY_REFUSALS: Readonly<Record<Exclude<CopyOutcome, "copied">, string>> = 
 };
 
 /**
- * What came of copying: a line for a page that stays, a page otherwise.
+ * Response to a copy: one line for a page with scripts, else a page.
  *
  * @param path the secret whose page it was; undefined: the token was copied, from any page
  */

@@ -24,7 +24,7 @@ type Ctx = Context<Environment>;
 const FOREIGN_REVEAL =
   "Values are not shown, because a page of another site opened this one. Reveal them here if you want to see them.";
 
-/** What is asked for is a secret's page, with more to say about it. */
+/** Additions to a secret's page. */
 export interface Shown {
   readonly status?: 200 | 403 | 404 | 409 | 422;
   /** Why what was asked for is not done. */
@@ -49,7 +49,7 @@ export class SecretPages {
     const { policy } = this.#secrets;
     const { status = 200 } = shown;
     const reveal = c.req.query("reveal") === "true";
-    // A pop-up of another site would show the values to whoever looks at the screen.
+    // A pop-up of another site would show the values on the screen.
     const refusal =
       shown.refusal ?? (reveal && isFromForeignPage(c.env.incoming) ? FOREIGN_REVEAL : undefined);
     // A form is answered with the newest version; 0 is none.
@@ -143,7 +143,7 @@ export class SecretPages {
     };
   }
 
-  /** The root's entries, with the folders above a path opened. A sidebar that cannot be listed keeps nobody from the page. */
+  /** The root's entries, with the folders above a path opened. The page is also shown when the sidebar cannot be listed. */
   async #tree(path: string): Promise<Branch | undefined> {
     const open: string[] = path.endsWith("/") ? [path] : [];
     for (let folder = folderOf(path); folder !== ""; folder = folderOf(folder)) open.unshift(folder);
@@ -165,7 +165,7 @@ export class SecretPages {
 
 /** A version; undefined for anything else. */
 export function wholeNumber(text: string | null | undefined): number | undefined {
-  // Ten digits: more versions than anybody writes, and no loss in a JavaScript number.
+  // Ten digits: more versions than a store ever has, and exact as a JavaScript number.
   return text !== null && text !== undefined && /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined;
 }
 

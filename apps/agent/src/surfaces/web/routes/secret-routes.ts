@@ -10,7 +10,7 @@ import { PAGE_WAIT_MS } from "../../../secrets/page-wait.ts";
 import { secretActions } from "./secret-actions.ts";
 import { SecretPages } from "./secret-pages.ts";
 
-/** Pages below /ui/secrets/. Who is let in has been asked before. */
+/** Pages below /ui/secrets/. Access was checked before. */
 export function secretPageRoutes(parts: RouteParts): Hono<Environment> {
   const app = new Hono<Environment>();
 

@@ -5,7 +5,7 @@ export interface Draft {
   readonly action: (typeof DRAFT_ACTIONS)[number];
   /** The secret, or for `new` the folder, that the form belongs to. */
   readonly path: string;
-  /** As the form carried them; empty where it has none. */
+  /** Values of the form; empty where it has none. */
   readonly version: string;
   readonly field: string;
   readonly name: string;

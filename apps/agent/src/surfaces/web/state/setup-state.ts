@@ -33,7 +33,7 @@ export function isOutstanding({ state }: EnrolmentStatus): boolean {
 }
 
 /**
- * Where `/` leads somebody who is signed in.
+ * The page behind `/` for a signed-in user.
  * - `wizard`: no enrolment that needs the user has completed, and something is outstanding.
  * - `passed`: the user has a credential from one; the wizard has done its work for good.
  * - `none`: there is nothing for it to do now.

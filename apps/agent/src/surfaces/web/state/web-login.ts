@@ -26,15 +26,15 @@ export interface WebLoginParts {
   readonly logger: Logger;
 }
 
-/** What the login view has to show. */
+/** Contents of the login view. */
 export interface LoginView {
   readonly method: Logins["kind"];
-  /** What the user can do; undefined: nothing here. */
+  /** Action of the user; undefined for none. */
   readonly form: Logins["interactiveKind"] | undefined;
   readonly username: string;
-  /** Of the login under way, or of the last one if it failed. */
+  /** State of the login under way, or of the last one if it failed. */
   readonly state: LoginState | undefined;
-  /** Why nobody is signed in. */
+  /** Reason why no user is signed in. */
   readonly reason: string | null;
   /** The reason is that the store does not answer about a token; the daemon asks it again by itself. */
   readonly storeAway: boolean;
@@ -62,7 +62,7 @@ export class WebLogin {
     this.#parts = parts;
   }
 
-  /** Of the login under way, or of the last one if it failed; undefined otherwise. */
+  /** State of the login under way, or of the last one if it failed; undefined otherwise. */
   state(): LoginState | undefined {
     const state = this.#flow?.state();
     return state?.kind === "done" ? undefined : state;
@@ -82,7 +82,7 @@ export class WebLogin {
     };
   }
 
-  /** Begins a login by user name and password; {@link WebLogin.state} tells how it goes on. @throws AgentError `login_refused` */
+  /** Begins a login by user name and password; {@link WebLogin.state} tells its progress. @throws AgentError `login_refused` */
   async startLdap(username: string, password: Secret): Promise<void> {
     await this.#allow("ldap");
     this.#begin((steps) => this.#parts.logins.ldap({ username, password }, steps));

@@ -14,7 +14,7 @@ export interface EnrolmentView {
 /** The page that a card is on; its forms lead back there. */
 export type CardPlace = "setup" | "page";
 
-/** What was typed and refused; of secret fields only the fault. */
+/** Values that were typed and refused. A secret field has only its fault. */
 export interface RefusedAnswer {
   readonly faults: ReadonlyMap<string, string>;
   readonly values: ReadonlyMap<string, string>;
@@ -48,7 +48,7 @@ export function cardId(key: string, place: CardPlace): string {
 }
 
 /**
- * Id of what the browser goes on with after an action on a card: the first field if the card asks for something, which
+ * Id of the element that gets the focus after an action on a card: the first field if the card asks for something, which
  * gets the focus, else the card.
  */
 export function cardAnchor(view: EnrolmentView, place: CardPlace): string {
@@ -56,7 +56,7 @@ export function cardAnchor(view: EnrolmentView, place: CardPlace): string {
   return isAsking(view) ? `${id}-field-0` : id;
 }
 
-/** What an enrolment says and asks, with what one can do. */
+/** State and form of an enrolment, with its actions. */
 export function enrolmentCard(view: EnrolmentView, place: CardPlace, refused?: RefusedAnswer): Html {
   const { enrolment } = view;
   const id = cardId(enrolment.key, place);
@@ -116,7 +116,7 @@ function visit({ url, code }: NonNullable<EnrolmentPrompt["visit"]>): Html {
       ${isWeb ? html`<a class="button primary" href="${url}" rel="noreferrer" target="_blank">Open ${parsed.host}</a>` : html`<code class="wrap">${url}</code>`}
     </p>
     ${code === undefined ? "" : html`<p>Enter this code there: <strong class="usercode mono">${code}</strong></p>`}
-    <p class="hint">This page goes on by itself when you are done there.</p>`;
+    <p class="hint">This page continues by itself when you are done there.</p>`;
 }
 
 function askForm(

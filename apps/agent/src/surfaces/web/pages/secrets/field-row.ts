@@ -13,7 +13,7 @@ const LONG_LINES = 14;
 const MIN_ROWS = 3;
 const MAX_ROWS = 20;
 
-/** What a row of a secret's table needs to know besides its field. */
+/** Context of a row in a secret's table. */
 export interface RowContext {
   readonly path: string;
   readonly revealed: boolean;
@@ -48,7 +48,7 @@ const MASKED = html`<span class="masked">••••••••</span>`;
 export function shownValue(value: FieldValue): Html {
   const text = textOf(value);
   if (text === "") return html`<span class="muted" data-revealed>empty</span>`;
-  // Built without a line break of ours, which would be shown.
+  // Built without line breaks, which would be shown.
   if (!isLong(text)) return html`<code class="value-text" data-revealed>${text}</code>`;
   return html`<code class="value-text long" tabindex="0" data-revealed>${text}</code>`;
 }
@@ -58,7 +58,7 @@ function isLong(text: string): boolean {
   return text.length > LONG_CHARACTERS || text.split("\n").length > LONG_LINES;
 }
 
-/** One field with inputs in place of its text. The version goes back with it. */
+/** One field with inputs in place of its text. The form returns the version. */
 export function editRow(name: string, value: FieldValue, version: number, path: string): Html {
   const text = textOf(value);
   const type = typeOf(value);
@@ -84,7 +84,7 @@ export function editRow(name: string, value: FieldValue, version: number, path: 
   </tr>`;
 }
 
-/** Of a form that carries typed text: the browser keeps none of it, and sends none that the daemon would not read. */
+/** Attributes of a form with typed text: the browser keeps none of it, and sends none that the daemon would not read. */
 export function typedFormAttributes(): Html {
   return html`autocomplete="off" data-limit="${MAX_FORM_BYTES}"`;
 }
@@ -101,7 +101,7 @@ export function nameInput(name: string, focus: "data-focus" | "" = ""): Html {
   />`;
 }
 
-/** A parser drops one line break behind the tag, so there is one of ours to drop. */
+/** An HTML parser drops one line break behind the tag, so one is added. */
 export function valueInput(text: string, focus: "data-focus" | "" = ""): Html {
   const rows = Math.min(MAX_ROWS, Math.max(MIN_ROWS, text.split("\n").length + 1));
   return html`<textarea name="text" rows="${rows}" spellcheck="false" autocapitalize="off" ${focus}>
@@ -160,7 +160,7 @@ function pencil(name: string): Html {
   </button>`;
 }
 
-/** Names that nobody could read as they are get quotes and escapes. */
+/** Unreadable names get quotes and escapes. */
 function shownName(name: string): Html {
   return isFormName(name) && name !== "" ? html`${name}` : html`<code>${JSON.stringify(name)}</code>`;
 }

@@ -5,7 +5,7 @@ import { sitePage } from "../layout.ts";
 import { SECRETS_PREFIX, secretUrl } from "./links.ts";
 import { sidebar, type SidebarModel } from "./sidebar.ts";
 
-/** What every page of secrets is built from. */
+/** Parts of every page of secrets. */
 export interface SecretsFrame {
   readonly assets: Assets;
   readonly status: AgentStatus;
@@ -17,7 +17,7 @@ export interface SecretsFrame {
   readonly refusal?: string | undefined;
 }
 
-/** A page of secrets: the sidebar, and the content beside it. */
+/** A page of secrets: the sidebar and the content. */
 export function secretsPage(
   frame: SecretsFrame,
   title: string,
@@ -35,7 +35,7 @@ export function secretsPage(
   return sitePage(assets, status, title, body, { section: "Secrets", announcement, refresh });
 }
 
-/** Where a secret or folder is: a link for every folder above it. */
+/** Path of a secret or folder: a link for every folder above it. */
 export function crumbs(path: string): Html {
   const folders: string[] = [];
   for (let folder = folderOf(path); folder !== ""; folder = folderOf(folder)) folders.unshift(folder);

@@ -1,6 +1,6 @@
 import { urlPath } from "../../../../secrets/url-path.ts";
 
-/** What stands before a path in the address of its page. */
+/** Begin of the address of a page, before the path. */
 export const SECRETS_PREFIX = "/ui/secrets/";
 
 /** The page of a secret or folder. */
@@ -9,7 +9,7 @@ export function secretUrl(path: string): string {
 }
 
 /**
- * A field's name as a form or an address can carry it, whatever it holds: JSON escapes line breaks, NUL and unpaired
+ * A field's name as a form or an address can carry it: JSON escapes line breaks, NUL and unpaired
  * surrogates, which forms would change.
  */
 export function fieldKey(name: string): string {

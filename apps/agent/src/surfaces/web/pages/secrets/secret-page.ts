@@ -102,7 +102,7 @@ function readOnlyNote(reason: WriteRefusal | undefined): Html | string {
   return "";
 }
 
-/** A blank row. The version goes back with it; 0 creates. */
+/** A blank row. The form returns the version; 0 creates. */
 function addFieldForm(path: string, version: number, title: string, open = false): Html {
   const form = html`<form class="stack" method="post" action="${secretUrl(path)}" ${typedFormAttributes()}>
     <input type="hidden" name="action" value="add" />
@@ -125,7 +125,7 @@ function deleteForm(path: string): Html {
     <summary>Delete this secret</summary>
     <form class="stack" method="post" action="${secretUrl(path)}" autocomplete="off">
       <input type="hidden" name="action" value="delete" />
-      <p>Every version is removed, and there is no undelete.</p>
+      <p>Every version is removed. This cannot be undone.</p>
       <label class="field">
         <span class="label">Type <code>${lastName(path)}</code> to confirm</span>
         <input class="mono" name="confirm" required spellcheck="false" autocapitalize="off" />

@@ -8,7 +8,7 @@ export interface TreeNode {
   readonly children?: Branch;
 }
 
-/** What is in a folder. */
+/** Entries of a folder. */
 export interface Branch {
   readonly nodes: readonly TreeNode[];
   /** Why it could not be listed, if it could not. */
@@ -80,7 +80,7 @@ function treeItem({ path, children }: TreeNode, current: string): Html {
       </ul>
     </details>`;
   }
-  // What is there until it is opened leads to the folder's own page where scripting is off.
+  // Until it is opened it holds a link to the folder's own page, for browsers without scripts.
   return html`<details hx-get="${secretUrl(path)}?part=tree" hx-trigger="toggle once" hx-target="find ul">
     <summary>${name}</summary>
     <ul>

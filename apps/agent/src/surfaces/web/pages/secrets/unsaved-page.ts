@@ -13,7 +13,7 @@ import { secretUrl } from "./links.ts";
  * The answer to a form whose action has failed: the reason, and what was typed, to be tried again. It asks the store for
  * nothing, because that may be what has failed.
  *
- * @param status undefined for somebody who is not let in or not signed in: then nothing of the site is shown
+ * @param status undefined without access or sign-in: then nothing of the site is shown
  */
 export function unsavedPage(
   assets: Assets,
@@ -66,7 +66,7 @@ function wayBack({ code }: Problem): Html | string {
 function fieldForm(draft: Draft, { code }: Problem): Html {
   const { action, path, version, field, name, damaged } = draft;
   const text = carriedText(draft.text);
-  // The focus is where one goes on: at what has to be changed, or at the next try.
+  // The focus is on the next step: the input to change, or the next try.
   const toChange = code === "exists" || code === "unusable_field";
   const focus = damaged ? "text" : toChange ? "name" : "again";
   const focusOn = (part: typeof focus): "data-focus" | "" => (part === focus ? "data-focus" : "");
