@@ -51,7 +51,7 @@ describe("the release of svc", { timeout: 240_000 }, () => {
 
   it("says its version, and errors as of the sources", async () => {
     const version = await run(program, ["version"], { env });
-    assert.deepEqual([version.code, version.stdout], [0, `svc ${manifest.version}\n`]);
+    assert.deepEqual([version.code, version.stdout], [0, `${manifest.version}\n`]);
     const wrong = await run(program, ["--config", "/nowhere", "config", "check"], { env });
     assert.deepEqual([wrong.code, wrong.stderr], [2, "svc: /nowhere: no such file\n"]);
     const old = await run(program, ["version"], { env: { ...env, SVC_NODE: "/nowhere/node" } });

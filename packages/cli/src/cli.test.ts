@@ -18,14 +18,14 @@ import {
 import type { CommandSpec, OptionSpecs, Program } from "./index.ts";
 import { completionScript } from "./completion.ts";
 import { helpText } from "./help.ts";
+import { reportFailure } from "./report.ts";
 
 const nothing = async (): Promise<never> => Promise.reject(new Error("not to be loaded"));
 const spec = (name: string, options: OptionSpecs = {}, max = 0, min = 0): CommandSpec<object> => ({
   name,
-  usage: "THING",
+  usage: Array.from({ length: max }, (_, index) => (index < min ? "THING" : "[THING]")).join(" "),
   summary: `Does ${name}.`,
   options,
-  arguments: { min, max },
   load: nothing,
 });
 const text = (description: string) => ({ type: "string", value: "<text>", description }) as const;
@@ -336,5 +336,20 @@ describe("Findings", () => {
         { check: "thrown", state: "fault", detail: "told: TypeError: x" },
       ],
     });
+  });
+});
+
+describe("reportFailure", () => {
+  it("names a package that is not installed, and says what to do", async (t) => {
+    const written: string[] = [];
+    t.mock.method(process.stderr, "write", (line: string) => written.push(line) > 0);
+    const name: string = "@devplat/not-installed";
+    const code = await import(name).catch((error: unknown) => reportFailure(PROGRAM, error, {}));
+    t.mock.restoreAll();
+    assert.equal(code, 1);
+    assert.equal(
+      written.join(""),
+      "prog: the package @devplat/not-installed is not installed\nRun 'npm ci' in the folder of this program's sources.\n",
+    );
   });
 });

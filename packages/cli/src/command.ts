@@ -41,12 +41,13 @@ export type RunCommand<Flags> = (invocation: Invocation<Flags>) => Promise<numbe
 export interface CommandEntry {
   /** One or two words: `secrets put`. One word can be a command and also begin others: `migrate`, `migrate status`. */
   readonly name: string;
-  /** Arguments after the name, for the help. */
+  /**
+   * Arguments after the name, which also say how many there are: `KEY [FIELD]` one or two, `NAME…` one or more. What is
+   * before ` -- ` and in parentheses is only for the help. Default none.
+   */
   readonly usage?: string;
   readonly summary: string;
   readonly options?: OptionSpecs;
-  /** Number of arguments. Default none. */
-  readonly arguments?: { readonly min: number; readonly max: number };
 }
 
 /** A command that can be run. It is loaded when it is called; its description needs no loading. */

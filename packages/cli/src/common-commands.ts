@@ -1,5 +1,12 @@
 import { printText } from "@devplat/base/terminal";
-import { UsageError, type CommandSpec, type CommandTable } from "./command.ts";
+import {
+  UsageError,
+  type CommandEntry,
+  type CommandSpec,
+  type CommandTable,
+  type OptionSpecs,
+  type RunCommand,
+} from "./command.ts";
 import { flagOf } from "./options.ts";
 
 /** The command `completion`. It prints a script that completes the program's commands in a shell. */
@@ -8,7 +15,6 @@ export function completionCommand<Flags>(table: () => CommandTable): CommandSpec
     name: "completion",
     usage: "bash|zsh|fish",
     summary: "Print a script that completes commands in a shell.",
-    arguments: { min: 1, max: 1 },
     load: async () => {
       const { SHELLS, completionScript } = await import("./completion.ts");
       return ({ positionals: [word] }) => {
@@ -22,8 +28,8 @@ export function completionCommand<Flags>(table: () => CommandTable): CommandSpec
   };
 }
 
-/** The command `version`. @param name text before the version. Default none */
-export function versionCommand<Flags>(version: () => string, name?: string): CommandSpec<Flags> {
+/** The command `version`. */
+export function versionCommand<Flags>(version: () => string): CommandSpec<Flags> {
   return {
     name: "version",
     summary: "Print the version.",
@@ -31,9 +37,27 @@ export function versionCommand<Flags>(version: () => string, name?: string): Com
     load: () =>
       Promise.resolve(({ options }) => {
         const found = version();
-        const line = name === undefined ? found : `${name} ${found}`;
-        printText(`${flagOf(options, "json") ? JSON.stringify({ version: found }) : line}\n`);
+        printText(`${flagOf(options, "json") ? JSON.stringify({ version: found }) : found}\n`);
         return Promise.resolve(0);
       }),
   };
+}
+
+/**
+ * The commands of one module: `repo list` runs what the module exports as `list`.
+ *
+ * @param common options of all these commands
+ */
+export function commandGroup<Flags, Name extends string>(
+  group: string,
+  load: () => Promise<Readonly<Record<Name, RunCommand<Flags>>>>,
+  commands: Readonly<Record<Name, Omit<CommandEntry, "name">>>,
+  common: OptionSpecs = {},
+): CommandSpec<Flags>[] {
+  return (Object.keys(commands) as Name[]).map((name) => ({
+    ...commands[name],
+    name: `${group} ${name}`,
+    options: { ...commands[name].options, ...common },
+    load: async () => (await load())[name],
+  }));
 }

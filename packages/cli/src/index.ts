@@ -1,4 +1,4 @@
-export { completionCommand, versionCommand } from "./common-commands.ts";
+export { commandGroup, completionCommand, versionCommand } from "./common-commands.ts";
 export {
   UsageError,
   type CommandSpec,
@@ -10,7 +10,7 @@ export {
   type RunCommand,
 } from "./command.ts";
 export { Findings, type Outcome } from "./findings.ts";
-export { countOf, flagOf, textOf, textsOf } from "./options.ts";
+export { countOf, countOption, flagOf, flagOption, textOf, textOption, textsOf } from "./options.ts";
 export { parseCommandLine, type Parsed } from "./parse.ts";
 export { printResult, printTable } from "./print.ts";
 export { runProgram } from "./run-program.ts";

@@ -1,8 +1,23 @@
-import type { Options, OptionSpecs } from "./command.ts";
+import type { Options, OptionSpec, OptionSpecs } from "./command.ts";
+
+/** An option without a value. */
+export function flagOption(description: string): OptionSpec {
+  return { type: "boolean", description };
+}
+
+/** An option with a text. @param value placeholder in the help: `<path>` */
+export function textOption(value: string, description: string): OptionSpec {
+  return { type: "string", value, description };
+}
+
+/** An option with a whole number. @param value placeholder in the help: `<seconds>` */
+export function countOption(value: string, description: string): OptionSpec {
+  return { type: "count", value, description };
+}
 
 /** The help option, which every command takes. */
 export const HELP_OPTION: OptionSpecs = {
-  help: { type: "boolean", short: "h", description: "Show help." },
+  help: { ...flagOption("Show help."), short: "h" },
 };
 
 /** Whether an option of type `boolean` was given. */

@@ -69,7 +69,7 @@ export function parseCommandLine<Flags>(
 }
 
 function checkArguments(command: CommandEntry, positionals: readonly string[]): void {
-  const { min, max } = command.arguments ?? { min: 0, max: 0 };
+  const { min, max } = argumentCounts(command.usage);
   if (positionals.length < min) {
     throw new UsageError(`'${command.name}' needs: ${command.usage ?? ""}`, command.name);
   }
@@ -77,6 +77,20 @@ function checkArguments(command: CommandEntry, positionals: readonly string[]): 
     const limit = max === 0 ? "no arguments" : `at most ${max} argument${max === 1 ? "" : "s"}`;
     throw new UsageError(`'${command.name}' takes ${limit}`, command.name);
   }
+}
+
+/** Number of arguments that the usage of a command allows. */
+function argumentCounts(usage = ""): { readonly min: number; readonly max: number } {
+  const words = usage
+    .replace(/^.* -- /, "")
+    .replace(/ \(.*\)$/, "")
+    .split(" ")
+    .filter((word) => word !== "");
+  const isUnlimited = words.some((word) => /(?:…|\.\.\.)$/.test(word));
+  return {
+    min: words.filter((word) => !word.startsWith("[")).length,
+    max: isUnlimited ? Infinity : words.length,
+  };
 }
 
 function checkOptions(command: CommandEntry, options: Readonly<Record<string, OptionValue>>): void {

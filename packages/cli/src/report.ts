@@ -15,6 +15,12 @@ export function reportFailure<Flags>(program: Program<Flags>, error: unknown, fl
     say(error.message);
     return 1;
   }
+  const missing = missingPackage(error);
+  if (missing !== undefined) {
+    say(`the package ${missing} is not installed`);
+    noteText("Run 'npm ci' in the folder of this program's sources.\n");
+    return 1;
+  }
   // An internal error. Its message may quote data of the user.
   const name = error instanceof Error ? error.name : typeof error;
   const { isOn, hint } = program.debug;
@@ -27,6 +33,12 @@ export function reportFailure<Flags>(program: Program<Flags>, error: unknown, fl
 /** Whether a system call failed. The message has its code, the call and the path. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) !== undefined && "syscall" in error;
+}
+
+/** Name of the package that an import did not find. Updated sources may need packages that are not installed yet. */
+function missingPackage(error: unknown): string | undefined {
+  if (!(error instanceof Error) || systemCode(error) !== "ERR_MODULE_NOT_FOUND") return undefined;
+  return /^Cannot find package '([^']+)'/.exec(error.message)?.[1];
 }
 
 /** The stack without the message. */

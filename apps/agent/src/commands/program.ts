@@ -65,7 +65,6 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "zsh|fish|bash|sh",
     summary: "Print a function for a shell's start-up file that runs login-check when it is due.",
     options: loginCheckOptions,
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./shell-hook.ts")).run,
   },
   {
@@ -93,7 +92,6 @@ const COMMANDS: readonly CommandSpec[] = [
       force,
       "no-wait": noWait,
     },
-    arguments: { min: 2, max: 200 },
     load: async () => (await import("./secrets.ts")).put,
   },
   {
@@ -101,7 +99,6 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "KEY [FIELD]",
     summary: "Show the names of a secret's fields, or the value of one.",
     options: { json, reveal: { type: "boolean", description: "Show all values." } },
-    arguments: { min: 1, max: 2 },
     load: async () => (await import("./secrets.ts")).get,
   },
   {
@@ -109,7 +106,6 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "[FOLDER/]",
     summary: "List secrets and folders.",
     options: { json },
-    arguments: { min: 0, max: 1 },
     load: async () => (await import("./secrets.ts")).list,
   },
   {
@@ -117,7 +113,6 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "KEY",
     summary: "Remove a secret with every version. This cannot be undone.",
     options: { yes: { type: "boolean", description: "Do not ask." }, force, "no-wait": noWait },
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./secrets.ts")).remove,
   },
   {
@@ -130,7 +125,6 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "rules pause",
     usage: "RULE",
     summary: "Stop a rule from writing until it is resumed.",
-    arguments: { min: 1, max: 1 },
     options: { json },
     load: async () => (await import("./rules.ts")).pause,
   },
@@ -138,7 +132,6 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "rules resume",
     usage: "RULE",
     summary: "Let a paused rule go on.",
-    arguments: { min: 1, max: 1 },
     options: { json },
     load: async () => (await import("./rules.ts")).resume,
   },
@@ -147,7 +140,6 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "RULE",
     summary: "Show what a rule would change, values masked.",
     options: { json, reveal: { type: "boolean", description: "Show values, on a terminal only." } },
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./rules.ts")).diff,
   },
   {
@@ -157,14 +149,12 @@ const COMMANDS: readonly CommandSpec[] = [
     options: {
       force: { type: "boolean", description: "Also while the rule is active (the next cycle writes again)." },
     },
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./restore.ts")).run,
   },
   {
     name: "browse",
     usage: "URL",
     summary: "Open a web address on the workstation in front of you, else on this host.",
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./desktop.ts")).browse,
   },
   {
@@ -174,14 +164,12 @@ const COMMANDS: readonly CommandSpec[] = [
     options: {
       "action-url": { type: "string", value: "<url>", description: "Web address that it leads to." },
     },
-    arguments: { min: 2, max: 3 },
     load: async () => (await import("./desktop.ts")).notify,
   },
   {
     name: "clipboard",
     usage: "[TEXT]",
     summary: "Put a text, or standard input, on the clipboard in front of you, else on this host's.",
-    arguments: { min: 0, max: 1 },
     load: async () => (await import("./desktop.ts")).clipboard,
   },
   {
@@ -216,14 +204,12 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "reg-export",
     usage: "[FILE]",
     summary: "Print a configuration file as a Windows registry file.",
-    arguments: { min: 0, max: 1 },
     load: async () => (await import("./config.ts")).exportRegistry,
   },
   {
     name: "reg-import",
     usage: "FILE",
     summary: "Print the configuration of a Windows registry file as YAML.",
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./config.ts")).importRegistry,
   },
   {
@@ -237,14 +223,12 @@ const COMMANDS: readonly CommandSpec[] = [
     usage: "KEY",
     summary: "Get a credential and store it.",
     options: { json, again: { type: "boolean", description: "Replace one that is there." } },
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./enrol.ts")).run,
   },
   {
     name: "enrol skip",
     usage: "KEY",
     summary: "Do without a credential; it is not asked for any more.",
-    arguments: { min: 1, max: 1 },
     options: { json },
     load: async () => (await import("./enrol.ts")).skip,
   },
@@ -252,7 +236,6 @@ const COMMANDS: readonly CommandSpec[] = [
     name: "enrol reset",
     usage: "KEY",
     summary: "Ask for a skipped credential again.",
-    arguments: { min: 1, max: 1 },
     options: { json },
     load: async () => (await import("./enrol.ts")).reset,
   },
@@ -264,26 +247,24 @@ const COMMANDS: readonly CommandSpec[] = [
       env: {
         type: "string",
         value: "<VAR=path#field>",
-        description: "A field of a secret as a variable; repeatable.",
+        description: "A field of a secret as a variable.",
         repeatable: true,
       },
       rule: {
         type: "string",
         value: "<name>",
-        description: "The variables of a dotenv rule; repeatable.",
+        description: "The variables of a dotenv rule.",
         repeatable: true,
       },
       restart: { type: "boolean", description: "Start it again when a secret changes." },
       signal: { type: "string", value: "<name>", description: "Send it a signal when a secret changes." },
     },
-    arguments: { min: 1, max: 10_000 },
     load: async () => (await import("./exec.ts")).run,
   },
   {
     name: "git-credential",
     usage: "get|store|erase",
     summary: "Answer git as its credential helper, for the hosts of git_credentials.",
-    arguments: { min: 1, max: 1 },
     load: async () => (await import("./git-credential.ts")).run,
   },
   {

@@ -1,6 +1,14 @@
+import type { HttpMethod } from "@devplat/http-client";
+import { readFile } from "node:fs/promises";
+import { text as readAll } from "node:stream/consumers";
+import { systemCode } from "@devplat/base";
+import { stringMember } from "@devplat/base/json-member";
 import { visible } from "@devplat/base/terminal";
+import { holdsTokenPrefix } from "../credentials/token-format.ts";
 import { SvcError } from "../errors.ts";
-import { exchange, type ApiMethod } from "./api-exchange.ts";
+import { printResult, printTable } from "@devplat/cli";
+import type { RunCommand } from "./command.ts";
+import { exchange } from "./api-exchange.ts";
 import { credentialsPath, readCredentials } from "./credentials.ts";
 
 const DEFAULT_URL = "http://localhost:8080";
@@ -14,27 +22,43 @@ export interface Target {
 /**
  * Calls the administration API, by default of the service at {@link serviceAddress} with the token of {@link serviceToken}.
  *
- * @returns the parsed answer; undefined where it has no body
+ * @returns the parsed response, of the type that the API documents; undefined if it has no body
  * @throws SvcError `usage` (no token), `server_unreachable`, `server_refused` with the server's own message
  */
-export async function callApi(
-  method: ApiMethod,
+export async function callApi<T>(
+  method: HttpMethod,
   path: string,
   body?: unknown,
   target?: Target,
-): Promise<unknown> {
-  return (await call(method, path, body, target)).body;
+): Promise<T> {
+  return (await call(method, path, body, target)).body as T;
 }
 
-/** All pages of a list, which come one after another. @throws as {@link callApi} */
-export async function callApiList(path: string): Promise<readonly unknown[]> {
-  const items: unknown[] = [];
+/**
+ * A command that prints a list of the API, all pages of it, as a table.
+ *
+ * @param columns text of each column, by its heading
+ */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the items
+export function listCommand<T>(
+  path: string,
+  columns: Readonly<Record<string, (item: T) => string>>,
+): RunCommand {
+  return async ({ options }) => {
+    const found = await callApiList<T>(path);
+    const rows = found.map((item) => Object.values(columns).map((textOf) => textOf(item)));
+    printResult(options, found, () => printTable(Object.keys(columns), rows));
+  };
+}
+
+async function callApiList<T>(path: string): Promise<readonly T[]> {
+  const items: T[] = [];
   for (let next: string | undefined = path; next !== undefined;) {
     const { body, link }: ApiAnswer = await call("GET", next);
-    if (Array.isArray(body)) items.push(...(body as unknown[]));
+    if (Array.isArray(body)) items.push(...(body as T[]));
     const [, following] = /<([^>]*)>; rel="next"/.exec(link ?? "") ?? [];
     const address = following === undefined ? null : URL.parse(following);
-    // Of the service's own name for itself only the path counts: SVC_URL is where it is reached from here.
+    // The service may write its own name into the link. It is reached from here at SVC_URL.
     next = address === null ? undefined : address.pathname + address.search;
   }
   return items;
@@ -45,7 +69,7 @@ interface ApiAnswer {
   readonly link: string | undefined;
 }
 
-async function call(method: ApiMethod, path: string, body?: unknown, target?: Target): Promise<ApiAnswer> {
+async function call(method: HttpMethod, path: string, body?: unknown, target?: Target): Promise<ApiAnswer> {
   const base = target?.base ?? serviceAddress();
   const token = target?.token ?? serviceToken(base).token;
   const content = body === undefined ? undefined : JSON.stringify(body);
@@ -54,24 +78,18 @@ async function call(method: ApiMethod, path: string, body?: unknown, target?: Ta
     ...(content === undefined ? {} : { "content-type": "application/json" }),
   });
   const parsed = parse(text);
-  // An answer of this API is JSON, or nothing at all.
+  // A response of this API is JSON, or empty.
   if (parsed === undefined && text !== "") throw foreign(base, status);
   if (status >= 200 && status < 300) return { body: parsed, link };
-  const problem = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
-    detail?: unknown;
-    hint?: unknown;
-  };
-  if (typeof problem.detail !== "string") throw foreign(base, status);
-  // Words of another machine: they must not begin a line that looks like one of this program.
-  const message = `${base.host} answered ${status}: ${visible(problem.detail)}`;
-  throw new SvcError(
-    "server_refused",
-    message,
-    typeof problem.hint === "string" ? { hint: visible(problem.hint) } : {},
-  );
+  const [detail, hint] = [stringMember(parsed, "detail"), stringMember(parsed, "hint")];
+  if (detail === undefined) throw foreign(base, status);
+  // Text of another machine must not begin a line that looks like one of this program.
+  throw new SvcError("server_refused", `${base.host} answered ${status}: ${visible(detail)}`, {
+    ...(hint !== undefined && { hint: visible(hint) }),
+  });
 }
 
-/** Posts a form, as OAuth endpoints want it; their JSON answer, also that of a refusal. @throws SvcError `server_unreachable` */
+/** Posts a form to an OAuth endpoint. Returns the JSON response, also of a refusal. @throws SvcError `server_unreachable` */
 export async function postForm(
   url: URL,
   form: Readonly<Record<string, string>>,
@@ -120,6 +138,29 @@ export function serviceAddress(given?: string): URL {
     );
   }
   return base;
+}
+
+/**
+ * The API path of one token. The value of a token is refused before it is sent, because it would be written to access logs.
+ *
+ * @param collection `/api/tokens` or `/api/admin-tokens`
+ * @throws SvcError `usage`, without the value
+ */
+export function tokenPath(collection: string, id: string, hint = "Give its id."): string {
+  if (holdsTokenPrefix(id))
+    throw new SvcError("usage", "The argument is a token's value, not its id", { hint });
+  return `${collection}/${encodeURIComponent(id)}`;
+}
+
+/** Text of a file that the command line names; `-` is standard input. @throws SvcError `usage` */
+export async function readInput(file: string): Promise<string> {
+  if (file === "-") return readAll(process.stdin);
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    const reason = systemCode(error) ?? "unknown error";
+    throw new SvcError("usage", `${file} cannot be read (${reason})`, { cause: error });
+  }
 }
 
 function foreign(base: URL, status: number): SvcError {

@@ -1,18 +1,15 @@
-import { readFile } from "node:fs/promises";
-import { text as readAll } from "node:stream/consumers";
-import { systemCode } from "@devplat/base";
-import { flagOf, printResult, printTable, textOf } from "@devplat/cli";
+import { flagOf, printResult, textOf } from "@devplat/cli";
 import { printLine } from "@devplat/base/terminal";
 import type { z } from "zod";
 import type { appSchema } from "../admin-api/apps.ts";
 import { SvcError } from "../errors.ts";
-import { callApi } from "./api-client.ts";
+import { callApi, listCommand, readInput } from "./api-client.ts";
 import type { RunCommand } from "./command.ts";
 
 type App = z.output<typeof appSchema>;
 const PATH = "/api/apps";
 
-interface Checked {
+interface CheckedApp {
   readonly app: App;
   readonly permissions: Readonly<Record<string, string>>;
   readonly installations: readonly {
@@ -22,36 +19,28 @@ interface Checked {
   }[];
 }
 
-export const list: RunCommand = async ({ options }) => {
-  const found = (await callApi("GET", PATH)) as App[];
-  printResult(options, found, () =>
-    printTable(
-      ["APP ID", "NAME", "OWNER", "DEFAULT", "FROM", "ID"],
-      found.map((each) => [
-        each.app_id,
-        each.name,
-        each.owner ?? "",
-        each.is_default ? "yes" : "",
-        each.source,
-        each.id,
-      ]),
-    ),
-  );
-};
+export const list = listCommand<App>(PATH, {
+  "APP ID": (each) => each.app_id,
+  NAME: ({ name }) => name,
+  OWNER: ({ owner }) => owner ?? "",
+  DEFAULT: (each) => (each.is_default ? "yes" : ""),
+  FROM: ({ source }) => source,
+  ID: ({ id }) => id,
+});
 
-/** `--key` is the path of the PEM file, `-` standard input: a key is no argument, as others see those. */
+/** `--key` is the path of the PEM file, `-` standard input. A key as an argument would be visible to other users. */
 export const add: RunCommand = async ({ positionals: [appId], options }) => {
-  const app = (await callApi("POST", PATH, {
+  const app = await callApi<App>("POST", PATH, {
     app_id: appId,
-    private_key: await readKey(textOf(options, "key") ?? ""),
-    ...(flagOf(options, "default") ? { is_default: true } : {}),
-  })) as App;
+    private_key: await readInput(textOf(options, "key") ?? ""),
+    is_default: flagOf(options, "default") || undefined,
+  });
   printResult(options, app, () => printLine(`registered ${nameOf(app)}`));
 };
 
 export const check: RunCommand = async ({ positionals: [which = ""], options }) => {
   const { id } = await find(which);
-  const checked = (await callApi("POST", `${PATH}/${id}/check`)) as Checked;
+  const checked = await callApi<CheckedApp>("POST", `${PATH}/${id}/check`);
   printResult(options, checked, () => {
     const { app, permissions, installations } = checked;
     printLine(`${app.name} (${app.app_id}): its key works`);
@@ -69,10 +58,10 @@ export const set: RunCommand = async ({ positionals: [which = ""], options }) =>
     throw new SvcError("usage", "Give what to change: --key or --default");
   }
   const { id } = await find(which);
-  const app = (await callApi("PATCH", `${PATH}/${id}`, {
-    ...(key === undefined ? {} : { private_key: await readKey(key) }),
-    ...(flagOf(options, "default") ? { is_default: true } : {}),
-  })) as App;
+  const app = await callApi<App>("PATCH", `${PATH}/${id}`, {
+    private_key: key === undefined ? undefined : await readInput(key),
+    is_default: flagOf(options, "default") || undefined,
+  });
   printResult(options, app, () => printLine(nameOf(app)));
 };
 
@@ -87,19 +76,10 @@ function nameOf(app: App): string {
 }
 
 async function find(which: string): Promise<App> {
-  const all = (await callApi("GET", PATH)) as App[];
+  const all = await callApi<App[]>("GET", PATH);
   const found = all.find((each) => [each.id, each.app_id, each.slug].includes(which));
   if (found !== undefined) return found;
   throw new SvcError("not_found", `No app ${JSON.stringify(which)} is registered`, {
     hint: "'svc app list' shows what is.",
   });
-}
-
-async function readKey(path: string): Promise<string> {
-  if (path === "-") return readAll(process.stdin);
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    throw new SvcError("usage", `${path} cannot be read (${systemCode(error) ?? "unknown error"})`);
-  }
 }

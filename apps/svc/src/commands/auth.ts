@@ -73,8 +73,8 @@ const ACCOUNT_WORDS = (base: URL): Readonly<Record<string, string>> => ({
 export const status: RunCommand = async ({ options }) => {
   const base = serviceAddress(textOf(options, "url"));
   const { token, source } = serviceToken(base);
-  const asked = await callApi("GET", "/api/session", undefined, { base, token });
-  const { username, role, account } = asked as Caller;
+  const target = { base, token };
+  const { username, role, account } = await callApi<Caller>("GET", "/api/session", undefined, target);
   printResult(options, { url: base.origin, username, role, account, source }, () => {
     printLine(`${base.origin}: ${username} (${role}), by ${source}`);
     printLine(`code-host account: ${ACCOUNT_WORDS(base)[account] ?? account}`);
@@ -95,7 +95,7 @@ export const logout: RunCommand = async ({ options }) => {
   try {
     const target = { base, token: kept.token };
     if (revokeTokens) {
-      const { session_id: id } = (await callApi("GET", "/api/session", undefined, target)) as Caller;
+      const { session_id: id } = await callApi<Caller>("GET", "/api/session", undefined, target);
       await callApi("DELETE", `/api/sessions/${id}?tokens=revoke`, undefined, target);
     } else await callApi("POST", "/auth/logout", undefined, target);
   } catch (error) {

@@ -8,8 +8,7 @@ import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { maskedConfig, printConfig } from "../config/print.ts";
 import { configSchema } from "../config/schema.ts";
 import { noEncryptionKey } from "../storage/encryption-key.ts";
-import type { GlobalFlags, RunCommand } from "./command.ts";
-import { readConfig } from "./settings.ts";
+import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 /** Ends well, or says what is wrong: with `--json` as a list of problems. */
 export const check: RunCommand = async ({ flags, options }) => {

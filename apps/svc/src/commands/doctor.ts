@@ -15,8 +15,7 @@ import { CERTIFICATE_SOON_MS, LITTLE_SPACE } from "../health.ts";
 import { TlsIdentities } from "../http/server/tls-identities.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { DATABASE_FILE, openDatabase } from "../storage/open-store.ts";
-import type { RunCommand } from "./command.ts";
-import { readConfig } from "./settings.ts";
+import { readConfig, type RunCommand } from "./command.ts";
 
 /** Milliseconds that the running service gets to answer. */
 const ANSWER_MS = 3000;

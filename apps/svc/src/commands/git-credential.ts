@@ -65,12 +65,12 @@ export const gitCredential: RunCommand = async ({ positionals: [action], options
 
 async function mint(repository: string, scopes: string, duration: string): Promise<Kept> {
   // Not checked upstream: git is about to ask for the repository itself.
-  const minted = (await callApi("POST", "/api/tokens?check=false", {
+  const minted = await callApi<Kept>("POST", "/api/tokens?check=false", {
     repository,
     scopes,
     duration,
     description: `${BRAND.command} git-credential`,
-  })) as Kept;
+  });
   return { token: minted.token, expires_at: minted.expires_at };
 }
 

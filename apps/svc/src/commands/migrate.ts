@@ -4,8 +4,7 @@ import { refuseUnusable } from "../config/refusals.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import type { Database } from "../storage/database.ts";
 import { openDatabase } from "../storage/open-store.ts";
-import type { GlobalFlags, RunCommand } from "./command.ts";
-import { readConfig } from "./settings.ts";
+import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 export const up: RunCommand = async ({ flags, options }) => {
   const applied = await withDatabase(flags, async (database) => database.migrate());

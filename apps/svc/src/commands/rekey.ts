@@ -7,8 +7,7 @@ import { refuseUnusable } from "../config/refusals.ts";
 import { databaseSettings } from "../storage/database-settings.ts";
 import { encryptionKeys } from "../storage/encryption-key.ts";
 import { openStore } from "../storage/open-store.ts";
-import type { RunCommand } from "./command.ts";
-import { readConfig } from "./settings.ts";
+import { readConfig, type RunCommand } from "./command.ts";
 
 /** Encrypts what is stored under the current key. May run beside the service, and again after it was broken off. */
 export const rekey: RunCommand = async ({ flags, options }) => {

@@ -1,14 +1,11 @@
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import type { z } from "zod";
-import { systemCode } from "@devplat/base";
 import { flagOf } from "@devplat/cli";
 import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { repositorySchema } from "../admin-api/cached-repos.ts";
 import { SvcError } from "../errors.ts";
 import { foldCase, splitRepository } from "../repository-name.ts";
 import type { RunCommand } from "./command.ts";
-import { callApi } from "./api-client.ts";
+import { callApi, readInput } from "./api-client.ts";
 
 type Repository = z.output<typeof repositorySchema>;
 
@@ -20,16 +17,16 @@ interface Wanted {
 }
 
 /**
- * Lists every repository of a file (`-`: standard input): one `owner/name` a line, and if wanted `timeout=SECONDS` and
- * `limit=MB` behind it; `#` begins a comment. Those that are listed get the values of the file where they differ. Safe to
- * repeat; the whole file is read before anything is changed. Exit code 1 if one was refused.
+ * Lists every repository of a file (`-`: standard input). Each line has `owner/name`, and may have `timeout=SECONDS` and
+ * `limit=MB` after it; `#` begins a comment. Repositories that are listed already get the values of the file. The command
+ * can be repeated. It reads the whole file before it changes anything. Exit code 1 if a repository was refused.
  *
  * @throws SvcError `usage` naming the line
  */
 export const importRepositories: RunCommand = async ({ positionals: [file = ""], options }) => {
   const json = flagOf(options, "json");
-  const wanted = parse(file === "-" ? await text(process.stdin) : await read(file));
-  const listed = (await callApi("GET", "/api/cached-repos")) as Repository[];
+  const wanted = parse(await readInput(file));
+  const listed = await callApi<Repository[]>("GET", "/api/cached-repos");
   const byName = new Map(listed.map((each) => [foldCase(`${each.owner}/${each.name}`), each]));
   const outcomes: { repository: string; outcome: string; message?: string }[] = [];
   for (const { owner, name, fields } of wanted) {
@@ -40,7 +37,7 @@ export const importRepositories: RunCommand = async ({ positionals: [file = ""],
       outcomes.push({ repository, outcome });
       if (!json) printLine(`${outcome} ${repository}`);
     } catch (error) {
-      // One that is refused must not keep the others out; a service that is away would refuse all.
+      // The others are still listed after a refusal. A service that does not answer ends the command.
       if (!(error instanceof SvcError) || error.code !== "server_refused") throw error;
       outcomes.push({ repository, outcome: "refused", message: error.message });
       if (!json) noteLine(`refused ${repository}: ${error.message}`);
@@ -55,15 +52,15 @@ async function put(
   { owner, name, fields }: Wanted,
 ): Promise<{ readonly outcome: string; readonly record: Repository }> {
   if (known === undefined) {
-    const added = await callApi("POST", "/api/cached-repos", { owner, name, ...fields });
-    return { outcome: "added", record: added as Repository };
+    const added = await callApi<Repository>("POST", "/api/cached-repos", { owner, name, ...fields });
+    return { outcome: "added", record: added };
   }
   const differs =
     (fields.timeout_seconds ?? known.timeout_seconds) !== known.timeout_seconds ||
     (fields.max_cache_size_mb ?? known.max_cache_size_mb) !== known.max_cache_size_mb;
   if (!differs) return { outcome: "unchanged", record: known };
-  const changed = await callApi("PATCH", `/api/cached-repos/${known.id}`, fields);
-  return { outcome: "changed", record: changed as Repository };
+  const changed = await callApi<Repository>("PATCH", `/api/cached-repos/${known.id}`, fields);
+  return { outcome: "changed", record: changed };
 }
 
 function parse(content: string): readonly Wanted[] {
@@ -81,14 +78,4 @@ function parse(content: string): readonly Wanted[] {
     }
     return [{ ...repository, fields }];
   });
-}
-
-async function read(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw new SvcError("usage", `${file} cannot be read (${systemCode(error) ?? "unknown"})`, {
-      cause: error,
-    });
-  }
 }

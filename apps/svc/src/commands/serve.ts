@@ -6,8 +6,7 @@ import { ineffective, refuseUnusable } from "../config/refusals.ts";
 import { takeActivatedSockets } from "../config/socket-activation.ts";
 import { openTelemetry } from "../telemetry/otel.ts";
 import { programVersion } from "../version.ts";
-import type { GlobalFlags, RunCommand } from "./command.ts";
-import { readConfig } from "./settings.ts";
+import { readConfig, type GlobalFlags, type RunCommand } from "./command.ts";
 
 const RELOAD_SIGNALS = ["SIGHUP", "SIGUSR1"] as const;
 

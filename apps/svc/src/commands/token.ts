@@ -1,39 +1,35 @@
-import { countOf, flagOf, printResult, printTable, textOf } from "@devplat/cli";
+import { countOf, flagOf, printResult, textOf } from "@devplat/cli";
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
 import { noteLine, printJson, printLine } from "@devplat/base/terminal";
 import type { mintedTokenSchema, tokenSchema } from "../admin-api/tokens.ts";
 import { SvcError } from "../errors.ts";
-import { callApi, callApiList } from "./api-client.ts";
+import { callApi, listCommand, tokenPath } from "./api-client.ts";
 import type { RunCommand } from "./command.ts";
-import { tokenPath } from "./token-path.ts";
 
 const PATH = "/api/tokens";
 
 type Token = z.output<typeof tokenSchema>;
-
-/** Members of the request that an option gives as it is. */
-const AS_GIVEN = {
-  scopes: "scopes",
-  duration: "duration",
-  app: "app_id",
-  installation: "installation",
-  description: "description",
-  session: "session_id",
-} as const;
+type MintedToken = z.output<typeof mintedTokenSchema>;
 
 /** Prints the token alone, so that a script can take it; what is known of it goes to standard error. */
 export const create: RunCommand = async ({ positionals: repositories, options }) => {
-  const rate = countOf(options, "rate");
-  const addresses = textOf(options, "ip-allow");
-  const given = Object.entries(AS_GIVEN).map(([option, member]) => [member, textOf(options, option)]);
-  const minted = (await callApi("POST", flagOf(options, "no-check") ? `${PATH}?check=false` : PATH, {
-    repositories,
-    ...(Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Record<string, string>),
-    ...(flagOf(options, "agent") ? { type: "agent" } : {}),
-    ...(rate === undefined ? {} : { requests_per_minute: rate }),
-    ...(addresses === undefined ? {} : { ip_allow: addresses.split(",") }),
-  })) as z.output<typeof mintedTokenSchema>;
+  const minted = await callApi<MintedToken>(
+    "POST",
+    flagOf(options, "no-check") ? `${PATH}?check=false` : PATH,
+    {
+      repositories,
+      type: flagOf(options, "agent") ? "agent" : undefined,
+      scopes: textOf(options, "scopes"),
+      duration: textOf(options, "duration"),
+      app_id: textOf(options, "app"),
+      installation: textOf(options, "installation"),
+      description: textOf(options, "description"),
+      session_id: textOf(options, "session"),
+      requests_per_minute: countOf(options, "rate"),
+      ip_allow: textOf(options, "ip-allow")?.split(","),
+    },
+  );
   if (flagOf(options, "json")) {
     printJson(minted);
     return;
@@ -42,27 +38,19 @@ export const create: RunCommand = async ({ positionals: repositories, options })
   printLine(minted.token);
 };
 
-export const list: RunCommand = async ({ options }) => {
-  const found = (await callApiList(PATH)) as Token[];
-  printResult(options, found, () =>
-    printTable(
-      ["ID", "TYPE", "TOKEN", "USER", "REPOSITORIES", "SCOPES", "EXPIRES", "USES"],
-      found.map((each) => [
-        each.id,
-        each.type,
-        `${each.token_start}…`,
-        each.username,
-        each.repositories.join(","),
-        scopesText(each),
-        each.expires_at ?? "never",
-        String(each.use_count),
-      ]),
-    ),
-  );
-};
+export const list = listCommand<Token>(PATH, {
+  ID: ({ id }) => id,
+  TYPE: ({ type }) => type,
+  TOKEN: (each) => `${each.token_start}…`,
+  USER: ({ username }) => username,
+  REPOSITORIES: ({ repositories }) => repositories.join(","),
+  SCOPES: scopesText,
+  EXPIRES: (each) => each.expires_at ?? "never",
+  USES: (each) => String(each.use_count),
+});
 
 export const show: RunCommand = async ({ positionals: [id = ""], options }) => {
-  const token = (await callApi("GET", tokenPath(PATH, id))) as Token;
+  const token = await callApi<Token>("GET", tokenPath(PATH, id));
   printResult(options, token, () => {
     for (const [name, value] of factsOf(token)) {
       if (value !== null) printLine(`${name.padEnd(13)} ${value}`);
