@@ -156,6 +156,13 @@ describe("known_hosts", () => {
     assert.deepEqual(namesOfKey([hashed], SECOND, ["git.example.com"]), new Set());
   });
 
+  it("reads lines with odd white space", () => {
+    const host = decodeKnownHostsLine(`  @revoked \t a,b  \t${key(FIRST)}  c d \r`);
+    const names = { kind: "patterns", patterns: ["a", "b"] };
+    assert.deepEqual(host, { marker: "revoked", names, keyType: "ssh-ed25519", blob: FIRST, comment: "c d" });
+    assert.deepEqual(decodeKnownHosts(` \t\n  # a\na # b\n a ${key(FIRST)}`).faults, [3]);
+  });
+
   it("tells revoked keys", () => {
     const { hosts } = decodeKnownHosts(FILE);
     assert.ok(isRevoked(hosts, SECOND));
@@ -203,11 +210,26 @@ describe("known_hosts", () => {
       [`|1||${salt} ${key(FIRST)}`, "bad_text"],
     ];
     for (const [line, code] of table) assertThrowsCode(() => decodeKnownHostsLine(line), code, line);
-    for (const patterns of [[], ["a b"], ["a,b"], ["a\nb"], [""], ["#a"], ["@revoked"], ["|1|a"]]) {
+    for (const patterns of [
+      [],
+      ["a b"],
+      ["a", "b c"],
+      ["a,b"],
+      ["a\nb"],
+      [""],
+      ["#a"],
+      ["@revoked"],
+      ["|1|a"],
+    ]) {
       const names = { kind: "patterns", patterns } as const;
       const line = { marker: undefined, names, blob: FIRST, comment: "" };
       assertThrowsCode(() => encodeKnownHostsLine(line), "bad_value", patterns.join(" "));
     }
+    const names = { kind: "patterns", patterns: ["a#@|"] } as const;
+    assert.match(
+      encodeKnownHostsLine({ marker: undefined, names, blob: FIRST, comment: "" }),
+      /^a#@\| ssh-ed25519 /,
+    );
   });
 
   it("ends with a file for any damage", () => {

@@ -58,10 +58,7 @@ export function decodeKnownHosts(text: string): KnownHostsFile {
 
 /** Decodes one line. @throws SshProtocolError */
 export function decodeKnownHostsLine(line: string): KnownHost {
-  const [, markerText, namesText, keyText] = /^\s*(?:@(\S+)\s+)?(\S+)\s+(\S.*)$/s.exec(line) ?? [];
-  if (namesText === undefined || keyText === undefined) {
-    throw new SshProtocolError("bad_text", "a line of known_hosts is not host names, a key type and a key");
-  }
+  const [, markerText, namesText = "", keyText = ""] = /^\s*(?:@(\S+)\s+)?(\S+)\s+(\S.*)$/s.exec(line) ?? [];
   const marker = MARKERS.find((each) => each === markerText);
   if (marker === undefined && markerText !== undefined) {
     throw new SshProtocolError("unsupported", "the marker of a line of known_hosts is not supported");
@@ -128,8 +125,7 @@ function isLiteral(pattern: string): boolean {
 }
 
 function decodeNames(text: string): KnownHostNames {
-  if (!text.startsWith("|"))
-    return { kind: "patterns", patterns: text.split(",").filter((each) => each !== "") };
+  if (!text.startsWith("|")) return { kind: "patterns", patterns: text.split(",") };
   const [salt, hash, ...more] = text.slice(HASH_MAGIC.length).split("|").map(decodeBase64);
   const isSound = text.startsWith(HASH_MAGIC) && salt?.length === SHA1_BYTES && hash?.length === SHA1_BYTES;
   if (!isSound || more.length > 0) {

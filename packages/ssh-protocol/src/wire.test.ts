@@ -72,7 +72,7 @@ describe("data types of RFC 4251 section 5", () => {
       ["00 00 00 01 80", (read) => read.mpint(), "bad_value"],
       ["00 00 00 01 00", (read) => read.mpint(), "bad_value"],
       ["00 00 00 02 00 7f", (read) => read.mpint(), "bad_value"],
-      [`00 00 08 02 01${"00".repeat(2049)}`, (read) => read.mpint(), "too_long"],
+      [`00 00 08 02 00${"80".repeat(2049)}`, (read) => read.mpint(), "too_long"],
       ["00 00 00 00", (read) => read.name(), "bad_value"],
       ["00 00 00 01 2c", (read) => read.name(), "bad_value"],
       ["00 00 00 03 61 2c 62", (read) => read.name(), "bad_value"],
@@ -84,6 +84,11 @@ describe("data types of RFC 4251 section 5", () => {
       ["00", (read) => read.end(), "trailing_data"],
     ];
     for (const [hex, action, code] of table) assertThrowsCode(() => action(reader(hex)), code, hex);
+  });
+
+  it("reads the shortest number with a sign byte and the longest one", () => {
+    assert.equal(reader("00 00 00 02 00 80").mpint().toString("hex"), "80");
+    assert.equal(reader(`00 00 08 01 00${"80".repeat(2048)}`).mpint().length, 2048);
   });
 
   it("takes every byte but 0 as true", () => {
