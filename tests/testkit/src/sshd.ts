@@ -1,10 +1,10 @@
-import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { TestkitError } from "./errors.ts";
 import { freePort } from "./free-port.ts";
-import { startPeer } from "./peer.ts";
+import { startPeer, type PeerCommand } from "./peer.ts";
 import { onPath } from "./peer-programs.ts";
 import { run } from "./process.ts";
 import { tempFolder } from "./temp-folder.ts";
@@ -20,8 +20,14 @@ export interface Sshd {
   readonly home: string;
   /** Arguments of `ssh` that log in to it without a question: key, known host, port, user and address. */
   readonly clientArgs: readonly string[];
+  /** Its log. */
+  output(): string;
   /** Sends a signal to the server and to the processes of all its connections. */
   signal(signal: NodeJS.Signals): Promise<void>;
+  /** Ends the server and all its connections; its port refuses connections until {@link resume}. */
+  pause(): Promise<void>;
+  /** Starts it again on the same port. @param newHostKey with another host key */
+  resume(newHostKey?: boolean): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -30,10 +36,6 @@ export interface SshdOptions {
   readonly settings?: readonly string[];
   /** Program of the SFTP subsystem. Default: a server that works. */
   readonly sftp?: string;
-  /** Takes the place of a server that was stopped: its port and its keys. */
-  readonly like?: Sshd;
-  /** With `like`: a host key of its own. */
-  readonly newHostKey?: boolean;
 }
 
 /** OpenSSH's server, which lies outside of an ordinary user's PATH. */
@@ -45,30 +47,25 @@ export function sshdProgram(): string {
 }
 
 /** Starts sshd on loopback with keys of its own; no configuration of the machine or its user is read. */
-export async function startSshd({
-  settings: given = [],
-  sftp,
-  like,
-  newHostKey = false,
-}: SshdOptions = {}): Promise<Sshd> {
+export async function startSshd({ settings: given = [], sftp }: SshdOptions = {}): Promise<Sshd> {
   const folder = await tempFolder("sshd");
   const at = (name: string): string => join(folder.path, name);
-  const home = like?.home ?? at("home");
-  await mkdir(home, { recursive: true, mode: 0o700 });
-  if (like !== undefined) await cp(dirname(like.userKey), folder.path, { recursive: true });
-  for (const name of ["host", "user"]) {
-    if (like !== undefined && (name === "user" || !newHostKey)) continue;
+  const home = at("home");
+  await mkdir(home, { mode: 0o700 });
+  const makeKey = async (name: string): Promise<void> => {
     for (const file of [name, `${name}.pub`]) await rm(at(file), { force: true });
     const made = await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at(name)], {});
     if (made.code !== 0) throw TestkitError.failed("ssh-keygen", made.stderr);
-  }
+  };
+  await makeKey("host");
+  await makeKey("user");
   await writeFile(at("authorized"), await readFile(at("user.pub")));
   await chmod(at("authorized"), 0o600);
   // Where root starts it, it wants this folder for its unprivileged half.
   if (process.geteuid?.() === 0) await mkdir("/run/sshd", { recursive: true });
   let port = 0;
-  const peer = await startPeer("sshd", async () => {
-    port = like?.port ?? (await freePort());
+  const prepare = async (): Promise<PeerCommand> => {
+    if (port === 0) port = await freePort();
     const settings = [
       ...given,
       `ListenAddress 127.0.0.1:${port}`,
@@ -90,9 +87,24 @@ export async function startSshd({
       args: ["-D", "-e", "-f", at("config")],
       isReady: (output) => output.includes("Server listening"),
     };
-  });
-  const hostKey = (await readFile(at("host.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
-  await writeFile(at("known"), `[127.0.0.1]:${port} ${hostKey}\n`);
+  };
+  // The port may have been taken between the choice and the start.
+  const prepareAnew = (): Promise<PeerCommand> => {
+    port = 0;
+    return prepare();
+  };
+  let peer = await startPeer("sshd", prepareAnew);
+  let hostKey = "";
+  const readHostKey = async (): Promise<void> => {
+    hostKey = (await readFile(at("host.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
+    await writeFile(at("known"), `[127.0.0.1]:${port} ${hostKey}\n`);
+  };
+  await readHostKey();
+  const end = async (): Promise<void> => {
+    const children = await descendants(peer.pid);
+    await peer.stop();
+    for (const pid of children) killQuietly(pid);
+  };
   const options = [
     "IdentitiesOnly=yes",
     "BatchMode=yes",
@@ -101,9 +113,12 @@ export async function startSshd({
   ];
   return {
     port,
-    hostKey,
+    get hostKey() {
+      return hostKey;
+    },
     userKey: at("user"),
     home,
+    output: () => peer.output(),
     signal: async (signal) => {
       for (const pid of [peer.pid, ...(await descendants(peer.pid))]) process.kill(pid, signal);
     },
@@ -117,10 +132,14 @@ export async function startSshd({
       ...options.flatMap((option) => ["-o", option]),
       `${userInfo().username}@127.0.0.1`,
     ],
+    pause: end,
+    resume: async (newHostKey = false) => {
+      if (newHostKey) await makeKey("host");
+      await readHostKey();
+      peer = await startPeer("sshd", prepare);
+    },
     stop: async () => {
-      const children = await descendants(peer.pid);
-      await peer.stop();
-      for (const pid of children) killQuietly(pid);
+      await end();
       await folder.remove();
     },
   };

@@ -106,8 +106,12 @@ export class Forward {
     if (at === undefined) return;
     const timer = new AbortController();
     this.#timer = timer;
-    void clock.sleep(Math.max(0, at - clock.monotonic()), timer.signal).then(
-      () => this.#dispatch({ type: "tick" }),
+    void clock.sleep(Math.max(1, at - clock.monotonic()), timer.signal).then(
+      () => {
+        this.#dispatch({ type: "tick" });
+        // A timer may fire a little early.
+        if (this.#state.retryAt === at) this.#startTimer(at);
+      },
       () => undefined,
     );
   }

@@ -57,6 +57,11 @@ export class TestStation {
     return new TestStation(await tempFolder("fwd"));
   }
 
+  /** In a folder that another process of the test has made. */
+  static async at(path: string): Promise<TestStation> {
+    return new TestStation({ path, remove: async () => undefined });
+  }
+
   get path(): string {
     return this.#temp.path;
   }
