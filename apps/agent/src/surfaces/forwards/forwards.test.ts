@@ -72,6 +72,7 @@ describe("forwards over real servers", { timeout: TIMEOUT_MS }, () => {
     await phases(all, "host-key-error");
     all.reconcile([entryFor(sshd)]);
     await phases(all, "connected");
+    assert.equal(all.list()[0]?.state.proven, true);
     await all.stop();
   });
 

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, afterEach, describe, it } from "node:test";
+import { Secret, silentLogger } from "@devplat/base";
+import { VaultClient } from "@devplat/secret-store";
+import { startVault, tempFolder, until, type TempFolder, type Vault } from "@devplat/testkit";
+import { HandClock } from "../../../sync/clock.test-kit.ts";
+import { ForwardError } from "../errors/forward-error.ts";
+import { ChildJournal } from "./child-journal.ts";
+import { VaultChildTokens, type ChildTokenStore, type ParentToken } from "./child-token-store.ts";
+import { ChildTokens, type LendSettings } from "./child-tokens.ts";
+
+const TTL_MS = 15 * 60_000;
+const SETTINGS: LendSettings = { lend: "child", policies: undefined, policiesStrict: false, ttlMs: TTL_MS };
+/** A hang ends by itself. */
+const TIMEOUT_MS = 240_000;
+const notLendable = (reason: RegExp) => (error: unknown) =>
+  error instanceof ForwardError && error.code === "token_not_lendable" && reason.test(error.message);
+
+describe("child tokens of a real Vault", { timeout: TIMEOUT_MS }, () => {
+  let vault: Vault;
+  let client: VaultClient;
+  let folder: TempFolder;
+  let parent: ParentToken | undefined;
+  let clock: HandClock;
+  let journal: ChildJournal;
+  let tokens: ChildTokens;
+  let store: ChildTokenStore;
+  before(async () => {
+    vault = await startVault();
+    client = new VaultClient({ address: vault.address, token: () => undefined });
+    await vault.request("PUT", "sys/policies/acl/lender", {
+      policy: 'path "auth/token/create" { capabilities = ["update"] }',
+    });
+    await vault.request("PUT", "sys/policies/acl/reader", {
+      policy: 'path "kv/*" { capabilities = ["read"] }',
+    });
+  });
+  after(() => vault.stop());
+  beforeEach(async () => {
+    folder = await tempFolder("children");
+    clock = new HandClock();
+    clock.jump(Date.now() - clock.now());
+    parent = { token: new Secret(vault.rootToken), displayName: "root" };
+    ({ journal, tokens, store } = make());
+  });
+  afterEach(async () => {
+    await tokens.revokeAll();
+    await folder.remove();
+  });
+  function make(key = Buffer.alloc(32, 1)): {
+    journal: ChildJournal;
+    tokens: ChildTokens;
+    store: ChildTokenStore;
+  } {
+    const children = new VaultChildTokens({ client, parent: () => parent, now: () => clock.now() });
+    const written = new ChildJournal({
+      path: join(folder.path, "lent"),
+      key: new Secret(key),
+      logger: silentLogger,
+    });
+    const own = (): { token: Secret; expiresAt: undefined } | undefined =>
+      parent && { token: parent.token, expiresAt: undefined };
+    const parts = { store: children, journal: written, own, clock, logger: silentLogger };
+    return { journal: written, tokens: new ChildTokens(parts), store: children };
+  }
+  const lookup = async (token: Secret): Promise<Record<string, unknown>> =>
+    (await vault.request("POST", "auth/token/lookup", { token: token.reveal() })).body["data"] as Record<
+      string,
+      unknown
+    >;
+  const isLive = (token: Secret): Promise<boolean> => store.isLive(token);
+
+  it("has a life that nobody can prolong, can revoke itself, and the parent's name", async () => {
+    const { token, expiresAt } = await tokens.lend("dev", SETTINGS);
+    const found = await lookup(token);
+    assert.deepEqual(
+      [found["explicit_max_ttl"], found["renewable"], found["orphan"], found["display_name"], found["type"]],
+      [900, false, false, "token-root", "service"],
+    );
+    assert.ok(Math.abs((expiresAt ?? 0) - clock.now() - TTL_MS) < 60_000);
+    // The parent is a child itself: its name does not get another prefix.
+    const created = (
+      await vault.request("POST", "auth/token/create", { policies: ["lender"], display_name: "me" })
+    ).body;
+    const auth = created["auth"] as Record<string, string>;
+    parent = { token: new Secret(auth["client_token"] ?? ""), displayName: "token-me" };
+    const child = await tokens.lend("other", SETTINGS);
+    const shown = await lookup(child.token);
+    assert.deepEqual([shown["display_name"], shown["policies"]], ["token-me", ["default", "lender"]]);
+  });
+
+  it("is narrowed by policies; what the store adds is shown, or with policies_strict refused", async () => {
+    const userToken = await vault.createUserToken("alice", ["lender", "reader"]);
+    const found = await lookup(new Secret(userToken));
+    await vault.request("POST", `identity/entity/id/${String(found["entity_id"])}`, {
+      policies: ["of-entity"],
+    });
+    parent = { token: new Secret(userToken), displayName: "userpass-alice" };
+    const settings = { ...SETTINGS, policies: ["reader"] };
+    const { token } = await tokens.lend("dev", settings);
+    const child = await lookup(token);
+    assert.deepEqual([child["policies"], child["entity_id"]], [["default", "reader"], found["entity_id"]]);
+    assert.deepEqual(tokens.status("dev").addedPolicies, ["of-entity"]);
+    await assert.rejects(
+      tokens.lend("strict", { ...settings, policiesStrict: true }),
+      notLendable(/the store adds: of-entity/),
+    );
+    assert.deepEqual(tokens.status("strict").tokens, []);
+    assert.match(tokens.status("strict").problem ?? "", /of-entity/);
+    const allowed = { ...settings, policies: ["reader", "of-entity"], policiesStrict: true };
+    await assert.rejects(
+      tokens.lend("more", allowed),
+      notLendable(/refuses a child token with these policies/),
+    );
+    await vault.request("POST", `identity/entity/id/${String(found["entity_id"])}`, { policies: ["reader"] });
+    await tokens.lend("strict", { ...settings, policiesStrict: true });
+    assert.equal(tokens.status("strict").problem, undefined);
+  });
+
+  it("a token that may not create children lends nothing, and never itself", async () => {
+    const batch = (await vault.request("POST", "auth/token/create", { type: "batch", policies: ["lender"] }))
+      .body;
+    const tokenOf = (body: Readonly<Record<string, unknown>>): Secret =>
+      new Secret((body["auth"] as Record<string, string>)["client_token"] ?? "");
+    parent = { token: tokenOf(batch), displayName: "token" };
+    await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/kind of token/));
+    parent = { token: new Secret(await vault.createUserToken("bob")), displayName: "userpass-bob" };
+    await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/does not allow/));
+    assert.equal(
+      (await tokens.lend("dev", { ...SETTINGS, lend: "own" })).token.reveal(),
+      parent.token.reveal(),
+    );
+    assert.deepEqual(tokens.status("dev").tokens, []);
+    parent = undefined;
+    await assert.rejects(tokens.lend("dev", SETTINGS), notLendable(/nobody is signed in/));
+  });
+
+  it("is handed out again until a third of its life is left; the one before goes when the new one is used", async () => {
+    const first = await tokens.lend("dev", SETTINGS);
+    assert.equal((await tokens.lend("dev", SETTINGS)).token.reveal(), first.token.reveal());
+    clock.advance((TTL_MS * 2) / 3 + 1000);
+    const second = await tokens.lend("dev", SETTINGS);
+    assert.notEqual(second.token.reveal(), first.token.reveal());
+    assert.ok(await isLive(first.token));
+    assert.equal(tokens.status("dev").tokens.length, 2);
+    await tokens.lend("dev", SETTINGS);
+    await until(async () => !(await isLive(first.token)));
+    assert.deepEqual(
+      tokens.status("dev").tokens.map(({ handouts, lastUsedAt }) => [handouts, lastUsedAt]),
+      [[2, clock.now()]],
+    );
+  });
+
+  it("one that the store no longer accepts is replaced at the next request", async () => {
+    const first = await tokens.lend("dev", SETTINGS);
+    await vault.request("POST", "auth/token/revoke", { token: first.token.reveal() });
+    assert.ok(await isLive((await tokens.lend("dev", SETTINGS)).token));
+  });
+
+  it("concurrent requests of one borrower get one child; two borrowers get their own", async () => {
+    const lent = await Promise.all(["a", "a", "a", "b"].map((owner) => tokens.lend(owner, SETTINGS)));
+    assert.equal(new Set(lent.map(({ token }) => token.reveal())).size, 2);
+    await tokens.revoke("a");
+    assert.deepEqual(await Promise.all(lent.map(({ token }) => isLive(token))), [false, false, false, true]);
+    await tokens.revokeAll();
+    assert.equal(await isLive((lent[3] ?? assert.fail()).token), false);
+    await assert.rejects(stat(join(folder.path, "lent")), { code: "ENOENT" });
+  });
+
+  it("one that is granted while its forward ends is revoked and not handed out", async () => {
+    const lending = tokens.lend("dev", SETTINGS);
+    await Promise.resolve();
+    await tokens.revoke("dev");
+    await assert.rejects(lending, notLendable(/the forward has ended/));
+    assert.deepEqual(await journal.read(), []);
+  });
+
+  it("outlives a crash only until the next start: its record is encrypted, and enough to revoke it", async () => {
+    const { token } = await tokens.lend("dev", SETTINGS);
+    const bytes = await readFile(join(folder.path, "lent"), "latin1");
+    assert.ok(!bytes.includes(token.reveal()) && !bytes.includes("dev"));
+    assert.equal((await stat(join(folder.path, "lent"))).mode & 0o777, 0o600);
+    assert.deepEqual(await make(Buffer.alloc(32, 2)).journal.read(), []);
+    // Nobody is signed in yet when the daemon starts.
+    parent = undefined;
+    await make().tokens.recover();
+    assert.equal(await isLive(token), false);
+    await assert.rejects(stat(join(folder.path, "lent")), { code: "ENOENT" });
+    await writeFile(join(folder.path, "lent"), "broken");
+    await make().tokens.recover();
+  });
+
+  it("one that may not revoke itself is revoked by its accessor", async () => {
+    const bare = { policies: ["reader"], no_default_policy: true };
+    const auth = (await vault.request("POST", "auth/token/create", bare)).body["auth"] as Record<
+      string,
+      string
+    >;
+    const child = { token: new Secret(auth["client_token"] ?? ""), accessor: auth["accessor"] ?? "" };
+    parent = undefined;
+    assert.equal(await store.revoke(child), false);
+    parent = { token: new Secret(vault.rootToken), displayName: "root" };
+    assert.equal(await store.revoke(child), true);
+    assert.equal(await store.revoke(child), true);
+  });
+});
