@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { createLogger, systemClock } from "@devplat/base";
 import { git, repositories } from "@devplat/testkit";
-import { RefSnapshotStore } from "../../apps/svc/src/access/ref-snapshot-store.ts";
-import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
+import { testCache } from "../../apps/svc/src/assemble/cache.test-kit.ts";
+import type { CacheService } from "../../apps/svc/src/cache/cache-service.ts";
 import { command, startStand, type Answer, type Stand } from "./svc-git-stand.ts";
 
 const HOUR_MS = 3_600_000;
@@ -46,22 +46,20 @@ describe("cleanup", { timeout: 240_000 }, () => {
   afterEach(() => stand.stop());
 
   /** The cache of another process over the same folder, whose clock may go ahead. */
-  const another = (options: { maxTotalMb?: number; dropUnusedAfterMs?: number }, aheadMs = 0): GitCache =>
-    new GitCache({
-      ...options,
+  const another = (options: { maxTotalMb?: number; dropUnusedAfterMs?: number }, aheadMs = 0): CacheService =>
+    testCache({
+      maxTotalBytes: (options.maxTotalMb ?? Infinity) * 2 ** 20,
+      dropUnusedAfterMs: options.dropUnusedAfterMs ?? Infinity,
       storagePath: stand.storagePath,
       hostUrl: stand.codeHost.url,
       policies: {
         find: (owner, name) => stand.policy(owner, name),
         all: () => [stand.policy("org", "a"), stand.policy("org", "b")].filter((each) => each !== undefined),
       },
-      refs: new RefSnapshotStore(600, systemClock),
-      maxUpstreamFetches: 1,
-      queueSeconds: 1,
       metrics: stand.metrics,
       logger: createLogger({ destination: { write: () => undefined } }),
       clock: { ...systemClock, now: () => Date.now() + aheadMs },
-    });
+    }).service;
   const fetchOf = (name: string, ...args: string[]): Promise<Answer> =>
     stand.post(`org/${name}`, command("fetch", [`want ${tips.get(name)}`, ...args, "done"]));
   /** Two stored answers and a store with a pack. */

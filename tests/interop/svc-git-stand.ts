@@ -15,12 +15,14 @@ import {
   type CodeHost,
   type Finished,
 } from "@devplat/testkit";
-import { RefSnapshotStore } from "../../apps/svc/src/access/ref-snapshot-store.ts";
-import { GitCache } from "../../apps/svc/src/cache/git-cache.ts";
-import type { FetchJob, FetchPlan } from "../../apps/svc/src/cache/fetch-plan.ts";
+import { PROBES_PER_MINUTE } from "../../apps/svc/src/access/probe-limit.ts";
+import { testCache } from "../../apps/svc/src/assemble/cache.test-kit.ts";
+import { assembleGit } from "../../apps/svc/src/assemble/git.ts";
+import type { CacheService } from "../../apps/svc/src/cache/cache-service.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
 import { ServiceToken } from "../../apps/svc/src/cache/warming/warm-credential.ts";
-import { GitRoutes } from "../../apps/svc/src/git/routes.ts";
+import { BODY_IDLE_MS } from "../../apps/svc/src/git/command-body.ts";
+import { UpstreamConnections } from "../../apps/svc/src/upstream/upstream-connections.ts";
 import { Upstream } from "../../apps/svc/src/upstream/upstream.ts";
 import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";
 import { createListener } from "../../apps/svc/src/http/server/listener.ts";
@@ -78,7 +80,7 @@ export interface Stand {
   readonly codeHost: CodeHost;
   readonly url: string;
   readonly storagePath: string;
-  readonly cache: GitCache;
+  readonly cache: CacheService;
   readonly metrics: Metrics;
   readonly log: LogFields[];
   readonly access: LogFields[];
@@ -165,48 +167,53 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
   const storagePath = options.storagePath ?? join(folder.path, "cache");
   const logger = collect(log);
   const warmUpstream = new Upstream({ hostUrl, metrics });
-  const refs = new RefSnapshotStore(options.tipsSeconds ?? 600, systemClock);
-  const cache = new CountingCache({
+  const MEGABYTE = 2 ** 20;
+  const parts = testCache({
     storagePath,
     hostUrl,
     policies: list,
-    refs,
-    maxUpstreamFetches: options.maxUpstreamFetches ?? 32,
-    queueSeconds: options.queueSeconds ?? 60,
+    ...(options.tipsSeconds === undefined ? {} : { tipsSeconds: options.tipsSeconds }),
+    ...(options.maxUpstreamFetches === undefined ? {} : { maxUpstreamFetches: options.maxUpstreamFetches }),
+    ...(options.queueSeconds === undefined ? {} : { queueMs: options.queueSeconds * 1000 }),
     ...(options.fill === undefined ? {} : { fill: options.fill }),
-    ...(options.fillMaxMb === undefined ? {} : { fillMaxMb: options.fillMaxMb }),
+    fillMaxBytes: (options.fillMaxMb ?? Infinity) * MEGABYTE,
     ...(options.firstByteMs === undefined ? {} : { firstByteMs: options.firstByteMs }),
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
-    ...(options.maxTotalMb === undefined ? {} : { maxTotalMb: options.maxTotalMb }),
-    ...(options.dropUnusedAfterMs === undefined ? {} : { dropUnusedAfterMs: options.dropUnusedAfterMs }),
-    ...(options.serviceToken === undefined
-      ? {}
-      : {
-          warming: {
+    maxTotalBytes: (options.maxTotalMb ?? Infinity) * MEGABYTE,
+    dropUnusedAfterMs: options.dropUnusedAfterMs ?? Infinity,
+    warming:
+      options.serviceToken === undefined
+        ? undefined
+        : {
             source: new WarmUpstream(warmUpstream, "", "svc/0.0.0"),
             credential: new ServiceToken(new Secret(options.serviceToken)),
           },
-        }),
     metrics,
     logger,
-    clock: systemClock,
   });
-  await cache.prepare();
-  const routes = new GitRoutes({
+  const { cache, service } = parts;
+  let planned = 0;
+  const plan = cache.plan.bind(cache);
+  cache.plan = async (job) => {
+    planned++;
+    return plan(job);
+  };
+  await service.prepare();
+  const routes = assembleGit({
     hostUrl,
+    connections: new UpstreamConnections(),
     credentials,
     policies: list,
-    cache: options.cacheEnabled === false ? undefined : cache,
-    refs,
+    cache: options.cacheEnabled === false ? undefined : parts,
     grantSeconds: options.grantSeconds ?? 30,
     strictLsRefs: options.strictLsRefs ?? false,
-    gitCommandBytes: options.gitCommandBytes ?? 64 * 2 ** 20,
-    ...(options.clock === undefined ? {} : { clock: options.clock }),
-    ...(options.bodyIdleMs === undefined ? {} : { bodyIdleMs: options.bodyIdleMs }),
-    ...(options.probesPerMinute === undefined ? {} : { probesPerMinute: options.probesPerMinute }),
+    gitCommandBytes: options.gitCommandBytes ?? 64 * MEGABYTE,
+    bodyIdleMs: options.bodyIdleMs ?? BODY_IDLE_MS,
+    probesPerMinute: options.probesPerMinute ?? PROBES_PER_MINUTE,
     userAgent: "svc/0.0.0",
     metrics,
     logger,
+    clock: options.clock ?? systemClock,
   });
   const listener = createListener({
     virtualHosts: new VirtualHosts({
@@ -235,7 +242,7 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
     codeHost,
     url,
     storagePath,
-    cache,
+    cache: service,
     metrics,
     log,
     access,
@@ -264,27 +271,17 @@ export async function startStand(options: StandOptions = {}): Promise<Stand> {
       return line === undefined ? 0 : Number(line.slice(series.length + 1));
     },
     upstream: (name) => codeHost.calls.filter((call) => call.command === name).length,
-    planned: () => cache.planned,
+    planned: () => planned,
     stop: async () => {
       listener.closeAll();
       server.close();
       await routes.close();
       await warmUpstream.close();
       await codeHost.stop();
-      await cache.settled();
+      await service.settled();
       await folder.remove();
     },
   };
-}
-
-/** Says how many asked it, so that a test knows who waits. */
-class CountingCache extends GitCache {
-  planned = 0;
-
-  override async plan(job: FetchJob): Promise<FetchPlan> {
-    this.planned++;
-    return super.plan(job);
-  }
 }
 
 export function command(

@@ -7,7 +7,7 @@ import type { RefSnapshotStore } from "./ref-snapshot-store.ts";
 import { repositoryId } from "./repository-id.ts";
 import { watchForErrorLine } from "../upstream/error-line.ts";
 import { GitError } from "../upstream/errors.ts";
-import { DEFAULT_PROBES_PER_MINUTE, ProbeLimit } from "./probe-limit.ts";
+import { ProbeLimit } from "./probe-limit.ts";
 import type { RefProbes, RefsAnswer } from "./ref-probe.ts";
 import type { UpstreamAnswer } from "../upstream/upstream.ts";
 
@@ -20,8 +20,8 @@ export interface AccessCheckOptions {
   readonly hostUrl: string;
   /** `cache.grant_seconds` */
   readonly grantSeconds: number;
-  /** Default {@link DEFAULT_PROBES_PER_MINUTE}. */
-  readonly probesPerMinute?: number;
+  /** Probes that one client may cause per minute. */
+  readonly probesPerMinute: number;
 }
 
 /** A credential and the repository that it asks for. */
@@ -67,7 +67,7 @@ export class AccessCheck {
     this.#objects = options.objects;
     this.#hostUrl = options.hostUrl;
     this.#authorizations = new AuthorizationCache(options.grantSeconds, options.clock);
-    this.#limit = new ProbeLimit(options.probesPerMinute ?? DEFAULT_PROBES_PER_MINUTE, options.clock);
+    this.#limit = new ProbeLimit(options.probesPerMinute, options.clock);
   }
 
   /** The time to hand to {@link recordAuthorization}: taken before the request is sent. */

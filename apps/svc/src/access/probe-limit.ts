@@ -3,7 +3,7 @@ import { TokenBucket } from "@devplat/base/token-bucket";
 import { addressKey } from "@devplat/config/address-key";
 
 /** Probes that one client may set off per minute; a busy CI behind one address stays below. */
-export const DEFAULT_PROBES_PER_MINUTE = 1200;
+export const PROBES_PER_MINUTE = 1200;
 const MINUTE_MS = 60_000;
 
 /** A limit, per client address, on the probes of the code host that a fetch without an authorization causes. */

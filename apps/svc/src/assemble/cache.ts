@@ -1,6 +1,6 @@
 import { type Clock, type Logger } from "@devplat/base";
-import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
-import { GitCache } from "../cache/git-cache.ts";
+import { KEEP_ALIVE_MS } from "../cache/coalescing/keep-alive.ts";
+import { FIRST_BYTE_MS } from "../cache/mirror-responses.ts";
 import { AppCredential, FirstCredential, ServiceToken } from "../cache/warming/warm-credential.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { Config } from "../config/schema.ts";
@@ -10,6 +10,9 @@ import { basePathOf } from "../http/routing/target.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { InstallationCredentials } from "../identity/apps/installation-credentials.ts";
 import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
+import { buildCache, type CacheParts } from "./cache-parts.ts";
+
+const MEGABYTE = 1024 * 1024;
 
 export interface CacheAssemblyOptions {
   readonly config: Config;
@@ -26,38 +29,38 @@ export interface CacheAssemblyOptions {
 }
 
 /** The cache, and the connection over which it warms itself. */
-export interface CacheParts {
-  readonly cache: GitCache;
-  readonly refs: RefSnapshotStore;
+export interface CacheAssembly extends CacheParts {
   /** To be closed when nothing warms any more. */
   readonly warmUpstream: Upstream;
 }
 
 /** The assembly of the cache, which follows the list of cached repositories. Part of assemble.ts. */
-export function assembleCache(options: CacheAssemblyOptions): CacheParts {
+export function assembleCache(options: CacheAssemblyOptions): CacheAssembly {
   const { config, storagePath, repositories, connections, userAgent, metrics, clock, logger } = options;
   const warmUpstream = new Upstream({ hostUrl: config.host.url, network: connections, metrics });
-  const refs = new RefSnapshotStore(config.cache.tips_seconds, clock);
-  const cache = new GitCache({
+  const { cache } = config;
+  const parts = buildCache({
     storagePath,
     hostUrl: config.host.url,
     policies: repositories,
-    refs,
-    maxUpstreamFetches: config.cache.max_upstream_fetches,
-    queueSeconds: config.cache.queue_seconds,
-    fill: config.cache.fill,
-    fillMaxMb: config.cache.fill_max_mb,
-    maxTotalMb: config.cache.max_total_size_mb ?? Infinity,
-    dropUnusedAfterMs: config.cache.drop_unused_after || Infinity,
-    detectCollisions: config.cache.detect_sha1_collisions,
-    repackIdleMs: config.cache.repack_idle_seconds * 1000,
-    pruneAfterMs: config.cache.prune_unreachable_after || Infinity,
-    warming: config.cache.enabled
+    tipsSeconds: cache.tips_seconds,
+    maxUpstreamFetches: cache.max_upstream_fetches,
+    queueMs: cache.queue_seconds * 1000,
+    keepAliveMs: KEEP_ALIVE_MS,
+    firstByteMs: FIRST_BYTE_MS,
+    fill: cache.fill,
+    fillMaxBytes: cache.fill_max_mb * MEGABYTE,
+    maxTotalBytes: (cache.max_total_size_mb ?? Infinity) * MEGABYTE,
+    dropUnusedAfterMs: cache.drop_unused_after || Infinity,
+    detectCollisions: cache.detect_sha1_collisions,
+    repackIdleMs: cache.repack_idle_seconds * 1000,
+    pruneAfterMs: cache.prune_unreachable_after || Infinity,
+    warming: cache.enabled
       ? {
           source: new WarmUpstream(warmUpstream, basePathOf(config.host.url), userAgent),
           credential: new FirstCredential([
             new AppCredential(options.installations),
-            new ServiceToken(config.cache.service_token),
+            new ServiceToken(cache.service_token),
           ]),
         }
       : undefined,
@@ -66,12 +69,12 @@ export function assembleCache(options: CacheAssemblyOptions): CacheParts {
     clock,
   });
   repositories.observe(
-    (policy) => void cache.policyChanged(policy),
+    (policy) => void parts.service.policyChanged(policy),
     ({ owner, name }) => {
-      cache.purge(owner, name).catch((error: unknown) => {
+      parts.service.purge(owner, name).catch((error: unknown) => {
         logger.error({ err: error, cache_repo: `${owner}/${name}` }, "cached data could not be removed");
       });
     },
   );
-  return { cache, refs, warmUpstream };
+  return { ...parts, warmUpstream };
 }

@@ -124,7 +124,7 @@ export async function assemble({
   if (appId !== undefined && privateKey !== undefined) await identity.apps.seed(appId, privateKey);
   const userAgent = `${BRAND.command}/${version}`;
   const storagePath = resolve(config.cache.storage_path ?? join(dataDir, "cache"));
-  const { cache, refs, warmUpstream } = assembleCache({
+  const cache = assembleCache({
     config,
     storagePath,
     repositories,
@@ -146,7 +146,6 @@ export async function assemble({
       identity,
       repositories,
       cache,
-      refs,
       lookup,
       uses,
       counts: store.oneTime,
@@ -168,7 +167,7 @@ export async function assemble({
       live,
       store,
       repositories,
-      maintenance: cache,
+      maintenance: cache.service,
       audit,
       lookup,
       authorizers,
@@ -245,7 +244,7 @@ export async function assemble({
     async (signal) => new IdleCollector(clock).run(signal),
     async (signal) =>
       new Housekeeping({ store, clock, logger, auditDays: config.audit.retention_days }).run(signal),
-    ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.run(signal)] : []),
+    ...(config.cache.enabled ? [async (signal: AbortSignal) => cache.service.run(signal)] : []),
   ];
   // What can refuse comes first.
   live.subscribe((next) => {
@@ -276,7 +275,7 @@ export async function assemble({
       const metricsAddress = sockets.metrics ?? config.metrics.listen;
       const loopbackOnly = developmentMode && !config.dev.mode_unsafe;
       try {
-        if (config.cache.enabled) await cache.prepare();
+        if (config.cache.enabled) await cache.service.prepare();
         // The listener asks for the base address when it is made; port 0 is known only after.
         const mainHost = mainAddress.kind === "tcp" ? mainAddress.host : undefined;
         if (mainAddress.kind === "tcp") address.bound(mainAddress.port, mainHost);
@@ -306,12 +305,12 @@ export async function assemble({
       await ended;
       abort.abort();
       await running.catch((error: unknown) => logger.error({ err: error }, "a background part failed"));
-      await cache.settled();
+      await cache.service.settled();
       const made = await proxy.ifMade();
       await made?.git.close();
       await made?.apiUpstream.close();
       await connections.close();
-      await warmUpstream.close();
+      await cache.warmUpstream.close();
       await metricsListening.close(0);
       await audit.flush();
       await store.close();

@@ -5,11 +5,13 @@ import { HostIds } from "../api-proxy/host-ids.ts";
 import { LimitedRequests } from "../api-proxy/limited-requests.ts";
 import type { IdentityParts } from "./identity.ts";
 import type { AuditTrail } from "../audit/audit-event.ts";
-import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
-import type { GitCache } from "../cache/git-cache.ts";
 import type { CachedRepositories } from "../administration/repositories/cached-repositories.ts";
 import type { LiveConfig } from "../config/live-config.ts";
-import { GitRoutes } from "../git/routes.ts";
+import { PROBES_PER_MINUTE } from "../access/probe-limit.ts";
+import type { CacheParts } from "./cache-parts.ts";
+import { assembleGit } from "./git.ts";
+import { BODY_IDLE_MS } from "../git/command-body.ts";
+import type { GitRoutes } from "../git/routes.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -26,8 +28,7 @@ export interface ProxyAssemblyOptions {
   readonly live: LiveConfig;
   readonly identity: IdentityParts;
   readonly repositories: CachedRepositories;
-  readonly cache: GitCache;
-  readonly refs: RefSnapshotStore;
+  readonly cache: CacheParts;
   readonly lookup: TokenLookup;
   readonly uses: TokenUses;
   /** Where instances count the requests of tokens together. */
@@ -53,8 +54,7 @@ export interface ProxyParts {
 
 /** Assembles git and the API behind the check of credentials. */
 export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
-  const { live, identity, repositories, cache, refs, lookup, uses, authorizers, connections, address } =
-    options;
+  const { live, identity, repositories, cache, lookup, uses, authorizers, connections, address } = options;
   const { audit, userAgent, metrics, clock, logger } = options;
   const { codeHost } = identity;
   const config = live.current;
@@ -96,16 +96,17 @@ export function assembleProxy(options: ProxyAssemblyOptions): ProxyParts {
     audit,
     logger,
   });
-  const git = new GitRoutes({
+  const git = assembleGit({
     hostUrl: config.host.url,
-    network: connections,
+    connections,
     credentials,
     policies: repositories,
     cache: config.cache.enabled ? cache : undefined,
-    refs,
     grantSeconds: config.cache.grant_seconds,
     strictLsRefs: config.cache.strict_lsrefs,
     gitCommandBytes: config.limits.git_command_bytes,
+    bodyIdleMs: BODY_IDLE_MS,
+    probesPerMinute: PROBES_PER_MINUTE,
     userAgent,
     metrics,
     logger,

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createLogger, systemClock } from "@devplat/base";
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { createLogger, systemClock, type Logger } from "@devplat/base";
 import { tempFolder } from "@devplat/testkit";
 import { Metrics } from "../telemetry/metrics.ts";
 import { CachedRepository } from "./cached-repository.ts";
-import { CheckedFiles } from "./responses/checked-files.ts";
 import { Cleanup } from "./cleanup.ts";
-import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
-import { GitCache } from "./git-cache.ts";
+import { testCache } from "../assemble/cache.test-kit.ts";
 import type { CachePolicy } from "./policy.ts";
 import { repositoryId } from "../access/repository-id.ts";
-import type { StoredFile } from "./responses/response-files.ts";
+import type { ResponseFacts } from "./responses/response-store.ts";
 import type { RefSnapshots } from "../access/ref-snapshots.ts";
 
 const MEGABYTE = 2 ** 20;
@@ -34,18 +34,17 @@ function playedCleanup(
   options: { totalMb?: number; dropHours?: number } = {},
 ) {
   const clock = { ...systemClock, now: () => NOW };
-  const kept = new Map<string, StoredFile[]>();
+  const kept = new Map<string, ResponseFacts[]>();
   const repositories = new Map<string, CachedRepository>();
   const done = {
     evicted: [] as string[],
     packs: [] as string[],
-    purged: [] as string[],
     sizes: new Map<string, number>(),
     faults: [] as string[],
   };
   for (const [name, { answers = {}, lastFetchHours }] of Object.entries(shops)) {
     const id = repositoryId("org", name);
-    const repository = new CachedRepository(id, {} as RefSnapshots, new CheckedFiles(clock));
+    const repository = new CachedRepository(id, {} as RefSnapshots);
     if (lastFetchHours !== undefined) repository.lastFetchAt = NOW - lastFetchHours * HOUR_MS;
     repositories.set(name, repository);
     const files = Object.entries(answers).map(([file, hours]) => ({
@@ -63,31 +62,38 @@ function playedCleanup(
   const all = async () => Object.keys(shops).map((name) => ({ owner: "org", name }));
   /** What removing an answer of this name throws, or reading the folder of {@link ALL}. */
   const refusals = new Map<string, NodeJS.ErrnoException>();
+  /** Answers that another process removed first. */
+  const removedElsewhere = new Set<string>();
   const cleanup = new Cleanup({
-    files: {
+    repositories: { of: ({ name }) => repositories.get(name)! },
+    responses: {
       repositories: all,
       list: async ({ name }) => [...(kept.get(name) ?? [])],
       remove: async ({ name }, file) => {
+        const before = kept.get(name) ?? [];
         const refusal = refusals.get(file);
         if (refusal !== undefined) throw refusal;
-        kept.set(
-          name,
-          (kept.get(name) ?? []).filter((each) => each.name !== file),
-        );
+        const after = before.filter((each) => each.name !== file);
+        kept.set(name, after);
+        return !removedElsewhere.has(file);
+      },
+      figures: ({ name }) => {
+        const files = kept.get(name) ?? [];
+        return { responses: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) };
       },
     },
-    objects: {
+    stores: {
       repositories: async () => {
         const refusal = refusals.get(ALL);
         if (refusal !== undefined) throw refusal;
         return [];
       },
-      diskUse: async ({ id: { name } }) => {
+      diskUse: async ({ name }) => {
         const [megabytes, hours] = shops[name]?.packs ?? [0, 0];
         return { bytes: megabytes * MEGABYTE, changedAt: NOW - hours * HOUR_MS };
       },
-      remove: async ({ id: { name } }) => void done.packs.push(name),
     },
+    reset: { removeMirror: async ({ id: { name } }) => void done.packs.push(name) },
     policies: {
       find: (_owner, name) => (policies.includes(name) ? named(name) : undefined),
       all: () => policies.map(named),
@@ -101,11 +107,16 @@ function playedCleanup(
     clock,
     maxTotalBytes: (options.totalMb ?? Infinity) * MEGABYTE,
     dropUnusedAfterMs: (options.dropHours ?? Infinity) * HOUR_MS,
-    repository: (_owner, name) => repositories.get(name)!,
-    purge: async (_owner, name) => void done.purged.push(name),
   });
   const left = (name: string): string[] => (kept.get(name) ?? []).map((file) => file.name).toSorted();
-  return { cleanup, done, left, refusals, repository: (name: string) => repositories.get(name)! };
+  return {
+    cleanup,
+    done,
+    left,
+    refusals,
+    removedElsewhere,
+    repository: (name: string) => repositories.get(name)!,
+  };
 }
 
 describe("Cleanup", () => {
@@ -114,14 +125,11 @@ describe("Cleanup", () => {
       a: { answers: { x: 1, y: 3, z: 2 }, limitMb: 2 },
       b: { answers: { x: 9 } },
     });
-    // Another process removed it: it counts no more.
-    played.repository("a").files.set("gone", MEGABYTE);
     await played.cleanup.run();
     assert.deepEqual(played.left("a"), ["x", "z"]);
     assert.deepEqual(played.left("b"), ["x"]);
     assert.deepEqual(played.done.evicted, ["a 1"]);
     assert.deepEqual(Object.fromEntries(played.done.sizes), { a: 2, b: 1 });
-    assert.deepEqual([...played.repository("a").files.keys()].toSorted(), ["x", "z"]);
   });
 
   it("what nobody used for longer than drop_unused_after goes, whatever the limit, and is not counted", async () => {
@@ -171,31 +179,22 @@ describe("Cleanup", () => {
     assert.deepEqual(await gone(0), ["oldest", "old", "young"]);
   });
 
-  it("data of repositories that are not listed goes, and no other", async () => {
+  it("data of repositories that are not listed is found, and no other", async () => {
     const played = playedCleanup({ a: {}, b: { isListed: false } });
-    await played.cleanup.run();
-    assert.deepEqual(played.done.purged, ["b"]);
+    assert.deepEqual(await played.cleanup.unlisted(), [{ owner: "org", name: "b" }]);
   });
 
-  it("an answer that another process removed is not counted; one that cannot be removed is a fault", async () => {
+  it("a response that another process removed is not counted; one that cannot be removed is a fault", async () => {
     const played = playedCleanup({
       a: { answers: { x: 2, y: 1 }, limitMb: 1 },
       b: { answers: { z: 1 }, limitMb: 0 },
     });
-    played.refusals.set("x", Object.assign(new Error("gone"), { code: "ENOENT" }));
+    played.removedElsewhere.add("x");
     played.refusals.set("z", Object.assign(new Error("no"), { code: "EACCES" }));
     await played.cleanup.run();
     assert.deepEqual(played.done.evicted, []);
-    assert.deepEqual(played.left("a"), ["x", "y"]);
+    assert.deepEqual([played.left("a"), played.left("b")], [["y"], ["z"]]);
     assert.deepEqual(played.done.faults, ["the cleanup of a repository failed"]);
-  });
-
-  it("a cache folder that cannot be read is a fault, and the limits are kept all the same", async () => {
-    const played = playedCleanup({ a: { answers: { x: 1 }, limitMb: 0 } });
-    played.refusals.set(ALL, Object.assign(new Error("no"), { code: "EACCES" }));
-    await played.cleanup.run();
-    assert.deepEqual(played.done.faults, ["the cache folder cannot be read"]);
-    assert.deepEqual(played.left("a"), []);
   });
 
   it("a total size that cannot be kept is a fault, and no error", async () => {
@@ -210,23 +209,15 @@ describe("Cleanup", () => {
     await played.cleanup.run();
     assert.deepEqual(played.left("a/b"), ["x"]);
   });
-
-  it("what was evicted is forgotten: a file of that name is checked again", async () => {
-    const played = playedCleanup({ a: { answers: { x: 1 }, limitMb: 0 } });
-    const { checked } = played.repository("a");
-    checked.written("x");
-    await played.cleanup.run();
-    assert.equal(await checked.isSound("x", async () => false), false);
-  });
 });
 
-describe("GitCache.run", () => {
+describe("CacheService", () => {
   it("cleans up once at the start, then every ten minutes until it is told to end [svc 4.9 11.3]", async () => {
     const folder = await tempFolder("svc-cleanup");
     const slept: number[] = [];
     const ended = new AbortController();
     let cleanups = 0;
-    const cache = new GitCache({
+    const { service } = testCache({
       storagePath: folder.path,
       hostUrl: "https://code.example",
       policies: {
@@ -236,9 +227,6 @@ describe("GitCache.run", () => {
           return [];
         },
       },
-      refs: new RefSnapshotStore(600, systemClock),
-      maxUpstreamFetches: 1,
-      queueSeconds: 1,
       metrics: new Metrics({ version: "0", processMetrics: false }),
       logger: createLogger({ destination: { write: () => undefined } }),
       clock: {
@@ -250,11 +238,39 @@ describe("GitCache.run", () => {
         },
       },
     });
-    await cache.prepare();
+    await service.prepare();
     assert.equal(cleanups, 1);
-    await cache.run(ended.signal);
+    await service.run(ended.signal);
     assert.deepEqual(slept, [600_000, 600_000, 600_000, 600_000]);
     assert.equal(cleanups, 4);
+    await folder.remove();
+  });
+
+  it("logs a cache folder that cannot be read, and keeps the limits all the same", async () => {
+    const folder = await tempFolder("svc-cleanup");
+    await symlink("_responses", join(folder.path, "_responses"));
+    const errors: string[] = [];
+    let enforced = 0;
+    const logger: Logger = {
+      ...createLogger({ destination: { write: () => undefined } }),
+      error: (_fields, message) => void errors.push(message),
+    };
+    const { service } = testCache({
+      storagePath: folder.path,
+      hostUrl: "https://code.example",
+      policies: {
+        find: () => undefined,
+        all: () => {
+          enforced++;
+          return [];
+        },
+      },
+      metrics: new Metrics({ version: "0", processMetrics: false }),
+      logger,
+    });
+    await service.cleanup();
+    assert.deepEqual(errors, ["the cache folder cannot be read"]);
+    assert.equal(enforced, 1);
     await folder.remove();
   });
 });

@@ -1,19 +1,23 @@
-import { systemCode, type Clock, type Logger } from "@devplat/base";
+import type { Clock, Logger } from "@devplat/base";
+import type { PackStores } from "@devplat/git-mirror";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { CachedRepository } from "./cached-repository.ts";
 import type { FaultLog } from "./fault-log.ts";
 import type { CachePolicies, CachePolicy } from "./policy.ts";
-import { isStorable } from "../access/repository-id.ts";
-import type { ResponseFiles, StoredFile } from "./responses/response-files.ts";
-import type { StoredObjects } from "./stored-objects.ts";
+import { isStorable, repositoryId } from "../access/repository-id.ts";
+import type { RepositoryRegistry } from "./repository-registry.ts";
+import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts";
+import type { RepositoryReset } from "./repository-reset.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Milliseconds without a fetch after which a repository's packs may go for others: an hour is no fleet at work. */
 const IDLE_STORE_MS = 3_600_000;
 
 export interface CleanupParts {
-  readonly files: Pick<ResponseFiles, "repositories" | "list" | "remove">;
-  readonly objects: Pick<StoredObjects, "repositories" | "diskUse" | "remove">;
+  readonly repositories: Pick<RepositoryRegistry, "of">;
+  readonly responses: Pick<ResponseStore, "repositories" | "list" | "remove" | "figures">;
+  readonly stores: Pick<PackStores, "repositories" | "diskUse">;
+  readonly reset: Pick<RepositoryReset, "removeMirror">;
   readonly policies: CachePolicies;
   readonly metrics: Pick<Metrics, "evicted" | "responseSize">;
   readonly faults: Pick<FaultLog, "once">;
@@ -23,11 +27,9 @@ export interface CleanupParts {
   readonly maxTotalBytes: number;
   /** `cache.drop_unused_after`, in milliseconds; Infinity: never. */
   readonly dropUnusedAfterMs: number;
-  readonly repository: (owner: string, name: string) => CachedRepository;
-  readonly purge: (owner: string, name: string) => Promise<void>;
 }
 
-interface Shelved extends StoredFile {
+interface Shelved extends ResponseFacts {
   readonly repository: CachedRepository;
   readonly policy: CachePolicy;
 }
@@ -47,7 +49,6 @@ export class Cleanup {
   /** All repositories. Never rejects. */
   async run(): Promise<void> {
     const { policies, faults } = this.#parts;
-    await this.#removeUnlisted();
     for (const policy of policies.all()) await this.enforce(policy);
     try {
       await this.#enforceTotal();
@@ -59,7 +60,7 @@ export class Cleanup {
   /** Counts one repository's response files, and evicts what is over its limit. Never rejects. */
   async enforce(policy: CachePolicy): Promise<void> {
     const { owner, name, maxCacheSizeMb } = policy;
-    const repository = this.#parts.repository(owner, name);
+    const repository = this.#repository(policy);
     if (!isStorable(repository.id)) return;
     try {
       const files = await this.#shelf(repository, policy);
@@ -67,41 +68,39 @@ export class Cleanup {
       const dead = files.filter(({ mtimeMs }) => mtimeMs < oldest);
       for (const file of dead) await this.#remove(file);
       const limit = maxCacheSizeMb === undefined ? Infinity : maxCacheSizeMb * MEGABYTE;
-      let total = repository.sizeBytes;
+      let total = this.#bytesOf(repository);
       for (const file of files.slice(dead.length)) {
         if (total <= limit) break;
         await this.#evict(file);
         total -= file.size;
       }
-      this.#parts.metrics.responseSize(owner, name, repository.sizeBytes);
+      this.#parts.metrics.responseSize(owner, name, this.#bytesOf(repository));
     } catch (error) {
       this.#parts.faults.once(repository, error, "the cleanup of a repository failed");
     }
   }
 
-  /** Data of repositories that are not listed any more: their removal was interrupted, or happened elsewhere. */
-  async #removeUnlisted(): Promise<void> {
-    const { files, objects, policies, faults, purge } = this.#parts;
-    try {
-      const kept = [...(await files.repositories()), ...(await objects.repositories())];
-      for (const { owner, name } of kept) {
-        if (policies.find(owner, name) === undefined) await purge(owner, name);
-      }
-    } catch (error) {
-      faults.once(undefined, error, "the cache folder cannot be read");
-    }
+  /**
+   * Repositories that have data and are not listed any more: their removal was interrupted, or happened elsewhere.
+   *
+   * @throws a system error
+   */
+  async unlisted(): Promise<readonly { readonly owner: string; readonly name: string }[]> {
+    const { responses, stores, policies } = this.#parts;
+    const kept = [...(await responses.repositories()), ...(await stores.repositories())];
+    return kept.filter(({ owner, name }) => policies.find(owner, name) === undefined);
   }
 
   async #enforceTotal(): Promise<void> {
-    const { objects, maxTotalBytes, metrics } = this.#parts;
+    const { maxTotalBytes, metrics, reset } = this.#parts;
     if (maxTotalBytes === Infinity) return;
     const files: Shelved[] = [];
     const stores: { repository: CachedRepository; bytes: number; usedAt: number }[] = [];
     for (const policy of this.#parts.policies.all()) {
-      const repository = this.#parts.repository(policy.owner, policy.name);
+      const repository = this.#repository(policy);
       if (!isStorable(repository.id)) continue;
       files.push(...(await this.#shelf(repository, policy)));
-      const { bytes, changedAt } = await objects.diskUse(repository);
+      const { bytes, changedAt } = await this.#parts.stores.diskUse(repository.id);
       if (bytes > 0) stores.push({ repository, bytes, usedAt: repository.lastFetchAt ?? changedAt });
     }
     let total = [...files.map(({ size }) => size), ...stores.map(({ bytes }) => bytes)].reduce(
@@ -112,13 +111,13 @@ export class Cleanup {
       if (total <= maxTotalBytes) break;
       await this.#evict(file);
       total -= file.size;
-      metrics.responseSize(file.policy.owner, file.policy.name, file.repository.sizeBytes);
+      metrics.responseSize(file.policy.owner, file.policy.name, this.#bytesOf(file.repository));
     }
     const idleSince = this.#parts.clock.now() - IDLE_STORE_MS;
     for (const { repository, bytes, usedAt } of stores.toSorted((a, b) => a.usedAt - b.usedAt)) {
       if (total <= maxTotalBytes || usedAt > idleSince) break;
       repository.generation++;
-      await objects.remove(repository);
+      await reset.removeMirror(repository);
       total -= bytes;
       this.#parts.logger.info(
         { repo: repository.id.key, bytes },
@@ -127,29 +126,26 @@ export class Cleanup {
     }
   }
 
-  /** A repository's files, the longest unused first; what the repository knows of them is made true. */
+  /** A repository's responses, the longest unused first. */
   async #shelf(repository: CachedRepository, policy: CachePolicy): Promise<Shelved[]> {
-    const files = (await this.#parts.files.list(repository.id)).toSorted((a, b) => a.mtimeMs - b.mtimeMs);
-    repository.files.clear();
-    for (const file of files) repository.files.set(file.name, file.size);
-    return files.map((file) => ({ ...file, repository, policy }));
+    const files = await this.#parts.responses.list(repository.id);
+    return files.toSorted((a, b) => a.mtimeMs - b.mtimeMs).map((file) => ({ ...file, repository, policy }));
   }
 
   async #evict(file: Shelved): Promise<void> {
     if (await this.#remove(file)) this.#parts.metrics.evicted(file.policy.owner, file.policy.name, 1);
   }
 
-  /** @returns whether it was still there */
+  /** @returns false: another process was first */
   async #remove({ repository, name }: Shelved): Promise<boolean> {
-    repository.files.delete(name);
-    repository.checked.forget(name);
-    try {
-      await this.#parts.files.remove(repository.id, name);
-      return true;
-    } catch (error) {
-      // Another process was first.
-      if (systemCode(error) === "ENOENT") return false;
-      throw error;
-    }
+    return await this.#parts.responses.remove(repository.id, name);
+  }
+
+  #repository({ owner, name }: CachePolicy): CachedRepository {
+    return this.#parts.repositories.of(repositoryId(owner, name));
+  }
+
+  #bytesOf({ id }: CachedRepository): number {
+    return this.#parts.responses.figures(id).bytes;
   }
 }

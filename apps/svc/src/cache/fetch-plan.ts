@@ -4,8 +4,8 @@ import type { Authorization } from "../access/authorization.ts";
 import type { ByteSource } from "../telemetry/metrics.ts";
 import type { UpstreamAnswer } from "../upstream/upstream.ts";
 import type { CachedRepository } from "./cached-repository.ts";
-import type { FlightReader } from "./coalescing/flight.ts";
-import type { OpenResponse } from "./responses/response-files.ts";
+import type { FetchReader } from "./coalescing/coalesced-fetch.ts";
+import type { StoredResponse } from "./responses/response-store.ts";
 
 /** The code host, asked with the credential and the limits of one client's request. Only misses and fills use it. */
 export interface FetchUpstream {
@@ -56,11 +56,11 @@ export class AccessEnded extends Error {
  * - `busy`: no turn came in time. `gone`: the caller left.
  */
 export type FetchPlan =
-  | { readonly kind: "file"; readonly file: OpenResponse }
-  | { readonly kind: "follow"; readonly reader: FlightReader }
+  | { readonly kind: "file"; readonly file: StoredResponse }
+  | { readonly kind: "follow"; readonly reader: FetchReader }
   | {
       readonly kind: "lead";
-      readonly reader: FlightReader;
+      readonly reader: FetchReader;
       readonly result: "hit" | "miss";
       readonly source: ByteSource;
       readonly failed: () => boolean;
@@ -71,8 +71,8 @@ export type FetchPlan =
   | { readonly kind: "busy" }
   | { readonly kind: "gone" };
 
-/** Whether the names of `want-ref` stand for the same objects. */
-export function sameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
-  if (expected.size !== given.size) return false;
-  return expected.entries().every(([name, oid]) => given.get(name) === oid);
+/** A plan, and whether access must be confirmed before its first byte. */
+export interface PlannedFetch {
+  readonly plan: FetchPlan;
+  readonly confirm: boolean;
 }

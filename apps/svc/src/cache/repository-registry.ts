@@ -1,24 +1,20 @@
-import type { Clock } from "@devplat/base";
 import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
 import { CachedRepository } from "./cached-repository.ts";
-import { CheckedFiles } from "./responses/checked-files.ts";
 
 /** What the cache knows of every repository while the process runs. */
 export class RepositoryRegistry {
   readonly #refs: RefSnapshotStore;
-  readonly #clock: Clock;
   readonly #repositories = new Map<string, CachedRepository>();
 
-  constructor(refs: RefSnapshotStore, clock: Clock) {
+  constructor(refs: RefSnapshotStore) {
     this.#refs = refs;
-    this.#clock = clock;
   }
 
   of(id: RepositoryId): CachedRepository {
     const known = this.#repositories.get(id.key);
     if (known !== undefined) return known;
-    const repository = new CachedRepository(id, this.#refs.of(id), new CheckedFiles(this.#clock));
+    const repository = new CachedRepository(id, this.#refs.of(id));
     this.#repositories.set(id.key, repository);
     return repository;
   }

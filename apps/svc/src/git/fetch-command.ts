@@ -15,8 +15,8 @@ import { StoredDataDamaged } from "../cache/responses/block-sums.ts";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
-import { FlightCut } from "../cache/coalescing/flight.ts";
-import type { OpenResponse } from "../cache/responses/response-files.ts";
+import { ResponseCut } from "../cache/coalescing/coalesced-fetch.ts";
+import type { StoredResponse } from "../cache/responses/response-store.ts";
 import { isStorableRequest } from "../cache/responses/response-key.ts";
 import type { FetchAuthorization } from "../access/authorization.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
@@ -158,7 +158,7 @@ export class FetchCommand {
     return await this.#run({ ...call, authorizedAt, plans: plans + 1 });
   }
 
-  async #fromFile(call: FetchCall, file: OpenResponse): Promise<boolean> {
+  async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
     const { answer } = call;
     const sender = new AnswerSender(answer.sink);
     try {
@@ -204,11 +204,11 @@ export class FetchCommand {
       // Its own leaving also ends the flight under a client that was alone.
       const left = isGone(error) || request.context.gone.aborted;
       const ended =
-        error instanceof FlightCut && error.cause instanceof AccessEnded ? error.cause : undefined;
+        error instanceof ResponseCut && error.cause instanceof AccessEnded ? error.cause : undefined;
       const failure = ended !== undefined && isRefusal(ended.status) ? "rejected" : "error";
       this.#count(call, left ? result : failure);
       if (left) throw new GitError("client_gone", 499, "the client left");
-      if (!(error instanceof FlightCut)) throw error;
+      if (!(error instanceof ResponseCut)) throw error;
       if (error.isOwn) {
         answer.beginOwn("error");
         await answer.sink.fail(errorPacket(OWN_FAULT, sender.inPackfile));

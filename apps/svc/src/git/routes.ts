@@ -1,6 +1,6 @@
 import { isRedirect, isRefusal } from "../upstream/response-status.ts";
 import type { GitAction } from "../scopes/required-permissions.ts";
-import { systemClock, type Clock, type Logger } from "@devplat/base";
+import type { Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
 import type { CachePolicies, CachePolicy } from "../cache/policy.ts";
@@ -8,70 +8,38 @@ import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import type { GitHandler } from "../http/server/listener.ts";
 import type { VirtualHost } from "../http/routing/virtual-host.ts";
-import {
-  basePathOf,
-  queryValues,
-  splitTarget,
-  type RepositoryTail,
-  type Target,
-} from "../http/routing/target.ts";
+import { queryValues, splitTarget, type RepositoryTail, type Target } from "../http/routing/target.ts";
 import { answerText } from "../http/request/text-answer.ts";
-import type { Metrics, RequestResult } from "../telemetry/metrics.ts";
+import type { RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialCheck } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
-import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
-import { AccessCheck } from "../access/access-check.ts";
+import type { AccessCheck } from "../access/access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
-import type { UpstreamConnections } from "../upstream/upstream-connections.ts";
-import { BODY_IDLE_MS, CommandBodies } from "./command-body.ts";
+import type { CommandBodies } from "./command-body.ts";
 import { GitError } from "../upstream/errors.ts";
-import { FetchCommand } from "./fetch-command.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
-import { KnownBodies } from "./known-bodies.ts";
-import {
-  answerLfsBatch,
-  lfsBatchBodies,
-  lfsDeed,
-  lfsPermissions,
-  readLfsBatch,
-  type LfsBatch,
-} from "./lfs.ts";
+import { answerLfsBatch, lfsDeed, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
 import { rewriteLocation } from "./location.ts";
-import { LsRefsCommand } from "./ls-refs-command.ts";
-import { Outcomes } from "./outcome.ts";
+import type { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
-import { RefProbes } from "../access/ref-probe.ts";
-import { UploadLimit } from "./upload-limit.ts";
-import { UploadPack } from "./upload-pack.ts";
-import { Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
+import type { UploadPack } from "./upload-pack.ts";
+import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
-export interface GitRoutesOptions {
-  /** `host.url` */
-  readonly hostUrl: string;
-  /** How the code host is reached; default: directly, with the system's trust. */
-  readonly network?: UpstreamConnections;
+export interface GitRoutesParts {
+  /** Path of `host.url`, without a final slash. */
+  readonly basePath: string;
+  readonly upstream: Upstream;
+  readonly outcomes: Outcomes;
   readonly credentials: CredentialCheck;
   readonly policies: CachePolicies;
+  readonly bodyLimits: BodyLimits;
+  readonly lfsBatches: CommandBodies;
   /** Undefined: the cache feature is off, and everything passes through. */
-  readonly cache: GitCache | undefined;
-  /** Recent refs of all repositories. */
-  readonly refs: RefSnapshotStore;
-  /** `cache.grant_seconds` */
-  readonly grantSeconds: number;
-  /** `cache.strict_lsrefs` */
-  readonly strictLsRefs: boolean;
-  /** `limits.git_command_bytes` */
-  readonly gitCommandBytes: number;
-  /** Milliseconds of silence in a request's body. Default {@link BODY_IDLE_MS}. */
-  readonly bodyIdleMs?: number;
-  /** Default: probe-limit.ts. */
-  readonly probesPerMinute?: number;
-  /** The `User-Agent` and `agent` of requests of our own, such as `svc/1.2.3`. */
-  readonly userAgent: string;
-  readonly metrics: Metrics;
+  readonly cached:
+    | { readonly access: AccessCheck; readonly cache: GitCache; readonly uploadPack: UploadPack }
+    | undefined;
   readonly logger: Logger;
-  readonly clock?: Clock;
 }
 
 const METHODS: Readonly<Record<RepositoryTail["kind"], readonly string[]>> = {
@@ -87,44 +55,10 @@ const METHODS: Readonly<Record<RepositoryTail["kind"], readonly string[]>> = {
 
 /** Everything that is asked of the code host's git side: admission first, then the cache, or straight through. */
 export class GitRoutes implements GitHandler {
-  readonly #options: GitRoutesOptions;
-  readonly #basePath: string;
-  readonly #upstream: Upstream;
-  readonly #outcomes: Outcomes;
-  readonly #bodyLimits: BodyLimits;
-  readonly #lfsBatches: CommandBodies;
-  readonly #cached: { readonly access: AccessCheck; readonly uploadPack: UploadPack } | undefined;
+  readonly #parts: GitRoutesParts;
 
-  constructor(options: GitRoutesOptions) {
-    this.#options = options;
-    this.#basePath = basePathOf(options.hostUrl);
-    const { hostUrl, metrics, network } = options;
-    const upstream = new Upstream({ hostUrl, metrics, ...(network === undefined ? {} : { network }) });
-    const outcomes = new Outcomes(options.metrics);
-    this.#upstream = upstream;
-    this.#outcomes = outcomes;
-    const idleMs = options.bodyIdleMs ?? BODY_IDLE_MS;
-    this.#bodyLimits = { idleMs, uploads: new UploadLimit() };
-    this.#lfsBatches = lfsBatchBodies(idleMs);
-    const { cache, logger } = options;
-    if (cache === undefined) return;
-    const { clock = systemClock, userAgent } = options;
-    const probes = new RefProbes({ upstream, userAgent, clock });
-    const access = new AccessCheck({ ...options, objects: cache.objects, clock, probes });
-    const bodies = new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs });
-    const known = new KnownBodies();
-    const uploadPack = new UploadPack({
-      upstream,
-      bodies,
-      known,
-      access,
-      cache,
-      outcomes,
-      lsRefs: new LsRefsCommand({ upstream, access, outcomes, metrics }),
-      fetch: new FetchCommand({ upstream, access, cache, outcomes, known, logger }),
-      strict: options.strictLsRefs,
-    });
-    this.#cached = { access, uploadPack };
+  constructor(parts: GitRoutesParts) {
+    this.#parts = parts;
   }
 
   async handle(
@@ -145,12 +79,12 @@ export class GitRoutes implements GitHandler {
 
   /** Closes the connections to the code host. */
   async close(): Promise<void> {
-    await this.#upstream.close();
+    await this.#parts.upstream.close();
   }
 
   #policyOf(target: Target): CachePolicy | undefined {
-    if (this.#cached === undefined || target.kind !== "repository") return undefined;
-    return this.#options.policies.find(target.owner, target.name);
+    if (this.#parts.cached === undefined || target.kind !== "repository") return undefined;
+    return this.#parts.policies.find(target.owner, target.name);
   }
 
   async #admitted(
@@ -159,7 +93,7 @@ export class GitRoutes implements GitHandler {
     virtualHost: VirtualHost,
     policy: CachePolicy | undefined,
   ): Promise<void> {
-    const { credentials } = this.#options;
+    const { credentials } = this.#parts;
     const { request } = context;
     const methods = target.kind === "repository" ? METHODS[target.tail.kind] : undefined;
     if (methods?.includes(request.method ?? "") === false) {
@@ -187,7 +121,7 @@ export class GitRoutes implements GitHandler {
       this.#refuse(context, target, policy, status, message, headers);
       return;
     }
-    if (this.#cached !== undefined) context.concludeCache(untouched(policy));
+    if (this.#parts.cached !== undefined) context.concludeCache(untouched(policy));
     const gitRequest: GitRequest = {
       context,
       target,
@@ -195,8 +129,8 @@ export class GitRoutes implements GitHandler {
       renew: admission.renew,
       policy,
       relay: {
-        requested: new URL(target.upstreamPath, this.#upstream.origin),
-        stripPrefix: virtualHost === "code_host" ? "" : this.#basePath,
+        requested: new URL(target.upstreamPath, this.#parts.upstream.origin),
+        stripPrefix: virtualHost === "code_host" ? "" : this.#parts.basePath,
         allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
         whenUnauthorized: explainUnauthorized(admission.whenUnauthorized, admission.authorization),
       },
@@ -204,12 +138,17 @@ export class GitRoutes implements GitHandler {
     if (batch !== undefined) {
       const observe = (answer: UpstreamAnswer): UpstreamAnswer =>
         this.#observe(gitRequest, answer, batch.level);
-      await answerLfsBatch(this.#upstream, gitRequest, batch, ownOrigin(context), observe);
+      await answerLfsBatch(this.#parts.upstream, gitRequest, batch, ownOrigin(context), observe);
       return;
     }
     const version = requestedProtocolVersion(singleHeader(request.headers["git-protocol"]));
-    if (this.#cached !== undefined && policy?.enabled === true && isUploadPack(target) && version === 2) {
-      await this.#cached.uploadPack.handle({ ...gitRequest, policy, target });
+    if (
+      this.#parts.cached !== undefined &&
+      policy?.enabled === true &&
+      isUploadPack(target) &&
+      version === 2
+    ) {
+      await this.#parts.cached.uploadPack.handle({ ...gitRequest, policy, target });
       return;
     }
     await this.#pass(gitRequest);
@@ -224,9 +163,9 @@ export class GitRoutes implements GitHandler {
     message: string,
     headers: Readonly<Record<string, string>> = {},
   ): void {
-    if (this.#cached !== undefined) context.concludeCache("rejected");
+    if (this.#parts.cached !== undefined) context.concludeCache("rejected");
     const counts = context.request.method === "POST" && isUploadPack(target);
-    if (policy?.enabled === true && counts) this.#outcomes.request(context, policy, "rejected");
+    if (policy?.enabled === true && counts) this.#parts.outcomes.request(context, policy, "rejected");
     answerText(context, status, message, headers);
   }
 
@@ -236,7 +175,7 @@ export class GitRoutes implements GitHandler {
     target: Exclude<Target, { kind: "malformed" }>,
     headers: readonly string[],
   ): Promise<{ readonly admission: Admission; readonly batch?: LfsBatch }> {
-    const { credentials } = this.#options;
+    const { credentials } = this.#parts;
     const stray = credentials.foreignCredentialRefusal(() => [
       ...queryValues(splitTarget(target.upstreamPath).query),
       ...headers,
@@ -256,7 +195,7 @@ export class GitRoutes implements GitHandler {
     // Nothing is read of a batch that may not even download.
     const early = caller.permits(lfsPermissions(target.owner, target.name, "read"));
     if (early !== undefined) return { admission: early };
-    const batch = await readLfsBatch(context, this.#lfsBatches);
+    const batch = await readLfsBatch(context, this.#parts.lfsBatches);
     const refusal = caller.permits(lfsPermissions(target.owner, target.name, batch.level));
     return { admission: refusal ?? (await caller.forward("git")), batch };
   }
@@ -266,7 +205,7 @@ export class GitRoutes implements GitHandler {
     const passed: Passed = { status: 0, command: undefined, isProbe: false };
     const advertisement = policy?.enabled === true ? this.#advertisementOf(request) : undefined;
     try {
-      await passThrough(this.#upstream, request, this.#bodyLimits, passed, (answer) => {
+      await passThrough(this.#parts.upstream, request, this.#parts.bodyLimits, passed, (answer) => {
         const observed = this.#observe(request, answer);
         return advertisement?.follow(observed) ?? observed;
       });
@@ -282,32 +221,32 @@ export class GitRoutes implements GitHandler {
   /** Tells the access check of an answer. @param level of a batch of LFS, where it is known */
   #observe(request: GitRequest, answer: UpstreamAnswer, level?: "read" | "write"): UpstreamAnswer {
     const { target } = request;
-    if (this.#cached === undefined || target.kind !== "repository") return answer;
-    return observeAnswer(this.#cached.access, { ...request, target }, answer, level);
+    if (this.#parts.cached === undefined || target.kind !== "repository") return answer;
+    return observeAnswer(this.#parts.cached.access, { ...request, target }, answer, level);
   }
 
   /** @param result for a repository that is cached */
   #countPassed(request: GitRequest, passed: Passed, result: "passthrough" | "error"): void {
     const { context, target, policy } = request;
-    if (this.#cached === undefined || target.kind !== "repository") return;
+    if (this.#parts.cached === undefined || target.kind !== "repository") return;
     // git's probe before a large body belongs to the request that follows: one clone is one count.
     const isCommand = isUploadPack(target) && countsAlone(context);
     if (!isCommand && target.tail.kind !== "dumb_info_refs") return;
     if (policy === undefined)
-      this.#outcomes.nocache(context, target.owner, target.name, passed.status === 200);
-    else this.#outcomes.request(context, policy, policy.enabled ? result : "bypass");
+      this.#parts.outcomes.nocache(context, target.owner, target.name, passed.status === 200);
+    else this.#parts.outcomes.request(context, policy, policy.enabled ? result : "bypass");
   }
 
   /** Reads along where a cached repository's advertisement of protocol v2 passes. */
   #advertisementOf({ context, target }: GitRequest): AdvertisedFeatures | undefined {
-    const { cache } = this.#options;
-    if (cache === undefined || target.kind !== "repository") return undefined;
+    const { cached } = this.#parts;
+    if (cached === undefined || target.kind !== "repository") return undefined;
     const { tail, owner, name } = target;
     if (tail.kind !== "info_refs" || tail.service !== "git-upload-pack") return undefined;
     if (requestedProtocolVersion(singleHeader(context.request.headers["git-protocol"])) !== 2) {
       return undefined;
     }
-    return new AdvertisedFeatures(cache.repository(owner, name));
+    return new AdvertisedFeatures(cached.cache.repository(owner, name));
   }
 
   /** Ends a request that failed: with its status, or by breaking an answer that has begun. Logged once, here. */
@@ -318,10 +257,11 @@ export class GitRoutes implements GitHandler {
       return;
     }
     if (policy?.enabled === true) {
-      if (isUploadPack(target) && countsAlone(context)) this.#outcomes.request(context, policy, "error");
+      if (isUploadPack(target) && countsAlone(context))
+        this.#parts.outcomes.request(context, policy, "error");
       else context.concludeCache("error");
     }
-    this.#options.logger.warn(
+    this.#parts.logger.warn(
       { request_id: context.id, repo: context.cacheRepo, err: error },
       "a git request failed",
     );

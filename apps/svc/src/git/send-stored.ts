@@ -1,6 +1,6 @@
 import { FetchResponseWalker, ProtocolError } from "@devplat/git-protocol";
-import type { FlightReader } from "../cache/coalescing/flight.ts";
-import type { OpenResponse } from "../cache/responses/response-files.ts";
+import type { FetchReader } from "../cache/coalescing/coalesced-fetch.ts";
+import type { StoredResponse } from "../cache/responses/response-store.ts";
 import type { Slice } from "../cache/responses/slices.ts";
 import type { ClientSink } from "./client-sink.ts";
 
@@ -34,7 +34,7 @@ export class AnswerSender {
    * @returns the bytes sent
    * @throws what reading threw, once all before it is sent; the sink's error
    */
-  async file(file: OpenResponse): Promise<number> {
+  async file(file: StoredResponse): Promise<number> {
     let sent = 0;
     while (sent < file.size) {
       if (file.crowded()) await this.#sending;
@@ -57,9 +57,9 @@ export class AnswerSender {
    *
    * @param begin called once, before the first byte: it writes the head
    * @returns the bytes sent
-   * @throws FlightCut, once all before it is sent; the sink's error
+   * @throws ResponseCut, once all before it is sent; the sink's error
    */
-  async flight(reader: FlightReader, begin: () => void): Promise<number> {
+  async flight(reader: FetchReader, begin: () => void): Promise<number> {
     let sent = 0;
     let part = await reader.read();
     begin();

@@ -1,9 +1,5 @@
 import { FetchResponseWalker } from "@devplat/git-protocol";
-import { readAt } from "../responses/file-io.ts";
-import type { FlightReader } from "./flight.ts";
-
-/** Bytes of a stored answer that are read at once on the way into the store. */
-const READ_BYTES = 256 * 1024;
+import type { FetchReader } from "./coalesced-fetch.ts";
 
 /**
  * The bytes of the pack in a `fetch` answer, without framing and progress.
@@ -24,7 +20,7 @@ export async function* packBytes(chunks: AsyncIterable<Buffer>): AsyncGenerator<
 }
 
 /** The bytes of a transfer under way, from its start; its place is given up at the end. Each chunk is good until the next. */
-export async function* flightChunks(reader: FlightReader): AsyncGenerator<Buffer, void, undefined> {
+export async function* fetchChunks(reader: FetchReader): AsyncGenerator<Buffer, void, undefined> {
   try {
     for (let part = await reader.read(); part !== undefined; part = await reader.read()) {
       if (part.kind === "live") {
@@ -39,16 +35,5 @@ export async function* flightChunks(reader: FlightReader): AsyncGenerator<Buffer
     }
   } finally {
     reader.leave();
-  }
-}
-
-/** The bytes of a file that is open, from its start. Each chunk is the consumer's. */
-export async function* fileChunks(fd: number, size: number): AsyncGenerator<Buffer, void, undefined> {
-  for (let position = 0; position < size;) {
-    const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, size - position));
-    const count = await readAt(fd, buffer, buffer.length, position);
-    if (count === 0) return;
-    position += count;
-    yield buffer.subarray(0, count);
   }
 }

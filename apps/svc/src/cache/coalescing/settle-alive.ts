@@ -1,22 +1,27 @@
 import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
 import { AccessEnded, type FetchJob } from "../fetch-plan.ts";
 import { canKeepAlive, drop, keptAlive, within } from "./keep-alive.ts";
-import type { SettledAnswer } from "../stored-objects.ts";
+import type { RepositoryReset } from "../repository-reset.ts";
+import type { SettledAnswer } from "../mirror-responses.ts";
 
 /**
  * Waits for an answer that is prepared. If that takes longer than a sign of life may, and the client can be shown such
  * signs, its answer begins with them; what then cannot be answered from here is the code host's own answer. Access is
  * confirmed before cached data follows them.
- *
- * @param startAnew sets the stored data aside, because it is another repository's
  */
-export async function settleAlive(
-  job: FetchJob,
-  pending: Promise<SettledAnswer>,
-  signal: AbortSignal,
-  intervalMs: number,
-  startAnew: () => Promise<void>,
-): Promise<SettledAnswer> {
+export async function settleAlive({
+  job,
+  pending,
+  signal,
+  intervalMs,
+  reset,
+}: {
+  readonly job: FetchJob;
+  readonly pending: Promise<SettledAnswer>;
+  readonly signal: AbortSignal;
+  readonly intervalMs: number;
+  readonly reset: RepositoryReset;
+}): Promise<SettledAnswer> {
   if (job.fetch === undefined || !canKeepAlive(job.fetch)) return await pending;
   const soon = await within(pending, intervalMs);
   if (soon !== undefined) return soon;
@@ -31,7 +36,7 @@ export async function settleAlive(
       return settled.chunks;
     }
     if (settled.kind === "relay" || settled.kind === "busy") throw new Error("the code host gives no pack");
-    if (settled.kind === "unrelated") await startAnew();
+    if (settled.kind === "unrelated") await reset.startAnew(job.repository);
     const answer = await job.upstream.fetch(job.body, signal);
     if (!isUploadPackResult(answer)) throw new Error("the code host gives no pack");
     return answer.chunks;

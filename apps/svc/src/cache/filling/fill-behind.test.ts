@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FillBehind, type FillSource } from "./fill-behind.ts";
+import { FillBehind, type CompleteResponse, type FillSource } from "./fill-behind.ts";
 import { FillStarts } from "./fill-starts.ts";
 
 const READER = { read: () => Promise.resolve(undefined), leave: () => undefined };
-const FILE = { fd: 3, bytes: 100 };
+const FILE: CompleteResponse = {
+  chunks: async function* () {
+    yield Buffer.alloc(100);
+  },
+};
 
 interface Transfer {
   readonly behind: FillBehind;

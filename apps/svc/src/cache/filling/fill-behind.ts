@@ -1,10 +1,9 @@
 import type { FillCandidate } from "./fill-starts.ts";
-import type { Flight, FlightReader } from "../coalescing/flight.ts";
+import type { CoalescedFetch, FetchReader } from "../coalescing/coalesced-fetch.ts";
 
-/** A stored answer. */
-export interface AnswerFile {
-  readonly fd: number;
-  readonly bytes: number;
+/** A response that is complete and stored. */
+export interface CompleteResponse {
+  chunks(): AsyncIterable<Buffer>;
 }
 
 /**
@@ -12,12 +11,12 @@ export interface AnswerFile {
  * fetch of its own.
  */
 export type FillSource =
-  | { readonly kind: "file"; readonly file: AnswerFile; readonly isHere: true }
-  | { readonly kind: "transfer"; readonly reader: FlightReader; readonly isHere: boolean }
+  | { readonly kind: "file"; readonly file: CompleteResponse; readonly isHere: true }
+  | { readonly kind: "transfer"; readonly reader: FetchReader; readonly isHere: boolean }
   | undefined;
 
 export interface FillBehindParts {
-  readonly flight: Pick<Flight, "complete" | "delivered" | "joinable" | "join">;
+  readonly flight: Pick<CoalescedFetch, "complete" | "delivered" | "joinable" | "join">;
   readonly selfContained: boolean;
   /** Fills the mirror. Called once at most. Never rejects. */
   readonly fill: (source: FillSource) => Promise<void>;
@@ -33,7 +32,7 @@ export class FillBehind implements FillCandidate {
   readonly #parts: FillBehindParts;
   readonly #done = Promise.withResolvers<void>();
   #started = false;
-  #file: AnswerFile | undefined;
+  #file: CompleteResponse | undefined;
 
   constructor(parts: FillBehindParts) {
     this.#parts = parts;
@@ -68,7 +67,7 @@ export class FillBehind implements FillCandidate {
    *
    * @param file its stored answer; undefined: it was not stored
    */
-  async complete(file: AnswerFile | undefined): Promise<void> {
+  async complete(file: CompleteResponse | undefined): Promise<void> {
     this.#file = file;
     await this.#parts.flight.delivered;
     if (this.#started) return;

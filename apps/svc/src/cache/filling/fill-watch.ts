@@ -1,3 +1,5 @@
+import type { CachedRepository } from "../cached-repository.ts";
+
 /** A wait that a fill ends. */
 export interface WatchedFill {
   /** Fires when the repository's mirror has been filled. */
@@ -8,6 +10,7 @@ export interface WatchedFill {
 
 /** Tells requests that wait for a turn at the code host that a mirror was filled: it may have what they want. */
 export class FillWatch {
+  readonly #observers: ((repository: CachedRepository) => void)[] = [];
   readonly #waiting = new Map<string, Set<AbortController>>();
 
   watch(key: string): WatchedFill {
@@ -23,8 +26,19 @@ export class FillWatch {
     };
   }
 
-  /** A fill of this repository is over. */
-  done(key: string): void {
+  /** Told of fills that are over. */
+  observe(filled: (repository: CachedRepository) => void): void {
+    this.#observers.push(filled);
+  }
+
+  /** A fill began. @returns resolves when it is over and those who wait are told */
+  async begun(repository: CachedRepository, work: Promise<void>): Promise<void> {
+    await work;
+    this.#done(repository.id.key);
+    for (const filled of this.#observers) filled(repository);
+  }
+
+  #done(key: string): void {
     const waiting = this.#waiting.get(key);
     this.#waiting.delete(key);
     for (const controller of waiting ?? []) controller.abort();

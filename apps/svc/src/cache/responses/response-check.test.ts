@@ -7,12 +7,12 @@ import {
   encodeFetchResponse,
   encodeSideBand,
 } from "@devplat/git-protocol";
-import { AnswerCheck } from "./answer-check.ts";
-import { answerOf } from "../answer.test-kit.ts";
+import { ResponseCheck } from "./response-check.ts";
+import { answerOf } from "./response.test-kit.ts";
 
-describe("AnswerCheck", () => {
+describe("ResponseCheck", () => {
   const verdictOf = (bytes: Buffer, step: number): string | undefined => {
-    const check = new AnswerCheck("sha1");
+    const check = new ResponseCheck("sha1");
     for (let at = 0; at < bytes.length; at += step) check.push(bytes.subarray(at, at + step));
     return check.verdict();
   };

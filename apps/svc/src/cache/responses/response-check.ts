@@ -11,7 +11,7 @@ const PACK_HEADER_BYTES = 12;
  * The trailer is compared with plain SHA-1 (or SHA-256): it guards against damage on the way; what the objects are is
  * the code host's word, and clients check it again.
  */
-export class AnswerCheck {
+export class ResponseCheck {
   readonly #walker: FetchResponseWalker;
   readonly #hash: Hash;
   readonly #hashBytes: number;

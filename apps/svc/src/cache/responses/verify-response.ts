@@ -1,7 +1,7 @@
 import { SUM_BLOCK_BYTES } from "./block-sums.ts";
 import { readAt } from "./file-io.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
-import type { OpenResponse } from "./response-files.ts";
+import type { OpenFile } from "./file-response-store.ts";
 
 /** Bytes read at once. */
 const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
@@ -10,7 +10,7 @@ const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
  * Reads a file of an earlier process through once: damage that is found now does not fail a clone, because the code host
  * can still answer.
  */
-export async function isSound({ fd, size, sums }: OpenResponse): Promise<boolean> {
+export async function isSound({ fd, size, sums }: OpenFile): Promise<boolean> {
   const buffer = Buffer.allocUnsafe(Math.min(VERIFY_CHUNK_BYTES, Math.max(1, size)));
   for (let position = 0; position < size;) {
     const length = Math.min(buffer.length, size - position);

@@ -1,7 +1,7 @@
-import type { AnswerCheck } from "../responses/answer-check.ts";
+import type { ResponseCheck } from "../responses/response-check.ts";
 import { GrowingSums, StoredDataDamaged, type FileSums } from "../responses/block-sums.ts";
-import { writeAllAt } from "../responses/file-io.ts";
-import { SLICE_BYTES, type Slice, type Slices } from "../responses/slices.ts";
+import type { PendingResponse } from "../responses/response-store.ts";
+import { SLICE_BYTES, type Slice } from "../responses/slices.ts";
 
 /** Bytes that arrived and are not on disk yet, at most; then the code host is read no faster than the disk writes. */
 const MAX_TAIL_BYTES = 8 * 1024 * 1024;
@@ -10,7 +10,7 @@ const FEW_READERS = 8;
 const GATHER_MS = 5;
 
 /** The answer broke off, or a reader's part of the file cannot be read. */
-export class FlightCut extends Error {
+export class ResponseCut extends Error {
   /** Whether an error packet now belongs on side-band 3. */
   readonly inPackfile: boolean;
   /** Whether the fault is this service's own, not the code host's. */
@@ -19,26 +19,26 @@ export class FlightCut extends Error {
   constructor(inPackfile: boolean, cause?: unknown) {
     const isOwn = cause instanceof StoredDataDamaged;
     super(isOwn ? "an answer from stored data broke off" : "the code host's answer broke off", { cause });
-    this.name = "FlightCut";
+    this.name = "ResponseCut";
     this.inPackfile = inPackfile;
     this.isOwn = isOwn;
   }
 }
 
 /** Bytes for a reader: a slice of the file, which the reader gives back, or the chunks as they arrived. */
-export type FlightPart =
+export type ResponsePart =
   | { readonly kind: "stored"; readonly slice: Slice }
   | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
 
 /** One caller's place in a flight. Leaving twice does nothing. */
-export interface FlightReader {
-  /** The next bytes, or undefined at the end. @throws FlightCut */
-  read(): Promise<FlightPart | undefined>;
+export interface FetchReader {
+  /** The next bytes, or undefined at the end. @throws ResponseCut */
+  read(): Promise<ResponsePart | undefined>;
   leave(): void;
 }
 
 /** How a flight ended. */
-export interface FlightOutcome {
+export interface FetchOutcome {
   /** The whole answer is in the file and may be stored. */
   readonly storable: boolean;
   /** Why not; undefined if it is storable. */
@@ -57,8 +57,6 @@ interface Place {
   offset: number;
 }
 
-let flights = 0;
-
 /**
  * One upstream answer, shared by everyone who asked the same at the same time. It is drained to a file as fast as it
  * comes; each reader follows at its own speed, from the file, or with the chunks as they arrive if it has caught up.
@@ -67,20 +65,17 @@ let flights = 0;
  * If the disk fails, or there is no file, the chunks are kept in memory until all present readers have them, and the
  * slowest of them sets the pace; nobody can join then.
  */
-export class Flight {
-  readonly #check: AnswerCheck;
-  readonly #slices: Slices;
-  /** What the slices of its file are known by. */
-  readonly #name = `flight ${flights++}`;
+export class CoalescedFetch {
+  readonly #check: ResponseCheck;
   readonly #controller = new AbortController();
   readonly #shared = Promise.withResolvers<boolean>();
-  readonly #landed = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
   readonly #places = new Set<Place>();
   /** Of the bytes that arrived: what is read back from the disk is compared with them. */
   readonly #sums = new GrowingSums();
-  #fd: number | undefined;
+  #pending: PendingResponse | undefined;
   /** Whether nothing more goes to disk: there is no file, or writing failed. */
   #diskless = false;
   #diskError: unknown;
@@ -90,14 +85,13 @@ export class Flight {
   #persisted = 0;
   #persisting = false;
   #state: "running" | "complete" | "cut" = "running";
-  #sealed = false;
+  #closed = false;
   #cause: unknown;
   #wake = Promise.withResolvers<void>();
   #waking = false;
 
-  constructor(check: AnswerCheck, slices: Slices) {
+  constructor(check: ResponseCheck) {
     this.#check = check;
-    this.#slices = slices;
   }
 
   /** Aborts when nobody is left. */
@@ -115,22 +109,22 @@ export class Flight {
 
   /** Whether a new reader would find the answer from its beginning on. */
   get joinable(): boolean {
-    if (this.#sealed || this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
+    if (this.#closed || this.#diskless || this.#state === "cut" || this.signal.aborted) return false;
     return this.#sharing !== false && this.#check.fault === undefined;
   }
 
-  /** Nobody joins any more: the flight is no longer to be found. */
-  seal(): void {
-    this.#sealed = true;
-    this.#land();
+  /** Nobody joins any more: the fetch is no longer found. */
+  close(): void {
+    this.#closed = true;
+    this.#end();
   }
 
   /**
-   * Resolves when the answer ended, the flight is sealed, and the last reader left: only then may the file be closed.
-   * Closed earlier, its descriptor could be another file's by the time somebody who joined late reads from it.
+   * Resolves when the response ended, the fetch is closed, and the last reader left. Only then may what it is written to
+   * be closed: its descriptor could belong to another file when somebody who joined late reads from it.
    */
-  get landed(): Promise<void> {
-    return this.#landed.promise;
+  get closed(): Promise<void> {
+    return this.#ended.promise;
   }
 
   /** Whether the answer has arrived to its end. */
@@ -158,7 +152,7 @@ export class Flight {
     this.#decideSharing(false);
   }
 
-  join(): FlightReader {
+  join(): FetchReader {
     const place: Place = { offset: 0 };
     this.#places.add(place);
     return {
@@ -168,7 +162,7 @@ export class Flight {
         this.#dropTail();
         if (this.#places.size === 0 && this.#state === "running") this.#controller.abort();
         this.#deliver();
-        this.#land();
+        this.#end();
         this.#notify();
       },
     };
@@ -177,11 +171,11 @@ export class Flight {
   /**
    * Drains the answer; resolves when it ended and all that can be on disk is. Never rejects.
    *
-   * @param fd of the file to write, open for reading too; undefined: there is none
+   * @param pending what it is written to; undefined: nothing
    */
-  async run(chunks: AsyncIterable<Buffer>, fd: number | undefined): Promise<FlightOutcome> {
-    this.#fd = fd;
-    if (fd === undefined) {
+  async run(chunks: AsyncIterable<Buffer>, pending: PendingResponse | undefined): Promise<FetchOutcome> {
+    this.#pending = pending;
+    if (pending === undefined) {
       this.#diskless = true;
       this.abandon();
     }
@@ -202,7 +196,7 @@ export class Flight {
     this.#notify();
     while (this.#persisting) await this.#wake.promise;
     this.#deliver();
-    this.#land();
+    this.#end();
     const reason = this.#state === "cut" ? "fetch: the answer broke off" : this.#check.verdict();
     return {
       storable: reason === undefined && !this.#diskless,
@@ -242,11 +236,11 @@ export class Flight {
   /** Writes the tail to the file until there is none. What arrives during one write goes with the next. */
   async #persist(): Promise<void> {
     this.#persisting = true;
-    while (this.#fd !== undefined && this.#persisted < this.#received && !this.#diskless) {
+    while (this.#pending !== undefined && this.#persisted < this.#received && !this.#diskless) {
       const batch = this.#tail.filter((chunk) => chunk.offset >= this.#persisted).map((chunk) => chunk.bytes);
       const end = this.#received;
       try {
-        await writeAllAt(this.#fd, batch, this.#persisted);
+        await this.#pending.write(batch, this.#persisted);
         this.#persisted = end;
         this.#dropTail();
       } catch (error) {
@@ -267,11 +261,11 @@ export class Flight {
     else if (first < 0) this.#tail.length = 0;
   }
 
-  async #read(place: Place): Promise<FlightPart | undefined> {
+  async #read(place: Place): Promise<ResponsePart | undefined> {
     for (;;) {
       if (!this.#places.has(place)) throw this.#cut();
-      if (place.offset < this.#sliced && this.#fd !== undefined) {
-        const slice = await this.#slice(this.#fd, place.offset);
+      if (place.offset < this.#sliced && this.#pending !== undefined) {
+        const slice = await this.#slice(this.#pending, place.offset);
         place.offset += slice.bytes.length;
         return { kind: "stored", slice };
       }
@@ -294,9 +288,9 @@ export class Flight {
     }
   }
 
-  async #slice(fd: number, offset: number): Promise<Slice> {
+  async #slice(pending: PendingResponse, offset: number): Promise<Slice> {
     try {
-      return await this.#slices.take(this.#name, fd, offset, this.#sliced, this.#sums);
+      return await pending.slice(offset, this.#sliced, this.#sums);
     } catch (error) {
       throw this.#cut(new StoredDataDamaged("the file of an answer cannot be read", error));
     }
@@ -312,8 +306,8 @@ export class Flight {
       .map((chunk) => chunk.bytes.subarray(Math.max(0, offset - chunk.offset), end - chunk.offset));
   }
 
-  #cut(cause?: unknown): FlightCut {
-    return new FlightCut(this.#check.inPackfile, cause);
+  #cut(cause?: unknown): ResponseCut {
+    return new ResponseCut(this.#check.inPackfile, cause);
   }
 
   #decideSharing(sharing: boolean): void {
@@ -325,11 +319,10 @@ export class Flight {
     if (this.#state !== "running" && this.#places.size === 0) this.#delivered.resolve();
   }
 
-  #land(): void {
+  #end(): void {
     const idle = this.#state !== "running" && !this.#persisting && this.#places.size === 0;
-    if (!idle || !this.#sealed) return;
-    this.#slices.forget(this.#name);
-    this.#landed.resolve();
+    if (!idle || !this.#closed) return;
+    this.#ended.resolve();
   }
 
   /**

@@ -1,0 +1,207 @@
+import type { Clock, Logger } from "@devplat/base";
+import { IdleDetector, OwnAnswers, PackStores } from "@devplat/git-mirror";
+import { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
+import { isStorable } from "../access/repository-id.ts";
+import { BRAND } from "../brand.ts";
+import { BackgroundWork } from "../cache/background-work.ts";
+import { CacheService } from "../cache/cache-service.ts";
+import type { CachedRepository } from "../cache/cached-repository.ts";
+import { Cleanup } from "../cache/cleanup.ts";
+import { BaseFetches } from "../cache/coalescing/base-fetch.ts";
+import { CoalescedFetches } from "../cache/coalescing/coalesced-fetches.ts";
+import { LeadFetch } from "../cache/coalescing/lead-fetch.ts";
+import { UpstreamSlots } from "../cache/coalescing/slots.ts";
+import { FaultLog } from "../cache/fault-log.ts";
+import { BackgroundFills } from "../cache/filling/background-fill.ts";
+import { FillWatch } from "../cache/filling/fill-watch.ts";
+import { MirrorFiller } from "../cache/filling/mirror-filler.ts";
+import { GitCache } from "../cache/git-cache.ts";
+import { MirrorFaults } from "../cache/mirror-faults.ts";
+import { MirrorResponses } from "../cache/mirror-responses.ts";
+import type { CachePolicies } from "../cache/policy.ts";
+import { RepositoryRegistry } from "../cache/repository-registry.ts";
+import { RepositoryReset } from "../cache/repository-reset.ts";
+import { FileResponseStore } from "../cache/responses/file-response-store.ts";
+import { RESPONSES_FOLDER, ResponseFolders } from "../cache/responses/response-folders.ts";
+import { ResponseRecorder } from "../cache/responses/response-recorder.ts";
+import { Slices } from "../cache/responses/slices.ts";
+import { Warmer, type WarmerOptions } from "../cache/warming/warmer.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+/** How the cache is configured. Times are in milliseconds; Infinity is no limit. */
+export interface CacheSettings {
+  /** `cache.storage_path` */
+  readonly storagePath: string;
+  /** `host.url`: data from another code host is never served. */
+  readonly hostUrl: string;
+  readonly policies: CachePolicies;
+  /** `cache.tips_seconds` */
+  readonly tipsSeconds: number;
+  /** `cache.max_upstream_fetches` */
+  readonly maxUpstreamFetches: number;
+  /** `cache.queue_seconds` */
+  readonly queueMs: number;
+  /** Between keepalive packets for a client that waits. */
+  readonly keepAliveMs: number;
+  /** In which the code host must begin to give what a mirror lacks. */
+  readonly firstByteMs: number;
+  /** `cache.fill`: what an empty mirror is filled with behind a request. */
+  readonly fill: "full" | "wants";
+  /** `cache.fill_max_mb` */
+  readonly fillMaxBytes: number;
+  /** `cache.repack_idle_seconds` */
+  readonly repackIdleMs: number;
+  /** `cache.prune_unreachable_after` */
+  readonly pruneAfterMs: number;
+  /** `cache.detect_sha1_collisions` */
+  readonly detectCollisions: boolean;
+  /** `cache.max_total_size_mb` */
+  readonly maxTotalBytes: number;
+  /** `cache.drop_unused_after` */
+  readonly dropUnusedAfterMs: number;
+  /** Who fetches ahead; undefined: nobody. */
+  readonly warming: WarmerOptions | undefined;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The parts of the cache that others use. */
+export interface CacheParts {
+  readonly cache: GitCache;
+  readonly service: CacheService;
+  /** Says which objects are here, for the access check. */
+  readonly objects: MirrorResponses;
+  readonly refs: RefSnapshotStore;
+}
+
+/** Builds the cache: responses, mirrors, shared fetches, warming, cleanup. */
+export function buildCache(settings: CacheSettings): CacheParts {
+  const { storagePath, hostUrl, policies, metrics, logger, clock } = settings;
+  const faults = new FaultLog(logger);
+  const work = new BackgroundWork(logger);
+  const stopping = new AbortController();
+  const refs = new RefSnapshotStore(settings.tipsSeconds, clock);
+  const repositories = new RepositoryRegistry(refs);
+  const slots = new UpstreamSlots(settings.maxUpstreamFetches);
+  const fetches = new CoalescedFetches();
+  const fills = new FillWatch();
+
+  const slices = new Slices();
+  const folders = new ResponseFolders(storagePath, hostUrl);
+  const responses = new FileResponseStore({ folders, hostUrl, slices, faults, clock });
+  const recorder = new ResponseRecorder({ responses, faults, policies, metrics });
+
+  const idle = new IdleDetector({ clock, idleMs: settings.repackIdleMs });
+  const stores: PackStores = new PackStores({
+    storagePath,
+    otherFolders: [RESPONSES_FOLDER],
+    hostUrl,
+    hostKey: `${BRAND.command}.hosturl`,
+    clock,
+    idle,
+    pruneAfterMs: settings.pruneAfterMs,
+    detectCollisions: settings.detectCollisions,
+    maintenanceFailed: async (key, error) => mirrorFaults.maintenanceFailed(key, error),
+    damagedIndex: (path) => {
+      const what = "an index of stored packs is damaged; it is set aside and made again";
+      faults.once(undefined, new Error(path), what);
+    },
+  });
+  const mirrorFaults = new MirrorFaults(stores, faults);
+  const responder = new OwnAnswers<CachedRepository>(
+    stores,
+    (repository, error) => void mirrorFaults.failed(repository, error),
+  );
+  const fill = { mode: settings.fill, maxBytes: settings.fillMaxBytes, waitMs: settings.queueMs };
+  const background = new BackgroundFills(fill, stores, slots, faults);
+  const filler = new MirrorFiller({
+    stores,
+    background,
+    idle,
+    faults: mirrorFaults,
+    stopping: stopping.signal,
+  });
+  const objects = new MirrorResponses({
+    stores,
+    responder,
+    base: new BaseFetches(slots),
+    filler,
+    repositories,
+    faults: mirrorFaults,
+    firstByteMs: settings.firstByteMs,
+    stopping: stopping.signal,
+  });
+  const reset = new RepositoryReset({ repositories, responses, stores, filler, faults, logger });
+  const warmer =
+    settings.warming &&
+    new Warmer(settings.warming, {
+      target: {
+        store: ({ id }) => (isStorable(id) ? stores.of(id) : undefined),
+        recordRefs: async (id, prefixes, body) => refs.record(id, prefixes, body),
+        startAnew: async (repository) => reset.startAnew(repository),
+      },
+      policies,
+      slots,
+      faults,
+      metrics,
+      clock,
+      waitMs: settings.queueMs,
+      mode: settings.fill,
+    });
+  if (warmer !== undefined) {
+    refs.observe({ refsShown: async (id, _, complete) => warmer.observed(repositories.of(id), complete) });
+    fills.observe((repository) => warmer.filled(repository));
+  }
+  refs.observe(reset);
+  const lead = new LeadFetch({
+    mirror: objects,
+    filler,
+    mirrorFaults,
+    fetches,
+    recorder,
+    slots,
+    fills,
+    reset,
+    background: work,
+    metrics,
+    clock,
+    keepAliveMs: settings.keepAliveMs,
+  });
+  const { queueMs, maxTotalBytes, dropUnusedAfterMs } = settings;
+  const cleanup = new Cleanup({
+    repositories,
+    responses,
+    stores,
+    reset,
+    policies,
+    metrics,
+    faults,
+    logger,
+    clock,
+    maxTotalBytes,
+    dropUnusedAfterMs,
+  });
+  return {
+    cache: new GitCache({ repositories, responses, idle, fetches, lead, metrics, clock, queueMs }),
+    service: new CacheService({
+      storagePath,
+      repositories,
+      responses,
+      stores,
+      background,
+      reset,
+      cleanup,
+      warmer,
+      work,
+      stopping,
+      policies,
+      faults,
+      metrics,
+      logger,
+      clock,
+    }),
+    objects,
+    refs,
+  };
+}

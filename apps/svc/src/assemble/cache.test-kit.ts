@@ -1,0 +1,27 @@
+import { systemClock } from "@devplat/base";
+import { KEEP_ALIVE_MS } from "../cache/coalescing/keep-alive.ts";
+import { FIRST_BYTE_MS } from "../cache/mirror-responses.ts";
+import { buildCache, type CacheParts, type CacheSettings } from "./cache-parts.ts";
+
+type Needed = "storagePath" | "hostUrl" | "policies" | "metrics" | "logger";
+
+/** A cache for tests: without limits and warming, and everything that is to be done later is done immediately. */
+export function testCache(settings: Pick<CacheSettings, Needed> & Partial<CacheSettings>): CacheParts {
+  return buildCache({
+    tipsSeconds: 600,
+    maxUpstreamFetches: 32,
+    queueMs: 60_000,
+    keepAliveMs: KEEP_ALIVE_MS,
+    firstByteMs: FIRST_BYTE_MS,
+    fill: "full",
+    fillMaxBytes: Infinity,
+    repackIdleMs: 0,
+    pruneAfterMs: Infinity,
+    detectCollisions: false,
+    maxTotalBytes: Infinity,
+    dropUnusedAfterMs: Infinity,
+    warming: undefined,
+    clock: systemClock,
+    ...settings,
+  });
+}

@@ -1,0 +1,149 @@
+import { mkdir } from "node:fs/promises";
+import type { Clock, Logger } from "@devplat/base";
+import type { PackStores } from "@devplat/git-mirror";
+import { repositoryId } from "../access/repository-id.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { BackgroundWork } from "./background-work.ts";
+import type { CachedRepository } from "./cached-repository.ts";
+import type { Cleanup } from "./cleanup.ts";
+import type { FaultLog } from "./fault-log.ts";
+import type { BackgroundFills } from "./filling/background-fill.ts";
+import type { CacheMaintenance, CachePolicies, CachePolicy, CacheStats, WarmStart } from "./policy.ts";
+import type { RepositoryRegistry } from "./repository-registry.ts";
+import type { RepositoryReset } from "./repository-reset.ts";
+import type { ResponseStore } from "./responses/response-store.ts";
+import type { Warmer } from "./warming/warmer.ts";
+
+/** Milliseconds between two cleanup runs (mission 000, "Limits"). */
+export const CLEANUP_INTERVAL_MS = 600_000;
+
+export interface CacheServiceParts {
+  /** `cache.storage_path` */
+  readonly storagePath: string;
+  readonly repositories: RepositoryRegistry;
+  readonly responses: ResponseStore;
+  readonly stores: PackStores;
+  readonly background: BackgroundFills;
+  readonly reset: RepositoryReset;
+  readonly cleanup: Cleanup;
+  /** Undefined: nothing is fetched ahead. */
+  readonly warmer: Warmer | undefined;
+  readonly work: BackgroundWork;
+  /** Aborted when the cache stops. */
+  readonly stopping: AbortController;
+  readonly policies: CachePolicies;
+  readonly faults: FaultLog;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The cache beside its requests: its start, its cleanup, its end, and what the administration asks for. */
+export class CacheService implements CacheMaintenance {
+  readonly #parts: CacheServiceParts;
+
+  constructor(parts: CacheServiceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Removes what crashed processes left and data of repositories that are not listed, and counts what is there. To be
+   * called once, when the list is loaded and before the first request. Never rejects.
+   */
+  async prepare(): Promise<void> {
+    const { storagePath, stores, responses, faults, logger } = this.#parts;
+    try {
+      await mkdir(storagePath, { recursive: true, mode: 0o700 });
+      await stores.removeLeftovers();
+      const leftovers = await responses.removeLeftovers();
+      if (leftovers > 0) logger.info({ files: leftovers }, "removed leftovers of an interrupted run");
+    } catch (error) {
+      faults.once(undefined, error, "the cache folder cannot be used; requests go to the code host");
+    }
+    await this.cleanup();
+  }
+
+  /** Cleans up every ten minutes until the signal fires; then waits for what is being stored. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, stores, background, warmer, stopping } = this.#parts;
+    while (!signal.aborted) {
+      await clock.sleep(CLEANUP_INTERVAL_MS, signal).catch(() => undefined);
+      if (!signal.aborted) await this.cleanup();
+    }
+    stopping.abort(new Error("the service is stopping"));
+    stores.urgency.always();
+    stores.stop();
+    background.stop();
+    warmer?.stop();
+    await this.settled();
+    await stores.close();
+  }
+
+  /** Waits for writes and removals that are under way. */
+  async settled(): Promise<void> {
+    const { work, warmer, responses, stores } = this.#parts;
+    await work.settled();
+    await warmer?.settled();
+    await responses.settled();
+    await stores.settled();
+  }
+
+  stats(owner: string, name: string): CacheStats {
+    const { responses, stores, faults } = this.#parts;
+    const repository = this.#repository(owner, name);
+    const { packs, bytes: packBytes } = stores.figures(repository.id);
+    const { responses: responseFiles, bytes } = responses.figures(repository.id);
+    const { hits, misses, bytesSaved, lastFetchAt } = repository;
+    const lastError = faults.lastError(repository);
+    return {
+      sizeBytes: bytes + packBytes,
+      responseFiles,
+      packs,
+      hits,
+      misses,
+      bytesSaved,
+      lastFetchAt,
+      lastError,
+    };
+  }
+
+  async purge(owner: string, name: string): Promise<void> {
+    const { repositories, reset, policies, metrics } = this.#parts;
+    const repository = this.#repository(owner, name);
+    repository.tips.clear();
+    await reset.removeAll(repository);
+    if (policies.find(owner, name) === undefined) {
+      repositories.forget(repository.id);
+      metrics.forgetResponseSize(owner, name);
+    } else {
+      metrics.responseSize(owner, name, 0);
+    }
+  }
+
+  /**
+   * Counts the responses of every repository, evicts what is over the limits, and removes data of repositories that are
+   * not listed any more. Never rejects.
+   */
+  async cleanup(): Promise<void> {
+    const { cleanup, faults } = this.#parts;
+    try {
+      for (const { owner, name } of await cleanup.unlisted()) await this.purge(owner, name);
+    } catch (error) {
+      faults.once(undefined, error, "the cache folder cannot be read");
+    }
+    await cleanup.run();
+  }
+
+  /** Brings a repository under limits that were just set. Never rejects. */
+  async policyChanged(policy: CachePolicy): Promise<void> {
+    await this.#parts.cleanup.enforce(policy);
+  }
+
+  async warm(owner: string, name: string): Promise<WarmStart> {
+    return (await this.#parts.warmer?.now(this.#repository(owner, name))) ?? "no_credential";
+  }
+
+  #repository(owner: string, name: string): CachedRepository {
+    return this.#parts.repositories.of(repositoryId(owner, name));
+  }
+}

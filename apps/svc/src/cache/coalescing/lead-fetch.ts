@@ -1,0 +1,258 @@
+import { ProofFailure } from "@devplat/git-mirror";
+import type { Clock } from "@devplat/base";
+import { isStorable } from "../../access/repository-id.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { isUploadPackResult } from "../../upstream/upload-pack-type.ts";
+import type { UpstreamAnswer } from "../../upstream/upstream.ts";
+import type { BackgroundWork } from "../background-work.ts";
+import type { FetchJob, PlannedFetch } from "../fetch-plan.ts";
+import type { MirrorFiller } from "../filling/mirror-filler.ts";
+import type { FillWatch } from "../filling/fill-watch.ts";
+import type { RepositoryReset } from "../repository-reset.ts";
+import type { ResponseRecorder } from "../responses/response-recorder.ts";
+import type { MirrorFaults } from "../mirror-faults.ts";
+import type { MirrorResponses, OwnAnswer, SettledAnswer } from "../mirror-responses.ts";
+import type { CoalescedFetches, LedFetch } from "./coalesced-fetches.ts";
+import { settleAlive } from "./settle-alive.ts";
+import type { UpstreamSlots } from "./slots.ts";
+
+/** A fetch that no stored response answers and that nobody else fetches now. */
+export interface LeadTask {
+  readonly job: FetchJob;
+  /** Undefined: the response must be neither stored nor shared. */
+  readonly key: string | undefined;
+  /** Where others find the fetch: see {@link CoalescedFetches.find}. */
+  readonly place: string;
+  /** A stored response could not be read: nothing that is stored is relied on for this request. */
+  readonly broken: boolean;
+  /** When the request has waited long enough, in `clock.monotonic()`. */
+  readonly deadline: number;
+}
+
+export interface LeadFetchParts {
+  readonly mirror: MirrorResponses;
+  readonly filler: MirrorFiller;
+  readonly mirrorFaults: MirrorFaults;
+  readonly fetches: CoalescedFetches;
+  readonly recorder: ResponseRecorder;
+  readonly slots: UpstreamSlots;
+  readonly fills: FillWatch;
+  readonly reset: RepositoryReset;
+  readonly background: BackgroundWork;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** Milliseconds between keepalive packets for a client that waits. */
+  readonly keepAliveMs: number;
+}
+
+/** A response that the mirror made, and how. */
+interface MirrorResponse {
+  readonly chunks: AsyncIterable<Buffer>;
+  readonly result: "hit" | "miss";
+  /** False: access is confirmed within the response, after keepalive packets. */
+  readonly confirm: boolean;
+  readonly startedAt: number;
+}
+
+/**
+ * Answers a fetch from the mirror or from the code host, so that others can join, and has the response stored. Each of
+ * the three lifetimes has a method: the place of the fetch ({@link run}), the turn at the code host
+ * (`#fromUpstream`), and what is written (`#begin…`).
+ */
+export class LeadFetch {
+  readonly #parts: LeadFetchParts;
+
+  constructor(parts: LeadFetchParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @returns `filled`: the mirror was filled while the request waited for a turn, so it must be looked at again
+   * @throws GitError if the code host does not answer
+   */
+  async run(task: LeadTask): Promise<PlannedFetch | "filled"> {
+    const { job, key, place } = task;
+    // It may have fired while a stored response was looked for, and is not reported again.
+    if (job.gone.aborted) return { plan: { kind: "gone" }, confirm: false };
+    const led = this.#parts.fetches.open(key === undefined ? undefined : place, job.format, job.gone);
+    try {
+      return await this.#answer(task, led);
+    } catch (error) {
+      led.close();
+      led.reader.leave();
+      throw error;
+    }
+  }
+
+  async #answer(task: LeadTask, led: LedFetch): Promise<PlannedFetch | "filled"> {
+    const { mirror, metrics, reset } = this.#parts;
+    const { job } = task;
+    const startedAt = performance.now();
+    const { generation } = job.repository;
+    const own = await mirror.answer(job, led.fetch.signal, this.#left(task));
+    const settled = await this.#settle(job, own, led);
+    switch (settled.kind) {
+      case "begun": {
+        const joins = own.kind === "pending" && !own.leads;
+        if (joins) metrics.followed();
+        const result = own.kind === "pending" && own.leads && settled.asked ? "miss" : "hit";
+        const confirm = settled.keptAlive !== true;
+        const made = { chunks: settled.chunks, result, confirm, startedAt } as const;
+        return await this.#beginFromMirror(task, led, made, generation);
+      }
+      case "relay":
+        return relayed(led, settled.answer, () => undefined);
+      case "busy":
+        return this.#turnedAway(task, led);
+      case "unrelated":
+        await reset.startAnew(job.repository);
+        return await this.#fromUpstream(task, led, job.repository.generation);
+      case "failed":
+        return await this.#fromUpstream({ ...task, broken: true }, led, generation);
+      default:
+        return await this.#fromUpstream(task, led, generation);
+    }
+  }
+
+  /** Waits for a response that is being prepared. A client that can be shown keepalive packets gets them. */
+  async #settle(job: FetchJob, own: OwnAnswer, led: LedFetch): Promise<SettledAnswer> {
+    if (own.kind !== "pending") return own;
+    const { keepAliveMs, reset } = this.#parts;
+    const { signal } = led.fetch;
+    const pending = own.pending.then((settled) => {
+      if (settled.kind === "none" && settled.late !== undefined) void this.#afterLate(job, settled.late);
+      return settled;
+    });
+    return await settleAlive({ job, pending, signal, intervalMs: keepAliveMs, reset });
+  }
+
+  /** A fetch for the mirror goes on without the request. Never rejects. */
+  async #afterLate({ repository }: FetchJob, late: Promise<boolean>): Promise<void> {
+    if (await late) await this.#parts.reset.startAnew(repository);
+  }
+
+  async #beginFromMirror(
+    { job, key }: LeadTask,
+    led: LedFetch,
+    made: MirrorResponse,
+    generation: number,
+  ): Promise<PlannedFetch> {
+    const { recorder, background, metrics, mirrorFaults } = this.#parts;
+    const { repository, wantedRefs } = job;
+    const pending = await recorder.begin(repository, key);
+    const { chunks, result, confirm, startedAt } = made;
+    const record = async (): Promise<void> => {
+      const { reason } = await recorder.record({
+        repository,
+        key,
+        generation,
+        wantedRefs,
+        led,
+        chunks,
+        pending,
+      });
+      metrics.packMade((performance.now() - startedAt) / 1000);
+      if (reason?.startsWith("pack:") === true) {
+        await mirrorFaults.failed(repository, new ProofFailure(reason, undefined));
+      }
+      led.close();
+      void led.fetch.closed.then(() => pending?.close());
+    };
+    background.start(record());
+    const plan = { kind: "lead", reader: led.reader, result, source: "pack", failed: () => false } as const;
+    return { plan, confirm };
+  }
+
+  /** Waits for a turn at the code host, and holds it until the response is here. */
+  async #fromUpstream(task: LeadTask, led: LedFetch, generation: number): Promise<PlannedFetch | "filled"> {
+    const { job } = task;
+    const turn = await this.#turn(task, led);
+    if (turn === "filled") {
+      led.close();
+      led.reader.leave();
+      return "filled";
+    }
+    if (turn === undefined) return this.#turnedAway(task, led);
+    try {
+      const answer = await job.upstream.fetch(job.body, led.fetch.signal);
+      if (!isUploadPackResult(answer)) return relayed(led, answer, turn);
+      return await this.#beginFromUpstream(task, led, { chunks: answer.chunks, release: turn, generation });
+    } catch (error) {
+      turn();
+      throw error;
+    }
+  }
+
+  /** @returns what gives the turn back; undefined: none came in time; `filled`: the mirror was filled before */
+  async #turn(task: LeadTask, { fetch }: LedFetch): Promise<(() => void) | "filled" | undefined> {
+    const { slots, fills } = this.#parts;
+    const { key } = task.job.repository.id;
+    const filled = fills.watch(key);
+    try {
+      const signal = AbortSignal.any([fetch.signal, filled.signal]);
+      const release = await slots.acquire(key, signal, this.#left(task));
+      if (release === undefined && filled.signal.aborted && !fetch.signal.aborted) return "filled";
+      return release;
+    } finally {
+      filled.end();
+    }
+  }
+
+  async #beginFromUpstream(
+    { job, key, broken }: LeadTask,
+    led: LedFetch,
+    response: {
+      readonly chunks: AsyncIterable<Buffer>;
+      readonly release: () => void;
+      readonly generation: number;
+    },
+  ): Promise<PlannedFetch> {
+    const { recorder, background, filler, fills } = this.#parts;
+    const { repository, wantedRefs } = job;
+    const { chunks, release, generation } = response;
+    const { fetch, check } = led;
+    const pending = await recorder.begin(repository, key);
+    const isStored = key !== undefined && pending !== undefined;
+    const begun = (work: Promise<void>): void => background.start(fills.begun(repository, work));
+    const fill = broken ? undefined : filler.fillBehind(job, fetch, isStored, begun);
+    const record = async (): Promise<void> => {
+      const recording = { repository, key, generation, wantedRefs, led, chunks, pending };
+      const { stored, bytes } = await recorder.record(recording);
+      release();
+      const source = stored && pending !== undefined ? { chunks: () => pending.chunks(bytes) } : undefined;
+      if (check.complete && check.packStarted) void fill?.complete(source);
+      else fill?.cancel();
+      led.close();
+      // Not waited for: a slow reader may take its time.
+      void Promise.all([fetch.closed, fill?.done]).then(() => pending?.close());
+    };
+    background.start(record());
+    const noFile = isStorable(repository.id) && pending === undefined;
+    const failed = (): boolean => broken || noFile || fetch.diskError !== undefined;
+    return {
+      plan: { kind: "lead", reader: led.reader, result: "miss", source: "upstream", failed },
+      confirm: false,
+    };
+  }
+
+  #turnedAway({ job }: LeadTask, led: LedFetch): PlannedFetch {
+    this.#parts.fetches.turnAway(led.fetch);
+    led.close();
+    return { plan: job.gone.aborted ? { kind: "gone" } : { kind: "busy" }, confirm: false };
+  }
+
+  /** Milliseconds that the request may still wait. */
+  #left({ deadline }: LeadTask): number {
+    return deadline - this.#parts.clock.monotonic();
+  }
+}
+
+/** The code host's response is for the client that leads alone. @param release gives the turn back */
+function relayed({ close, reader }: LedFetch, answer: UpstreamAnswer, release: () => void): PlannedFetch {
+  close();
+  const end = (): void => {
+    reader.leave();
+    release();
+  };
+  return { plan: { kind: "relay", answer, end }, confirm: false };
+}

@@ -1,0 +1,154 @@
+import type { FetchRequest } from "@devplat/git-protocol";
+import type { IdleDetector, PackStores } from "@devplat/git-mirror";
+import { isStorable } from "../../access/repository-id.ts";
+import type { CachedRepository } from "../cached-repository.ts";
+import type { CoalescedFetch } from "../coalescing/coalesced-fetch.ts";
+import { within } from "../coalescing/keep-alive.ts";
+import { fetchChunks, packBytes } from "../coalescing/pack-stream.ts";
+import type { FetchJob } from "../fetch-plan.ts";
+import type { MirrorFaults } from "../mirror-faults.ts";
+import type { BackgroundFills } from "./background-fill.ts";
+import { FillBehind, type FillSource } from "./fill-behind.ts";
+import { FillStarts } from "./fill-starts.ts";
+
+/** Milliseconds that a request waits for a fill whose pack is here; then it is forwarded. */
+const FINISHING_MS = 5000;
+
+export interface MirrorFillerParts {
+  readonly stores: PackStores;
+  readonly background: BackgroundFills;
+  readonly idle: IdleDetector;
+  readonly faults: MirrorFaults;
+  /** Fires when the service stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** Fills empty mirrors behind transfers from the code host to clients. */
+export class MirrorFiller {
+  readonly #parts: MirrorFillerParts;
+  readonly #starts = new FillStarts();
+  /** Fills whose packs were here when they started, by repository. */
+  readonly #finishing = new Map<string, Promise<void>>();
+
+  constructor(parts: MirrorFillerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Waits for the fill of an empty store whose pack is here, if the tips show what the request wants: then the fill
+   * brings it. A fill behind another transfer of the repository starts now.
+   *
+   * @returns whether there was one, and it is over
+   */
+  async finished({ repository, fetch }: FetchJob): Promise<boolean> {
+    const { id, tips } = repository;
+    const { key } = id;
+    // The transfer of a request for all objects is itself the source of a fill.
+    if (fetch === undefined || !isSelfContained(fetch)) this.#starts.startOne(key);
+    const finishing = this.#finishing.get(key) ?? this.#parts.stores.of(id).finishing;
+    if (finishing === undefined || fetch?.wants.every((oid) => tips.isTip(oid)) !== true) return false;
+    if (await this.hasAny(repository)) return false;
+    const over = finishing.then(() => true);
+    return (await this.#parts.stores.urgency.during(within(over, FINISHING_MS))) === true;
+  }
+
+  /** Whether the mirror of a repository holds anything. */
+  async hasAny(repository: CachedRepository): Promise<boolean> {
+    const { stores, faults } = this.#parts;
+    if (!isStorable(repository.id)) return false;
+    try {
+      const store = stores.of(repository.id);
+      const view = (await store.view("sha1")) ?? (await store.view("sha256"));
+      view?.release();
+      return view !== undefined;
+    } catch (error) {
+      await faults.failed(repository, error);
+      return false;
+    }
+  }
+
+  /**
+   * Prepares the fill of an empty store behind a transfer from the code host: with its own pack, if that is stored and
+   * needs nothing else, or with a fetch of its own.
+   *
+   * @param transfer from the code host
+   * @param isStored whether it is written to a file
+   * @param begun told of the fill when it starts
+   * @returns undefined when nothing can be filled behind it
+   */
+  fillBehind(
+    job: FetchJob,
+    transfer: CoalescedFetch,
+    isStored: boolean,
+    begun: (work: Promise<void>) => void,
+  ): FillBehind | undefined {
+    const { repository, fetch } = job;
+    if (fetch === undefined || !isStorable(repository.id)) return undefined;
+    const { generation } = repository;
+    const { key } = repository.id;
+    const behind: FillBehind = new FillBehind({
+      flight: transfer,
+      selfContained: isStored && isSelfContained(fetch),
+      fill: async (source) => {
+        const work = this.#fill(job, fetch, source, generation);
+        if (source?.isHere === true) this.#finishing.set(key, work);
+        begun(work);
+        await work;
+        if (this.#finishing.get(key) === work) this.#finishing.delete(key);
+      },
+      over: () => this.#starts.remove(key, behind),
+    });
+    this.#starts.add(key, behind);
+    return behind;
+  }
+
+  async #fill(job: FetchJob, fetch: FetchRequest, source: FillSource, generation: number): Promise<void> {
+    const { repository } = job;
+    if (this.#parts.stopping.aborted || generation !== repository.generation) {
+      if (source?.kind === "transfer") source.reader.leave();
+      return;
+    }
+    this.#parts.idle.touch(repository.id.key);
+    if (source === undefined) await this.#parts.background.fill(job);
+    else await this.#fillFrom(job, fetch, source);
+  }
+
+  async #fillFrom(
+    { repository, format }: FetchJob,
+    fetch: FetchRequest,
+    source: NonNullable<FillSource>,
+  ): Promise<void> {
+    const { generation } = repository;
+    const { kind, isHere: isLocal } = source;
+    const chunks = kind === "file" ? source.file.chunks() : fetchChunks(source.reader);
+    try {
+      const store = this.#parts.stores.of(repository.id);
+      const view = await store.view(format);
+      view?.release();
+      if (view !== undefined || generation !== repository.generation) return;
+      const tips = repository.tips.recent();
+      const open = (): Promise<AsyncIterable<Buffer>> => Promise.resolve(packBytes(chunks));
+      const shown = tips.refs.values();
+      await store.receive({ open, format, wants: fetch.wants, shown, ifEmpty: true, isLocal });
+    } catch (error) {
+      // Data that is being removed takes its fills with it.
+      if (generation !== repository.generation) return;
+      this.#parts.faults.once(repository, error, "the objects of an answer cannot be stored");
+    } finally {
+      if (source.kind === "transfer") source.reader.leave();
+    }
+  }
+}
+
+/** Whether the pack of the answer needs no object but its own: the client has nothing, and asks for everything. */
+function isSelfContained(fetch: FetchRequest): boolean {
+  return (
+    fetch.haves.length === 0 &&
+    fetch.shallows.length === 0 &&
+    fetch.deepen === undefined &&
+    fetch.deepenSince === undefined &&
+    fetch.deepenNots.length === 0 &&
+    fetch.filter === undefined &&
+    fetch.unknown.length === 0
+  );
+}

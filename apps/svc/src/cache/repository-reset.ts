@@ -1,0 +1,72 @@
+import type { Logger } from "@devplat/base";
+import type { PackStores } from "@devplat/git-mirror";
+import type { RefObserver } from "../access/ref-snapshot-store.ts";
+import type { RepositoryIdentity } from "../access/ref-snapshots.ts";
+import { isStorable, type RepositoryId } from "../access/repository-id.ts";
+import type { CachedRepository } from "./cached-repository.ts";
+import type { RepositoryRegistry } from "./repository-registry.ts";
+import type { FaultLog } from "./fault-log.ts";
+import type { MirrorFiller } from "./filling/mirror-filler.ts";
+import type { ResponseStore } from "./responses/response-store.ts";
+
+/** Removes what is stored of a repository whose name stands for another repository now, or that is not listed. */
+export class RepositoryReset implements RefObserver {
+  readonly #parts: {
+    readonly repositories: RepositoryRegistry;
+    readonly responses: ResponseStore;
+    readonly stores: PackStores;
+    readonly filler: MirrorFiller;
+    readonly faults: FaultLog;
+    readonly logger: Logger;
+  };
+
+  constructor(parts: {
+    readonly repositories: RepositoryRegistry;
+    readonly responses: ResponseStore;
+    readonly stores: PackStores;
+    readonly filler: MirrorFiller;
+    readonly faults: FaultLog;
+    readonly logger: Logger;
+  }) {
+    this.#parts = parts;
+  }
+
+  /** Removes the stored responses where no known ref is left, and no mirror can show whether history is shared. */
+  async refsShown(id: RepositoryId, identity: RepositoryIdentity): Promise<void> {
+    const { repositories, filler, logger } = this.#parts;
+    const repository = repositories.of(id);
+    // With objects here, the next fetch shows whether the new refs share history with them: see startAnew.
+    if (identity !== "contradicted" || (await filler.hasAny(repository))) return;
+    logger.info({ repo: id.key }, "no known ref is left at the code host; stored responses are removed");
+    await this.removeResponses(repository);
+  }
+
+  /** The name stands for another repository now: nothing of the one before may be served. */
+  async startAnew(repository: CachedRepository): Promise<void> {
+    this.#parts.logger.info(
+      { repo: repository.id.key },
+      "the code host's history shares nothing with the stored one, which is removed",
+    );
+    await this.removeAll(repository);
+  }
+
+  async removeAll(repository: CachedRepository): Promise<void> {
+    await this.removeResponses(repository);
+    await this.removeMirror(repository);
+  }
+
+  async removeMirror(repository: CachedRepository): Promise<void> {
+    if (!isStorable(repository.id)) return;
+    try {
+      await this.#parts.stores.remove(repository.id);
+    } catch (error) {
+      this.#parts.faults.once(repository, error, "stored objects cannot be removed");
+    }
+  }
+
+  /** Nothing that was begun before is stored or shared after this. */
+  async removeResponses(repository: CachedRepository): Promise<void> {
+    repository.generation++;
+    if (isStorable(repository.id)) await this.#parts.responses.removeAll(repository.id);
+  }
+}

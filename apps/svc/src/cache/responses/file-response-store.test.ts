@@ -1,0 +1,36 @@
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { createLogger, systemClock } from "@devplat/base";
+import { tempFolder } from "@devplat/testkit";
+import { FaultLog } from "../fault-log.ts";
+import { FileResponseStore } from "./file-response-store.ts";
+import { ResponseFolders } from "./response-folders.ts";
+import { responseStoreSuite } from "./response-store.suite.ts";
+import { Slices } from "./slices.ts";
+
+const HOST_URL = "https://code.example";
+
+responseStoreSuite("files", async () => {
+  const folder = await tempFolder("svc-responses");
+  let ahead = 0;
+  const reopen = (hostUrl = HOST_URL): FileResponseStore =>
+    new FileResponseStore({
+      folders: new ResponseFolders(folder.path, hostUrl),
+      hostUrl,
+      slices: new Slices(),
+      faults: new FaultLog(createLogger({ destination: { write: () => undefined } })),
+      clock: { ...systemClock, monotonic: () => systemClock.monotonic() + ahead },
+    });
+  return {
+    store: reopen(),
+    advance: (ms) => void (ahead += ms),
+    reopen,
+    damage: async (id, key, position) => {
+      const path = new ResponseFolders(folder.path, HOST_URL).path(id);
+      const handle = await open(join(path, key), "r+");
+      await handle.write(Buffer.from([255]), 0, 1, position);
+      await handle.close();
+    },
+    end: async () => folder.remove(),
+  };
+});

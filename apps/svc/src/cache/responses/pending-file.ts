@@ -1,0 +1,75 @@
+import type { FileHandle } from "node:fs/promises";
+import { rename, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { syncFolder } from "@devplat/base";
+import type { BlockSums, FileSums } from "./block-sums.ts";
+import { readAt, writeAllAt } from "./file-io.ts";
+import { encodeTrailer } from "./response-trailer.ts";
+import type { PendingResponse } from "./response-store.ts";
+import type { Slice, Slices } from "./slices.ts";
+
+/** Bytes of a response that are read together on the way into the mirror. */
+const READ_BYTES = 256 * 1024;
+
+export interface PendingFileParts {
+  readonly handle: FileHandle;
+  /** Where it is while it is written. */
+  readonly pendingPath: string;
+  /** Where it is when it is committed. */
+  readonly path: string;
+  /** Says which request the response answers. */
+  readonly identity: Buffer;
+  readonly slices: Slices;
+  /** Told of the bytes on the disk. */
+  readonly onCommitted: (bytes: number) => void;
+}
+
+/** A response file beside its place, until it is synced and renamed. */
+export class PendingFile implements PendingResponse {
+  readonly #parts: PendingFileParts;
+  #committed = false;
+
+  constructor(parts: PendingFileParts) {
+    this.#parts = parts;
+  }
+
+  async write(chunks: readonly Buffer[], position: number): Promise<void> {
+    await writeAllAt(this.#parts.handle.fd, chunks, position);
+  }
+
+  slice(offset: number, end: number, sums: BlockSums): Slice | Promise<Slice> {
+    const { handle, pendingPath, slices } = this.#parts;
+    return slices.take(pendingPath, handle.fd, offset, end, sums);
+  }
+
+  async *chunks(size: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let position = 0; position < size;) {
+      const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, size - position));
+      const count = await readAt(this.#parts.handle.fd, buffer, buffer.length, position);
+      if (count === 0) return;
+      position += count;
+      yield buffer.subarray(0, count);
+    }
+  }
+
+  async commit(sums: FileSums): Promise<void> {
+    const { handle, pendingPath, path, identity, onCommitted } = this.#parts;
+    const trailer = encodeTrailer(sums, identity);
+    await writeAllAt(handle.fd, [trailer], sums.size);
+    await handle.sync();
+    await rename(pendingPath, path);
+    this.#committed = true;
+    await syncFolder(dirname(path));
+    onCommitted(sums.size + trailer.length);
+  }
+
+  async discard(): Promise<void> {
+    if (!this.#committed) await unlink(this.#parts.pendingPath).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#parts.slices.forget(this.#parts.pendingPath);
+    // It is durable or discarded: a failure changes nothing.
+    await this.#parts.handle.close().catch(() => undefined);
+  }
+}

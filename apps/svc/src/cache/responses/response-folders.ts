@@ -1,0 +1,138 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, rename, rm, stat, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { TEMPORARY_SUFFIX, systemCode } from "@devplat/base";
+import { quarantine } from "@devplat/base/file-damage";
+import { folderNames } from "@devplat/base/folder-names";
+import { readSealed, writeSealed } from "@devplat/base/sealed-file";
+import type { RepositoryId } from "../../access/repository-id.ts";
+
+/** The folder of response files under `cache.storage_path`; no owner can have this name. */
+export const RESPONSES_FOLDER = "_responses";
+export const CORRUPT_SUFFIX = ".corrupt~";
+/** Where folders that must not be served any more are moved before they are removed. No owner's name starts so. */
+const REMOVED_FOLDER = ".removed~";
+/** Says which code host a repository's folder came from. */
+const ORIGIN_FILE = "origin.json";
+/** Of response files: files of another version are removed with their folder. 2: with a trailer of checksums. */
+const FORMAT = 2;
+
+/** The folders of response files: `_responses/<owner>/<name>`, each with a file that names the code host. */
+export class ResponseFolders {
+  readonly #root: string;
+  readonly #hostUrl: string;
+  /** Folders whose origin was found right. */
+  readonly #ready = new Map<string, Promise<void>>();
+  readonly #removals = new Set<Promise<void>>();
+
+  constructor(storagePath: string, hostUrl: string) {
+    this.#root = join(storagePath, RESPONSES_FOLDER);
+    this.#hostUrl = hostUrl;
+  }
+
+  path(id: RepositoryId): string {
+    return join(this.#root, id.owner, id.name);
+  }
+
+  /** Removes a folder that came from another code host, or that does not say from which. Once per folder. */
+  checkOrigin(id: RepositoryId): Promise<void> {
+    const known = this.#ready.get(id.key);
+    if (known !== undefined) return known;
+    const checking = this.#readOrigin(id).catch((error: unknown) => {
+      this.#ready.delete(id.key);
+      throw error;
+    });
+    this.#ready.set(id.key, checking);
+    return checking;
+  }
+
+  /** Makes the folder of a repository, if it is not there. */
+  async make(id: RepositoryId): Promise<void> {
+    await this.checkOrigin(id);
+    const folder = this.path(id);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const path = join(folder, ORIGIN_FILE);
+    const there = await stat(path).catch(() => undefined);
+    if (there === undefined) await writeSealed(path, { host_url: this.#hostUrl, format: FORMAT });
+  }
+
+  /** Nothing of the repository is found any more; the data is removed in the background. */
+  async remove(id: RepositoryId): Promise<void> {
+    const removed = join(this.#root, REMOVED_FOLDER);
+    const target = join(removed, randomBytes(12).toString("hex"));
+    this.#ready.delete(id.key);
+    try {
+      await mkdir(removed, { recursive: true, mode: 0o700 });
+      await rename(this.path(id), target);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return;
+      throw error;
+    }
+    const removal = rm(target, { recursive: true, force: true })
+      .catch(() => undefined)
+      .finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+  }
+
+  /** Waits for removals that are under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#removals);
+  }
+
+  /** Repositories that have a folder. */
+  async repositories(): Promise<{ owner: string; name: string }[]> {
+    const found: { owner: string; name: string }[] = [];
+    for (const owner of await folderNames(this.#root)) {
+      if (owner === REMOVED_FOLDER) continue;
+      for (const name of await folderNames(join(this.#root, owner))) found.push({ owner, name });
+    }
+    return found;
+  }
+
+  /** Removes what crashed or interrupted processes left: pending files, and folders that were being removed. */
+  async removeLeftovers(): Promise<number> {
+    let count = 0;
+    await rm(join(this.#root, REMOVED_FOLDER), { recursive: true, force: true });
+    for (const { owner, name } of await this.repositories()) {
+      const folder = join(this.#root, owner, name);
+      for (const file of await folderNames(folder)) {
+        if (!file.endsWith(TEMPORARY_SUFFIX) || isOfRunningProcess(file)) continue;
+        await unlink(join(folder, file)).catch(() => undefined);
+        count++;
+      }
+    }
+    return count;
+  }
+
+  async #readOrigin(id: RepositoryId): Promise<void> {
+    const folder = this.path(id);
+    if ((await folderNames(folder)).length === 0) return;
+    const path = join(folder, ORIGIN_FILE);
+    const origin = await readSealed(path);
+    // Each response file says by itself what it answers, so one that cannot be understood is only written again.
+    if (origin === undefined) return;
+    if (origin === "damaged") return void (await quarantine(path, `${path}${CORRUPT_SUFFIX}`));
+    const { host_url: hostUrl, format } = Object(origin) as Record<string, unknown>;
+    if (hostUrl === this.#hostUrl && format === FORMAT) return;
+    const ready = this.#ready.get(id.key);
+    await this.remove(id);
+    if (ready !== undefined) this.#ready.set(id.key, ready);
+  }
+}
+
+/** Name of a file that is being written. It holds the process: one that starts leaves files of a running one alone. */
+export function pendingName(key: string): string {
+  return `.${key}.${process.pid}.${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`;
+}
+
+/** Whether the process in a file's name is running and is not this one, which has just started. */
+function isOfRunningProcess(file: string): boolean {
+  const pid = Number(file.split(".").at(-3));
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === "EPERM";
+  }
+}

@@ -1,0 +1,94 @@
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { isStorable } from "../../access/repository-id.ts";
+import type { CachedRepository } from "../cached-repository.ts";
+import type { FetchOutcome } from "../coalescing/coalesced-fetch.ts";
+import type { LedFetch } from "../coalescing/coalesced-fetches.ts";
+import type { FaultLog } from "../fault-log.ts";
+import type { CachePolicies } from "../policy.ts";
+import type { PendingResponse, ResponseStore } from "./response-store.ts";
+
+/** Stands for the key of a response that is only read while it is written. */
+const UNNAMED = "unnamed";
+const NOT_STORED = "a response cannot be stored; it is passed through";
+
+/** What is recorded of a fetch. */
+export interface Recording {
+  readonly repository: CachedRepository;
+  /** Undefined: the response must not be stored. */
+  readonly key: string | undefined;
+  /** Of the repository when the response was asked for: if it was raised since, the response must not be stored. */
+  readonly generation: number;
+  /** What the names of `want-ref` must stand for in the response. */
+  readonly wantedRefs: ReadonlyMap<string, string>;
+  readonly led: LedFetch;
+  readonly chunks: AsyncIterable<Buffer>;
+  /** Undefined: nothing can be written. */
+  readonly pending: PendingResponse | undefined;
+}
+
+/** Writes responses to the store while they go to clients. A failure of the store never fails a response. */
+export class ResponseRecorder {
+  readonly #parts: {
+    readonly responses: ResponseStore;
+    readonly faults: FaultLog;
+    readonly policies: CachePolicies;
+    readonly metrics: Metrics;
+  };
+
+  constructor(parts: {
+    readonly responses: ResponseStore;
+    readonly faults: FaultLog;
+    readonly policies: CachePolicies;
+    readonly metrics: Metrics;
+  }) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Starts what a fetch is written to and its readers read, also where it is never stored: without it the slowest reader
+   * would set the pace of the transfer, and hold its turn for as long.
+   */
+  async begin(repository: CachedRepository, key: string | undefined): Promise<PendingResponse | undefined> {
+    if (!isStorable(repository.id)) return undefined;
+    try {
+      return await this.#parts.responses.create(repository.id, key ?? UNNAMED);
+    } catch (error) {
+      this.#parts.faults.once(repository, error, NOT_STORED);
+      return undefined;
+    }
+  }
+
+  /** Drains a response to its readers and to the store, which keeps it if it is whole. The caller closes `pending`. */
+  async record(recording: Recording): Promise<FetchOutcome & { readonly stored: boolean }> {
+    const { repository, key, generation, wantedRefs, led, chunks, pending } = recording;
+    const outcome = await led.fetch.run(chunks, pending);
+    if (pending === undefined) return { ...outcome, stored: false };
+    if (outcome.diskError !== undefined) {
+      this.#parts.faults.once(repository, outcome.diskError, NOT_STORED);
+    }
+    const isSame = generation === repository.generation && areSameRefs(wantedRefs, led.check.wantedRefs);
+    const stored = key !== undefined && outcome.storable && isSame;
+    if (stored) await this.#commit(repository, pending, led);
+    await pending.discard();
+    return { ...outcome, stored };
+  }
+
+  async #commit(repository: CachedRepository, pending: PendingResponse, led: LedFetch): Promise<void> {
+    const { responses, faults, policies, metrics } = this.#parts;
+    const { id } = repository;
+    try {
+      await pending.commit(led.fetch.sums);
+      faults.forget(repository);
+      const { owner, name } = policies.find(id.owner, id.name) ?? id;
+      metrics.responseSize(owner, name, responses.figures(id).bytes);
+    } catch (error) {
+      faults.once(repository, error, "a response cannot be stored");
+    }
+  }
+}
+
+/** Whether the names of `want-ref` stand for the same objects. */
+function areSameRefs(expected: ReadonlyMap<string, string>, given: ReadonlyMap<string, string>): boolean {
+  if (expected.size !== given.size) return false;
+  return expected.entries().every(([name, oid]) => given.get(name) === oid);
+}

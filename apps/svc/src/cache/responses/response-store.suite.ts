@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { repositoryId, type RepositoryId } from "../../access/repository-id.ts";
+import { GrowingSums, StoredDataDamaged } from "./block-sums.ts";
+import type { ResponseStore, StoredResponse } from "./response-store.ts";
+import { SLICE_BYTES } from "./slices.ts";
+
+/** A store of responses under test. */
+export interface ResponseStoreSubject {
+  readonly store: ResponseStore;
+  /** Milliseconds go by on the store's clock. */
+  advance(ms: number): void;
+  /** Another process opens the same storage. @param hostUrl of its code host. Default: the same */
+  reopen(hostUrl?: string): ResponseStore;
+  /** Changes one byte of a stored response. */
+  damage(id: RepositoryId, key: string, position: number): Promise<void>;
+  end(): Promise<void>;
+}
+
+const HOUR_MS = 3_600_000;
+const KEY = "a".repeat(64);
+const OTHER_KEY = "b".repeat(64);
+const ID = repositoryId("Org", "Name");
+
+/** What every implementation of {@link ResponseStore} passes. `start` gives an empty store each time. */
+export function responseStoreSuite(name: string, start: () => Promise<ResponseStoreSubject>): void {
+  describe(`response store: ${name}`, () => {
+    let subject: ResponseStoreSubject;
+    let store: ResponseStore;
+    beforeEach(async () => {
+      subject = await start();
+      ({ store } = subject);
+    });
+    afterEach(async () => subject.end());
+
+    const contentOf = (bytes: number): Buffer =>
+      Buffer.from(Array.from({ length: bytes }, (_, at) => at % 251));
+    /** Writes a response in two parts. */
+    const put = async (id: RepositoryId, key: string, content: Buffer, into = store): Promise<void> => {
+      const sums = new GrowingSums();
+      sums.push(content);
+      const pending = await into.create(id, key);
+      const half = content.length >> 1;
+      await pending.write([content.subarray(0, half)], 0);
+      await pending.write([content.subarray(half)], half);
+      await pending.commit(sums.finish());
+      await pending.close();
+    };
+    const readAll = async (response: StoredResponse): Promise<Buffer> => {
+      const parts: Buffer[] = [];
+      for (let at = 0; at < response.size;) {
+        const slice = await response.slice(at);
+        parts.push(Buffer.from(slice.bytes));
+        at += slice.bytes.length;
+        slice.release();
+      }
+      return Buffer.concat(parts);
+    };
+    const opened = async (id: RepositoryId, key: string, from = store): Promise<StoredResponse> => {
+      const response = await from.open(id, key);
+      assert.ok(response !== undefined && response !== "failed");
+      return response;
+    };
+
+    it("gives back the bytes of a committed response, also to another process", async () => {
+      const content = contentOf(SLICE_BYTES + 1000);
+      await put(ID, KEY, content);
+      for (const from of [store, subject.reopen()]) {
+        const response = await opened(ID, KEY, from);
+        assert.equal(response.size, content.length);
+        assert.ok((await readAll(response)).equals(content));
+        await response.close();
+      }
+    });
+
+    it("finds a response under its own key, repository and code host only", async () => {
+      await put(ID, KEY, contentOf(10));
+      assert.equal(await store.open(ID, OTHER_KEY), undefined);
+      assert.equal(await store.open(repositoryId("org", "other"), KEY), undefined);
+      assert.equal(await subject.reopen("https://other.example").open(ID, KEY), undefined);
+    });
+
+    it("does not find a response before it is committed, nor after it is discarded", async () => {
+      const pending = await store.create(ID, KEY);
+      await pending.write([contentOf(100)], 0);
+      assert.equal(await store.open(ID, KEY), undefined);
+      await pending.discard();
+      await pending.close();
+      assert.equal(await store.open(ID, KEY), undefined);
+      assert.deepEqual(await store.list(ID), []);
+    });
+
+    it("reads back what is written so far", async () => {
+      const content = contentOf(SLICE_BYTES + 7);
+      const sums = new GrowingSums();
+      sums.push(content);
+      const pending = await store.create(ID, KEY);
+      await pending.write([content], 0);
+      const slice = await pending.slice(0, SLICE_BYTES, sums);
+      assert.ok(slice.bytes.equals(content.subarray(0, SLICE_BYTES)));
+      slice.release();
+      const chunks: Buffer[] = [];
+      for await (const chunk of pending.chunks(content.length)) chunks.push(chunk);
+      assert.ok(Buffer.concat(chunks).equals(content));
+      await pending.discard();
+      await pending.close();
+    });
+
+    it("a response that is removed or replaced stays readable to those who have it open", async () => {
+      const [first, second] = [contentOf(3000), contentOf(2000)];
+      await put(ID, KEY, first);
+      const before = await opened(ID, KEY);
+      await put(ID, KEY, second);
+      const after = await opened(ID, KEY);
+      assert.equal(await store.remove(ID, KEY), true);
+      assert.ok((await readAll(before)).equals(first));
+      assert.ok((await readAll(after)).equals(second));
+      await before.close();
+      await after.close();
+      assert.equal(await store.open(ID, KEY), undefined);
+    });
+
+    it("removing a response that is gone is not an error", async () => {
+      await put(ID, KEY, contentOf(10));
+      assert.equal(await store.remove(ID, KEY), true);
+      assert.equal(await store.remove(ID, KEY), false);
+    });
+
+    it("lists responses, and knows their number and bytes", async () => {
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+      await put(ID, KEY, contentOf(1000));
+      await put(ID, OTHER_KEY, contentOf(2000));
+      const listed = await store.list(ID);
+      assert.deepEqual(listed.map(({ name: key }) => key).toSorted(), [KEY, OTHER_KEY]);
+      const bytes = listed.reduce((sum, { size }) => sum + size, 0);
+      assert.ok(bytes >= 3000);
+      assert.deepEqual(store.figures(ID), { responses: 2, bytes });
+      assert.deepEqual(await store.repositories(), [{ owner: "org", name: "name" }]);
+    });
+
+    it("listing shows that another process removed a response", async () => {
+      await put(ID, KEY, contentOf(1000));
+      await subject.reopen().remove(ID, KEY);
+      assert.equal(store.figures(ID).responses, 1);
+      assert.deepEqual(await store.list(ID), []);
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+    });
+
+    it("finds nothing of a repository after all of it is removed, and others stay", async () => {
+      const other = repositoryId("org", "other");
+      await put(ID, KEY, contentOf(10));
+      await put(other, KEY, contentOf(10));
+      await store.removeAll(ID);
+      assert.equal(await store.open(ID, KEY), undefined);
+      assert.deepEqual(store.figures(ID), { responses: 0, bytes: 0 });
+      await store.settled();
+      await (await opened(other, KEY)).close();
+      await put(ID, KEY, contentOf(20));
+      await (await opened(ID, KEY)).close();
+    });
+
+    it("does not give out damaged bytes: the response is found no more, and a new one takes its place", async () => {
+      await put(ID, KEY, contentOf(1000));
+      await subject.damage(ID, KEY, 500);
+      const later = subject.reopen();
+      assert.equal(await later.open(ID, KEY), "failed");
+      assert.equal(await later.open(ID, KEY), undefined);
+      assert.equal((await later.list(ID)).length, 1, "it is kept apart");
+      await put(ID, KEY, contentOf(1000), later);
+      await (await opened(ID, KEY, later)).close();
+    });
+
+    it("compares each slice before it is given out, also long after the response was opened", async () => {
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES));
+      const response = await opened(ID, KEY);
+      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
+      await assert.rejects(async () => response.slice(2 * SLICE_BYTES), StoredDataDamaged);
+      await response.close();
+      assert.equal(await store.open(ID, KEY), undefined);
+    });
+
+    it("reads a response through again after an hour", async () => {
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES));
+      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
+      await (await opened(ID, KEY)).close();
+      subject.advance(HOUR_MS);
+      assert.equal(await store.open(ID, KEY), "failed");
+    });
+
+    it("does not trust what it knew of a response that was evicted", async () => {
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES));
+      await store.remove(ID, KEY);
+      await put(ID, KEY, contentOf(3 * SLICE_BYTES), subject.reopen());
+      await subject.damage(ID, KEY, 2 * SLICE_BYTES + 5);
+      assert.equal(await store.open(ID, KEY), "failed");
+    });
+
+    it("has nothing to remove after a clean end", async () => {
+      await put(ID, KEY, contentOf(10));
+      assert.equal(await subject.reopen().removeLeftovers(), 0);
+      await (await opened(ID, KEY)).close();
+    });
+  });
+}
