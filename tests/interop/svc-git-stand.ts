@@ -21,7 +21,7 @@ import { assembleGit } from "../../apps/svc/src/assemble/git.ts";
 import type { CacheService } from "../../apps/svc/src/cache/cache-service.ts";
 import type { CachePolicies, CachePolicy } from "../../apps/svc/src/cache/policy.ts";
 import { ServiceToken } from "../../apps/svc/src/cache/warming/warm-credential.ts";
-import { BODY_IDLE_MS } from "../../apps/svc/src/git/command-body.ts";
+import { BODY_IDLE_MS } from "../../apps/svc/src/git/body/body-reader.ts";
 import { UpstreamConnections } from "../../apps/svc/src/upstream/upstream-connections.ts";
 import { Upstream } from "../../apps/svc/src/upstream/upstream.ts";
 import { WarmUpstream } from "../../apps/svc/src/git/warm-upstream.ts";

@@ -101,12 +101,14 @@ export class FetchAuthorization implements Authorization {
    * Decides whether the wants are shown (spec/svc.md section 2.1). A check-out by id sends no `ls-refs`. Where the
    * objects are here and only a ref that shows them is missing, the code host is asked for branches and tags, with the
    * caller's own credential.
+   *
+   * @param key names the wants: equal keys, equal wants
    */
-  async checkWants(): Promise<void> {
+  async checkWants(key: string): Promise<void> {
     if (!isStorable(this.#id)) return;
     this.#wantsShown =
-      (await this.#areShown()) ||
-      ((await this.#isSurveyUseful()) && (await this.#survey()) && (await this.#areShown()));
+      (await this.#areShown(key)) ||
+      ((await this.#isSurveyUseful()) && (await this.#survey()) && (await this.#areShown(key)));
     this.#identity = this.#refs.identity;
   }
 
@@ -131,9 +133,9 @@ export class FetchAuthorization implements Authorization {
     return { kind: this.#identity === this.#refs.identity ? "current" : "replaced" };
   }
 
-  async #areShown(): Promise<boolean> {
+  async #areShown(key: string): Promise<boolean> {
     const { fetch, format } = this.#asked;
-    if (this.#refs.areTips(fetch.wants)) return true;
+    if (this.#refs.areTips(fetch.wants, key)) return true;
     return await this.#objects.areReachable(this.#id, format, fetch.wants);
   }
 

@@ -43,6 +43,10 @@ interface View {
   readonly coversBranches: boolean;
 }
 
+/** Maximum number of lists of objects that are remembered as tips; the oldest goes first. */
+const MAX_LISTS = 256;
+const newKeys = (): BoundedMap<string, true> => new BoundedMap({ max: MAX_LISTS });
+
 /** Sets of prefixes that are remembered; the oldest goes first, which only costs reading its next answer again. */
 const MAX_VIEWS = 256;
 
@@ -66,10 +70,10 @@ export class RefSnapshots {
   #epoch = 0;
   #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
-  /** Lists of ids that are only tips, for as long as these do not change: most requests want the same. */
-  #onlyTips: { readonly of: RecentTips | undefined; readonly lists: WeakSet<readonly string[]> } = {
+  /** Keys of lists that hold tips only: most requests want the same. */
+  #onlyTips: { readonly of: RecentTips | undefined; readonly keys: BoundedMap<string, true> } = {
     of: undefined,
-    lists: new WeakSet(),
+    keys: newKeys(),
   };
   #recent: { readonly epoch: number; readonly until: number; readonly tips: RecentTips } | undefined;
 
@@ -130,13 +134,17 @@ export class RefSnapshots {
     return tips.values().some((tip) => tip.view.seenAt >= oldest);
   }
 
-  /** Whether all of these objects are tips in a recent yes. The result for the same array is remembered. */
-  areTips(oids: readonly string[]): boolean {
+  /**
+   * Whether all of these objects are tips in a recent authorization.
+   *
+   * @param key names the list of objects: the result for it is remembered until a tip changes
+   */
+  areTips(oids: readonly string[], key: string): boolean {
     const recent = this.recent();
-    if (this.#onlyTips.of === recent && this.#onlyTips.lists.has(oids)) return true;
+    if (this.#onlyTips.of === recent && this.#onlyTips.keys.get(key) !== undefined) return true;
     if (!oids.every((oid) => this.isTip(oid))) return false;
-    if (this.#onlyTips.of !== recent) this.#onlyTips = { of: recent, lists: new WeakSet() };
-    this.#onlyTips.lists.add(oids);
+    if (this.#onlyTips.of !== recent) this.#onlyTips = { of: recent, keys: newKeys() };
+    this.#onlyTips.keys.set(key, true);
     return true;
   }
 

@@ -2,9 +2,9 @@ import type { Clock, Logger } from "@devplat/base";
 import { AccessCheck } from "../access/access-check.ts";
 import { RefProbes } from "../access/ref-probe.ts";
 import type { CachePolicies } from "../cache/policy.ts";
-import { CommandBodies } from "../git/command-body.ts";
+import { BodyReaders } from "../git/body/body-reader.ts";
 import { FetchCommand } from "../git/fetch-command.ts";
-import { KnownBodies } from "../git/known-bodies.ts";
+import { RequestCache } from "../git/body/request-cache.ts";
 import { lfsBatchBodies } from "../git/lfs.ts";
 import { LsRefsCommand } from "../git/ls-refs-command.ts";
 import { Outcomes } from "../git/outcome.ts";
@@ -64,10 +64,10 @@ export function assembleGit(options: GitAssemblyOptions): GitRoutes {
   const { grantSeconds, probesPerMinute, userAgent } = options;
   const probes = new RefProbes({ upstream, userAgent, clock });
   const access = new AccessCheck({ probes, refs, objects, clock, hostUrl, grantSeconds, probesPerMinute });
-  const known = new KnownBodies();
+  const known = new RequestCache();
   const uploadPack = new UploadPack({
     upstream,
-    bodies: new CommandBodies({ maxBytes: options.gitCommandBytes, idleMs }),
+    bodies: new BodyReaders({ maxBytes: options.gitCommandBytes, idleMs }),
     known,
     access,
     cache,

@@ -10,7 +10,7 @@ import type { LiveConfig } from "../config/live-config.ts";
 import { PROBES_PER_MINUTE } from "../access/probe-limit.ts";
 import type { CacheParts } from "./cache-parts.ts";
 import { assembleGit } from "./git.ts";
-import { BODY_IDLE_MS } from "../git/command-body.ts";
+import { BODY_IDLE_MS } from "../git/body/body-reader.ts";
 import type { GitRoutes } from "../git/routes.ts";
 import type { OwnAddress } from "../own-address.ts";
 import type { ScopeAuthorizers } from "../scopes/scope-authorizers.ts";

@@ -1,4 +1,4 @@
-import { ProtocolError, decodeCapabilityAdvertisement, type FetchRequest } from "@devplat/git-protocol";
+import { ProtocolError, decodeCapabilityAdvertisement } from "@devplat/git-protocol";
 import type { CachedRepository } from "../cache/cached-repository.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
@@ -38,23 +38,6 @@ export class AdvertisedFeatures {
   note(): void {
     this.#repository.features = decodeFeatures(Buffer.concat(this.#parts)) ?? this.#repository.features;
   }
-}
-
-/** The features of `fetch` (gitprotocol-v2) that a request uses; base ones are in every advertisement. */
-export function featuresOf(fetch: FetchRequest): string[] {
-  const used: string[] = [];
-  const isShallow =
-    fetch.shallows.length > 0 ||
-    fetch.deepen !== undefined ||
-    fetch.deepenSince !== undefined ||
-    fetch.deepenNots.length > 0;
-  if (isShallow) used.push("shallow");
-  if (fetch.filter !== undefined) used.push("filter");
-  if (fetch.wantRefs.length > 0) used.push("ref-in-want");
-  if (fetch.sidebandAll) used.push("sideband-all");
-  if (fetch.waitForDone) used.push("wait-for-done");
-  if (fetch.packfileUris !== undefined) used.push("packfile-uris");
-  return used;
 }
 
 /**

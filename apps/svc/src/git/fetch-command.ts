@@ -4,8 +4,6 @@ import {
   decodeLsRefsResponse,
   encodeErrorLine,
   encodeSideBandError,
-  requestObjectFormat,
-  type CommandRequest,
   type EncodedCommand,
   type FetchRequest,
   type ObjectFormat,
@@ -17,18 +15,17 @@ import { AccessEnded, type FetchPlan } from "../cache/fetch-plan.ts";
 import type { GitCache } from "../cache/git-cache.ts";
 import { ResponseCut } from "../cache/coalescing/coalesced-fetch.ts";
 import type { StoredResponse } from "../cache/responses/response-store.ts";
-import { isStorableRequest } from "../cache/responses/response-key.ts";
 import type { FetchAuthorization } from "../access/authorization.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { AccessCheck, Refusal } from "../access/access-check.ts";
-import { askFeatures, featuresOf } from "./advertised-features.ts";
-import type { CommandAnswer } from "./command-answer.ts";
+import { askFeatures } from "./advertised-features.ts";
+import type { CommandResponse } from "./command-response.ts";
 import { GitError, isGone } from "../upstream/errors.ts";
 import type { CachedRequest } from "./git-request.ts";
-import type { KnownBodies } from "./known-bodies.ts";
+import type { DecodedFetch, RequestCache } from "./body/request-cache.ts";
 import { ClientUpstream } from "./fetch-upstream.ts";
 import type { Outcomes } from "./outcome.ts";
-import { AnswerSender } from "./send-stored.ts";
+import { ResponseSender } from "./response-sender.ts";
 import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Seconds after which a client that found no turn should come again. */
@@ -47,7 +44,7 @@ export interface FetchCommandOptions {
   readonly access: AccessCheck;
   readonly cache: GitCache;
   readonly outcomes: Outcomes;
-  readonly known: KnownBodies;
+  readonly known: RequestCache;
   readonly logger: Logger;
 }
 
@@ -56,7 +53,7 @@ export interface FetchCall {
   readonly request: CachedRequest;
   readonly repository: CachedRepository;
   readonly command: EncodedCommand;
-  readonly answer: CommandAnswer;
+  readonly answer: CommandResponse;
   /** When an `ls-refs` before it in the same body was sent upstream, if the code host authorized that. */
   readonly authorizedAt: number | undefined;
   /** How often it was planned, with this time. Default 1. */
@@ -98,27 +95,27 @@ export class FetchCommand {
     const { request, repository, command } = call;
     const { context } = request;
     const startedAt = performance.now();
-    const given = requestObjectFormat(command.request);
-    const format = given ?? "sha1";
-    const fetch = known.fetchOf(command.request, format);
+    const decoded = known.fetchOf(command.request);
+    const { fetch, namedFormat } = decoded;
+    const format = namedFormat ?? "sha1";
     const asked = { command: command.request, fetch, format };
     const authorization = await access.authorizeFetch(request, asked, call.authorizedAt);
     if (call.authorizedAt === undefined) context.stage("gate", startedAt);
     if ("kind" in authorization) return await this.#refused(call, authorization);
-    const isOurs = given !== undefined && (await this.#isAdvertised(call, fetch));
+    const isOurs = namedFormat !== undefined && (await this.#isAdvertised(call, decoded));
     const resolution =
-      isOurs && isStorableRequest(fetch) ? await this.#resolve(fetch, authorization) : NOTHING_TO_RESOLVE;
+      isOurs && decoded.isStorable ? await this.#resolve(fetch, authorization) : NOTHING_TO_RESOLVE;
     if (resolution !== undefined && "kind" in resolution) return await this.#refused(call, resolution);
     const isKnown = isOurs && resolution !== undefined;
     const plannedAt = performance.now();
-    const key = isKnown ? await this.#keyOf(call, fetch, format, resolution) : undefined;
-    if (key !== undefined) await authorization.checkWants();
+    const key = isKnown ? await this.#keyOf(call, decoded, format, resolution) : undefined;
+    if (key !== undefined) await authorization.checkWants(key);
     const plan = await cache.plan({
       repository,
       key,
       wantedRefs: resolution?.wantedRefs ?? NOTHING_TO_RESOLVE.wantedRefs,
       format,
-      fetch: isKnown && isPlain(command.request) ? fetch : undefined,
+      fetch: isKnown && decoded.isPlain ? fetch : undefined,
       body: command.bytes,
       gone: context.gone,
       authorization,
@@ -160,7 +157,7 @@ export class FetchCommand {
 
   async #fromFile(call: FetchCall, file: StoredResponse): Promise<boolean> {
     const { answer } = call;
-    const sender = new AnswerSender(answer.sink);
+    const sender = new ResponseSender(answer.sink);
     try {
       answer.beginOwn("hit", file.size);
       const bytes = await sender.file(file);
@@ -186,7 +183,7 @@ export class FetchCommand {
     const { reader } = plan;
     const result = plan.kind === "lead" ? plan.result : "hit";
     const failed = plan.kind === "lead" && plan.failed;
-    const sender = new AnswerSender(answer.sink);
+    const sender = new ResponseSender(answer.sink);
     try {
       const bytes = await sender.flight(reader, () =>
         answer.beginOwn(failed !== false && failed() ? "error" : result),
@@ -255,8 +252,10 @@ export class FetchCommand {
   }
 
   /** Whether the code host offers what the request uses; what it does not offer is its own to refuse. */
-  async #isAdvertised({ request, repository }: FetchCall, fetch: FetchRequest): Promise<boolean> {
-    const used = featuresOf(fetch);
+  async #isAdvertised(
+    { request, repository }: FetchCall,
+    { features: used }: DecodedFetch,
+  ): Promise<boolean> {
     if (used.length === 0) return true;
     const { upstream, access } = this.#options;
     repository.features ??= await askFeatures(upstream, request, (answer) =>
@@ -296,11 +295,11 @@ export class FetchCommand {
 
   async #keyOf(
     { repository, command }: FetchCall,
-    fetch: FetchRequest,
+    { fetch, isStorable }: DecodedFetch,
     format: ObjectFormat,
     { lines }: Resolution,
   ): Promise<string | undefined> {
-    if (!isStorableRequest(fetch)) return undefined;
+    if (!isStorable) return undefined;
     // The tags that come along depend on which there are; where that is not known, nothing may be stored.
     const tags = fetch.includeTag ? repository.tips.tagsDigest() : undefined;
     if (fetch.includeTag && tags === undefined) return undefined;
@@ -310,11 +309,6 @@ export class FetchCommand {
   #count(call: FetchCall, result: FetchResult): void {
     this.#options.outcomes.fetch(call.request.context, call.request.policy, result);
   }
-}
-
-/** Whether nothing but the arguments decides on the answer: a `server-option` is the code host's to understand. */
-function isPlain(command: CommandRequest): boolean {
-  return command.capabilities.every((text) => !text.startsWith("server-option"));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { RequiredPermissions } from "../scopes/required-permissions.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import { LFS_TYPE, SANDBOX_HEADERS } from "../http/request/text-answer.ts";
-import { CommandBodies } from "./command-body.ts";
+import { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
 import type { GitRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
@@ -45,16 +45,16 @@ export interface LfsBatch {
 }
 
 /** Where batch requests are read; one for all of them. */
-export function lfsBatchBodies(idleMs: number): CommandBodies {
-  return new CommandBodies({ maxBytes: MAX_BATCH_BYTES, heldBytes: MAX_HELD_BYTES, idleMs });
+export function lfsBatchBodies(idleMs: number): BodyReaders {
+  return new BodyReaders({ maxBytes: MAX_BATCH_BYTES, heldBytes: MAX_HELD_BYTES, idleMs });
 }
 
 /**
  * Reads a batch request; its `operation` is what it is judged by, and what is sent on is rebuilt from what was read.
  *
- * @throws GitError `body_malformed` where it is missing or unknown, and what {@link CommandBodies.read} throws
+ * @throws GitError `body_malformed` where it is missing or unknown, and what {@link BodyReaders.read} throws
  */
-export async function readLfsBatch(context: RequestContext, bodies: CommandBodies): Promise<LfsBatch> {
+export async function readLfsBatch(context: RequestContext, bodies: BodyReaders): Promise<LfsBatch> {
   context.continue();
   const held = await bodies.read(context.request, context.remoteAddress);
   context.whenOver(() => held.release());

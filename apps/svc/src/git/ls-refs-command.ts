@@ -2,7 +2,7 @@ import { isRefusal } from "../upstream/response-status.ts";
 import { ProtocolError, decodeLsRefsRequest, type EncodedCommand } from "@devplat/git-protocol";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "../access/access-check.ts";
-import type { CommandAnswer } from "./command-answer.ts";
+import type { CommandResponse } from "./command-response.ts";
 import type { CachedRequest } from "./git-request.ts";
 import { upstreamHeaders } from "../upstream/headers.ts";
 import type { Outcomes } from "./outcome.ts";
@@ -41,7 +41,7 @@ export class LsRefsCommand {
   async run(
     request: CachedRequest,
     command: EncodedCommand,
-    answer: CommandAnswer,
+    answer: CommandResponse,
   ): Promise<LsRefsAuthorization | undefined> {
     const askedAt = this.#access.now();
     const startedAt = performance.now();
@@ -86,7 +86,7 @@ export class LsRefsCommand {
   /** Relays the body as it comes, but its end only after an authorization is recorded. */
   async #relayBody(
     upstream: UpstreamAnswer,
-    answer: CommandAnswer,
+    answer: CommandResponse,
     record: (body: Buffer | undefined) => Promise<void>,
   ): Promise<boolean> {
     const body = new LsRefsBody();

@@ -1,5 +1,4 @@
 import { isRedirect, isRefusal } from "../upstream/response-status.ts";
-import type { GitAction } from "../scopes/required-permissions.ts";
 import type { Logger } from "@devplat/base";
 import { requestedProtocolVersion } from "@devplat/git-protocol";
 import type { GitCache } from "../cache/git-cache.ts";
@@ -8,18 +7,19 @@ import { explainUnauthorized } from "../code-host/refusal-words.ts";
 import type { RequestContext } from "../http/request/request-context.ts";
 import type { GitHandler } from "../http/server/listener.ts";
 import type { VirtualHost } from "../http/routing/virtual-host.ts";
-import { queryValues, splitTarget, type RepositoryTail, type Target } from "../http/routing/target.ts";
+import { queryValues, splitTarget, type Target } from "../http/routing/target.ts";
 import { answerText } from "../http/request/text-answer.ts";
 import type { RequestResult } from "../telemetry/metrics.ts";
 import type { Admission, CredentialCheck } from "../tokens/admission.ts";
 import { presentedCredential } from "../credentials/presented.ts";
 import type { AccessCheck } from "../access/access-check.ts";
 import { AdvertisedFeatures } from "./advertised-features.ts";
-import type { CommandBodies } from "./command-body.ts";
+import type { BodyReaders } from "./body/body-reader.ts";
 import { GitError } from "../upstream/errors.ts";
 import type { GitRequest, RepositoryRequest } from "./git-request.ts";
 import { singleHeader, upstreamHeaders } from "../upstream/headers.ts";
 import { answerLfsBatch, lfsDeed, lfsPermissions, readLfsBatch, type LfsBatch } from "./lfs.ts";
+import { actionOf, routeOf } from "./route-table.ts";
 import { rewriteLocation } from "./location.ts";
 import type { Outcomes } from "./outcome.ts";
 import { passThrough, type BodyLimits, type Passed } from "./pass-through.ts";
@@ -34,24 +34,13 @@ export interface GitRoutesParts {
   readonly credentials: CredentialCheck;
   readonly policies: CachePolicies;
   readonly bodyLimits: BodyLimits;
-  readonly lfsBatches: CommandBodies;
+  readonly lfsBatches: BodyReaders;
   /** Undefined: the cache feature is off, and everything passes through. */
   readonly cached:
     | { readonly access: AccessCheck; readonly cache: GitCache; readonly uploadPack: UploadPack }
     | undefined;
   readonly logger: Logger;
 }
-
-const METHODS: Readonly<Record<RepositoryTail["kind"], readonly string[]>> = {
-  info_refs: ["GET", "HEAD"],
-  dumb_info_refs: ["GET", "HEAD"],
-  dumb_object: ["GET", "HEAD"],
-  upload_pack: ["POST"],
-  receive_pack: ["POST"],
-  lfs: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-  archive: ["GET", "HEAD"],
-  raw: ["GET", "HEAD"],
-};
 
 /** Everything that is asked of the code host's git side: admission first, then the cache, or straight through. */
 export class GitRoutes implements GitHandler {
@@ -95,8 +84,9 @@ export class GitRoutes implements GitHandler {
   ): Promise<void> {
     const { credentials } = this.#parts;
     const { request } = context;
-    const methods = target.kind === "repository" ? METHODS[target.tail.kind] : undefined;
-    if (methods?.includes(request.method ?? "") === false) {
+    const route = routeOf(target);
+    const { methods } = route;
+    if (methods.length > 0 && !methods.includes(request.method ?? "")) {
       const allowed = methods.join(", ");
       this.#refuse(context, target, policy, 405, `this address answers ${allowed}`, { Allow: allowed });
       return;
@@ -131,7 +121,7 @@ export class GitRoutes implements GitHandler {
       relay: {
         requested: new URL(target.upstreamPath, this.#parts.upstream.origin),
         stripPrefix: virtualHost === "code_host" ? "" : this.#parts.basePath,
-        allowElsewhere: target.kind === "other" || ["archive", "raw", "lfs"].includes(target.tail.kind),
+        allowElsewhere: route.redirects === "elsewhere",
         whenUnauthorized: explainUnauthorized(admission.whenUnauthorized, admission.authorization),
       },
     };
@@ -284,35 +274,16 @@ function observeAnswer(
   const { target, context, relay } = request;
   const { tail } = target;
   const deed = tail.kind === "lfs" ? lfsDeed(context.request.method ?? "", target.upstreamPath) : undefined;
-  const writes = level === "write" || isPush(tail) || deed === "write";
-  if (!writes && !isHandOver(tail, answer, relay.requested)) return access.observe(request, answer);
+  const writes = level === "write" || routeOf(target).permission === "write" || deed === "write";
+  if (!writes && !isHandOver(target, answer, relay.requested)) return access.observe(request, answer);
   if (isRefusal(answer.status) || isRedirect(answer.status)) access.forget(request);
   return answer;
 }
 
 /** Whether an answer sends a download to another server, as code hosts do for those that they allow. */
-function isHandOver(tail: RepositoryTail, { status, headers }: UpstreamAnswer, requested: URL): boolean {
-  if (!isRedirect(status) || !["archive", "raw", "lfs"].includes(tail.kind)) return false;
+function isHandOver(target: Target, { status, headers }: UpstreamAnswer, requested: URL): boolean {
+  if (!isRedirect(status) || routeOf(target).redirects === "never") return false;
   return rewriteLocation(singleHeader(headers["location"]) ?? "", requested, "").kind === "elsewhere";
-}
-
-function isPush(tail: RepositoryTail): boolean {
-  return tail.kind === "receive_pack" || (tail.kind === "info_refs" && tail.service === "git-receive-pack");
-}
-
-/** What a request does, in the terms of scopes; undefined: our tokens are not for it (fails closed). */
-function actionOf(target: Target, method: string): GitAction | undefined {
-  if (target.kind !== "repository") return undefined;
-  const { owner, name, tail } = target;
-  const writes = isPush(tail);
-  if (tail.kind === "lfs") {
-    const deed = lfsDeed(method, target.upstreamPath);
-    // What a batch does is in its body; who does not look there must expect the most.
-    return deed && { owner, name, resource: "contents", level: deed === "read" ? "read" : "write" };
-  }
-  // No ref's name has a colon (git-check-ref-format), but `owner:branch` of a fork does.
-  if ((tail.kind === "archive" || tail.kind === "raw") && tail.revision.includes(":")) return undefined;
-  return { owner, name, resource: "contents", level: writes ? "write" : "read" };
 }
 
 function isUploadPack(target: Target): target is Extract<Target, { kind: "repository" }> {

@@ -12,12 +12,12 @@ import type { GitCache } from "../cache/git-cache.ts";
 import { discardUnread } from "../http/request/unread-body.ts";
 import type { FetchResult } from "../telemetry/metrics.ts";
 import type { AccessCheck } from "../access/access-check.ts";
-import { CommandAnswer } from "./command-answer.ts";
-import { HEAD_BYTES, malformed, type CommandBodies, type CommandBodyReader } from "./command-body.ts";
+import { CommandResponse } from "./command-response.ts";
+import { HEAD_BYTES, malformed, type BodyReaders, type BodyReader } from "./body/body-reader.ts";
 import { GitError, isGone } from "../upstream/errors.ts";
 import type { FetchCommand } from "./fetch-command.ts";
 import type { CachedRequest } from "./git-request.ts";
-import type { KnownBodies } from "./known-bodies.ts";
+import type { RequestCache } from "./body/request-cache.ts";
 import { mediaType } from "../upstream/headers.ts";
 import { commandHeaders, type LsRefsCommand } from "./ls-refs-command.ts";
 import type { Outcomes } from "./outcome.ts";
@@ -30,8 +30,8 @@ const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
 
 export interface UploadPackOptions {
   readonly upstream: Upstream;
-  readonly bodies: CommandBodies;
-  readonly known: KnownBodies;
+  readonly bodies: BodyReaders;
+  readonly known: RequestCache;
   readonly access: AccessCheck;
   readonly cache: GitCache;
   readonly lsRefs: LsRefsCommand;
@@ -73,7 +73,7 @@ export class UploadPack {
     discardUnread(context);
   }
 
-  async #handle(request: CachedRequest, reader: CommandBodyReader): Promise<void> {
+  async #handle(request: CachedRequest, reader: BodyReader): Promise<void> {
     const { context } = request;
     const read = await this.#read(request, reader);
     if (read === undefined) return;
@@ -100,7 +100,7 @@ export class UploadPack {
    *
    * @returns undefined: the caller is refused, and has its answer
    */
-  async #read(request: CachedRequest, reader: CommandBodyReader): Promise<ReadBody | undefined> {
+  async #read(request: CachedRequest, reader: BodyReader): Promise<ReadBody | undefined> {
     const head = await reader.head((bytes) => decodeHead(bytes).kind !== "incomplete");
     // A caller that the code host refuses does not make us read, inflate and parse more than that.
     if (!head.complete && !(await this.#authorized(request, head.bytes))) return undefined;
@@ -130,7 +130,7 @@ export class UploadPack {
     const command: CommandRequest = { ...(head.kind === "request" ? head.request : NO_COMMAND), args: [] };
     const isFetch = command.command === "fetch";
     if (isOurs(command.command)) context.gitCommand = command.command;
-    const answer = new CommandAnswer(context, true, false);
+    const answer = new CommandResponse(context, true, false);
     if (isFetch && this.#options.strict) {
       await this.#rejectOrder(request, answer);
       return false;
@@ -158,7 +158,7 @@ export class UploadPack {
     // A body with a fetch anywhere in it is a fetch.
     const fetches = commands.some(({ request: { command } }) => command === "fetch");
     request.context.gitCommand = fetches ? "fetch" : "ls-refs";
-    const answer = new CommandAnswer(request.context, commands.length === 1, fetches);
+    const answer = new CommandResponse(request.context, commands.length === 1, fetches);
     if (this.#isOutOfOrder(commands)) {
       await this.#rejectOrder(request, answer);
       return;
@@ -179,7 +179,7 @@ export class UploadPack {
     answer.end();
   }
 
-  async #rejectOrder({ context, policy }: CachedRequest, answer: CommandAnswer): Promise<void> {
+  async #rejectOrder({ context, policy }: CachedRequest, answer: CommandResponse): Promise<void> {
     this.#options.outcomes.fetch(context, policy, "rejected");
     await answer.endWithError("rejected", NEEDS_LS_REFS);
   }

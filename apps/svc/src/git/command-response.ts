@@ -15,7 +15,7 @@ const MAX_WAITING_BYTES = 1024 * 1024;
  * The answer to a body of commands: one head, then the answers to the commands one after the other. Until it has
  * begun, a failure has a status of its own; after that, only a packet with the error.
  */
-export class CommandAnswer {
+export class CommandResponse {
   readonly context: RequestContext;
   readonly sink: ClientSink;
   /** Whether the body has a single command, so that a known length is the answer's length. */

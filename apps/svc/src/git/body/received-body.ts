@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { IdleTimer } from "../http/request/idle-timer.ts";
-import { GitError } from "../upstream/errors.ts";
+import { IdleTimer } from "../../http/request/idle-timer.ts";
+import { GitError } from "../../upstream/errors.ts";
 
 /**
  * The bytes of a client's body, read from its connection as they are asked for: what is not asked for waits in the socket.

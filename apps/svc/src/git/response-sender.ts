@@ -8,7 +8,7 @@ import type { ClientSink } from "./client-sink.ts";
  * Sends one answer to a client in whole packets: whenever sending ends early, an error packet can follow. A slice is cut
  * anywhere; the packet that it ends in waits for the next one.
  */
-export class AnswerSender {
+export class ResponseSender {
   readonly #sink: ClientSink;
   readonly #walker = new FetchResponseWalker();
   /** Bytes that the walker has seen. */

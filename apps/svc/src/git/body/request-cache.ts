@@ -15,7 +15,11 @@ import {
   type Steps,
 } from "@devplat/git-protocol";
 import { finishInSlices } from "@devplat/git-store";
-import { responseKeySteps, type ResponseKeyParts } from "../cache/responses/response-key.ts";
+import {
+  isStorableRequest,
+  responseKeySteps,
+  type ResponseKeyParts,
+} from "../../cache/responses/response-key.ts";
 
 /** Bytes of a body that is remembered, at most: some 20,000 wants. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -25,8 +29,20 @@ const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
 /** Bytes that are hashed between two pauses: about a millisecond. */
 const DIGEST_STEP_BYTES = 1024 * 1024;
 
-interface KnownFetch {
+/** A `fetch` of a body, and what follows from its arguments alone. */
+export interface DecodedFetch {
   readonly fetch: FetchRequest;
+  /** The object format that the request names; undefined: one that is not known here. */
+  readonly namedFormat: ObjectFormat | undefined;
+  /** Features that it uses and that the code host must offer. */
+  readonly features: readonly string[];
+  /** Whether its response may be stored or shared at all. */
+  readonly isStorable: boolean;
+  /** Whether its arguments alone decide on the response: a `server-option` is the code host's to understand. */
+  readonly isPlain: boolean;
+}
+
+interface KnownFetch extends DecodedFetch {
   /** The last response key, and what beside the request it was made of. Requests at the same time share it, too. */
   key?: { readonly beside: string; readonly text: Promise<string> };
 }
@@ -36,7 +52,7 @@ interface KnownFetch {
  * with hundreds of refs decoding them again costs a tenth of a whole answer. Equal bytes (by SHA-256) give the very same
  * objects, so that callers which keep something for one of them find it again.
  */
-export class KnownBodies {
+export class RequestCache {
   readonly #maxBytes: number;
   /** By digest. */
   readonly #bodies: BoundedMap<string, { readonly body: CommandBody; readonly size: number }>;
@@ -109,14 +125,14 @@ export class KnownBodies {
       if (request.command !== "fetch") continue;
       const format = requestObjectFormat(request) ?? "sha1";
       const fetch = await finishInSlices(decodeFetchSteps(commandArgs(command), format), signal);
-      this.#fetches.set(request, { fetch });
+      this.#fetches.set(request, decodedOf(request, fetch));
     }
     return body;
   }
 
-  /** The arguments of a `fetch`. @param format the one that the request names, or what stands for it */
-  fetchOf(request: CommandRequest, format: ObjectFormat): FetchRequest {
-    return this.#fetch(request, format).fetch;
+  /** A `fetch`, decoded. */
+  fetchOf(request: CommandRequest): DecodedFetch {
+    return this.#fetch(request);
   }
 
   /** As {@link responseKeySteps}, of a request that names this format. */
@@ -124,7 +140,7 @@ export class KnownBodies {
     request: CommandRequest,
     parts: Pick<ResponseKeyParts, "format" | "resolved" | "tags">,
   ): Promise<string> {
-    const known = this.#fetch(request, parts.format);
+    const known = this.#fetch(request);
     const beside = JSON.stringify([parts.resolved, parts.tags]);
     if (known.key?.beside !== beside) {
       const { capabilities } = request;
@@ -143,14 +159,41 @@ export class KnownBodies {
     return body;
   }
 
-  #fetch(request: CommandRequest, format: ObjectFormat): KnownFetch {
+  #fetch(request: CommandRequest): KnownFetch {
     let known = this.#fetches.get(request);
     if (known === undefined) {
-      known = { fetch: decodeFetchRequest(request, format) };
+      known = decodedOf(request, decodeFetchRequest(request, requestObjectFormat(request) ?? "sha1"));
       this.#fetches.set(request, known);
     }
     return known;
   }
+}
+
+function decodedOf(request: CommandRequest, fetch: FetchRequest): DecodedFetch {
+  return {
+    fetch,
+    namedFormat: requestObjectFormat(request),
+    features: featuresOf(fetch),
+    isStorable: isStorableRequest(fetch),
+    isPlain: request.capabilities.every((text) => !text.startsWith("server-option")),
+  };
+}
+
+/** The features of `fetch` (gitprotocol-v2) that a request uses; base ones are in every advertisement. */
+function featuresOf(fetch: FetchRequest): string[] {
+  const used: string[] = [];
+  const isShallow =
+    fetch.shallows.length > 0 ||
+    fetch.deepen !== undefined ||
+    fetch.deepenSince !== undefined ||
+    fetch.deepenNots.length > 0;
+  if (isShallow) used.push("shallow");
+  if (fetch.filter !== undefined) used.push("filter");
+  if (fetch.wantRefs.length > 0) used.push("ref-in-want");
+  if (fetch.sidebandAll) used.push("sideband-all");
+  if (fetch.waitForDone) used.push("wait-for-done");
+  if (fetch.packfileUris !== undefined) used.push("packfile-uris");
+  return used;
 }
 
 function* digestSteps(bytes: Buffer): Steps<string> {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
-import { SMALL_BODY_BYTES } from "../http/server/held-bytes.ts";
-import { CommandBodies, type HeldBody } from "./command-body.ts";
-import { GitError } from "../upstream/errors.ts";
+import { SMALL_BODY_BYTES } from "../../http/server/held-bytes.ts";
+import { BodyReaders, type WholeBody } from "./body-reader.ts";
+import { GitError } from "../../upstream/errors.ts";
 
 const MIB = 2 ** 20;
 const LIMITS = { maxBytes: 2 * MIB, heldBytes: 4 * MIB };
@@ -12,12 +12,12 @@ const LIMITS = { maxBytes: 2 * MIB, heldBytes: 4 * MIB };
 /** A body that arrives as the test says. */
 interface PlayedBody {
   /** Rejects while it arrives, or resolves after its end. */
-  readonly held: Promise<HeldBody>;
+  readonly held: Promise<WholeBody>;
   arrive(bytes: number): Promise<void>;
-  end(): Promise<HeldBody>;
+  end(): Promise<WholeBody>;
 }
 
-function begin(bodies: CommandBodies, client: string): PlayedBody {
+function begin(bodies: BodyReaders, client: string): PlayedBody {
   const stream = new PassThrough({ highWaterMark: LIMITS.heldBytes });
   const request = Object.assign(stream, { headers: {}, complete: false });
   const held = bodies.read(request as unknown as IncomingMessage, client);
@@ -34,7 +34,7 @@ function begin(bodies: CommandBodies, client: string): PlayedBody {
 }
 
 /** A whole body; its place is given back at once. */
-async function whole(bodies: CommandBodies, client: string, bytes: number): Promise<number> {
+async function whole(bodies: BodyReaders, client: string, bytes: number): Promise<number> {
   const body = begin(bodies, client);
   await body.arrive(bytes);
   const held = await body.end();
@@ -46,7 +46,7 @@ describe("bodies of commands that are held at once", () => {
   const busy = (error: unknown): boolean => error instanceof GitError && error.code === "busy";
 
   it("large ones that never end keep no small one out, whoever sends it [svc 11.9]", async () => {
-    const bodies = new CommandBodies(LIMITS);
+    const bodies = new BodyReaders(LIMITS);
     for (const client of ["192.0.2.1", "192.0.2.2"]) await begin(bodies, client).arrive(2 * MIB);
     await assert.rejects(whole(bodies, "192.0.2.3", SMALL_BODY_BYTES + 1), busy);
     for (const client of ["192.0.2.3", "192.0.2.1"]) {
@@ -55,20 +55,20 @@ describe("bodies of commands that are held at once", () => {
   });
 
   it("one client holds a quarter at most, unless it is one body; an IPv6 network is one client", async () => {
-    const bodies = new CommandBodies(LIMITS);
+    const bodies = new BodyReaders(LIMITS);
     await begin(bodies, "2001:db8::1").arrive(2 * MIB);
     await assert.rejects(whole(bodies, "2001:db8::2", SMALL_BODY_BYTES + 1), busy);
     assert.equal(await whole(bodies, "2001:db8:1::2", MIB), MIB);
   });
 
   it("clients that cannot be told apart, behind a Unix socket, share the whole", async () => {
-    const bodies = new CommandBodies(LIMITS);
+    const bodies = new BodyReaders(LIMITS);
     await begin(bodies, "").arrive(2 * MIB);
     assert.equal(await whole(bodies, "", MIB), MIB);
   });
 
   it("a place is given back once: by release, or when the body is refused", async () => {
-    const bodies = new CommandBodies(LIMITS);
+    const bodies = new BodyReaders(LIMITS);
     const first = begin(bodies, "192.0.2.1");
     await first.arrive(2 * MIB);
     const held = await first.end();

@@ -7,10 +7,10 @@ import {
   type CommandBody,
   type CommandRequest,
 } from "@devplat/git-protocol";
-import { responseKeySteps } from "../cache/responses/response-key.ts";
-import { KnownBodies } from "./known-bodies.ts";
+import { responseKeySteps } from "../../cache/responses/response-key.ts";
+import { RequestCache } from "./request-cache.ts";
 
-describe("KnownBodies", () => {
+describe("RequestCache", () => {
   const oid = (number: number): string => number.toString(16).padStart(40, "0");
   const bodyOf = (...args: string[]): Buffer => {
     const line = (text: string): string => `${(text.length + 5).toString(16).padStart(4, "0")}${text}\n`;
@@ -22,7 +22,7 @@ describe("KnownBodies", () => {
   };
 
   it("decodes as the protocol package does, and gives the same object for the same bytes", () => {
-    const known = new KnownBodies();
+    const known = new RequestCache();
     const bytes = bodyOf(`want ${oid(1)}`, "done");
     const first = known.decode(bytes);
     assert.deepEqual(first, decodeCommandBody(bytes));
@@ -31,7 +31,7 @@ describe("KnownBodies", () => {
   });
 
   it("keeps nothing of the bytes that it was given: they may change", () => {
-    const known = new KnownBodies();
+    const known = new RequestCache();
     const bytes = bodyOf(`want ${oid(1)}`, "done");
     const before = Buffer.from(bytes);
     known.decode(bytes);
@@ -42,7 +42,7 @@ describe("KnownBodies", () => {
   });
 
   it("decodes what it cannot read anew each time, with the same error", () => {
-    const known = new KnownBodies();
+    const known = new RequestCache();
     for (let time = 0; time < 2; time++) {
       assert.throws(() => known.decode(Buffer.from("0003")), { code: "bad_length" });
     }
@@ -52,7 +52,7 @@ describe("KnownBodies", () => {
   it("forgets the body that was not used for longest when they are over the limit", () => {
     const bodies = [1, 2, 3].map((number) => bodyOf(`want ${oid(number)}`, "done"));
     const size = bodies[0]?.length ?? 0;
-    const known = new KnownBodies(2 * size);
+    const known = new RequestCache(2 * size);
     const [one, two, three] = bodies.map((bytes) => [bytes, known.decode(bytes)] as const);
     assert.ok(one !== undefined && two !== undefined && three !== undefined);
     assert.equal(known.bytes, 2 * size);
@@ -64,17 +64,17 @@ describe("KnownBodies", () => {
 
   it("does not keep a body that is over the limit by itself", () => {
     const bytes = bodyOf(`want ${oid(1)}`, "done");
-    const known = new KnownBodies(bytes.length - 1);
+    const known = new RequestCache(bytes.length - 1);
     assert.deepEqual(known.decode(bytes), decodeCommandBody(bytes));
     assert.equal(known.bytes, 0);
   });
 
   it("gives the arguments of a fetch once decoded, and its key for what the refs are now", async () => {
-    const known = new KnownBodies();
+    const known = new RequestCache();
     const request = requestOf(known.decode(bodyOf(`want ${oid(1)}`, "include-tag", "done")));
-    const fetch = known.fetchOf(request, "sha1");
+    const fetch = known.fetchOf(request);
     assert.deepEqual(fetch, decodeFetchRequest(request, "sha1"));
-    assert.equal(known.fetchOf(request, "sha1"), fetch);
+    assert.equal(known.fetchOf(request), fetch);
     const { capabilities } = request;
     for (const [resolved, tags] of [
       [[], "a"],
@@ -95,7 +95,7 @@ describe("KnownBodies", () => {
   it("equal large bodies share one result, also while it is being decoded, and after a caller left", async () => {
     const wants = Array.from({ length: 2000 }, (_, number) => `want ${oid(number + 1)}`);
     const bytes = bodyOf(...wants, "done");
-    const known = new KnownBodies(1000);
+    const known = new RequestCache(1000);
     const gone = new AbortController();
     const left = assert.rejects(known.decodeInSlices(Buffer.from(bytes), gone.signal), /the client left/);
     gone.abort(new Error("the client left"));

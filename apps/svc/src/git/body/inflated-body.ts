@@ -1,5 +1,5 @@
 import { createGunzip, type Gunzip } from "node:zlib";
-import { GitError } from "../upstream/errors.ts";
+import { GitError } from "../../upstream/errors.ts";
 
 /** Bytes of inflated data that wait to be read; inflating pauses then. */
 const READ_AHEAD_BYTES = 16 * 1024;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../http/server/held-bytes.ts";
+import { HeldBytes, SMALL_BODY_BYTES, type HeldPlace } from "../../http/server/held-bytes.ts";
 import { BodyTurns } from "./body-turns.ts";
-import { GitError } from "../upstream/errors.ts";
+import { GitError } from "../../upstream/errors.ts";
 import { InflatedBody } from "./inflated-body.ts";
 import { ReceivedBody } from "./received-body.ts";
 
@@ -15,7 +15,7 @@ export const MAX_HELD_BYTES = 512 * 1024 * 1024;
 /** Bytes of a body, inflated, that are read before the caller is authorized: nearly every body, and the head of any. */
 export const HEAD_BYTES = SMALL_BODY_BYTES;
 
-export interface CommandBodyLimits {
+export interface BodyReaderLimits {
   /** Bytes after inflating: `limits.git_command_bytes`. */
   readonly maxBytes: number;
   /** Default {@link BODY_IDLE_MS}. */
@@ -27,18 +27,18 @@ export interface CommandBodyLimits {
 }
 
 /** A body in memory. `release` gives its bytes back to the common limit; it must be called. */
-export interface HeldBody {
+export interface WholeBody {
   readonly bytes: Buffer;
   release(): void;
 }
 
 /** Reads bodies of protocol v2 commands, within limits for each and for all together. */
-export class CommandBodies {
-  readonly #limits: CommandBodyLimits;
+export class BodyReaders {
+  readonly #limits: BodyReaderLimits;
   readonly #held: HeldBytes;
   readonly #turns = new BodyTurns();
 
-  constructor(limits: CommandBodyLimits) {
+  constructor(limits: BodyReaderLimits) {
     this.#limits = limits;
     this.#held = new HeldBytes(limits.heldBytes ?? MAX_HELD_BYTES);
   }
@@ -49,22 +49,22 @@ export class CommandBodies {
    * @param client address that the body is held for; empty: not known
    * @throws GitError `body_too_large`, `encoding_unsupported`
    */
-  open(request: IncomingMessage, client: string): CommandBodyReader {
+  open(request: IncomingMessage, client: string): BodyReader {
     const { maxBytes, idleMs = BODY_IDLE_MS, totalMs = BODY_TOTAL_MS } = this.#limits;
     const announced = Number(request.headers["content-length"] ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes);
     const compressed = isCompressed(request.headers["content-encoding"]);
     const received = new ReceivedBody(request, { idleMs, totalMs });
     const body = { announced, compressed, maxBytes };
-    return new CommandBodyReader(received, body, this.#held.place(client), this.#turns);
+    return new BodyReader(received, body, this.#held.place(client), this.#turns);
   }
 
   /**
    * Reads and inflates a whole body.
    *
-   * @throws GitError as {@link open} and {@link CommandBodyReader.rest}
+   * @throws GitError as {@link open} and {@link BodyReader.rest}
    */
-  async read(request: IncomingMessage, client: string): Promise<HeldBody> {
+  async read(request: IncomingMessage, client: string): Promise<WholeBody> {
     const reader = this.open(request, client);
     try {
       const bytes = await reader.rest();
@@ -86,7 +86,7 @@ export interface BodyHead {
  * Reads one body: first its head, and the rest only if the caller asks for it. What is not asked for is neither read from
  * the socket nor inflated. The request is never destroyed: its connection is needed for the answer.
  */
-export class CommandBodyReader {
+export class BodyReader {
   readonly #maxBytes: number;
   /** Bytes of the body as it travels; 0: not known. */
   readonly #announced: number;
@@ -99,7 +99,7 @@ export class CommandBodyReader {
   readonly #bytes = new Blocks();
   #complete = false;
 
-  /** By {@link CommandBodies.open}. */
+  /** By {@link BodyReaders.open}. */
   constructor(
     received: ReceivedBody,
     body: { readonly announced: number; readonly compressed: boolean; readonly maxBytes: number },
