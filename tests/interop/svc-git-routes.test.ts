@@ -374,7 +374,7 @@ describe("bad input gets a clear error and changes nothing [svc 1.27]", () => {
   const fetch = command("fetch", ["done"]);
   const bodies: [string, Buffer, Record<string, string>, number, RegExp][] = [
     ["a malformed pkt-line", Buffer.from("zzzzcommand=fetch"), {}, 400, /not four hexadecimal digits/],
-    ["an oversized pkt-line", Buffer.from("fff1command=fetch"), {}, 400, /at most 65520/],
+    ["an oversized pkt-line", Buffer.from("fff1command=fetch"), {}, 400, /maximum is 65520/],
     ["an empty body", Buffer.alloc(0), {}, 400, /ends before its flush-pkt/],
     ["a truncated body", fetch.subarray(0, -2), {}, 400, /ends before its flush-pkt/],
     ["no command", Buffer.from("000cagent=x\n0000"), {}, 400, /no command/],

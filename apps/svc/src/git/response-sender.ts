@@ -35,7 +35,14 @@ export class ResponseSender {
    * @throws what reading threw, once all before it is sent; the sink's error
    */
   async file(file: StoredResponse): Promise<number> {
-    let sent = 0;
+    const first = await file.slice(0);
+    // Nothing can fail after it: its packets need not be followed.
+    if (first.bytes.length === file.size) {
+      await this.#write(first, [first.bytes]);
+      return file.size;
+    }
+    let sent = first.bytes.length;
+    await this.#send(first);
     while (sent < file.size) {
       if (file.crowded()) await this.#sending;
       let slice: Slice;
