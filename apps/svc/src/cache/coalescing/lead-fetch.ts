@@ -248,10 +248,10 @@ export class LeadFetch {
 }
 
 /** The code host's response is for the client that leads alone. @param release gives the turn back */
-function relayed({ close, reader }: LedFetch, answer: UpstreamAnswer, release: () => void): PlannedFetch {
-  close();
+function relayed(led: LedFetch, answer: UpstreamAnswer, release: () => void): PlannedFetch {
+  led.close();
   const end = (): void => {
-    reader.leave();
+    led.reader.leave();
     release();
   };
   return { plan: { kind: "relay", answer, end }, confirm: false };
