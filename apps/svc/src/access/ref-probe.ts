@@ -7,7 +7,7 @@ import {
   encodeCommandRequest,
   encodeLsRefsRequest,
 } from "@devplat/git-protocol";
-import { MAX_TIPS_BYTES } from "./ref-snapshots.ts";
+import { MAX_REFS_BYTES } from "./ref-snapshots.ts";
 import { withBody, type Upstream, type UpstreamAnswer } from "../upstream/upstream.ts";
 import { UPLOAD_PACK_REQUEST, UPLOAD_PACK_RESULT, isUploadPackResult } from "../upstream/upload-pack-type.ts";
 
@@ -145,7 +145,7 @@ export class LsRefsBody {
       this.#isForeign = true;
     }
     this.#size += chunk.length;
-    if (this.#size > MAX_TIPS_BYTES) this.#parts = undefined;
+    if (this.#size > MAX_REFS_BYTES) this.#parts = undefined;
     else this.#parts?.push(chunk);
   }
 

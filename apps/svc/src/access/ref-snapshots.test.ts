@@ -1,38 +1,135 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Clock } from "@devplat/base";
 import { encodeLsRefsResponse } from "@devplat/git-protocol";
+import { ManualClock, START } from "./manual-clock.test-kit.ts";
 import { RefSnapshots } from "./ref-snapshots.ts";
 
 const oid = (digit: string): string => digit.repeat(40);
+const refs = (...lines: [string, string, string?][]): Buffer =>
+  encodeLsRefsResponse(
+    lines.map(([id, name, peeled]) => ({
+      oid: oid(id),
+      name,
+      symrefTarget: undefined,
+      peeled: peeled && oid(peeled),
+      unknown: [],
+    })),
+  );
 
-describe("RefSnapshots.recent", () => {
-  it("holds refs, HEAD and ids of recent yes answers, and is the same object until something changes", () => {
-    let ms = 0;
-    const clock: Clock = { now: () => ms, monotonic: () => ms, sleep: () => Promise.resolve() };
-    const tips = new RefSnapshots(600_000, clock);
-    const yes = (...lines: [string, string][]): Buffer =>
-      encodeLsRefsResponse(
-        lines.map(([id, name]) => ({
-          oid: oid(id),
-          name,
-          symrefTarget: undefined,
-          peeled: undefined,
-          unknown: [],
-        })),
-      );
-    tips.record(["HEAD"], yes(["a", "HEAD"]));
-    ms = 300_000;
-    tips.record(["refs/heads/"], yes(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
+describe("RefSnapshots", () => {
+  const fresh = (): { tips: RefSnapshots; clock: ManualClock } => {
+    const clock = new ManualClock();
+    return { tips: new RefSnapshots(600_000, clock), clock };
+  };
+
+  it("knows the objects of a response, peeled ones too, for its time", () => {
+    const { tips, clock } = fresh();
+    tips.record([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"]));
+    assert.deepEqual(
+      ["a", "b", "c", "d"].map((id) => tips.isTip(oid(id))),
+      [true, true, true, false],
+    );
+    clock.ms += 600_001;
+    assert.equal(tips.isTip(oid("a")), false);
+    assert.equal(tips.record([], refs(["a", "HEAD"], ["b", "refs/tags/v1", "c"])), "verified");
+    assert.equal(tips.isTip(oid("a")), true);
+  });
+
+  it("a response replaces the refs that its own prefixes cover, and no other", () => {
+    const { tips } = fresh();
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["c", "refs/tags/v1"]));
+    assert.equal(tips.record(["refs/heads/"], refs(["a", "refs/heads/main"])), "verified");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [true, false, true],
+    );
+  });
+
+  it("a response that covers every known name and shares no object replaces the repository", () => {
+    const { tips } = fresh();
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.record(["refs/"], refs(["c", "refs/heads/main"])), "replaced");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [false, false, true],
+    );
+  });
+
+  it("a response that shares nothing makes the names outside of it contested [svc 1.32]", () => {
+    const { tips } = fresh();
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"], ["a", "HEAD"]));
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "contested");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [false, false, true],
+    );
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "verified");
+    assert.equal(tips.isTip(oid("b")), false);
+    // A response that shares an object with a contested ref verifies all of them.
+    assert.equal(tips.record(["refs/heads/dev"], refs(["b", "refs/heads/dev"])), "verified");
+    assert.deepEqual(
+      ["a", "b", "c"].map((id) => tips.isTip(oid(id))),
+      [true, true, true],
+    );
+  });
+
+  it("a response that covers all contested names and shares nothing replaces the repository", () => {
+    const { tips } = fresh();
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"], ["a", "HEAD"]));
+    assert.equal(tips.record(["HEAD"], refs(["c", "HEAD"])), "contested");
+    assert.equal(tips.record(["refs/heads/"], refs(["c", "refs/heads/main"])), "verified");
+    assert.equal(tips.record(["refs/tags/"], refs(["c", "refs/tags/v1"])), "replaced");
+    assert.equal(tips.isTip(oid("b")), false);
+  });
+
+  it("a contested ref becomes too old like any other", () => {
+    const { tips, clock } = fresh();
+    tips.record([], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
+    tips.record(["HEAD"], refs(["c", "HEAD"]));
+    clock.ms += 600_001;
+    tips.record(["refs/heads/dev"], refs(["b", "refs/heads/dev"]));
+    assert.equal(tips.isTip(oid("a")), false);
+    assert.equal(tips.isTip(oid("b")), true);
+  });
+
+  it("an empty response makes the known refs contested, and changes the identity", () => {
+    const { tips } = fresh();
+    assert.equal(tips.record(["refs/notes/"], refs()), "verified");
+    const { identity } = tips;
+    tips.record(["refs/heads/"], refs(["a", "refs/heads/main"]));
+    assert.equal(tips.identity, identity);
+    assert.equal(tips.record(["refs/notes/"], refs()), "contested");
+    assert.equal(tips.isTip(oid("a")), false);
+    assert.notEqual(tips.identity, identity);
+  });
+
+  it("the digest of the tags exists while a recent response covers all tags", () => {
+    const { tips, clock } = fresh();
+    tips.record(["refs/heads/"], refs(["a", "refs/heads/main"]));
+    assert.equal(tips.tagsDigest(), undefined);
+    tips.record(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["b", "refs/tags/v1"]));
+    const first = tips.tagsDigest();
+    assert.equal(typeof first, "string");
+    tips.record(["refs/heads/", "refs/tags/"], refs(["a", "refs/heads/main"], ["c", "refs/tags/v1"]));
+    assert.notEqual(tips.tagsDigest(), first);
+    clock.ms += 600_001;
+    assert.equal(tips.tagsDigest(), undefined);
+  });
+
+  it("recent refs are the same object until one changes or becomes too old", () => {
+    const { tips, clock } = fresh();
+    tips.record(["HEAD"], refs(["a", "HEAD"]));
+    clock.ms = START + 300_000;
+    tips.record(["refs/heads/"], refs(["a", "refs/heads/main"], ["b", "refs/heads/dev"]));
     const first = tips.recent();
     assert.deepEqual([...first.oids], [oid("a"), oid("b")]);
     assert.equal(first.head, oid("a"));
     assert.deepEqual([...first.refs.keys()], ["refs/heads/main", "refs/heads/dev"]);
     assert.equal(tips.recent(), first);
-    ms = 600_001;
+    clock.ms = START + 600_001;
     assert.equal(tips.recent().head, undefined);
     assert.equal(tips.recent().refs.size, 2);
-    ms = 900_001;
+    clock.ms = START + 900_001;
     assert.equal(tips.recent().oids.size, 0);
   });
 });

@@ -4,38 +4,38 @@ import { BoundedMap } from "@devplat/base/bounded-map";
 import { MAX_REF_PREFIXES, decodeLsRefsResponse, type RefLine } from "@devplat/git-protocol";
 import type { Ref } from "@devplat/git-store";
 
-/** Bytes of an ls-refs answer that is kept for reading its tips; of longer ones no tips are known. */
-export const MAX_TIPS_BYTES = 64 * 1024 * 1024;
+/** Maximum bytes of an `ls-refs` response that is kept for its refs. Of longer ones no refs are known. */
+export const MAX_REFS_BYTES = 64 * 1024 * 1024;
 
 /**
- * What a yes says of the repository's identity.
- * - `same`: it shares an object with the tips that were known, or there were none.
- * - `unproven`: it shares none, but some known names are outside of what it speaks of.
- * - `contradicted`: it, or it and the ones before it, speak of all names that were known, and agree on none.
+ * Whether a response is about the same repository as the known refs.
+ * - `verified`: it shares an object with the known refs, or there were none.
+ * - `contested`: it shares none, but does not cover some of the known names.
+ * - `replaced`: it, or it and the responses before it, cover all known names and share no object with them.
  */
-export type RepositoryIdentity = "same" | "unproven" | "contradicted";
+export type RepositoryIdentity = "verified" | "contested" | "replaced";
 
-/** Tips of recent yes answers, as they were at one time. */
+/** Refs that the code host showed recently, as they were at one time. */
 export interface RecentTips {
   /** By full name; `HEAD` is not among them. */
   readonly refs: ReadonlyMap<string, Ref>;
   /** HEAD's commit. */
   readonly head: string | undefined;
-  /** What all of them name. */
+  /** The objects that all of them name. */
   readonly oids: ReadonlySet<string>;
 }
 
 interface Tip {
   readonly oid: string;
   readonly peeled: string | undefined;
-  readonly view: View;
+  readonly snapshot: Snapshot;
 }
 
-/** The last yes with one set of prefixes; the tips that it set share its time. */
-interface View {
+/** The last response for one set of prefixes. The refs from it share its time. */
+interface Snapshot {
   seenAt: number;
   readonly digest: string;
-  /** The state of all tips right after this answer; another one since makes them differ. */
+  /** The epoch of all refs right after this response. A later response that changes a ref raises it. */
   readonly epoch: number;
   /** Whether the prefixes cover all of `refs/tags/`. */
   readonly coversTags: boolean;
@@ -47,26 +47,26 @@ interface View {
 const MAX_LISTS = 256;
 const newKeys = (): BoundedMap<string, true> => new BoundedMap({ max: MAX_LISTS });
 
-/** Sets of prefixes that are remembered; the oldest goes first, which only costs reading its next answer again. */
-const MAX_VIEWS = 256;
+/** Maximum number of sets of prefixes. The oldest is removed first: its next response is then read again. */
+const MAX_SNAPSHOTS = 256;
 
 /**
- * The tips of one repository in recent yes answers, whoever asked, by ref name. A yes replaces what its own prefixes
- * cover (clients ask with `ref-prefix`; a name outside says nothing).
+ * The refs of one repository that the code host showed recently to any client. A response replaces the refs that its own
+ * prefixes cover. Clients ask with `ref-prefix`: a response says nothing about other names.
  *
- * Shared history of moved tips cannot be seen here. So a yes that shares no object with what was known puts all older
- * tips in doubt: the name may stand for another repository by now. A tip in doubt counts for nothing until a yes speaks
- * of it, or agrees on another one that is in doubt.
+ * Whether moved refs share history cannot be seen here. So a response that shares no object with the known refs makes
+ * all older refs contested: the name may stand for another repository now. A contested ref does not count until a
+ * response covers it, or shares an object with another contested ref.
  */
 export class RefSnapshots {
   readonly #lifeMs: number;
   readonly #clock: Clock;
   readonly #refs = new Map<string, Tip>();
-  /** The tips that name an object, themselves or peeled: mostly one, and then without a set around it. */
+  /** The tips that name an object, directly or peeled. A single one has no set around it. */
   readonly #byOid = new Map<string, Tip | Set<Tip>>();
-  readonly #views = new BoundedMap<string, View>({ max: MAX_VIEWS });
-  /** Tips that no yes has spoken of since one agreed on none of them. */
-  readonly #doubted = new Map<string, Tip>();
+  readonly #snapshots = new BoundedMap<string, Snapshot>({ max: MAX_SNAPSHOTS });
+  /** Tips that no response has covered since one shared no object with them. */
+  readonly #contested = new Map<string, Tip>();
   #epoch = 0;
   #identity = 0;
   #tagsDigest: { readonly epoch: number; readonly text: string } | undefined;
@@ -83,10 +83,10 @@ export class RefSnapshots {
   }
 
   /**
-   * Takes in a yes.
+   * Records a response that authorized.
    *
-   * @param prefixes of the request; none = all names
-   * @param body the whole answer, which parses to its flush-pkt; undefined: too long to be kept
+   * @param prefixes of the request; none: all names
+   * @param body the whole response, which parses to its flush-pkt; undefined: too long to be kept
    */
   record(prefixes: readonly string[], body: Buffer | undefined): RepositoryIdentity {
     const covering = prefixes.length > MAX_REF_PREFIXES ? [] : [...new Set(prefixes)].toSorted();
@@ -94,48 +94,48 @@ export class RefSnapshots {
     const name = hash("sha256", JSON.stringify(covering), "base64");
     if (body === undefined) {
       this.clear();
-      return "unproven";
+      return "contested";
     }
     const digest = hash("sha1", body, "base64");
-    const before = this.#views.peek(name);
+    const before = this.#snapshots.peek(name);
     if (before !== undefined && before.digest === digest && before.epoch === this.#epoch) {
       before.seenAt = this.#clock.monotonic();
-      return "same";
+      return "verified";
     }
     const refs = decodeLsRefsResponse(body);
     const covers = coveringTest(covering);
-    const continuity = this.#compare(refs, covers);
+    const identity = this.#compare(refs, covers);
     for (const ref of this.#refs.keys()) if (covers(ref)) this.#remove(ref);
-    const view = {
+    const snapshot = {
       seenAt: this.#clock.monotonic(),
       digest,
       epoch: ++this.#epoch,
       coversTags: coversAll(covering, "refs/tags/"),
       coversBranches: coversAll(covering, "refs/heads/"),
     };
-    this.#views.set(name, view);
+    this.#snapshots.set(name, snapshot);
     for (const ref of refs) {
-      if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, view });
+      if (ref.oid !== undefined) this.#add(ref.name, { oid: ref.oid, peeled: ref.peeled, snapshot });
     }
-    return continuity;
+    return identity;
   }
 
-  /** Rises whenever the tips are doubted or forgotten: what was begun before may be another repository's. */
+  /** Raised when the refs become contested or are forgotten. What was begun before may be of another repository. */
   get identity(): number {
     return this.#identity;
   }
 
-  /** Whether the object is a tip in a recent yes. */
+  /** Whether a recent ref names the object. */
   isTip(oid: string): boolean {
     const tips = this.#byOid.get(oid);
     if (tips === undefined) return false;
     const oldest = this.#clock.monotonic() - this.#lifeMs;
-    if (!(tips instanceof Set)) return tips.view.seenAt >= oldest;
-    return tips.values().some((tip) => tip.view.seenAt >= oldest);
+    if (!(tips instanceof Set)) return tips.snapshot.seenAt >= oldest;
+    return tips.values().some((tip) => tip.snapshot.seenAt >= oldest);
   }
 
   /**
-   * Whether all of these objects are tips in a recent authorization.
+   * Whether recent refs name all of these objects.
    *
    * @param key names the list of objects: the result for it is remembered until a tip changes
    */
@@ -148,7 +148,7 @@ export class RefSnapshots {
     return true;
   }
 
-  /** The same object until a yes changes a tip or one becomes too old. */
+  /** The same object until a ref changes or becomes too old. */
   recent(): RecentTips {
     const now = this.#clock.monotonic();
     if (this.#recent?.epoch === this.#epoch && now <= this.#recent.until) return this.#recent.tips;
@@ -156,8 +156,8 @@ export class RefSnapshots {
     const oids = new Set<string>();
     let head: string | undefined;
     let until = Infinity;
-    for (const [name, { oid, peeled, view }] of this.#refs) {
-      const end = view.seenAt + this.#lifeMs;
+    for (const [name, { oid, peeled, snapshot }] of this.#refs) {
+      const end = snapshot.seenAt + this.#lifeMs;
       if (end < now) continue;
       until = Math.min(until, end);
       oids.add(oid);
@@ -170,8 +170,8 @@ export class RefSnapshots {
   }
 
   /**
-   * A digest of the tags, for answers whose content depends on them; undefined if no recent yes covers all tags: then
-   * it is not known which there are.
+   * A digest of the tags, for responses whose content depends on them; undefined if no recent response covers all tags:
+   * then it is not known which tags there are.
    */
   tagsDigest(): string | undefined {
     if (!this.#tagsCovered()) return undefined;
@@ -185,55 +185,55 @@ export class RefSnapshots {
     return this.#tagsDigest.text;
   }
 
-  /** Whether one yes of the last so many milliseconds covers all branches and tags, and still counts. */
+  /** Whether one response of the last so many milliseconds covers all branches and tags, and still counts. */
   surveyedWithin(ms: number): boolean {
     const oldest = this.#clock.monotonic() - Math.min(ms, this.#lifeMs);
-    return this.#views
+    return this.#snapshots
       .values()
-      .some((view) => view.coversTags && view.coversBranches && view.seenAt >= oldest);
+      .some((snapshot) => snapshot.coversTags && snapshot.coversBranches && snapshot.seenAt >= oldest);
   }
 
   clear(): void {
-    this.#doubted.clear();
+    this.#contested.clear();
     this.#forget();
   }
 
   #forget(): void {
     this.#refs.clear();
     this.#byOid.clear();
-    this.#views.clear();
+    this.#snapshots.clear();
     this.#tagsDigest = undefined;
     this.#recent = undefined;
     this.#epoch++;
     this.#identity++;
   }
 
-  /** Moves tips into doubt and out of it, as a yes calls for. */
+  /** Makes tips contested or verified, as a response requires. */
   #compare(refs: readonly RefLine[], covers: (name: string) => boolean): RepositoryIdentity {
     const agrees = ({ oid, peeled }: RefLine): boolean => this.#knows(oid) || this.#knows(peeled);
-    const doubted = new Set(this.#doubted.values().flatMap((tip) => oidsOf(tip)));
-    const reassures = ({ oid = "", peeled = "" }: RefLine): boolean =>
-      doubted.has(oid) || doubted.has(peeled);
-    if (doubted.size > 0 && refs.some(reassures)) {
-      for (const [name, tip] of this.#doubted) if (!this.#refs.has(name)) this.#add(name, tip);
-      this.#doubted.clear();
-      return "same";
+    const contested = new Set(this.#contested.values().flatMap((tip) => oidsOf(tip)));
+    const verifies = ({ oid = "", peeled = "" }: RefLine): boolean =>
+      contested.has(oid) || contested.has(peeled);
+    if (contested.size > 0 && refs.some(verifies)) {
+      for (const [name, tip] of this.#contested) if (!this.#refs.has(name)) this.#add(name, tip);
+      this.#contested.clear();
+      return "verified";
     }
-    for (const name of this.#doubted.keys()) if (covers(name)) this.#doubted.delete(name);
+    for (const name of this.#contested.keys()) if (covers(name)) this.#contested.delete(name);
     if (this.#refs.size === 0 || refs.some(agrees)) {
-      return doubted.size > 0 && this.#doubted.size === 0 ? "contradicted" : "same";
+      return contested.size > 0 && this.#contested.size === 0 ? "replaced" : "verified";
     }
-    // An empty answer shares nothing either: it may be a repository made anew under the name.
-    for (const [name, tip] of this.#refs) if (!covers(name)) this.#doubted.set(name, tip);
-    // HEAD stands for some branch: a yes that speaks of those speaks of it.
-    if (covers("refs/heads/")) this.#doubted.delete("HEAD");
+    // An empty response shares nothing either: it may be a new repository under the same name.
+    for (const [name, tip] of this.#refs) if (!covers(name)) this.#contested.set(name, tip);
+    // HEAD stands for a branch: a response that covers branches covers it.
+    if (covers("refs/heads/")) this.#contested.delete("HEAD");
     this.#forget();
-    return this.#doubted.size === 0 ? "contradicted" : "unproven";
+    return this.#contested.size === 0 ? "replaced" : "contested";
   }
 
   #tagsCovered(): boolean {
     const oldest = this.#clock.monotonic() - this.#lifeMs;
-    return this.#views.values().some((view) => view.coversTags && view.seenAt >= oldest);
+    return this.#snapshots.values().some((snapshot) => snapshot.coversTags && snapshot.seenAt >= oldest);
   }
 
   #knows(oid: string | undefined): boolean {

@@ -36,7 +36,7 @@ export class RepositoryReset implements RefObserver {
     const { repositories, filler, logger } = this.#parts;
     const repository = repositories.of(id);
     // With objects here, the next fetch shows whether the new refs share history with them: see startAnew.
-    if (identity !== "contradicted" || (await filler.hasAny(repository))) return;
+    if (identity !== "replaced" || (await filler.hasAny(repository))) return;
     logger.info({ repo: id.key }, "no known ref is left at the code host; stored responses are removed");
     await this.removeResponses(repository);
   }
