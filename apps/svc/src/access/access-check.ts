@@ -174,7 +174,7 @@ export class AccessCheck {
     return decisionOf(await this.#probe(request, command, prefixes));
   }
 
-  /** Asks for refs with the caller's credential, in the fetch's object format. Records what it shows. Throws as above. */
+  /** Asks for refs with the caller's credential, in the fetch's object format. Records the refs of the response. Throws as above. */
   async ask(
     request: AccessRequest,
     command: CommandRequest,

@@ -38,7 +38,7 @@ export interface CacheServiceParts {
   readonly clock: Clock;
 }
 
-/** The cache beside its requests: its start, its cleanup, its end, and what the administration asks for. */
+/** Work of the cache that no git request causes: start, cleanup, stop, and operations of the administration. */
 export class CacheService implements CacheMaintenance {
   readonly #parts: CacheServiceParts;
 
@@ -47,7 +47,7 @@ export class CacheService implements CacheMaintenance {
   }
 
   /**
-   * Removes what crashed processes left and data of repositories that are not listed, and counts what is there. To be
+   * Removes leftovers of crashed processes and data of repositories that are not listed, and counts the rest. Must be
    * called once, when the list is loaded and before the first request. Never rejects.
    */
   async prepare(): Promise<void> {
@@ -63,7 +63,7 @@ export class CacheService implements CacheMaintenance {
     await this.cleanup();
   }
 
-  /** Cleans up every ten minutes until the signal fires; then waits for what is being stored. */
+  /** Cleans up every ten minutes until the signal fires; then waits for responses that are being stored. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, stores, background, warmer, stopping } = this.#parts;
     while (!signal.aborted) {
@@ -121,7 +121,7 @@ export class CacheService implements CacheMaintenance {
   }
 
   /**
-   * Counts the responses of every repository, evicts what is over the limits, and removes data of repositories that are
+   * Counts the responses of every repository, evicts those over the limits, and removes data of repositories that are
    * not listed any more. Never rejects.
    */
   async cleanup(): Promise<void> {

@@ -1,13 +1,13 @@
 import type { RefSnapshots } from "../access/ref-snapshots.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
 
-/** What the cache knows of one repository while the process runs. */
+/** State of one repository while the process runs. */
 export class CachedRepository {
   readonly id: RepositoryId;
   readonly tips: RefSnapshots;
   /** Raised when the data is removed: nothing that was begun before may be stored or shared after. */
   generation = 0;
-  /** What the code host's last advertisement says that `fetch` takes; undefined: none was seen. */
+  /** Features of `fetch` in the code host's last advertisement; undefined: none was seen. */
   features: ReadonlySet<string> | undefined;
   hits = 0;
   misses = 0;

@@ -10,7 +10,7 @@ import type { ResponseFacts, ResponseStore } from "./responses/response-store.ts
 import type { RepositoryReset } from "./repository-reset.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Milliseconds without a fetch after which a repository's packs may go for others: an hour is no fleet at work. */
+/** Milliseconds without a fetch after which a repository's packs may be evicted: an active fleet fetches within an hour. */
 const IDLE_STORE_MS = 3_600_000;
 
 export interface CleanupParts {
@@ -37,7 +37,7 @@ interface Shelved extends ResponseFacts {
 /**
  * Keeps the cache folder in its limits (spec/svc.md section 2.4): a repository's response files under its own limit, all
  * of them and the packs under the total one, each by last use, oldest first. A file that is being served stays readable
- * to whoever has it open.
+ * to those who have it open.
  */
 export class Cleanup {
   readonly #parts: CleanupParts;
@@ -57,7 +57,7 @@ export class Cleanup {
     }
   }
 
-  /** Counts one repository's response files, and evicts what is over its limit. Never rejects. */
+  /** Counts the responses of one repository, and evicts those over its limit. Never rejects. */
   async enforce(policy: CachePolicy): Promise<void> {
     const { owner, name, maxCacheSizeMb } = policy;
     const repository = this.#repository(policy);

@@ -48,7 +48,7 @@ export class AccessEnded extends Error {
 /**
  * How a fetch is to be answered.
  * - `file`: from a stored response, which the caller must close.
- * - `follow`, `lead`: from a flight that another request, or this one, started. The caller must leave it. `result` says
+ * - `follow`, `lead`: from a fetch that another request, or this one, started. The caller must leave it. `result` says
  *   whether the code host was asked for objects.
  * - `relay`: the code host's response is not a fetch response. It is for this caller alone, who must end it.
  * - `refused`: the code host refused when the authorization was renewed.

@@ -74,7 +74,7 @@ export class GitCache {
     const { id } = repository;
     idle.touch(id.key);
     const key = isStorable(id) ? job.key : undefined;
-    // One for the whole request: whoever waits behind others must not wait it once for each of them.
+    // One for the whole request: a request must not wait this long for each of several others.
     const deadline = clock.monotonic() + queueMs;
     const mayRead = key !== undefined && authorization.wantsShown;
     while (!gone.aborted) {

@@ -19,7 +19,7 @@ export class MirrorFaults {
     this.#faults.once(repository, error, message);
   }
 
-  /** Logs a failure of a store, and takes the damaged packs out, or sets it aside as a whole. */
+  /** Logs a failure of a mirror, and has damaged packs, or the whole mirror, quarantined. */
   async failed(repository: CachedRepository, error: unknown): Promise<void> {
     if (!isDamage(error)) {
       this.#faults.once(
@@ -31,7 +31,7 @@ export class MirrorFaults {
       return;
     }
     this.#faults.once(repository, error, "stored objects are damaged; the packs at fault are set aside");
-    // Not waited for: it reads all packs, and the request is answered by the code host meanwhile.
+    // Not waited for: it reads all packs. The code host answers the request.
     this.#stores.mend(repository.id).catch((failure: unknown) => {
       this.#faults.once(repository, failure, "damaged objects cannot be set aside");
     });

@@ -100,11 +100,11 @@ export class MirrorResponses implements ObjectLookup {
   }
 
   /**
-   * An answer from the store, if it can give one; it may have to fetch from the code host what it lacks. What it lacks
-   * is decided before the promise fulfils; the fetch itself is the promise in `pending`.
+   * A response from the mirror, if it can give one. Objects that it lacks may be fetched from the code host first. Which
+   * ones is decided before the promise fulfils; the fetch itself is the promise in `pending`.
    *
-   * @param waitMs for a turn to ask the code host, at most
-   * @throws in `pending`: what asking the code host threw
+   * @param waitMs maximum time to wait for a turn at the code host
+   * @throws in `pending`: the error of the request to the code host
    */
   async answer(job: FetchJob, signal: AbortSignal, waitMs: number): Promise<OwnAnswer> {
     const { repository, fetch, format } = job;
@@ -142,7 +142,7 @@ export class MirrorResponses implements ObjectLookup {
     return { kind: "begun", chunks, asked };
   }
 
-  /** What can be answered once the objects that were lacking came, or did not. */
+  /** The response when the fetch of the missing objects is over. */
   async #afterFetch(
     job: FetchJob,
     request: OwnRequest<CachedRepository>,
@@ -162,14 +162,14 @@ export class MirrorResponses implements ObjectLookup {
       }
       const outcome = await fetching.outcome;
       if (outcome.kind === "busy") return { kind: "busy" };
-      // A refusal is for the one whose credential was refused; the others ask for themselves.
+      // A refusal is for the client whose credential was refused. The others ask with their own.
       if (outcome.kind === "refused") {
         return leads ? { kind: "relay", answer: outcome.answer } : { kind: "none" };
       }
       if (outcome.kind === "unrelated") return { kind: "unrelated" };
       if (generation !== repository.generation || identity !== repository.tips.identity)
         return { kind: "none" };
-      // What another fill had brought was not given to this request.
+      // Objects of another fill were not given to this request.
       const allowed = new Set(outcome.asked ? lacks.wants : []);
       const verdict = await this.#parts.responder.judge(request, allowed);
       if (verdict.kind === "serve") return await this.#begin(request, verdict, signal, outcome.asked);

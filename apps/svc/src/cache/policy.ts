@@ -1,4 +1,4 @@
-/** What the administrator said of a listed repository; a copy in memory, current at once after a change here. */
+/** Settings of a listed repository. A copy in memory, which changes here update immediately. */
 export interface CachePolicy {
   readonly id: string;
   /** As the administrator wrote it; compare case-insensitively. */
@@ -18,7 +18,7 @@ export interface CachePolicies {
   all(): readonly CachePolicy[];
 }
 
-/** What the cache tells of a listed repository, for the record's `stats`. */
+/** Statistics of a listed repository, for the record's `stats`. */
 export interface CacheStats {
   readonly sizeBytes: number;
   readonly responseFiles: number;
@@ -35,7 +35,7 @@ export interface CacheStats {
 /** Whether a warming began: `started`, or why not. */
 export type WarmStart = "started" | "no_credential" | "not_cached";
 
-/** What the administration does to the cache of one repository. */
+/** Operations of the administration on the cache of one repository. */
 export interface CacheMaintenance {
   stats(owner: string, name: string): CacheStats;
   /** Removes the data, in the background and crash-safe; serving requests finish. */

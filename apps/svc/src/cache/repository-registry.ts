@@ -2,7 +2,7 @@ import type { RefSnapshotStore } from "../access/ref-snapshot-store.ts";
 import type { RepositoryId } from "../access/repository-id.ts";
 import { CachedRepository } from "./cached-repository.ts";
 
-/** What the cache knows of every repository while the process runs. */
+/** The state of every repository while the process runs. */
 export class RepositoryRegistry {
   readonly #refs: RefSnapshotStore;
   readonly #repositories = new Map<string, CachedRepository>();

@@ -9,7 +9,7 @@ import type { FaultLog } from "./fault-log.ts";
 import type { MirrorFiller } from "./filling/mirror-filler.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 
-/** Removes what is stored of a repository whose name stands for another repository now, or that is not listed. */
+/** Removes the stored data of a repository whose name stands for another repository now, or that is not listed. */
 export class RepositoryReset implements RefObserver {
   readonly #parts: {
     readonly repositories: RepositoryRegistry;
@@ -41,7 +41,7 @@ export class RepositoryReset implements RefObserver {
     await this.removeResponses(repository);
   }
 
-  /** The name stands for another repository now: nothing of the one before may be served. */
+  /** The name stands for another repository now: nothing of the former one may be served. */
   async startAnew(repository: CachedRepository): Promise<void> {
     this.#parts.logger.info(
       { repo: repository.id.key },

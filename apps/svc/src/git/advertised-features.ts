@@ -7,7 +7,7 @@ import { withChunks, type Upstream, type UpstreamAnswer } from "../upstream/upst
 /** Bytes of an advertisement that are kept; of protocol v2 it has a few hundred. */
 const MAX_ADVERTISEMENT_BYTES = 64 * 1024;
 
-/** Follows an `info/refs` answer that passes, and notes what the code host offers for `fetch`. */
+/** Follows an `info/refs` answer that passes, and records the features that the code host offers for `fetch`. */
 export class AdvertisedFeatures {
   readonly #repository: CachedRepository;
   #parts: Buffer[] = [];

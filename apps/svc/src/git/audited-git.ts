@@ -9,7 +9,7 @@ type Answered = Exclude<Target, { kind: "malformed" }>;
 
 /**
  * Writes down what git did: one record for each fetch and push, and one for each denial. That an anonymous request was
- * asked for a credential is no deed: git begins every private clone so.
+ * asked for a credential is not recorded: git begins every private clone like this.
  */
 export class AuditedGit implements GitHandler {
   readonly #git: GitHandler;
@@ -68,7 +68,7 @@ function serviceOf(tail: RepositoryTail): string {
   return tail.kind === "info_refs" ? tail.service.replace("git-", "") : tail.kind.replaceAll("_", "-");
 }
 
-/** Without the query, which may hold what is nobody's business. */
+/** The path without the query, which may hold a secret. */
 function pathOf(upstreamPath: string): string {
   return upstreamPath.split("?", 1)[0] ?? "";
 }

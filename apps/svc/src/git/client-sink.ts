@@ -69,7 +69,7 @@ export class ClientSink {
     setImmediate(() => this.response.destroy());
   }
 
-  /** Time counts while anything is on its way; only what is taken starts it anew. */
+  /** The time runs while bytes wait. Each write that the system takes restarts it. */
   #watched(begin: (settle: Settle) => void): Promise<void> {
     if (this.#waiting.size === 0) this.#idle.resume();
     return new Promise((resolve, reject) => {

@@ -63,7 +63,7 @@ export class CommandResponse {
     this.#release();
   }
 
-  /** Begins with a head of ours. @param length of the command's answer in bytes, where it is known */
+  /** Begins with a head of this service. @param length of the command's answer in bytes, where it is known */
   beginOwn(result: FetchResult, length?: number): void {
     this.context.concludeCache(result);
     if (this.#begun) {

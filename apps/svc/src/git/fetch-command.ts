@@ -36,7 +36,7 @@ const MAX_PLANS = 3;
 /** Maximum number of names that the code host is asked for one by one. */
 const MAX_ASKED_NAMES = 64;
 
-/** Said in place of the rest when bytes of ours turned out damaged: the next try is answered by the code host. */
+/** Error in place of the rest when stored bytes are damaged. The code host answers the next try. */
 const OWN_FAULT = `${BRAND.command}: stored data of this repository cannot be read; try again`;
 
 export interface FetchCommandOptions {
@@ -141,7 +141,7 @@ export class FetchCommand {
       case "file":
         return await this.#fromFile(call, plan.file);
       default:
-        return await this.#fromFlight(call, plan);
+        return await this.#fromCoalesced(call, plan);
     }
   }
 
@@ -175,7 +175,7 @@ export class FetchCommand {
     }
   }
 
-  async #fromFlight(
+  async #fromCoalesced(
     call: FetchCall,
     plan: Extract<FetchPlan, { kind: "lead" | "follow" }>,
   ): Promise<boolean> {
@@ -185,7 +185,7 @@ export class FetchCommand {
     const failed = plan.kind === "lead" && plan.failed;
     const sender = new ResponseSender(answer.sink);
     try {
-      const bytes = await sender.flight(reader, () =>
+      const bytes = await sender.coalesced(reader, () =>
         answer.beginOwn(failed !== false && failed() ? "error" : result),
       );
       request.context.delivered = true;
@@ -198,7 +198,7 @@ export class FetchCommand {
       this.#count(call, failed !== false && failed() ? "error" : result);
       return true;
     } catch (error) {
-      // Its own leaving also ends the flight under a client that was alone.
+      // When the only client leaves, its fetch ends.
       const left = isGone(error) || request.context.gone.aborted;
       const ended =
         error instanceof ResponseCut && error.cause instanceof AccessEnded ? error.cause : undefined;
@@ -232,7 +232,7 @@ export class FetchCommand {
     }
   }
 
-  /** The code host's answer to the fetch is no fetch answer. */
+  /** The code host's response is not a fetch response. */
   async #relayed(call: FetchCall, upstream: UpstreamAnswer, end: () => void): Promise<boolean> {
     try {
       this.#count(call, isRefusal(upstream.status) ? "rejected" : "error");
@@ -251,7 +251,7 @@ export class FetchCommand {
     return false;
   }
 
-  /** Whether the code host offers what the request uses; what it does not offer is its own to refuse. */
+  /** Whether the code host offers the features that the request uses. Other requests are forwarded. */
   async #isAdvertised(
     { request, repository }: FetchCall,
     { features: used }: DecodedFetch,

@@ -7,7 +7,7 @@ import type { RelayOptions } from "./relay.ts";
 export interface GitRequest {
   readonly context: RequestContext;
   readonly target: Exclude<Target, { kind: "malformed" }>;
-  /** What is sent to the code host as `Authorization`; undefined: none. */
+  /** The `Authorization` for the code host; undefined: none. */
   readonly authorization: string | undefined;
   /** After a 401: what to try again with, once. */
   readonly renew?: (() => Promise<string | undefined>) | undefined;

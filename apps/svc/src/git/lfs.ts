@@ -10,7 +10,7 @@ import type { Upstream, UpstreamAnswer } from "../upstream/upstream.ts";
 
 /** Bytes of a batch request: a hundred objects take 20 KiB. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** Bytes of them that are held at once, over all requests. */
+/** Maximum bytes of them in memory, over all requests. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** Bytes of its answer, which has addresses and headers for each object. */
 const MAX_BATCH_ANSWER_BYTES = 16 * 1024 * 1024;
@@ -22,7 +22,7 @@ const BATCH_FIELDS = ["operation", "transfers", "ref", "objects", "hash_algo"] a
 /** What an LFS request does: `batch` says it in its body; undefined: not known. */
 export type LfsDeed = "read" | "write" | "batch" | undefined;
 
-/** Judges by method and path (git-lfs docs/api: batch, basic transfers, locking). */
+/** Decides by method and path (git-lfs docs/api: batch, basic transfers, locking). */
 export function lfsDeed(method: string, upstreamPath: string): LfsDeed {
   const [, path = ""] = /\/info\/lfs\/([^?]*)/.exec(upstreamPath) ?? [];
   if (path === "objects/batch") return method === "POST" ? "batch" : undefined;
@@ -38,7 +38,7 @@ export function lfsDeed(method: string, upstreamPath: string): LfsDeed {
   return undefined;
 }
 
-/** A batch request, as far as it is judged. */
+/** A batch request and its operation. */
 export interface LfsBatch {
   readonly level: "read" | "write";
   readonly bytes: Buffer;
@@ -50,7 +50,7 @@ export function lfsBatchBodies(idleMs: number): BodyReaders {
 }
 
 /**
- * Reads a batch request; its `operation` is what it is judged by, and what is sent on is rebuilt from what was read.
+ * Reads a batch request. Its `operation` decides; the forwarded request is rebuilt from the fields that were read.
  *
  * @throws GitError `body_malformed` where it is missing or unknown, and what {@link BodyReaders.read} throws
  */

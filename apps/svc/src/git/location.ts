@@ -1,6 +1,6 @@
 /**
  * Where a redirect of the code host leads, seen from the client.
- * - `ours`: a path of ours, to be sent as `Location`. A path alone is right whatever name the client reached us by.
+ * - `ours`: a path of this service, to be sent as `Location`. A path is right for every name of this service.
  * - `elsewhere`: another host; `url` as the code host gave it.
  * - `unreadable`: not an address.
  */

@@ -4,7 +4,7 @@ import type { FetchResult, Metrics, RequestResult } from "../telemetry/metrics.t
 import type { RepositoryLabels } from "../telemetry/repository-labels.ts";
 
 /**
- * Counts git requests once each, by the rules of spec/svc.md section 2.6. What is counted is the request's own outcome, so
+ * Counts git requests once each, by the rules of spec/svc.md section 2.6. The outcome of the request itself is counted, so
  * that the header, the metric and the log cannot differ.
  */
 export class Outcomes {

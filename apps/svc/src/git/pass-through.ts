@@ -18,14 +18,14 @@ const INFO_REFS_IDLE_SECONDS = 30;
 /** Bytes of a gzip body that are inflated to see which command it starts with; they give at most 1 MiB. */
 const PEEK_BYTES = 1024;
 
-/** What a client may do with the body that it sends. */
+/** Limits of a body that a client sends. */
 export interface BodyLimits {
   /** Milliseconds without a byte of it after which it is given up. */
   readonly idleMs: number;
   readonly uploads: UploadLimit;
 }
 
-/** What is known of a request that is passed on; filled in as it goes, so that one that fails is known too. */
+/** Facts about a request that is passed on. They are filled in on the way, so that a failed request has them too. */
 export interface Passed {
   /** The code host's; 0: it has not answered. */
   status: number;

@@ -84,7 +84,7 @@ export function headOf(context: RequestContext, answer: UpstreamAnswer, options:
   };
 }
 
-/** Answers with a text of ours where the code host sent a page, which git would not print and a browser would run. */
+/** Answers with a text of this service where the code host sent a page, which git would not print and a browser would run. */
 function replacePage(context: RequestContext, answer: UpstreamAnswer, options: RelayOptions): boolean {
   if (!isPage(mediaType(answer.headers["content-type"]))) return false;
   const headers = headOf(context, answer, options);

@@ -60,13 +60,13 @@ export class ResponseSender {
   }
 
   /**
-   * Sends a flight's answer at the client's own speed.
+   * Sends the response of a coalesced fetch at the client's own speed.
    *
    * @param begin called once, before the first byte: it writes the head
    * @returns the bytes sent
    * @throws ResponseCut, once all before it is sent; the sink's error
    */
-  async flight(reader: FetchReader, begin: () => void): Promise<number> {
+  async coalesced(reader: FetchReader, begin: () => void): Promise<number> {
     let sent = 0;
     let part = await reader.read();
     begin();
@@ -79,7 +79,7 @@ export class ResponseSender {
         sent += chunks.reduce((sum, chunk) => sum + chunk.length, 0);
         for (const chunk of chunks) this.#follow(chunk);
         await this.#sending;
-        // What a flight has in memory it gives in whole packets.
+        // Chunks from memory are whole packets.
         await this.#sink.writeAll(this.#withTail(chunks));
       }
       try {
@@ -108,7 +108,7 @@ export class ResponseSender {
     // A copy: the slice's memory is another's as soon as it is sent.
     if (end > 0) this.#tail = Buffer.from(bytes.subarray(end));
     this.#sending = this.#write(slice, whole);
-    // Whoever sends the next slice is told; until then it is nobody's failure.
+    // The sender of the next slice gets the failure.
     this.#sending.catch(() => undefined);
   }
 

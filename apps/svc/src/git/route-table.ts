@@ -14,14 +14,14 @@ export interface GitRoute {
   /** Below `/<owner>/<repository>`. */
   readonly path: string;
   readonly methods: readonly string[];
-  /** What a token of this service needs on the repository's contents. `operation`: the LFS operation says it. */
+  /** The permission that a token of this service needs on the repository's contents. `operation`: the LFS operation says it. */
   readonly permission: "read" | "write" | "operation" | "never";
   /** `cache`: for a cached repository and protocol v2; everything else goes to the code host. */
   readonly service: "cache" | "code host";
   /** Whether the code host may redirect the client to another server, as it does for downloads. */
   readonly redirects: "never" | "elsewhere";
   /**
-   * What a failure answers. Before the first byte it is always a status of its own with a line of text:
+   * The response to a failure. Before the first byte it is always a status of its own with a line of text:
    * 400 malformed, 401 and 403 refused, 405 method, 408 slow body, 413 large body, 415 type or encoding of the body,
    * 429 too many requests of the address, 502 unreachable code host, 503 no turn in time, 504 silent code host.
    */
@@ -135,7 +135,7 @@ export function routeOf(target: Target): GitRoute {
   }
 }
 
-/** What a request does, in the terms of scopes; undefined: no token of this service allows it. */
+/** The action of a request, in the terms of scopes; undefined: no token of this service allows it. */
 export function actionOf(target: Target, method: string): GitAction | undefined {
   if (target.kind !== "repository") return undefined;
   const { owner, name, tail } = target;
@@ -143,7 +143,7 @@ export function actionOf(target: Target, method: string): GitAction | undefined 
   if (permission === "never") return undefined;
   if (permission === "operation") {
     const deed = lfsDeed(method, target.upstreamPath);
-    // What a batch does is in its body; who does not look there must expect the most.
+    // The operation of a batch is in its body. Without it the larger permission is needed.
     return deed && { owner, name, resource: "contents", level: deed === "read" ? "read" : "write" };
   }
   // No ref's name has a colon (git-check-ref-format), but `owner:branch` of a fork does.

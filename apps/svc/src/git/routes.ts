@@ -159,7 +159,7 @@ export class GitRoutes implements GitHandler {
     answerText(context, status, message, headers);
   }
 
-  /** A batch of LFS says in its body what it does: with a token of ours, that is read first. */
+  /** A batch of LFS says in its body what it does: with a token of this service, the body is read first. */
   async #admit(
     context: RequestContext,
     target: Exclude<Target, { kind: "malformed" }>,

@@ -3,7 +3,7 @@ import { addressKey } from "@devplat/config/address-key";
 import { GitError } from "../upstream/errors.ts";
 import { MAX_CONNECTIONS } from "../upstream/upstream.ts";
 
-/** Bodies that one client address may be sending to the code host at once: half of the connections for such. */
+/** Maximum number of concurrent bodies of one client address: half of the connections for bodies. */
 export const MAX_UPLOADS_PER_CLIENT = MAX_CONNECTIONS / 2;
 
 /** Counts, per client address, the bodies that are on their way through, so that one client cannot take all places. */

@@ -25,7 +25,7 @@ import { UPLOAD_PACK_REQUEST } from "../upstream/upload-pack-type.ts";
 import { relay } from "./relay.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
-/** What a rejected fetch gets in its `ERR` packet. */
+/** Text of the `ERR` packet of a rejected fetch. */
 const NEEDS_LS_REFS = "fetch needs a preceding ls-refs";
 
 export interface UploadPackOptions {
@@ -95,8 +95,8 @@ export class UploadPack {
   }
 
   /**
-   * Reads and decodes a body. Of one with commands of ours no other bytes stay in memory than the commands are views of,
-   * which many requests may share: its answer may take long.
+   * Reads and decodes a body. Of a body whose commands are answered here, only the bytes of the commands stay in memory.
+   * Many requests may share them.
    *
    * @returns undefined: the caller is refused, and has its answer
    */
@@ -113,8 +113,8 @@ export class UploadPack {
   }
 
   /**
-   * Has a large body's caller authorized by what the body begins with. The commands are authorized once more when the
-   * rest has arrived: that may take longer than an authorization lasts.
+   * Authorizes the caller of a large body by its first bytes. The commands are authorized again when the rest has
+   * arrived: that may take longer than an authorization lasts.
    *
    * @returns false: the caller is refused, and has its answer
    */

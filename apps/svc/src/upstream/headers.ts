@@ -79,7 +79,7 @@ export function mediaType(value: string | string[] | undefined): string {
   return (singleHeader(value) ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Whether a body of this type is a page that a browser would show as one: it is replaced by a text of ours. */
+/** Whether a body of this type is a page that a browser would show as one: it is replaced by a text of this service. */
 export function isPage(type: string): boolean {
   return type === "text/html" || type === "application/xhtml+xml";
 }

@@ -50,8 +50,8 @@ export class UpstreamConnections {
   /**
    * Connections to one origin. Time-outs of answers are the caller's: a clone may take hours.
    *
-   * @param connections at most so many at once
-   * @throws SvcError `config_refused`: what is set is no address of a proxy
+   * @param connections maximum number
+   * @throws SvcError `config_refused`: the setting is not the address of a proxy
    */
   async pool(origin: string, connections: number): Promise<Dispatcher> {
     const proxy = await this.#proxyFor(origin);
@@ -68,7 +68,7 @@ export class UpstreamConnections {
     await this.http.close();
   }
 
-  /** @throws SvcError `config_refused`: what is set is no address of a proxy */
+  /** @throws SvcError `config_refused`: the setting is not the address of a proxy */
   async #proxyFor(origin: string): Promise<Proxy | undefined> {
     try {
       return await findProxy(origin, this.#environment);

@@ -10,7 +10,7 @@ import type { HeaderRecord } from "./headers.ts";
 import { IdleTimer } from "../http/request/idle-timer.ts";
 
 /**
- * Connections to the code host at once, for requests whose body a client is still sending, and as many for all others:
+ * Maximum connections to the code host for requests whose body a client is still sending, and as many for all others:
  * clients that stall in their bodies must not keep anybody from asking. Further requests wait.
  */
 export const MAX_CONNECTIONS = 256;

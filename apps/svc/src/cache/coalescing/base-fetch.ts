@@ -21,7 +21,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 type Lacks = Extract<OwnVerdict, { kind: "lacks" }>;
 
 /**
- * What became of a fetch of the objects that the store lacks.
+ * Result of fetching the objects that the mirror lacks.
  * - `filled`: they are here; `asked`: the code host gave them to this fetch, and no other fill had brought them.
  * - `unrelated`: they are here, and belong to another history than all that was here before.
  * - `refused`: the code host's answer is for the one that asked.
@@ -56,11 +56,11 @@ class NoTurn extends Error {}
 /** The code host could not be asked; the cause is what asking threw. */
 export class AskFailed extends Error {}
 
-/** The code host's answer broke off, or is not what it should be. */
+/** The code host's response broke off, or holds no sound pack. */
 export class AnswerBroke extends Error {}
 
 /**
- * Fetches what a store lacks for a request: only the missing wants, with the store's tips as haves, so that clients
+ * Fetches the objects that a mirror lacks for a request: only the missing wants, with the store's tips as haves, so that clients
  * which are behind by different amounts cost the code host one delta. One fetch per set of missing wants; it goes on
  * when its caller leaves, because the store has use for it.
  */
@@ -79,7 +79,7 @@ export class BaseFetches {
 
   /**
    * @param waitMs for a turn, at most
-   * @throws in `outcome`: AskFailed, AnswerBroke, or what is wrong with the pack or the disk
+   * @throws in `outcome`: AskFailed, AnswerBroke, or the error of the pack or the disk
    */
   fetch(job: FetchJob, lacks: Lacks, store: RepositoryStore, waitMs: number): BaseFetch {
     const key = keyOf(job, lacks);
@@ -146,7 +146,7 @@ function keyOf({ repository }: FetchJob, { wants }: Lacks): string {
   return `${repository.id.key}#${identity} ${wants.toSorted().join(" ")}`;
 }
 
-/** A request for these objects on top of what the store has; branches are named first, they are what moves. */
+/** A request for these objects, with the refs of the mirror as haves. Branches come first, because they move. */
 export function requestFor(
   wants: readonly string[],
   refs: ReadonlyMap<string, Ref>,
@@ -174,7 +174,7 @@ export function requestFor(
 }
 
 /**
- * The pack of an answer. An error that stands in the pack's place becomes a refusal with the answer's own bytes.
+ * The pack of a response. An error in place of the pack becomes a refusal with the response's own bytes.
  *
  * @param arrives called with each chunk of the answer
  */

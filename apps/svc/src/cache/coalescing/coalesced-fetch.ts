@@ -30,14 +30,14 @@ export type ResponsePart =
   | { readonly kind: "stored"; readonly slice: Slice }
   | { readonly kind: "live"; readonly chunks: readonly Buffer[] };
 
-/** One caller's place in a flight. Leaving twice does nothing. */
+/** One client's place in a coalesced fetch. Leaving twice does nothing. */
 export interface FetchReader {
   /** The next bytes, or undefined at the end. @throws ResponseCut */
   read(): Promise<ResponsePart | undefined>;
   leave(): void;
 }
 
-/** How a flight ended. */
+/** Result of a coalesced fetch. */
 export interface FetchOutcome {
   /** The whole answer is in the file and may be stored. */
   readonly storable: boolean;
@@ -73,13 +73,13 @@ export class CoalescedFetch {
   readonly #delivered = Promise.withResolvers<void>();
   #sharing: boolean | undefined;
   readonly #places = new Set<Place>();
-  /** Of the bytes that arrived: what is read back from the disk is compared with them. */
+  /** Checksums of the bytes that arrived. Bytes that are read back are compared with them. */
   readonly #sums = new GrowingSums();
   #pending: PendingResponse | undefined;
   /** Whether nothing more goes to disk: there is no file, or writing failed. */
   #diskless = false;
   #diskError: unknown;
-  /** What arrived and is no whole slice on disk; without a disk, what some reader has not had yet. */
+  /** Bytes that arrived and are not a whole slice on disk; without a disk, bytes that some reader has not had yet. */
   #tail: TailChunk[] = [];
   #received = 0;
   #persisted = 0;
@@ -113,7 +113,7 @@ export class CoalescedFetch {
     return this.#sharing !== false && this.#check.fault === undefined;
   }
 
-  /** Nobody joins any more: the fetch is no longer found. */
+  /** Ends joining: the fetch is not found any more. */
   close(): void {
     this.#closed = true;
     this.#end();
@@ -147,7 +147,7 @@ export class CoalescedFetch {
     return this.#diskError;
   }
 
-  /** The answer is not to be shared; whoever waits goes on by itself. */
+  /** The response must not be shared. Those who wait to join go on alone. */
   abandon(): void {
     this.#decideSharing(false);
   }
@@ -185,7 +185,7 @@ export class CoalescedFetch {
         while (this.#tailBytes > MAX_TAIL_BYTES && !this.signal.aborted) await this.#wake.promise;
         if (this.signal.aborted) break;
       }
-      // An empty answer with a regular end is one, too: not to be stored, but the code host's own.
+      // An empty response with a regular end is complete: it is relayed, and not stored.
       const whole = this.#check.complete || this.#check.fault !== undefined || this.#received === 0;
       this.#state = whole && !this.signal.aborted ? "complete" : "cut";
     } catch (error) {
@@ -206,7 +206,7 @@ export class CoalescedFetch {
     };
   }
 
-  /** Bytes that readers may have: whole packets, or everything once the framing is not ours to judge. */
+  /** Bytes that readers may have: whole packets, or everything once the framing is not understood. */
   get #readable(): number {
     return this.#check.fault === undefined ? this.#check.boundary : this.#received;
   }
@@ -326,7 +326,7 @@ export class CoalescedFetch {
   }
 
   /**
-   * Wakes readers and writer, once per turn of the event loop, and less often if there are many: what arrives meanwhile
+   * Wakes readers and writer, once per turn of the event loop, and less often if there are many: bytes that arrive until then
    * is then sent, and written to the file, with one call.
    */
   #notify(): void {

@@ -1,8 +1,8 @@
 import { SIDE_BAND, decodePktLine, encodePktLine, lineText, type FetchRequest } from "@devplat/git-protocol";
 
-/** Milliseconds between two signs of life while an answer is prepared (as git's `uploadpack.keepAlive`). */
+/** Milliseconds between two keepalive packets while a response is prepared (as git's `uploadpack.keepAlive`). */
 export const KEEP_ALIVE_MS = 5000;
-const SIGN_OF_LIFE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
+const KEEPALIVE = encodePktLine(Buffer.from([SIDE_BAND.pack]));
 const PACKFILE = encodePktLine("packfile\n");
 
 /**
@@ -22,7 +22,7 @@ export function canKeepAlive(fetch: FetchRequest): boolean {
   );
 }
 
-/** What a promise gives within a time; undefined: nothing yet. */
+/** The value of a promise within a time; undefined: it has none yet. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const timeout = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => timeout.resolve(undefined), ms);
@@ -34,7 +34,7 @@ export async function within<T>(promise: Promise<T>, ms: number): Promise<T | un
 }
 
 /**
- * An answer with signs of life until it is there.
+ * A response with keepalive packets until it is ready.
  *
  * @param pending the answer: a packfile section alone
  */
@@ -46,7 +46,7 @@ export async function* keptAlive(
   try {
     yield PACKFILE;
     for (;;) {
-      yield SIGN_OF_LIFE;
+      yield KEEPALIVE;
       const chunks = await within(pending, intervalMs);
       if (chunks === undefined) continue;
       taken = true;

@@ -5,9 +5,9 @@ import type { RepositoryReset } from "../repository-reset.ts";
 import type { SettledAnswer } from "../mirror-responses.ts";
 
 /**
- * Waits for an answer that is prepared. If that takes longer than a sign of life may, and the client can be shown such
- * signs, its answer begins with them; what then cannot be answered from here is the code host's own answer. Access is
- * confirmed before cached data follows them.
+ * Waits for a response that is being prepared. If that takes longer than the keepalive interval and the request allows
+ * it, the response begins with keepalive packets. If the mirror cannot answer then, the code host's response follows
+ * them. Access is confirmed before stored data follows them.
  */
 export async function settleAlive({
   job,

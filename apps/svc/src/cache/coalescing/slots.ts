@@ -1,4 +1,4 @@
-/** Cold fetches of one repository at once; more would ask the code host for the same objects several times. */
+/** Maximum concurrent fetches of one repository. More would ask the code host for the same objects several times. */
 const MAX_PER_REPOSITORY = 2;
 
 interface Waiter {
@@ -7,7 +7,7 @@ interface Waiter {
 }
 
 /**
- * Turns for fetches from the code host: so many at once over all, and {@link MAX_PER_REPOSITORY} per repository.
+ * Turns for fetches from the code host: a maximum over all, and {@link MAX_PER_REPOSITORY} per repository.
  * First come, first served, among those whose repository has room; but fills come first.
  */
 export class UpstreamSlots {

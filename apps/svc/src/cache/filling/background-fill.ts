@@ -6,14 +6,14 @@ import type { FetchJob } from "../fetch-plan.ts";
 import type { PackStores } from "@devplat/git-mirror";
 import type { UpstreamSlots } from "../coalescing/slots.ts";
 
-/** What a fill asks for: branches and tags, never what others propose (`refs/pull/`). */
+/** Prefixes of the refs that a fill asks for: branches and tags, never proposals (`refs/pull/`). */
 const FILL_PREFIXES = ["HEAD", "refs/heads/", "refs/tags/"];
 
 /** More bytes than a fill may bring. */
 class TooBig extends Error {}
 
 export interface BackgroundFillOptions {
-  /** `cache.fill`: all branches and tags, or only what was asked for. */
+  /** `cache.fill`: all branches and tags, or only the wants of the request. */
   readonly mode: "full" | "wants";
   /** `cache.fill_max_mb`, in bytes. */
   readonly maxBytes: number;

@@ -21,7 +21,7 @@ function transfer(starts: FillStarts, selfContained: boolean): Transfer {
   const delivered = Promise.withResolvers<void>();
   const sources: FillSource[] = [];
   const behind: FillBehind = new FillBehind({
-    flight: { complete: false, delivered: delivered.promise, joinable: true, join: () => READER },
+    transfer: { complete: false, delivered: delivered.promise, joinable: true, join: () => READER },
     selfContained,
     fill: async (source) => void sources.push(source),
     over: () => starts.remove("a/b", behind),

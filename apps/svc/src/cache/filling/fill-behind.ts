@@ -16,7 +16,7 @@ export type FillSource =
   | undefined;
 
 export interface FillBehindParts {
-  readonly flight: Pick<CoalescedFetch, "complete" | "delivered" | "joinable" | "join">;
+  readonly transfer: Pick<CoalescedFetch, "complete" | "delivered" | "joinable" | "join">;
   readonly selfContained: boolean;
   /** Fills the mirror. Called once at most. Never rejects. */
   readonly fill: (source: FillSource) => Promise<void>;
@@ -53,12 +53,12 @@ export class FillBehind implements FillCandidate {
 
   /** Starts now, also while the transfer is under way. */
   start(): void {
-    const { flight, selfContained } = this.#parts;
+    const { transfer, selfContained } = this.#parts;
     if (this.#started) return;
     if (!selfContained) void this.#run(undefined);
     else if (this.#file !== undefined) void this.#run({ kind: "file", file: this.#file, isHere: true });
-    else if (flight.joinable) {
-      void this.#run({ kind: "transfer", reader: flight.join(), isHere: flight.complete });
+    else if (transfer.joinable) {
+      void this.#run({ kind: "transfer", reader: transfer.join(), isHere: transfer.complete });
     }
   }
 
@@ -69,7 +69,7 @@ export class FillBehind implements FillCandidate {
    */
   async complete(file: CompleteResponse | undefined): Promise<void> {
     this.#file = file;
-    await this.#parts.flight.delivered;
+    await this.#parts.transfer.delivered;
     if (this.#started) return;
     const isUseful = file !== undefined && this.selfContained;
     await this.#run(isUseful ? { kind: "file", file, isHere: true } : undefined);

@@ -35,7 +35,7 @@ export class MirrorFiller {
   }
 
   /**
-   * Waits for the fill of an empty store whose pack is here, if the tips show what the request wants: then the fill
+   * Waits for the fill of an empty store whose pack is here, if the tips show the wants of the request: then the fill
    * brings it. A fill behind another transfer of the repository starts now.
    *
    * @returns whether there was one, and it is over
@@ -87,7 +87,7 @@ export class MirrorFiller {
     const { generation } = repository;
     const { key } = repository.id;
     const behind: FillBehind = new FillBehind({
-      flight: transfer,
+      transfer,
       selfContained: isStored && isSelfContained(fetch),
       fill: async (source) => {
         const work = this.#fill(job, fetch, source, generation);

@@ -38,7 +38,7 @@ export class FileSums implements BlockSums {
   }
 }
 
-/** Makes the checksums of a file while its bytes go by. Those of whole blocks can be used meanwhile. */
+/** Makes the checksums of a file as its bytes arrive. Those of whole blocks can be used before the end. */
 export class GrowingSums implements BlockSums {
   readonly #values: number[] = [];
   #size = 0;

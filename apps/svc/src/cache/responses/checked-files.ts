@@ -1,6 +1,6 @@
 import type { Clock } from "@devplat/base";
 
-/** Milliseconds after which a file is read through again: for no longer is served what the disk changed meanwhile. */
+/** Milliseconds after which a file is read through again. Files that changed on disk are not served after this time. */
 export const RECHECK_MS = 3_600_000;
 
 interface Checked {
@@ -33,7 +33,7 @@ export class CheckedFiles {
 
   /**
    * Whether the file is known to be whole. Those who ask during its first check wait for the same one. A file that was
-   * checked long ago is checked again by the first who asks; the others go on with what is known.
+   * checked long ago is checked again by the first who asks; the others use the known result.
    *
    * @param check reads the file through
    * @throws what `check` rejects with
@@ -56,7 +56,7 @@ export class CheckedFiles {
     } finally {
       known.at = this.#clock.monotonic();
       known.running = undefined;
-      // What was forgotten or written anew meanwhile is another file.
+      // A file that was forgotten or written again during the check is another file.
       if (!sound && this.#files.get(name) === known) this.#files.delete(name);
     }
   }

@@ -5,7 +5,7 @@ import { FetchResponseWalker, OID_BYTES, ProtocolError, type ObjectFormat } from
 const PACK_HEADER_BYTES = 12;
 
 /**
- * Judges a `fetch` answer while it goes by: its sections and side-bands, the pack's header, and the hash of the pack's
+ * Checks a `fetch` response on its way: its sections and side-bands, the pack's header, and the hash of the pack's
  * bytes against its trailer. Never throws: a fault only means that the answer must not be stored.
  *
  * The trailer is compared with plain SHA-1 (or SHA-256): it guards against damage on the way; what the objects are is
@@ -55,7 +55,7 @@ export class ResponseCheck {
     return this.#walker.boundary;
   }
 
-  /** Whether an error of ours now belongs on side-band 3, not in an `ERR` packet. */
+  /** Whether an error of this service now belongs on side-band 3, not in an `ERR` packet. */
   get inPackfile(): boolean {
     return this.#walker.inPackfile;
   }
@@ -74,7 +74,7 @@ export class ResponseCheck {
     return this.#wantedRefs;
   }
 
-  /** After the last byte: undefined if the answer is whole and holds a pack that is whole; else what is wrong. */
+  /** After the last byte: the fault of the response; undefined if it is complete and its pack is sound. */
   verdict(): string | undefined {
     if (this.#fault !== undefined) return this.#fault;
     if (!this.#walker.complete) return "fetch: the answer ends before its flush-pkt";

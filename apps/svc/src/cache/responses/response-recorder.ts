@@ -11,14 +11,14 @@ import type { PendingResponse, ResponseStore } from "./response-store.ts";
 const UNNAMED = "unnamed";
 const NOT_STORED = "a response cannot be stored; it is passed through";
 
-/** What is recorded of a fetch. */
+/** One response that is recorded. */
 export interface Recording {
   readonly repository: CachedRepository;
   /** Undefined: the response must not be stored. */
   readonly key: string | undefined;
   /** Of the repository when the response was asked for: if it was raised since, the response must not be stored. */
   readonly generation: number;
-  /** What the names of `want-ref` must stand for in the response. */
+  /** Objects that the names of `want-ref` must have in the response. */
   readonly wantedRefs: ReadonlyMap<string, string>;
   readonly led: LedFetch;
   readonly chunks: AsyncIterable<Buffer>;
@@ -45,8 +45,8 @@ export class ResponseRecorder {
   }
 
   /**
-   * Starts what a fetch is written to and its readers read, also where it is never stored: without it the slowest reader
-   * would set the pace of the transfer, and hold its turn for as long.
+   * Starts the pending response that a fetch is written to and that its readers read, also where it is never stored.
+   * Without it the slowest reader would set the pace of the transfer, and hold its turn for as long.
    */
   async begin(repository: CachedRepository, key: string | undefined): Promise<PendingResponse | undefined> {
     if (!isStorable(repository.id)) return undefined;

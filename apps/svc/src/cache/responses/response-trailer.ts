@@ -18,7 +18,7 @@ const FOOTER_BYTES = 4 + 4 + 8 + IDENTITY_BYTES + 4;
 /** Bytes of the table for each block. */
 const SUM_BYTES = 4;
 
-/** What a file answers, for its trailer. */
+/** Identity of the request that a file answers, for its trailer. */
 export function responseIdentity(hostUrl: string, repository: string, key: string): Buffer {
   return createHash("sha256").update(`${hostUrl}\0${repository}\0${key}`).digest();
 }

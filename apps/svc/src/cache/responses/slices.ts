@@ -3,7 +3,7 @@ import { readAt } from "./file-io.ts";
 
 /** Bytes of a slice: a larger read or write costs no less per byte (measured, ENGINE notes). */
 export const SLICE_BYTES = 512 * 1024;
-/** Bytes of all kept slices together: the small answers of many repositories, or what a crowd reads of a large one. */
+/** Bytes of all kept slices together: the small answers of many repositories, or the slices of a large one that many read. */
 const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
 /**
  * Share of it for slices that were used once. So little that a single large clone sweeps nothing out that many ask for,
@@ -37,9 +37,9 @@ interface Kept {
 }
 
 /**
- * Slices of stored answers in memory. Whoever sends a file takes one slice after the other: what others have just sent
- * is there already, so that many clones of one repository read it once, and what is asked for often is not read at
- * all. What is in use is never evicted; beyond the limit nothing else is kept.
+ * Slices of stored responses in memory. A sender takes one slice after the other. Slices that others have just sent are
+ * there already, so that many clones of one repository read it once, and popular slices are not read again. Slices in use
+ * are never evicted; beyond the limit no others are kept.
  */
 export class Slices {
   readonly #maxBytes: number;

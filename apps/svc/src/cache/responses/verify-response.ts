@@ -3,7 +3,7 @@ import { readAt } from "./file-io.ts";
 import { isUnreadable } from "@devplat/base/file-damage";
 import type { OpenFile } from "./file-response-store.ts";
 
-/** Bytes read at once. */
+/** Bytes of one read. */
 const VERIFY_CHUNK_BYTES = 4 * SUM_BLOCK_BYTES;
 
 /**

@@ -1,7 +1,7 @@
 import type { StoreView } from "@devplat/git-mirror";
 import type { RecentTips } from "../../access/ref-snapshots.ts";
 
-/** What warming asks for and keeps up: branches and tags, never what others propose (`refs/pull/`). */
+/** Prefixes of the refs that warming keeps up to date: branches and tags, never proposals (`refs/pull/`). */
 export const WARM_PREFIXES: readonly string[] = ["HEAD", "refs/heads/", "refs/tags/"];
 
 /** The refs of the last fetch. */

@@ -11,7 +11,7 @@ export interface WarmQuestion {
   readonly signal: AbortSignal;
 }
 
-/** The code host said no, or something that is no answer. The message names the status, never the token. */
+/** The code host refused, or sent an unexpected response. The message names the status, never the token. */
 export class WarmRefused extends Error {}
 
 /** The code host's git side, as warming asks it. */

@@ -23,7 +23,7 @@ export interface WarmerOptions {
   readonly credential: WarmCredential;
 }
 
-/** What the warmer does with the cache. */
+/** The parts of the cache that the warmer uses. */
 export interface WarmTarget {
   /** The object store; undefined: nothing of this repository may be kept. */
   store(repository: CachedRepository): RepositoryStore | undefined;
@@ -50,8 +50,8 @@ export interface WarmerParts {
 interface State {
   running: boolean;
   /**
-   * What came while one was running: a change, which it may have brought already, or a wish, which may know of a push
-   * that it did not see.
+   * Reason to run again after the current run: a change, which this run may have brought already, or a request, which may
+   * follow a push that this run did not see.
    */
   again: "no" | "changed" | "asked";
   failedAt: number | undefined;
@@ -63,7 +63,7 @@ interface State {
  * Fetches ahead what upstream has new (spec/svc.md section 2.4): after an `ls-refs` that shows other refs than the last
  * fetch, or when asked to. It starts immediately. The client whose `ls-refs` it was is about to fetch the same objects: it
  * waits for the warming, or the warming for its fetch, so that they travel once. One warming per repository at a time, with a credential of the service's own. What
- * it learns gives nobody access: every request passes the gate by itself.
+ * it learns gives nobody access: every request passes the access check.
  */
 export class Warmer {
   readonly #options: WarmerOptions;
@@ -85,7 +85,7 @@ export class Warmer {
    */
   observed(repository: CachedRepository, complete: boolean): void {
     const tips = repository.tips.recent();
-    // The same object until a yes changes something.
+    // The same object until a ref changes.
     if (this.#compared.has(tips) || this.#ended.signal.aborted) return;
     const state = this.#state(repository);
     if (state.running) {
@@ -204,7 +204,7 @@ export class Warmer {
     state.refs = warmable(tips);
   }
 
-  /** What the tips name and the store does not hold; and what it holds, if that may be another history. */
+  /** The tips that the mirror lacks, and the refs of the mirror where they may be of another history. */
   async #lacking(
     store: RepositoryStore,
     format: ObjectFormat,

@@ -9,7 +9,7 @@ import { ReceivedBody } from "./received-body.ts";
 export const BODY_IDLE_MS = 60_000;
 /** Milliseconds for the whole body: one that drips for ever ends too. 64 MiB in that time is 0.9 Mbit/s. */
 const BODY_TOTAL_MS = 600_000;
-/** Bytes of large command bodies that are held at once, over all requests; further large ones get 503. */
+/** Maximum bytes of large command bodies in memory, over all requests. Further large ones get 503. */
 export const MAX_HELD_BYTES = 512 * 1024 * 1024;
 
 /** Bytes of a body, inflated, that are read before the caller is authorized: nearly every body, and the head of any. */
@@ -251,7 +251,7 @@ function tooLarge(maxBytes: number): GitError {
 }
 
 function busy(): GitError {
-  return new GitError("busy", 503, "too many large requests at once; try again", {
+  return new GitError("busy", 503, "too many concurrent large requests; try again", {
     headers: { "Retry-After": "5" },
   });
 }

@@ -3,7 +3,7 @@ import { IdleTimer } from "../../http/request/idle-timer.ts";
 import { GitError } from "../../upstream/errors.ts";
 
 /**
- * The bytes of a client's body, read from its connection as they are asked for: what is not asked for waits in the socket.
+ * The bytes of a client's body, read from its connection on demand. The rest waits in the socket.
  * Cheaper than the iterator of a stream, as every request needs one.
  */
 export class ReceivedBody {

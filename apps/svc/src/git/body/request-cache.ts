@@ -43,7 +43,7 @@ export interface DecodedFetch {
 }
 
 interface KnownFetch extends DecodedFetch {
-  /** The last response key, and what beside the request it was made of. Requests at the same time share it, too. */
+  /** The last response key, and the other inputs that it was made of. Concurrent requests share it. */
   key?: { readonly beside: string; readonly text: Promise<string> };
 }
 
@@ -81,7 +81,7 @@ export class RequestCache {
   decode(bytes: Buffer): CommandBody {
     if (!this.#isKept(bytes)) return decodeCommandBody(bytes);
     const digest = hash("sha256", bytes, "base64");
-    // A copy: the bytes are a part of what the connection read, and the commands are views of them.
+    // A copy: the commands are views of the bytes, which belong to the connection.
     return (
       this.#bodies.get(digest)?.body ??
       this.#keep(digest, decodeCommandBody(Buffer.from(bytes)), bytes.length)
