@@ -73,7 +73,7 @@ describe("RequestCache", () => {
     const known = new RequestCache();
     const request = requestOf(known.decode(bodyOf(`want ${oid(1)}`, "include-tag", "done")));
     const fetch = known.fetchOf(request);
-    assert.deepEqual(fetch, decodeFetchRequest(request, "sha1"));
+    assert.deepEqual(fetch.fetch, decodeFetchRequest(request, "sha1"));
     assert.equal(known.fetchOf(request), fetch);
     const { capabilities } = request;
     for (const [resolved, tags] of [
