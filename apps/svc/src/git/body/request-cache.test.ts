@@ -87,7 +87,7 @@ describe("RequestCache", () => {
       const parts = { format: "sha1", resolved, tags } as const;
       assert.equal(
         await known.keyOf(request, parts),
-        finish(responseKeySteps({ ...parts, capabilities, fetch })),
+        finish(responseKeySteps({ ...parts, capabilities, fetch: fetch.fetch })),
       );
     }
   });
