@@ -1,13 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { Secret } from "@devplat/base";
 import type { Fields } from "@devplat/secret-store";
-import {
-  encodeOpenSshKey,
-  encodePublicKey,
-  encodePublicKeyLine,
-  fingerprint,
-  publicKeyOf,
-} from "@devplat/ssh-protocol";
 import type { EnrolmentEngine, EnrolmentSteps } from "./engine.ts";
 
 const MIN_PASSPHRASE = 8;
@@ -50,7 +43,10 @@ export class SshKey implements EnrolmentEngine {
 }
 
 /** A new key pair as fields: `private_key` (PEM), `public_key` (a line of authorized_keys), `fingerprint`. */
-export function sshKeyFields(passphrase: string, comment: string): Fields {
+export async function sshKeyFields(passphrase: string, comment: string): Promise<Fields> {
+  // Loaded when a key is made: every start of the daemon would pay for it.
+  const { encodeOpenSshKey, encodePublicKey, encodePublicKeyLine, fingerprint, publicKeyOf } =
+    await import("@devplat/ssh-protocol");
   const { privateKey } = generateKeyPairSync("ed25519");
   const blob = encodePublicKey(publicKeyOf(privateKey));
   const secret = passphrase === "" ? undefined : new Secret(passphrase);
